@@ -1,0 +1,143 @@
+"""Everything that can go wrong, as one hierarchy named for causes.
+
+A message says in lower case what is wrong with which key, then what to do. Data a program may want
+is an attribute; `retryable` says whether the same call may succeed later. Nothing here imports
+anything else of adjoin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+class AdjoinError(Exception):
+    """The base of every error that adjoin raises on purpose."""
+
+    retryable = False
+
+
+class InvalidModel(AdjoinError):
+    """A declaration of a node or an edge, or a layout for it, cannot work."""
+
+
+class UnknownField(AdjoinError):
+    """A field was named that the model does not have."""
+
+
+class InvalidValue(AdjoinError):
+    """A value cannot be stored, or does not fit its field."""
+
+
+class InvalidKey(AdjoinError):
+    """An id or a key field cannot be part of a key."""
+
+
+class InvalidItem(AdjoinError):
+    """A stored item does not fit the model that reads it."""
+
+
+class InvalidCursor(AdjoinError):
+    """A page token belongs to another query, or was changed."""
+
+
+class InvalidRequest(AdjoinError):
+    """A request breaks one of DynamoDB's rules."""
+
+
+class ItemTooLarge(InvalidRequest):
+    """An item is larger than DynamoDB's 400 KB."""
+
+
+class NotFound(AdjoinError):
+    """What the call needs is not there."""
+
+
+class AlreadyExists(AdjoinError):
+    """What the call adds is there already."""
+
+
+class ConditionFailed(AdjoinError):
+    """The condition of a write did not hold; `item` is what was stored, if it was asked for."""
+
+    def __init__(self, message: str, item: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.item = item
+
+
+@dataclass(frozen=True, slots=True)
+class CancellationReason:
+    """Why one item of a transaction failed; `code` is "None" for an item that did not."""
+
+    code: str
+    message: str = ""
+    item: Mapping[str, Any] | None = None
+
+
+class TransactionCanceled(AdjoinError):
+    """A transaction was not applied; `reasons` has one entry an item, in order."""
+
+    def __init__(self, message: str, reasons: Sequence[CancellationReason]) -> None:
+        super().__init__(message)
+        self.reasons = tuple(reasons)
+
+
+class TokenReused(AdjoinError):
+    """A client token came back within ten minutes with another transaction."""
+
+
+class BudgetExceeded(AdjoinError):
+    """The call would spend more than its budget."""
+
+
+class Throttled(AdjoinError):
+    """The service refused because of load."""
+
+    retryable = True
+
+
+class TableNotFound(AdjoinError):
+    """There is no table of that name."""
+
+
+class TableExists(AdjoinError):
+    """There is a table of that name already."""
+
+
+class TableMismatch(AdjoinError):
+    """The stored table has other keys or indexes than the layout."""
+
+
+class ChangesTrimmed(AdjoinError):
+    """The change stream no longer reaches back to the place asked for."""
+
+
+class InvalidLocation(AdjoinError):
+    """A graph's location cannot be understood."""
+
+
+class StoreClosed(AdjoinError):
+    """The graph was closed."""
+
+
+class FileBusy(AdjoinError):
+    """Another process held the file for too long."""
+
+    retryable = True
+
+
+class FileNotWritable(AdjoinError):
+    """The file or its directory cannot be written."""
+
+
+class NotAnAdjoinFile(AdjoinError):
+    """The file holds something else."""
+
+
+class FileFromTheFuture(AdjoinError):
+    """The file was written by a newer adjoin in a format this one does not know."""
+
+
+class FileDamaged(AdjoinError):
+    """The file is an adjoin file, but its content is broken."""

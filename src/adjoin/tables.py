@@ -1,0 +1,63 @@
+"""What a table is: its keys, indexes and settings, as one value that can be compared and stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+KeyType: TypeAlias = Literal["S", "N", "B"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAttribute:
+    name: str
+    type: KeyType = "S"
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Provisioned units a second; a table without one is on demand."""
+
+    read: int
+    write: int
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What an index entry carries besides keys: everything, nothing, or the named attributes."""
+
+    kind: Literal["ALL", "KEYS_ONLY", "INCLUDE"] = "ALL"
+    attributes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    name: str
+    partition: KeyAttribute
+    sort: KeyAttribute | None = None
+    projection: Projection = Projection()
+    local: bool = False
+    throughput: Throughput | None = None
+
+    @property
+    def keys(self) -> tuple[KeyAttribute, ...]:
+        return (self.partition,) if self.sort is None else (self.partition, self.sort)
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    name: str
+    partition: KeyAttribute
+    sort: KeyAttribute | None = None
+    indexes: tuple[IndexDefinition, ...] = ()
+    ttl: str | None = None
+    """The attribute that holds the second (since 1970) after which an item may go."""
+    stream: bool = True
+    throughput: Throughput | None = None
+
+    @property
+    def keys(self) -> tuple[KeyAttribute, ...]:
+        return (self.partition,) if self.sort is None else (self.partition, self.sort)
+
+    def index(self, name: str) -> IndexDefinition | None:
+        return next((index for index in self.indexes if index.name == name), None)

@@ -1,0 +1,259 @@
+"""Python values and stored attributes, both ways, exactly.
+
+A stored attribute has the form of DynamoDB's JSON protocol everywhere in adjoin: `{"S": "text"}`,
+`{"N": "1.5"}`, `{"B": "<base64>"}`, `{"L": [...]}` and so on. It travels to the service and into the
+file as it is. Numbers are strings in one canonical form and never pass through float.
+
+Nothing here knows models, keys or tables.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from decimal import Context, Decimal, InvalidOperation
+from enum import Enum
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel, TypeAdapter
+
+from adjoin.errors import InvalidValue
+
+AttributeValue: TypeAlias = dict[str, Any]
+Item: TypeAlias = dict[str, AttributeValue]
+
+MAX_DIGITS = 38
+MAX_EXPONENT = 125
+MIN_EXPONENT = -130
+_EXACT = Context(prec=1000, Emin=-10**6, Emax=10**6)
+_SMALL_INT = 10**MAX_DIGITS
+
+
+# --- numbers -----------------------------------------------------------------------------------
+
+
+def canonical_number(number: Decimal | str) -> str:
+    """The one spelling of a number: no exponent, no leading or trailing zeros, "-0" is "0"."""
+    try:
+        value = _EXACT.create_decimal(number)
+    except InvalidOperation:
+        raise InvalidValue(f"{number!r} is not a number") from None
+    if not value.is_finite():
+        raise InvalidValue(f"{number} cannot be stored: DynamoDB has no NaN and no infinity; store None instead")
+    if not value:
+        return "0"
+    value = value.normalize(_EXACT)
+    if len(value.as_tuple().digits) > MAX_DIGITS:
+        raise InvalidValue(
+            f"{number} has more than {MAX_DIGITS} significant digits; round it, or store it as text"
+        )
+    if not MIN_EXPONENT <= value.adjusted() <= MAX_EXPONENT:
+        raise InvalidValue(f"{number} is outside DynamoDB's range of 1E-130 to 9.99E+125 in magnitude")
+    return format(value, "f")
+
+
+def parse_number(text: str) -> int | Decimal:
+    """A stored number as a program wants it: an int where it is whole, a Decimal where it is not."""
+    try:
+        return int(text)
+    except ValueError:
+        return Decimal(text)
+
+
+def number_size(text: str) -> int:
+    """Bytes a canonical number takes: a digit pair a byte, and one or two for exponent and sign."""
+    negative = text[0] == "-"
+    digits = text[1:] if negative else text
+    whole, _, fraction = digits.partition(".")
+    significant = (whole + fraction).strip("0")
+    if not significant:
+        return 1
+    count = len(significant)
+    exponent = len(whole) - 1 if whole != "0" else -(len(fraction) - len(fraction.lstrip("0")) + 1)
+    straddles = not count % 2 and not exponent % 2
+    return 1 + (count + 1) // 2 + straddles + negative
+
+
+# --- Python to attribute -----------------------------------------------------------------------
+
+
+def _encode_int(value: int) -> AttributeValue:
+    if -_SMALL_INT < value < _SMALL_INT:
+        return {"N": str(value)}
+    return {"N": canonical_number(Decimal(value))}
+
+
+def _encode_float(value: float) -> AttributeValue:
+    return {"N": canonical_number(repr(value))}
+
+
+def _encode_datetime(value: dt.datetime) -> AttributeValue:
+    # In UTC, text order is time order, whatever zone the value came with.
+    if value.tzinfo is not None:
+        value = value.astimezone(dt.UTC)
+    return {"S": value.isoformat()}
+
+
+_DURATION = TypeAdapter(dt.timedelta)
+
+
+def _encode_timedelta(value: dt.timedelta) -> AttributeValue:
+    return {"S": _DURATION.dump_python(value, mode="json")}
+
+
+def _encode_text(value: str) -> AttributeValue:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidValue(f"{value!r} holds half of a surrogate pair, which UTF-8 cannot carry") from None
+    return {"S": value}
+
+
+def _encode_str(value: str) -> AttributeValue:
+    return {"S": value} if value.isascii() else _encode_text(value)
+
+
+def _encode_sequence(value: Any) -> AttributeValue:
+    return {"L": [encode(element) for element in value]}
+
+
+def _encode_mapping(value: Mapping[Any, Any]) -> AttributeValue:
+    return {"M": {_map_key(key): encode(element) for key, element in value.items()}}
+
+
+def _map_key(key: Any) -> str:
+    if type(key) is str:
+        return key
+    encoded = encode(key)
+    if "S" in encoded or "N" in encoded:
+        return str(next(iter(encoded.values())))
+    raise InvalidValue(f"{key!r} cannot name an entry of a map; use text or a number")
+
+
+def _encode_set(value: Any) -> AttributeValue:
+    elements = [encode(element) for element in value]
+    tags = {tag for element in elements for tag in element}
+    # DynamoDB has no empty set, and none of mixed or of other types; a list holds those.
+    if len(tags) != 1 or not (tag := tags.pop()) in "SNB":
+        return {"L": elements}
+    return {tag + "S": sorted(element[tag] for element in elements)}
+
+
+def _encode_model(value: BaseModel) -> AttributeValue:
+    return {
+        "M": {
+            field.serialization_alias or name: encode(getattr(value, name))
+            for name, field in type(value).model_fields.items()
+        }
+    }
+
+
+_ENCODERS: dict[type, Callable[[Any], AttributeValue]] = {
+    str: _encode_str,
+    int: _encode_int,
+    bool: lambda value: {"BOOL": value},
+    type(None): lambda _: {"NULL": True},
+    Decimal: lambda value: {"N": canonical_number(value)},
+    float: _encode_float,
+    bytes: lambda value: {"B": b64encode(value).decode()},
+    bytearray: lambda value: {"B": b64encode(value).decode()},
+    memoryview: lambda value: {"B": b64encode(value).decode()},
+    list: _encode_sequence,
+    tuple: _encode_sequence,
+    dict: _encode_mapping,
+    set: _encode_set,
+    frozenset: _encode_set,
+    dt.datetime: _encode_datetime,
+    dt.date: lambda value: {"S": value.isoformat()},
+    dt.time: lambda value: {"S": value.isoformat()},
+    dt.timedelta: _encode_timedelta,
+    uuid.UUID: lambda value: {"S": str(value)},
+    Enum: lambda value: encode(value.value),
+    BaseModel: _encode_model,
+}
+
+
+def encode(value: Any) -> AttributeValue:
+    """The stored form of a Python value."""
+    encoder = _ENCODERS.get(type(value)) or _encoder_of_base(type(value))
+    return encoder(value)
+
+
+def _encoder_of_base(kind: type) -> Callable[[Any], AttributeValue]:
+    # An Enum that is also a str or an int is stored by its value, so Enum goes before the others.
+    for base in (Enum, *kind.__mro__):
+        if base in _ENCODERS and issubclass(kind, base):
+            return _ENCODERS.setdefault(kind, _ENCODERS[base])
+    raise InvalidValue(
+        f"a {kind.__name__} cannot be stored; use text, a number, bytes, a date, a list, a map, a set or a model"
+    )
+
+
+# --- attribute to Python -----------------------------------------------------------------------
+
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    "S": lambda value: value,
+    "N": parse_number,
+    "B": b64decode,
+    "BOOL": lambda value: value,
+    "NULL": lambda _: None,
+    "L": lambda value: [decode(element) for element in value],
+    "M": lambda value: {name: decode(element) for name, element in value.items()},
+    "SS": set,
+    "NS": lambda value: {parse_number(element) for element in value},
+    "BS": lambda value: {b64decode(element) for element in value},
+}
+
+
+def decode(attribute: AttributeValue) -> Any:
+    """The plain Python value of a stored attribute; a model makes its own types of it."""
+    for tag, value in attribute.items():
+        return _DECODERS[tag](value)
+    raise InvalidValue("an attribute without a type cannot be read")
+
+
+# --- sizes -------------------------------------------------------------------------------------
+
+
+def text_size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def binary_size(encoded: str) -> int:
+    return len(encoded) // 4 * 3 - encoded.count("=", -2)
+
+
+_SIZES: dict[str, Callable[[Any], int]] = {
+    "S": text_size,
+    "N": number_size,
+    "B": binary_size,
+    "BOOL": lambda _: 1,
+    "NULL": lambda _: 1,
+    "L": lambda value: 3 + sum(1 + attribute_size(element) for element in value),
+    "M": lambda value: 3
+    + sum(1 + text_size(name) + attribute_size(element) for name, element in value.items()),
+    "SS": lambda value: sum(map(text_size, value)),
+    "NS": lambda value: sum(map(number_size, value)),
+    "BS": lambda value: sum(map(binary_size, value)),
+}
+
+
+def attribute_size(attribute: AttributeValue) -> int:
+    for tag, value in attribute.items():
+        return _SIZES[tag](value)
+    return 0
+
+
+def item_size(item: Mapping[str, AttributeValue]) -> int:
+    """Bytes of an item as DynamoDB counts them: names and values."""
+    total = 0
+    for name, attribute in item.items():
+        total += len(name) if name.isascii() else len(name.encode())
+        for tag, value in attribute.items():
+            if tag == "S" and value.isascii():
+                total += len(value)
+            else:
+                total += _SIZES[tag](value)
+    return total
