@@ -103,9 +103,7 @@ class Not:
     condition: Condition
 
 
-Condition: TypeAlias = (
-    Compare | Between | In | Exists | HasType | BeginsWith | Contains | And | Or | Not
-)
+Condition: TypeAlias = Compare | Between | In | Exists | HasType | BeginsWith | Contains | And | Or | Not
 
 
 def all_of(*conditions: Condition | None) -> Condition | None:

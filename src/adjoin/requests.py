@@ -8,7 +8,7 @@ carry what was consumed, one row for the table and one for each index that took 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from adjoin.expressions import Action, Condition, Path
 from adjoin.tables import TableDefinition
@@ -191,7 +191,8 @@ Request: TypeAlias = (
 # --- responses ---------------------------------------------------------------------------------
 
 
-class Consumed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Consumed:
     """Units one request took from a table (`index` None) or from one of its indexes."""
 
     table: str
@@ -273,11 +274,5 @@ class ChangesResponse:
 
 
 Response: TypeAlias = (
-    ItemResponse
-    | PageResponse
-    | BatchGetResponse
-    | WriteResponse
-    | TableResponse
-    | TablesResponse
-    | ChangesResponse
+    ItemResponse | PageResponse | BatchGetResponse | WriteResponse | TableResponse | TablesResponse | ChangesResponse
 )

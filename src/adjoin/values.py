@@ -27,7 +27,7 @@ Item: TypeAlias = dict[str, AttributeValue]
 MAX_DIGITS = 38
 MAX_EXPONENT = 125
 MIN_EXPONENT = -130
-_EXACT = Context(prec=1000, Emin=-10**6, Emax=10**6)
+_EXACT = Context(prec=1000, Emin=-(10**6), Emax=10**6)
 _SMALL_INT = 10**MAX_DIGITS
 
 
@@ -46,9 +46,7 @@ def canonical_number(number: Decimal | str) -> str:
         return "0"
     value = value.normalize(_EXACT)
     if len(value.as_tuple().digits) > MAX_DIGITS:
-        raise InvalidValue(
-            f"{number} has more than {MAX_DIGITS} significant digits; round it, or store it as text"
-        )
+        raise InvalidValue(f"{number} has more than {MAX_DIGITS} significant digits; round it, or store it as text")
     if not MIN_EXPONENT <= value.adjusted() <= MAX_EXPONENT:
         raise InvalidValue(f"{number} is outside DynamoDB's range of 1E-130 to 9.99E+125 in magnitude")
     return format(value, "f")
@@ -136,7 +134,7 @@ def _encode_set(value: Any) -> AttributeValue:
     elements = [encode(element) for element in value]
     tags = {tag for element in elements for tag in element}
     # DynamoDB has no empty set, and none of mixed or of other types; a list holds those.
-    if len(tags) != 1 or not (tag := tags.pop()) in "SNB":
+    if len(tags) != 1 or (tag := tags.pop()) not in "SNB":
         return {"L": elements}
     return {tag + "S": sorted(element[tag] for element in elements)}
 
@@ -232,8 +230,7 @@ _SIZES: dict[str, Callable[[Any], int]] = {
     "BOOL": lambda _: 1,
     "NULL": lambda _: 1,
     "L": lambda value: 3 + sum(1 + attribute_size(element) for element in value),
-    "M": lambda value: 3
-    + sum(1 + text_size(name) + attribute_size(element) for name, element in value.items()),
+    "M": lambda value: 3 + sum(1 + text_size(name) + attribute_size(element) for name, element in value.items()),
     "SS": lambda value: sum(map(text_size, value)),
     "NS": lambda value: sum(map(number_size, value)),
     "BS": lambda value: sum(map(binary_size, value)),

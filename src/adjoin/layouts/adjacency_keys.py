@@ -1,0 +1,370 @@
+"""The key templates of an adjacency list, compiled for each class and checked against each other.
+
+Everything about keys that can go wrong in a declaration goes wrong here, when the graph opens: a
+placeholder that means nothing, a key that does not tell what it must, two classes that could meet
+in one key. Items are not built here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from adjoin.errors import InvalidModel
+from adjoin.layouts.interface import DELETING, Index, Keys
+from adjoin.layouts.keys import Part, Quoting, Template, delimiters, parse_template, transform
+from adjoin.layouts.records import Record
+from adjoin.schema import EdgeType, EntityType, NodeType, Schema, plain_type, unknown_field
+from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
+
+if TYPE_CHECKING:
+    from adjoin.layouts.adjacency_list import AdjacencyList
+
+NODE_SORT_KEY = "#META"
+TARGET_ATTRIBUTE = "target"
+"""Where an edge's target is stored if no key template tells it."""
+
+_Pieces: TypeAlias = list[str | Part]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class NodeKeys:
+    kind: NodeType
+    partition: Template
+    sort: Template
+    index_keys: Mapping[str, Template]
+    record: Record
+
+
+@dataclass(frozen=True)
+class EdgeKeys:
+    kind: EdgeType
+    partition: Template
+    sort: Template
+    index_keys: Mapping[str, Template]
+    record: Record
+    fields: tuple[str, ...]
+    """The fields of the edge's identity."""
+    target_field: str | None
+    """The field that is the target's id, where templates name it instead of {target}."""
+    stores_target: bool
+    may_meet_node: bool
+    """Whether an edge from a node to itself would have the node's own key."""
+    order_index: Index | None
+    """The index that holds the order, where the sort key does not."""
+
+
+class AdjacencyKeys:
+    """All templates of one layout for one schema."""
+
+    def __init__(self, layout: AdjacencyList, schema: Schema) -> None:
+        self._layout = layout
+        self._schema = schema
+        for model in layout.keys:
+            if model not in schema.nodes and model not in schema.edges:
+                raise InvalidModel(f"keys= names {model.__name__}, which is no class of this graph")
+        edges = schema.edges.values()
+        self.order_index = layout.ordered if any(map(self._needs_order_index, edges)) else None
+        self.indexes = tuple(index for index in (layout.reverse, self.order_index) if index)
+        self.attributes = self._key_attributes()
+        self._quoting = self._make_quoting()
+        self.nodes = {kind.model: self._node_keys(kind) for kind in schema.nodes.values()}
+        self.edges = {kind.model: self._edge_keys(kind) for kind in edges}
+        self._check_field_names()
+        self._check_collisions()
+        self._check_reverse()
+        self.definition = self._definition()
+
+    def template(self, keys: NodeKeys | EdgeKeys, attribute: str) -> Template | None:
+        """What a class has in a key attribute, of the table or of an index."""
+        own = {self._layout.partition_key: keys.partition, self._layout.sort_key: keys.sort}
+        return own.get(attribute) or keys.index_keys.get(attribute)
+
+    # --- templates as declared -----------------------------------------------------------------
+
+    def _keys(self, kind: EntityType) -> Keys:
+        return self._layout.keys.get(kind.model) or Keys()
+
+    def _node_templates(self, kind: NodeType) -> dict[str, str]:
+        own, layout = self._keys(kind), self._layout
+        templates = {
+            layout.partition_key: own.partition or "{label}#{id}",
+            layout.sort_key: own.sort or layout.node or NODE_SORT_KEY,
+        }
+        if layout.reverse:
+            _add(templates, layout.reverse.partition_key, own.reverse_partition)
+            _add(templates, layout.reverse.sort_key, own.reverse_sort)
+        return templates
+
+    def _edge_templates(self, kind: EdgeType) -> dict[str, str]:
+        own, layout, reverse = self._keys(kind), self._layout, self._layout.reverse
+        order = f"{{{kind.order}:sortable}}#" if kind.order else ""
+        rest = "".join(f"#{{{name}:sortable}}" for name in kind.key if name != kind.order)
+        in_key = order if kind.order in kind.key else ""
+        templates = {
+            layout.partition_key: own.partition or "{source}",
+            layout.sort_key: own.sort or layout.edge or f"{{label}}#{in_key}{{target}}{rest}",
+        }
+        if reverse and not kind.symmetric:
+            _add(templates, reverse.partition_key, own.reverse_partition or reverse.partition or "{target}")
+            _add(
+                templates,
+                reverse.sort_key,
+                own.reverse_sort or reverse.sort or f"{{label}}#{order}{{source}}{rest}",
+            )
+        if self._needs_order_index(kind):
+            index = layout.ordered
+            _add(templates, index.partition_key, index.partition or "{source}")
+            _add(templates, index.sort_key, index.sort or f"{{label}}#{order}{{target}}{rest}")
+        return templates
+
+    def _needs_order_index(self, kind: EdgeType) -> bool:
+        if kind.order is None:
+            return False
+        template = self._keys(kind).sort or self._layout.edge
+        if template is None:
+            return kind.order not in kind.key
+        parts = [piece for piece in self._expanded(kind, template) if isinstance(piece, Part)]
+        return not parts or parts[0].name != kind.order
+
+    def _is_declared(self, kind: EdgeType) -> bool:
+        """Whether the templates were written for an existing table, rather than chosen by adjoin."""
+        return kind.model in self._layout.keys or self._layout.edge is not None
+
+    def _make_quoting(self) -> Quoting:
+        layout = self._layout
+        declared: list[tuple[EntityType, dict[str, str]]] = [
+            *((kind, self._node_templates(kind)) for kind in self._schema.nodes.values()),
+            *((kind, self._edge_templates(kind)) for kind in self._schema.edges.values()),
+        ]
+        expanded = [self._expanded(kind, each) for kind, templates in declared for each in templates.values()]
+        escape = layout.escape if layout.escape is not None else not layout.has_own_templates
+        return Quoting(delimiters(expanded), escape=escape)
+
+    # --- placeholders --------------------------------------------------------------------------
+
+    def _expanded(self, kind: EntityType, template: str) -> _Pieces:
+        pieces: _Pieces = []
+        for piece in parse_template(template):
+            if isinstance(piece, str):
+                pieces.append(piece)
+            elif isinstance(kind, EdgeType):
+                pieces += self._edge_piece(kind, piece, template)
+            elif isinstance(kind, NodeType):
+                pieces += self._node_piece(kind, piece, template)
+        return pieces
+
+    def _node_piece(self, kind: NodeType, part: Part, template: str) -> _Pieces:
+        match part.name:
+            case "label":
+                return [kind.label]
+            case "node":
+                return self._node_pieces(kind, "id")
+            case name if name in kind.fields:
+                return [_fitting(kind, part)]
+        raise _unknown_placeholder(kind, part, template, ["node", "label", *kind.fields])
+
+    def _edge_piece(self, kind: EdgeType, part: Part, template: str) -> _Pieces:
+        match part.name:
+            case "label":
+                return [kind.label]
+            case "source":
+                return self._node_pieces(kind.source, "source.id")
+            case "target":
+                return self._node_pieces(kind.target, "target.id")
+            case "source.id" | "target.id":
+                return [part]
+            case name if name in kind.attributes:
+                return [_fitting(kind, part)]
+            case name if kind.source is not kind.target:
+                # {country} in an edge to Country is the country's id.
+                for side, end in (("source", kind.source), ("target", kind.target)):
+                    if name == _snake(end.name):
+                        return [Part(f"{side}.id", part.transform)]
+        raise _unknown_placeholder(kind, part, template, ["source", "target", "label", *kind.attributes])
+
+    def _node_pieces(self, kind: NodeType, name: str) -> _Pieces:
+        template = self._keys(kind).partition or "{label}#{id}"
+        return [
+            Part(name, piece.transform) if isinstance(piece, Part) and piece.name == "id" else piece
+            for piece in self._expanded(kind, template)
+        ]
+
+    # --- compiling -----------------------------------------------------------------------------
+
+    def _compiled(self, kind: EntityType, templates: Mapping[str, str]) -> dict[str, Template]:
+        return {
+            attribute: Template(kind.name, self._expanded(kind, template), self._quoting)
+            for attribute, template in templates.items()
+        }
+
+    def _node_keys(self, kind: NodeType) -> NodeKeys:
+        compiled = self._compiled(kind, self._node_templates(kind))
+        partition, sort = compiled.pop(self._layout.partition_key), compiled.pop(self._layout.sort_key)
+        for role, template in (("partition", partition), ("sort", sort)):
+            for part in template.parts:
+                if part.name != "id":
+                    raise InvalidModel(
+                        f"the {role} key {template} of {kind.name} uses {part.name!r}, "
+                        f"but a node is found by its id alone"
+                    )
+        if not any(part.transform.decode for part in partition.parts):
+            raise InvalidModel(f"the partition key {partition} of {kind.name} does not tell its id; add {{id}}")
+        return NodeKeys(kind, partition, sort, compiled, Record(kind, (), self.attributes))
+
+    def _edge_keys(self, kind: EdgeType) -> EdgeKeys:
+        compiled = self._compiled(kind, self._edge_templates(kind))
+        partition, sort = compiled.pop(self._layout.partition_key), compiled.pop(self._layout.sort_key)
+        in_sort = [part.name for part in sort.parts if part.name in kind.attributes]
+        if missing := [name for name in kind.key if name not in in_sort]:
+            raise InvalidModel(
+                f"{kind.name} is told apart by {missing[0]!r}, but its sort key {sort} does not hold it; "
+                f"add {{{missing[0]}}} to the template"
+            )
+        told = _told(sort, *compiled.values())
+        target_field = self._target_field(kind, compiled)
+        stores_target = "target.id" not in told and target_field is None
+        own = self.attributes | ({TARGET_ATTRIBUTE} if stores_target else set())
+        node_sort = self.nodes[kind.source.model].sort
+        return EdgeKeys(
+            kind,
+            partition,
+            sort,
+            compiled,
+            Record(kind, told if self._is_declared(kind) else (), own),
+            fields=tuple(dict.fromkeys([*kind.key, *in_sort])),
+            target_field=target_field,
+            stores_target=stores_target,
+            may_meet_node=bool(node_sort.parts) and node_sort.may_equal(sort),
+            order_index=self._layout.ordered if self._needs_order_index(kind) else None,
+        )
+
+    def _target_field(self, kind: EdgeType, index_keys: Mapping[str, Template]) -> str | None:
+        """A field that is the target's id, because with it the reverse partition is the target's key."""
+        reverse = self._layout.reverse
+        template = index_keys.get(reverse.partition_key) if reverse else None
+        if template is None or len(template.parts) != 1 or template.parts[0].name not in kind.attributes:
+            return None
+        name = template.parts[0].name
+        target = self.nodes[kind.target.model].partition
+        return name if str(template) == target.spelled(id=name) else None
+
+    # --- checks --------------------------------------------------------------------------------
+
+    def _key_attributes(self) -> set[str]:
+        layout = self._layout
+        names = {layout.partition_key, layout.sort_key, layout.type_attribute, DELETING}
+        for index in self.indexes:
+            names |= {index.partition_key, index.sort_key}
+        return {name for name in names if name}
+
+    def _check_field_names(self) -> None:
+        for kind in self._schema.types:
+            stores_target = isinstance(kind, EdgeType) and self.edges[kind.model].stores_target
+            taken = self.attributes | ({TARGET_ATTRIBUTE} if stores_target else set())
+            for name, stored in kind.attributes.items():
+                if stored in taken:
+                    raise InvalidModel(
+                        f"{kind.name}.{name} is stored as {stored!r}, a name that the layout uses itself; "
+                        f"give the field another alias, or the layout other names"
+                    )
+
+    def _check_collisions(self) -> None:
+        nodes, edges = list(self.nodes.values()), list(self.edges.values())
+        for one, other in _pairs(nodes):
+            if one.partition.may_equal(other.partition):
+                raise InvalidModel(
+                    f"{one.kind.name} and {other.kind.name} can have the same partition key {one.partition}; "
+                    f"change a label or a template"
+                )
+        for edge in edges:
+            node = self.nodes[edge.kind.source.model]
+            if not edge.may_meet_node and node.sort.may_equal(edge.sort):
+                raise InvalidModel(
+                    f"the sort key {edge.sort} of {edge.kind.name} can be {node.sort}, which is that of "
+                    f"{node.kind.name} itself; change one of the templates"
+                )
+        for one_edge, other_edge in _pairs(edges):
+            same_source = one_edge.kind.source is other_edge.kind.source
+            if same_source and one_edge.sort.may_equal(other_edge.sort):
+                raise InvalidModel(
+                    f"{one_edge.kind.name} and {other_edge.kind.name} can have the same key {one_edge.sort} in "
+                    f"the partition of a {one_edge.kind.source.name}; add {{label}} to the edge template"
+                )
+
+    def _check_reverse(self) -> None:
+        reverse = self._layout.reverse
+        for edge in self.edges.values():
+            if reverse is None or edge.kind.symmetric:
+                continue
+            template = self.template(edge, reverse.partition_key)
+            target = self.nodes[edge.kind.target.model].partition
+            names = {"target.id", edge.target_field or "target.id"}
+            if template is None or str(template) not in {target.spelled(id=name) for name in names}:
+                raise InvalidModel(
+                    f"the reverse partition key {template} of {edge.kind.name} is not the key {target} of its "
+                    f"target {edge.kind.target.name}, so its edges could not be found from there"
+                )
+
+    def _definition(self) -> TableDefinition:
+        layout = self._layout
+        expiring = {kind.attributes[kind.expires]: kind for kind in self._schema.types if kind.expires is not None}
+        if len(expiring) > 1:
+            (one, first), (other, second) = list(expiring.items())[:2]
+            raise InvalidModel(
+                f"{first.name} expires by {one!r} and {second.name} by {other!r}, but a table has one such "
+                f"attribute; give both fields the same alias"
+            )
+        return TableDefinition(
+            layout.table,
+            KeyAttribute(layout.partition_key),
+            KeyAttribute(layout.sort_key),
+            tuple(
+                IndexDefinition(
+                    index.name,
+                    KeyAttribute(index.partition_key),
+                    KeyAttribute(index.sort_key) if index.sort_key else None,
+                    index.projection,
+                    throughput=index.throughput,
+                )
+                for index in self.indexes
+            ),
+            ttl=next(iter(expiring), None),
+            throughput=layout.throughput,
+        )
+
+
+def _add(templates: dict[str, str], attribute: str | None, template: str | None) -> None:
+    """Adds a template for a key attribute, unless that is one of the table's own keys already."""
+    if attribute is not None and template is not None:
+        templates.setdefault(attribute, template)
+
+
+def _told(*templates: Template) -> set[str]:
+    """The parts whose values can be had back from these keys."""
+    return {part.name for template in templates for part in template.parts if part.transform.decode}
+
+
+def _pairs(things: list[_T]) -> Iterable[tuple[_T, _T]]:
+    return itertools.combinations(things, 2)
+
+
+def _fitting(kind: EntityType, part: Part) -> Part:
+    """Only numbers need an encoding to sort; text that happens to look like one must stay as it is."""
+    plain = plain_type(kind.fields[part.name])
+    is_number = plain is not None and issubclass(plain, (int, Decimal))
+    return part if is_number or part.transform.name != "sortable" else Part(part.name, transform(""))
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def _unknown_placeholder(kind: EntityType, part: Part, template: str, known: list[str]) -> InvalidModel:
+    detail = unknown_field(kind.name, part.name, known)
+    return InvalidModel(f"in the key template {template!r}: {detail}")

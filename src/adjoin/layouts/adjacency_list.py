@@ -1,0 +1,342 @@
+"""The adjacency list: a node and its edges in one partition, a reverse index for the other way.
+
+    PK            SK                       GSI1PK       GSI1SK
+    STUDENT#S1    #META                                                           the node
+    STUDENT#S1    ENROLLMENT#COURSE#C1     COURSE#C1    ENROLLMENT#STUDENT#S1     an edge
+
+The default templates escape what they hold, so any id is safe. Templates of your own are literal,
+because a table that others write too does not know the escape; `escape=True` turns it on.
+
+A symmetric edge is two items, one in the partition of each end. An ordered edge whose order field is
+no part of its key has its order in an index of its own, so that the two ends alone still find it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from adjoin.errors import InvalidKey, InvalidModel
+from adjoin.expressions import Action, Remove, Set, Value, attribute
+from adjoin.layouts.adjacency_keys import TARGET_ATTRIBUTE, AdjacencyKeys, EdgeKeys, NodeKeys
+from adjoin.layouts.interface import Access, Index, Keys, Range
+from adjoin.layouts.keys import Template, key_text
+from adjoin.model import Node
+from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema
+from adjoin.tables import Throughput
+from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
+from adjoin.values import AttributeValue, Item
+
+DELETION_SORT_KEY = "#DELETING"
+
+
+@dataclass(frozen=True)
+class AdjacencyList:
+    """How an adjacency list is laid out; every name and template can be fitted to an existing table."""
+
+    table: str = "adjoin"
+    partition_key: str = "PK"
+    sort_key: str = "SK"
+    node: str | None = None
+    """The sort key of a node's own item: a constant, or "{node}" for the node's key itself."""
+    edge: str | None = None
+    """The sort key of an edge."""
+    type_attribute: str | None = None
+    """An attribute that holds the label, where keys alone should not tell."""
+    reverse: Index | None = Index("GSI1", "GSI1PK", "GSI1SK")
+    ordered: Index = Index("GSI2", "GSI2PK", "GSI2SK")
+    """The index for the order of edges whose key does not hold it; made only when a class needs it."""
+    keys: Mapping[type[Any], Keys] = field(default_factory=dict)
+    escape: bool | None = None
+    """Whether keys percent-encode what would end a part; by default, if all templates are the default."""
+    throughput: Throughput | None = None
+
+    @property
+    def has_own_templates(self) -> bool:
+        reverse = self.reverse and (self.reverse.partition or self.reverse.sort)
+        return bool(self.node or self.edge or self.keys or reverse)
+
+    def bind(self, schema: Schema) -> BoundAdjacencyList:
+        return BoundAdjacencyList(self, schema)
+
+
+class BoundAdjacencyList:
+    """An adjacency list for the classes of one schema."""
+
+    def __init__(self, layout: AdjacencyList, schema: Schema) -> None:
+        self.schema = schema
+        self.table = layout.table
+        self._layout = layout
+        self._keys = AdjacencyKeys(layout, schema)
+        self.definition = self._keys.definition
+        self._pk, self._sk, self._type = layout.partition_key, layout.sort_key, layout.type_attribute
+        self._start_keys: dict[str | None, tuple[str, ...]] = {None: (self._pk, self._sk)}
+        for index in self.definition.indexes:
+            names = (self._pk, self._sk, *(key.name for key in index.keys))
+            self._start_keys[index.name] = tuple(dict.fromkeys(names))
+        self._limits = {index.partition.name: MAX_PARTITION_KEY_SIZE for index in self.definition.indexes}
+        edges = self._keys.edges.values()
+        self._leaving = {keys.kind.model: self._leaving_access(keys) for keys in edges}
+        self._arriving = {keys.kind.model: self._arriving_access(keys) for keys in edges}
+
+    # --- keys and items ------------------------------------------------------------------------
+
+    def node_text(self, kind: NodeType, id: Any) -> str:
+        return self._keys.nodes[kind.model].partition.render({"id": id})
+
+    def node_key(self, kind: NodeType, id: Any) -> Item:
+        keys, values = self._keys.nodes[kind.model], {"id": id}
+        return self._key(kind, keys.partition.render(values), keys.sort.render(values))
+
+    def deletion_key(self, node: str) -> Item:
+        return {self._pk: {"S": node}, self._sk: {"S": DELETION_SORT_KEY}}
+
+    def is_bookkeeping(self, item: Item) -> bool:
+        return item[self._sk] == {"S": DELETION_SORT_KEY}
+
+    def key_fields(self, kind: EdgeType) -> tuple[str, ...]:
+        keys = self._keys.edges[kind.model]
+        return tuple(name for name in keys.fields if name != keys.target_field)
+
+    def edge_key(self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> Item:
+        keys = self._keys.edges[kind.model]
+        values = {**fields, "source.id": source, "target.id": target}
+        if keys.target_field is not None:
+            values.setdefault(keys.target_field, target)
+        partition, sort = keys.partition.render(values), keys.sort.render(values)
+        if keys.may_meet_node and sort == self._keys.nodes[kind.source.model].sort.render({"id": source}):
+            raise InvalidKey(
+                f"{kind.name} from {source!r} to itself would have the key of the node itself; "
+                f"use a layout whose edge template holds {{label}}"
+            )
+        return self._key(kind, partition, sort)
+
+    def _key(self, kind: EntityType, partition: str, sort: str) -> Item:
+        if len(partition) > 512 or len(sort) > 256 or not (partition.isascii() and sort.isascii()):
+            _check_length(kind, self._pk, partition, MAX_PARTITION_KEY_SIZE)
+            _check_length(kind, self._sk, sort, MAX_SORT_KEY_SIZE)
+        return {self._pk: {"S": partition}, self._sk: {"S": sort}}
+
+    def items(self, entity: Entity) -> tuple[Item, ...]:
+        if isinstance(entity, Node):
+            kind = self.schema.node(type(entity))
+            keys = self._keys.nodes[kind.model]
+            item = self.node_key(kind, entity.__dict__["id"])
+            return (self._completed(item, keys, entity.__dict__, keys.record.encode(entity)),)
+        edge_kind = self.schema.edge(type(entity))
+        edge_keys = self._keys.edges[edge_kind.model]
+        source, target, body = entity.source, entity.target, edge_keys.record.encode(entity)
+        item = self._edge_item(edge_keys, entity, source, target, body)
+        if not edge_kind.symmetric or source == target:
+            return (item,)
+        return item, self._edge_item(edge_keys, entity, target, source, body)
+
+    def _edge_item(self, keys: EdgeKeys, edge: AnyEdge, source: Any, target: Any, body: Item) -> Item:
+        values = {**edge.__dict__, "source.id": source, "target.id": target}
+        item = self.edge_key(keys.kind, source, target, values)
+        if keys.target_field is not None and key_text(values[keys.target_field]) != key_text(target):
+            raise InvalidKey(
+                f"{keys.kind.name}.{keys.target_field} is {values[keys.target_field]!r} but the target is "
+                f"{target!r}; in the keys the two are one"
+            )
+        if keys.stores_target:
+            item[TARGET_ATTRIBUTE] = {"S": key_text(target)}
+        return self._completed(item, keys, values, body)
+
+    def _completed(self, item: Item, keys: NodeKeys | EdgeKeys, values: Mapping[str, Any], body: Item) -> Item:
+        if self._type:
+            item[self._type] = {"S": keys.kind.label}
+        for name, template in keys.index_keys.items():
+            text = self._index_text(keys.kind, name, template, values)
+            if text is not None:
+                item[name] = {"S": text}
+        item.update(body)
+        return item
+
+    def _index_text(self, kind: EntityType, name: str, template: Template, values: Mapping[str, Any]) -> str | None:
+        """An index key, or None if one of its parts is: the item is then not in the index."""
+        if any(values[part.name] is None for part in template.parts):
+            return None
+        text = template.render(values)
+        if len(text) > 256 or not text.isascii():
+            _check_length(kind, name, text, self._limits.get(name, MAX_SORT_KEY_SIZE))
+        return text
+
+    def index_actions(self, kind: EntityType, identity: Mapping[str, Any], changes: Mapping[str, Any]) -> list[Action]:
+        actions: list[Action] = []
+        values = {**identity, **changes}
+        for name, template in self._keys_of(kind).index_keys.items():
+            parts = [part.name for part in template.parts]
+            changed = [part for part in parts if part in changes]
+            if not changed:
+                continue
+            if missing := [part for part in parts if part not in values]:
+                raise InvalidKey(
+                    f"{kind.name}.{changed[0]} is in the index key {name!r} ({template}) together with "
+                    f"{missing[0]!r}; give {missing[0]}= as well"
+                )
+            text = self._index_text(kind, name, template, values)
+            place = attribute(name)
+            actions.append(Remove(place) if text is None else Set(place, Value({"S": text})))
+        return actions
+
+    def encode_field(self, kind: EntityType, name: str, value: Any) -> AttributeValue | None:
+        record = self._keys_of(kind).record
+        return None if record.is_absent(name, value) else record.encode_field(name, value)
+
+    def filterable(self, kind: EntityType, name: str) -> str:
+        stored = kind.attribute(name)
+        if name not in self._keys_of(kind).record.stored_names:
+            raise InvalidKey(
+                f"{kind.name}.{name} lives in the key and is not stored beside it, so it cannot be filtered "
+                f"by; narrow the query with within({name}=…) instead"
+            )
+        return stored
+
+    def _keys_of(self, kind: EntityType) -> NodeKeys | EdgeKeys:
+        return self._keys.edges[kind.model] if isinstance(kind, EdgeType) else self._keys.nodes[kind.model]
+
+    # --- items back to instances ---------------------------------------------------------------
+
+    def key_of(self, item: Item) -> Item:
+        return {self._pk: item[self._pk], self._sk: item[self._sk]}
+
+    def start_after(self, item: Item, index: str | None) -> Item:
+        return {name: item[name] for name in self._start_keys[index]}
+
+    def decode_node(self, kind: NodeType, item: Item) -> Node | None:
+        keys = self._keys.nodes[kind.model]
+        told = keys.partition.match(item[self._pk]["S"])
+        if told is None or not self._is_labelled(item, kind):
+            return None
+        node: Node = keys.record.decode(item, told)
+        return node
+
+    def decode_edge(self, kind: EdgeType, item: Item) -> AnyEdge | None:
+        keys = self._keys.edges[kind.model]
+        source = keys.partition.match(item[self._pk]["S"])
+        told: dict[str, Any] | None = keys.sort.match(item[self._sk]["S"])
+        if source is None or told is None or not self._is_labelled(item, kind):
+            return None
+        told["source"] = source["source.id"]
+        if "target.id" in told:
+            told["target"] = told.pop("target.id")
+        else:
+            told["target"] = self._target_elsewhere(keys, item, told)
+        edge: AnyEdge = keys.record.decode(item, told)
+        return edge
+
+    def _target_elsewhere(self, keys: EdgeKeys, item: Item, told: dict[str, Any]) -> str | None:
+        if keys.stores_target:
+            return item.get(TARGET_ATTRIBUTE, {}).get("S")
+        for name, template in keys.index_keys.items():
+            if name in item:
+                told |= template.match(item[name]["S"]) or {}
+        told.pop("source.id", None)
+        return told.get(keys.target_field) if keys.target_field else told.pop("target.id", None)
+
+    def _is_labelled(self, item: Item, kind: EntityType) -> bool:
+        label = item.get(self._type) if self._type else None
+        return label is None or label.get("S") == kind.label
+
+    def kind_of(self, item: Item) -> EntityType | None:
+        partition, sort = item[self._pk]["S"], item[self._sk]["S"]
+        for node in self._keys.nodes.values():
+            told = node.partition.match(partition)
+            if told is None:
+                continue
+            own = node.sort.match(sort)
+            candidates: list[NodeKeys | EdgeKeys] = [node] if own is not None and own.items() <= told.items() else []
+            candidates += [
+                edge
+                for edge in self._keys.edges.values()
+                if edge.kind.source is node.kind and edge.sort.match(sort) is not None
+            ]
+            if candidates and self._is_labelled(item, candidates[0].kind):
+                return candidates[0].kind
+        return None
+
+    def read(self, item: Item) -> Entity | None:
+        kind = self.kind_of(item)
+        if isinstance(kind, EdgeType):
+            return self.decode_edge(kind, item)
+        return self.decode_node(kind, item) if isinstance(kind, NodeType) else None
+
+    # --- where to look -------------------------------------------------------------------------
+
+    def _leaving_access(self, keys: EdgeKeys) -> Access:
+        kind, ordered = keys.kind, keys.order_index
+        decode = self._decoder(kind)
+        if ordered is not None:
+            sort = self._keys.template(keys, ordered.sort_key or "")
+            return Access(ordered.partition_key, decode, ordered.name, ordered.sort_key, sort, True, kind)
+        rivals = [self._keys.nodes[kind.source.model].sort]
+        rivals += [other.sort for other in self._keys.edges.values() if other is not keys]
+        return Access(self._pk, decode, None, self._sk, keys.sort, _is_alone(keys.sort, rivals), kind)
+
+    def _arriving_access(self, keys: EdgeKeys) -> Access | None:
+        kind, reverse = keys.kind, self._layout.reverse
+        if kind.symmetric:
+            # Each end holds the edge: what arrives at a node is what leaves it, seen from the far end.
+            leaving = self._leaving_access(keys)
+            return replace(leaving, decode=lambda item: _turned(leaving.decode(item)))
+        if reverse is None:
+            return None
+        sort = self._keys.template(keys, reverse.sort_key) if reverse.sort_key else None
+        others: list[EdgeKeys | NodeKeys] = [*self._keys.edges.values(), *self._keys.nodes.values()]
+        templates = [self._keys.template(other, reverse.sort_key or "") for other in others if other is not keys]
+        rivals = [template for template in templates if template is not None]
+        alone = sort is not None and _is_alone(sort, rivals)
+        return Access(reverse.partition_key, self._decoder(kind), reverse.name, reverse.sort_key, sort, alone, kind)
+
+    def _decoder(self, kind: EdgeType) -> Callable[[Item], Any]:
+        return lambda item: self.decode_edge(kind, item)
+
+    def out(self, kind: EdgeType, source: Any) -> Range:
+        return Range(self._leaving[kind.model], self.node_text(kind.source, source))
+
+    def into(self, kind: EdgeType, target: Any) -> Range:
+        access = self._arriving[kind.model]
+        if access is None:
+            raise InvalidModel(
+                f"the layout has no reverse index, so {kind.name} edges cannot be found from their target; "
+                f"give it one with reverse=Index(…)"
+            )
+        return Range(access, self.node_text(kind.target, target))
+
+    def collection(self, kind: NodeType, id: Any, *, arriving: bool) -> Range:
+        text = self.node_text(kind, id)
+        if not arriving:
+            return Range(Access(self._pk, self.read), text)
+        reverse = self._layout.reverse
+        if reverse is None:
+            raise InvalidModel(
+                f"the layout has no reverse index, so what arrives at a {kind.name} cannot be found; "
+                f"give it one with reverse=Index(…)"
+            )
+        return Range(Access(reverse.partition_key, self.read, reverse.name), text)
+
+
+def _turned(edge: AnyEdge | None) -> AnyEdge | None:
+    if edge is None:
+        return None
+    return edge.model_copy(update={"source": edge.target, "target": edge.source})
+
+
+def _is_alone(template: Template, rivals: list[Template]) -> bool:
+    return bool(template.lead) and not any(template.overlaps(rival) for rival in rivals)
+
+
+def _check_length(kind: EntityType, name: str, text: str, limit: int) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidKey(
+            f"the key {name!r} of a {kind.name} would hold half of a surrogate pair, which UTF-8 cannot carry"
+        ) from None
+    if size > limit:
+        raise InvalidKey(
+            f"the key {name!r} of a {kind.name} would have {size:,} bytes ({text[:40]!r}…); DynamoDB takes "
+            f"{limit:,} at most, so use a shorter id"
+        )

@@ -1,0 +1,251 @@
+"""What a layout offers to plans, and the words in which a layout is written down.
+
+A layout is bound to a schema once, when a graph opens; what comes out answers, without any I/O, how
+each node and edge is keyed, encoded and found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+from adjoin.errors import InvalidValue, UnknownField
+from adjoin.expressions import Action
+from adjoin.layouts.keys import Part, Template
+from adjoin.model import Node
+from adjoin.requests import SortCondition
+from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema, unknown_field
+from adjoin.tables import Projection, TableDefinition, Throughput
+from adjoin.values import AttributeValue, Item
+
+DELETING = "adjoin:deleting"
+"""The attribute by which a large delete marks an edge: node key to the token of the delete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A secondary index: its name, its key attributes, and what adjoin writes into them.
+
+    Without templates it is laid over attributes that are there anyway, such as the table's own keys.
+    """
+
+    name: str
+    partition_key: str
+    sort_key: str | None = None
+    partition: str | None = None
+    sort: str | None = None
+    projection: Projection = Projection()
+    throughput: Throughput | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Key templates of one class, each in place of the layout's own."""
+
+    partition: str | None = None
+    sort: str | None = None
+    reverse_partition: str | None = None
+    reverse_sort: str | None = None
+
+
+@dataclass(frozen=True)
+class Access:
+    """A way to ask: which index, which key attributes, and how what is found there is read.
+
+    `sort` is the template of the sort keys. `exclusive` says that nothing else can lie among them.
+    """
+
+    partition_key: str
+    decode: Callable[[Item], Any]
+    index: str | None = None
+    sort_key: str | None = None
+    sort: Template | None = None
+    exclusive: bool = False
+    kind: EntityType | None = None
+
+    @cached_property
+    def condition(self) -> SortCondition | None:
+        """What the sort key must satisfy; None for the whole partition."""
+        if self.sort is None or self.sort_key is None:
+            return None
+        return _begins_with(self.sort_key, self.sort.lead)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A stretch of one partition, as one access reads it; `known` are the key parts that are fixed."""
+
+    access: Access
+    partition: str
+    known: Mapping[str, Any] | None = None
+
+    def condition(self) -> SortCondition | None:
+        """What the sort key must satisfy to lie in the stretch."""
+        if not self.known:
+            return self.access.condition
+        text, part = self._sort("within").start(self.known)
+        if part is None:
+            return SortCondition(self._sort_key, "=", ({"S": text},))
+        return _begins_with(self._sort_key, text)
+
+    def within(self, parts: Mapping[str, Any]) -> Range:
+        """The part of the stretch where these leading key parts have these values."""
+        sort = self._sort("within")
+        fixed = dict(self.known or {})
+        open_parts = [part for part in sort.parts if part.name not in fixed]
+        by_name = {part.name.removesuffix(".id"): part for part in open_parts}
+        for name, value in parts.items():
+            if name not in by_name:
+                raise UnknownField(unknown_field(f"the sort key {sort} of {sort.owner}", name, by_name))
+            fixed[by_name[name].name] = self._typed(by_name[name], value)
+        for part in open_parts[: len(parts)]:
+            if part.name not in fixed:
+                raise InvalidValue(
+                    f"the sort key {sort} of {sort.owner} narrows from the left only: give {part.name!r} too"
+                )
+        return replace(self, known=fixed)
+
+    def begins_with(self, prefix: Any) -> SortCondition | None:
+        """Keys whose first open part starts with this."""
+        sort, text, part = self._open_part("begins_with")
+        if not part.transform.prefixes:
+            raise InvalidValue(
+                f"{sort.owner}.{part.name} is encoded in the key so that it sorts, and such a form has no "
+                f"prefixes; use between instead"
+            )
+        return _begins_with(self._sort_key, text + sort.text(part, prefix))
+
+    def between(self, low: Any, high: Any) -> SortCondition | None:
+        """Keys whose first open part lies between two values, both included; None leaves an end open."""
+        sort, start, part = self._open_part("between")
+        first = start if low is None else start + sort.text(part, self._typed(part, low))
+        if high is None:
+            last = _after(start)
+        else:
+            # Whatever follows the value sorts below the character after its separator.
+            last = start + sort.text(part, self._typed(part, high)) + _after(sort.follower(part)[:1])
+        if last and first > last:
+            raise InvalidValue(f"there is nothing between {low!r} and {high!r}; give the lower value first")
+        if not last:
+            return SortCondition(self._sort_key, ">=", ({"S": first},)) if first else None
+        if not first:
+            return SortCondition(self._sort_key, "<=", ({"S": last},))
+        return SortCondition(self._sort_key, "between", ({"S": first}, {"S": last}))
+
+    def _typed(self, part: Part, value: Any) -> Any:
+        kind = self.access.kind
+        return kind.validated(part.name, value) if kind and part.name in kind.fields else value
+
+    def _open_part(self, verb: str) -> tuple[Template, str, Part]:
+        sort = self._sort(verb)
+        text, part = sort.start(self.known or {})
+        if part is None:
+            raise InvalidValue(f"every part of the sort key {sort} is fixed already; {verb} has none to work on")
+        return sort, text, part
+
+    def _sort(self, verb: str) -> Template:
+        if self.access.sort is None:
+            raise InvalidValue(
+                f"{verb} needs a sort key to work on, and {self.access.index or 'this query'} has none; "
+                f"give the index one"
+            )
+        return self.access.sort
+
+    @property
+    def _sort_key(self) -> str:
+        assert self.access.sort_key is not None
+        return self.access.sort_key
+
+
+def _begins_with(sort_key: str, text: str) -> SortCondition | None:
+    return SortCondition(sort_key, "begins_with", ({"S": text},)) if text else None
+
+
+def _after(text: str) -> str:
+    """The least text above everything that starts with `text`; it ends in an ASCII character."""
+    return text and text[:-1] + chr(ord(text[-1]) + 1)
+
+
+class BoundLayout(Protocol):
+    """A layout and a schema together."""
+
+    schema: Schema
+    definition: TableDefinition
+    table: str
+
+    def node_key(self, kind: NodeType, id: Any) -> Item: ...
+
+    def node_text(self, kind: NodeType, id: Any) -> str:
+        """The node's partition key."""
+        ...
+
+    def deletion_key(self, node: str) -> Item:
+        """Where a delete in progress is recorded, in the partition of the node with that key."""
+        ...
+
+    def edge_key(self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> Item:
+        """The key of the edge between two ids; `fields` holds at least its key fields."""
+        ...
+
+    def key_fields(self, kind: EdgeType) -> tuple[str, ...]:
+        """The fields that are part of an edge's identity in this layout."""
+        ...
+
+    def items(self, entity: Entity) -> tuple[Item, ...]:
+        """The items an instance is stored as: one, or two for a symmetric edge."""
+        ...
+
+    def encode_field(self, kind: EntityType, name: str, value: Any) -> AttributeValue | None:
+        """The stored form of one field's value; None where the attribute is left out."""
+        ...
+
+    def index_actions(self, kind: EntityType, identity: Mapping[str, Any], changes: Mapping[str, Any]) -> list[Action]:
+        """What changing these fields does to index keys."""
+        ...
+
+    def filterable(self, kind: EntityType, name: str) -> str:
+        """The attribute to filter a field by, or an error if it lives in keys only."""
+        ...
+
+    def decode_node(self, kind: NodeType, item: Item) -> Node | None:
+        """The node an item is, or None if it is something else."""
+        ...
+
+    def decode_edge(self, kind: EdgeType, item: Item) -> AnyEdge | None:
+        """The edge an item is, or None if it is something else."""
+        ...
+
+    def kind_of(self, item: Item) -> EntityType | None:
+        """The class that explains an item, told by its keys."""
+        ...
+
+    def read(self, item: Item) -> Entity | None:
+        """The node or edge an item is; None if no class explains it."""
+        ...
+
+    def out(self, kind: EdgeType, source: Any) -> Range: ...
+
+    def into(self, kind: EdgeType, target: Any) -> Range: ...
+
+    def collection(self, kind: NodeType, id: Any, *, arriving: bool) -> Range: ...
+
+    def key_of(self, item: Item) -> Item: ...
+
+    def start_after(self, item: Item, index: str | None) -> Item:
+        """The key to continue a query from, behind this item."""
+        ...
+
+    def is_bookkeeping(self, item: Item) -> bool:
+        """Whether an item is adjoin's own record of work in progress."""
+        ...
+
+
+class Layout(Protocol):
+    """Where things lie in a table; `bind` checks it against the classes."""
+
+    @property
+    def table(self) -> str: ...
+
+    def bind(self, schema: Schema) -> BoundLayout: ...

@@ -1,0 +1,353 @@
+"""Key templates: readable, reversible, and safe.
+
+A template such as "HOME#{country}#{city:upper}" is compiled for one class into literals and parts.
+It renders values into a key and matches a key back into the texts of its parts. What it renders is
+never ambiguous: a part cannot hold a character that ends a part, either because such characters are
+percent-encoded (an escaping layout) or because a value that has one is refused (a literal layout,
+for tables that other programs write too).
+
+Percent-encoding covers every character up to "%" (controls, space, !, ", #, $), not only the
+separator: "%" then sorts after the separator "#" and before everything that is not encoded, so the
+order of encoded values is the order of the values.
+
+Pure functions over text and values; no models, no items.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import re
+import string
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from adjoin.errors import InvalidKey, InvalidModel
+from adjoin.values import canonical_number
+
+SEPARATOR = "#"
+
+# --- values as text ----------------------------------------------------------------------------
+
+
+def key_text(value: Any) -> str:
+    """The plain spelling of a value in a key; dates sort by time, in UTC if they have a zone."""
+    match value:
+        case Enum():
+            return key_text(value.value)
+        case str():
+            return str(value)
+        case int():
+            return str(value)
+        case Decimal():
+            return canonical_number(value)
+        case dt.datetime():
+            if value.tzinfo is not None:
+                value = value.astimezone(dt.UTC).replace(tzinfo=None)
+                return value.isoformat(timespec="microseconds") + "Z"
+            return value.isoformat(timespec="microseconds")
+        case dt.date():
+            return value.isoformat()
+        case uuid.UUID():
+            return str(value)
+    raise InvalidKey(f"{value!r} cannot be part of a key; use text, a whole number, a date or a UUID")
+
+
+_BIAS = 500
+_COMPLEMENT = str.maketrans("0123456789", "9876543210")
+
+
+def sortable_text(value: Any) -> str:
+    """A spelling whose text order is the order of the values, negative numbers included.
+
+    A number is its sign, the biased power of ten, and its digits: 42 is "p502.42". A negative one has
+    both complemented and ends with "~", after every digit: -42 is "n497.57~". Zero is "o".
+    """
+    if isinstance(value, Enum):
+        return sortable_text(value.value)
+    if not isinstance(value, (int, Decimal)):
+        return key_text(value)
+    number = Decimal(canonical_number(Decimal(value)))
+    sign, digits, exponent = number.as_tuple()
+    if not number:
+        return "o"
+    assert isinstance(exponent, int)
+    mantissa = "".join(map(str, digits)).rstrip("0")
+    power = len(digits) + exponent + _BIAS
+    if sign:
+        return f"n{999 - power:03}.{mantissa.translate(_COMPLEMENT)}~"
+    return f"p{power:03}.{mantissa}"
+
+
+def unsorted_text(text: str) -> str:
+    """The plain spelling behind a sortable one; text that is no sortable number is left alone."""
+    if text == "o":
+        return "0"
+    match = re.fullmatch(r"p(\d{3})\.(\d+)|n(\d{3})\.(\d+)~", text)
+    if not match:
+        return text
+    power, mantissa, negative_power, complement = match.groups()
+    sign = ""
+    if power is None:
+        power, mantissa = str(999 - int(negative_power)), complement.translate(_COMPLEMENT)
+        sign = "-"
+    return canonical_number(f"{sign}0.{mantissa}E{int(power) - _BIAS}")
+
+
+# --- transforms --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """How a part spells its value; without `decode` the value cannot be had back from the key."""
+
+    name: str
+    encode: Callable[[Any], str]
+    decode: Callable[[str], str] | None
+    prefixes: bool = True
+    """Whether the start of a value spells the start of its text."""
+
+
+_TRANSFORMS = {
+    transform.name: transform
+    for transform in (
+        Transform("", key_text, str),
+        Transform("upper", lambda value: key_text(value).upper(), None),
+        Transform("lower", lambda value: key_text(value).lower(), None),
+        Transform("sortable", sortable_text, unsorted_text, prefixes=False),
+    )
+}
+
+
+def transform(spec: str) -> Transform:
+    """The transform a placeholder names: "upper", "lower", "sortable", "08" or a date format."""
+    if known := _TRANSFORMS.get(spec):
+        return known
+    if padding := re.fullmatch(r"0([1-9]\d?)d?", spec):
+        width = int(padding[1])
+        return Transform(spec, lambda value: _padded(value, width), _unpadded, prefixes=False)
+    if "%" in spec:
+        return Transform(spec, lambda value: value.strftime(spec), None)
+    raise InvalidModel(
+        f"there is no transform {spec!r}; use upper, lower, sortable, a width such as 08, "
+        f"or a date format such as %Y-%m"
+    )
+
+
+def _padded(value: Any, width: int) -> str:
+    if not isinstance(value, int) or value < 0 or len(str(value)) > width:
+        raise InvalidKey(
+            f"{value!r} cannot be padded to {width} digits in order; use a whole number of at most "
+            f"{width} digits, or the transform 'sortable'"
+        )
+    return f"{value:0{width}}"
+
+
+def _unpadded(text: str) -> str:
+    return text.lstrip("0") or "0"
+
+
+# --- templates ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A place in a template that a value fills."""
+
+    name: str
+    transform: Transform
+
+
+def parse_template(template: str) -> list[str | Part]:
+    """The literals and parts of a template's text."""
+    pieces: list[str | Part] = []
+    try:
+        for literal, name, spec, _ in string.Formatter().parse(template):
+            if literal:
+                pieces.append(literal)
+            if name is not None:
+                pieces.append(Part(name, transform(spec or "")))
+    except ValueError as error:
+        raise InvalidModel(f"the key template {template!r} cannot be read: {error}") from None
+    return pieces
+
+
+def delimiters(templates: Iterable[list[str | Part]]) -> frozenset[str]:
+    """The characters that end a part somewhere in these templates."""
+    found = {SEPARATOR}
+    for pieces in templates:
+        for piece, following in itertools.pairwise(pieces):
+            if isinstance(piece, Part) and isinstance(following, str):
+                found.add(following[0])
+    return frozenset(found)
+
+
+class Quoting:
+    """Keeps the text of one part from being read as the end of it."""
+
+    def __init__(self, ends: frozenset[str], *, escape: bool) -> None:
+        self.ends = ends
+        self.escape = escape
+        also = "".join(re.escape(end) for end in sorted(ends) if end > "%")
+        self._taboo = re.compile(f"[\x00-%{also}]" if escape else "[" + re.escape("".join(sorted(ends))) + "]")
+
+    def quote(self, text: str) -> str:
+        if self._taboo.search(text) is None:
+            return text
+        if self.escape:
+            return self._taboo.sub(lambda found: f"%{ord(found[0]):02X}", text)
+        ends = " or ".join(map(repr, sorted(self.ends)))
+        raise InvalidKey(
+            f"{text!r} holds {ends}, which separates the parts of this layout's keys; "
+            f"choose another value, or give the layout escape=True"
+        )
+
+    def unquote(self, text: str) -> str:
+        if not self.escape or "%" not in text:
+            return text
+        return re.sub("%([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), text)
+
+
+class Template:
+    """A template compiled for one class."""
+
+    def __init__(self, owner: str, pieces: list[str | Part], quoting: Quoting) -> None:
+        self.owner = owner
+        self.pieces = _merged(pieces)
+        self.parts = tuple(piece for piece in self.pieces if isinstance(piece, Part))
+        self.quoting = quoting
+        for piece, following in itertools.pairwise(self.pieces):
+            if isinstance(piece, Part) and isinstance(following, Part):
+                raise InvalidModel(
+                    f"in a key of {owner}, {{{piece.name}}} runs into {{{following.name}}}: where one ends "
+                    f"cannot be told; put a separator such as '#' between them"
+                )
+        names = [part.name for part in self.parts]
+        if len(set(names)) < len(names):
+            raise InvalidModel(f"a key of {owner} names a field twice: {self}")
+        self.lead = self.pieces[0] if self.pieces and isinstance(self.pieces[0], str) else ""
+        """The literal every key of this template starts with."""
+        inside = "[^" + re.escape("".join(sorted(quoting.ends))) + "]*"
+        self._pattern = re.compile(
+            "".join(re.escape(piece) if isinstance(piece, str) else f"({inside})" for piece in self.pieces),
+            re.DOTALL,
+        )
+        # The commonest shape, one literal and one part, needs no search.
+        self._tail = len(self.pieces) == 2 and isinstance(self.pieces[1], Part) and bool(self.lead)
+
+    def __str__(self) -> str:
+        return "".join(piece if isinstance(piece, str) else f"{{{piece.name}}}" for piece in self.pieces)
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        if self._tail:
+            part = self.parts[0]
+            return self.lead + self.text(part, values[part.name])
+        return "".join(
+            piece if isinstance(piece, str) else self.text(piece, values[piece.name]) for piece in self.pieces
+        )
+
+    def text(self, part: Part, value: Any) -> str:
+        """The quoted text of one part."""
+        if value is None:
+            raise InvalidKey(f"{self.owner}.{part.name} is None, but it is part of a key; give it a value")
+        try:
+            return self.quoting.quote(part.transform.encode(value))
+        except InvalidKey as error:
+            raise InvalidKey(f"{self.owner}.{part.name}: {error}") from None
+
+    def match(self, key: str) -> dict[str, str] | None:
+        """The plain text of each part that can be had back, or None if the key is of another template."""
+        if self._tail:
+            if not key.startswith(self.lead):
+                return None
+            rest = key[len(self.lead) :]
+            if not self.quoting.ends.isdisjoint(rest):
+                return None
+            texts: tuple[str, ...] = (rest,)
+        else:
+            found = self._pattern.fullmatch(key)
+            if found is None:
+                return None
+            texts = found.groups()
+        return {
+            part.name: part.transform.decode(self.quoting.unquote(text))
+            for part, text in zip(self.parts, texts, strict=True)
+            if part.transform.decode is not None
+        }
+
+    def start(self, known: Mapping[str, Any]) -> tuple[str, Part | None]:
+        """The text up to the first part that is not known, and that part (None if all are)."""
+        text = ""
+        for piece in self.pieces:
+            if isinstance(piece, str):
+                text += piece
+            elif piece.name in known:
+                text += self.text(piece, known[piece.name])
+            else:
+                return text, piece
+        return text, None
+
+    def follower(self, part: Part) -> str:
+        """The literal right behind a part, "" if it ends the key."""
+        at = self.pieces.index(part) + 1
+        return str(self.pieces[at]) if at < len(self.pieces) else ""
+
+    def spelled(self, **names: str) -> str:
+        """The template's text with parts renamed."""
+        return "".join(
+            piece if isinstance(piece, str) else f"{{{names.get(piece.name, piece.name)}}}" for piece in self.pieces
+        )
+
+    def overlaps(self, other: Template) -> bool:
+        """Whether some key could start like keys of both."""
+        return self.lead.startswith(other.lead) or other.lead.startswith(self.lead)
+
+    def may_equal(self, other: Template) -> bool:
+        """Whether both could render one and the same key.
+
+        No part holds a separator, so both split at the separators, and segments meet one by one.
+        """
+        mine, theirs = self._segments(), other._segments()
+        return len(mine) == len(theirs) and all(map(_may_meet, mine, theirs))
+
+    def _segments(self) -> list[tuple[str, str | None]]:
+        """Between separators: (all of it, None), or (what it starts with, what it ends with)."""
+        segments: list[tuple[str, str | None]] = [("", None)]
+        for piece in self.pieces:
+            if isinstance(piece, Part):
+                segments[-1] = (segments[-1][0], "")
+                continue
+            for character in piece:
+                head, tail = segments[-1]
+                if character in self.quoting.ends:
+                    segments += [(character, None), ("", None)]
+                elif tail is None:
+                    segments[-1] = (head + character, None)
+                else:
+                    segments[-1] = (head, tail + character)
+        return segments
+
+
+def _may_meet(one: tuple[str, str | None], other: tuple[str, str | None]) -> bool:
+    (head, tail), (other_head, other_tail) = one, other
+    if tail is None and other_tail is None:
+        return head == other_head
+    if tail is None or other_tail is None:
+        whole, (start, end) = (head, other) if tail is None else (other_head, one)
+        return whole.startswith(start) and whole.endswith(end or "") and len(whole) >= len(start + (end or ""))
+    heads = head.startswith(other_head) or other_head.startswith(head)
+    return heads and (tail.endswith(other_tail) or other_tail.endswith(tail))
+
+
+def _merged(pieces: list[str | Part]) -> list[str | Part]:
+    merged: list[str | Part] = []
+    for piece in pieces:
+        if isinstance(piece, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += piece
+        else:
+            merged.append(piece)
+    return merged

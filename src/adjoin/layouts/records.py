@@ -1,0 +1,113 @@
+"""The attributes of one class: fields to stored attributes and back.
+
+Only what is beside the keys lives here; ids, ends and key attributes are the layout's. A field whose
+value is None, and would be None again if it were missing, is not stored, so that indexes over it are
+sparse; neither is an empty set, which DynamoDB does not have.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Collection, Mapping
+from typing import Any, get_origin
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from adjoin.errors import InvalidItem, InvalidValue
+from adjoin.schema import Entity, EntityType
+from adjoin.values import AttributeValue, Item, decode, encode
+
+
+class Record:
+    """Encodes and decodes the fields of one class."""
+
+    def __init__(self, kind: EntityType, unstored: Collection[str], layout_attributes: Collection[str]) -> None:
+        self.kind = kind
+        self._stored = tuple(
+            (name, attribute, _absence(kind.fields[name]))
+            for name, attribute in kind.attributes.items()
+            if name not in unstored
+        )
+        self.stored_names = frozenset(name for name, _, _ in self._stored)
+        self._read = tuple(kind.attributes.items())
+        self._sets = tuple(name for name in kind.attributes if _absence(kind.fields[name]) == "empty set")
+        self._own = {*kind.attributes.values(), *layout_attributes}
+        self._extra = kind.model.model_config.get("extra") == "allow"
+        self._validate = kind.model.__pydantic_validator__.validate_python
+
+    def encode(self, entity: Entity) -> Item:
+        """The stored attributes of an instance, without its keys."""
+        values = entity.__dict__
+        item: Item = {}
+        for name, attribute, absence in self._stored:
+            value = values[name]
+            if absence and _is_absent(value, absence):
+                continue
+            item[attribute] = self.encode_field(name, value)
+        if self._extra and entity.__pydantic_extra__:
+            for attribute, value in entity.__pydantic_extra__.items():
+                if attribute in self._own:
+                    raise InvalidValue(
+                        f"{self.kind.name} has an extra value {attribute!r}, a name that its keys or fields use"
+                    )
+                item[attribute] = encode(value)
+        return item
+
+    def encode_field(self, name: str, value: Any) -> AttributeValue:
+        try:
+            if name == self.kind.expires and value is not None:
+                return _encode_expiry(value)
+            return encode(value)
+        except InvalidValue as error:
+            raise InvalidValue(f"{self.kind.name}.{name}: {error}") from None
+
+    def is_absent(self, name: str, value: Any) -> bool:
+        """Whether a field with this value is stored as no attribute at all."""
+        absence = _absence(self.kind.fields[name])
+        return bool(absence) and _is_absent(value, absence)
+
+    def decode(self, item: Item, known: dict[str, Any]) -> Any:
+        """An instance from a stored item and what its keys tell (`known`, which is filled in)."""
+        for name, attribute in self._read:
+            stored = item.get(attribute)
+            if stored is not None:
+                known[name] = decode(stored)
+        for name in self._sets:
+            known.setdefault(name, set())
+        if self._extra:
+            for attribute, stored in item.items():
+                if attribute not in self._own:
+                    known[attribute] = decode(stored)
+        try:
+            return self._validate(known, by_alias=True, by_name=True)
+        except ValidationError as error:
+            raise InvalidItem(_misfit(self.kind, item, error)) from None
+
+
+def _absence(info: FieldInfo) -> str:
+    """How a field may be missing from an item without losing its value: "", "none" or "empty set"."""
+    if (get_origin(info.annotation) or info.annotation) in (set, frozenset):
+        return "empty set"
+    default = info.get_default(call_default_factory=False)
+    return "none" if default is None and default is not PydanticUndefined else ""
+
+
+def _is_absent(value: Any, absence: str) -> bool:
+    return value is None if absence == "none" else not value
+
+
+def _encode_expiry(value: dt.datetime) -> AttributeValue:
+    if value.tzinfo is None:
+        raise InvalidValue(f"{value} has no time zone, so the second of its expiry is not known; give it one")
+    return {"N": str(math.ceil(value.timestamp()))}
+
+
+def _misfit(kind: EntityType, item: Mapping[str, AttributeValue], error: ValidationError) -> str:
+    problems = "; ".join(
+        f"{'.'.join(map(str, problem['loc'])) or 'item'}: {problem['msg']}" for problem in error.errors()
+    )
+    shown = ", ".join(f"{name}={next(iter(value.values()))!r}" for name, value in list(item.items())[:2])
+    return f"the stored item ({shown}) is not a valid {kind.name}: {problems}; correct the item or the class"

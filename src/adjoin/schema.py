@@ -1,0 +1,317 @@
+"""The set of declared classes, checked as a whole when a graph opens.
+
+Every mistake in a declaration is found here, with a message that names the class and the field.
+What the classes look like in a table is a layout's business and does not exist here.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
+from functools import cached_property
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from adjoin.errors import InvalidKey, InvalidModel, InvalidValue, UnknownField
+from adjoin.model import Edge, Expires, Node, Ref, Version, ends_of, node_id
+
+AnyEdge: TypeAlias = Edge[Any, Any]
+Entity: TypeAlias = Node | AnyEdge
+
+KEY_TYPES: tuple[type, ...] = (str, int, Decimal, uuid.UUID, dt.datetime, dt.date, Enum)
+"""Types whose values have one spelling in a key; float is out because it has several."""
+
+_LABEL_TABOO = frozenset("#%|{}")
+
+
+@dataclass(frozen=True)
+class EntityType:
+    """What nodes and edges have in common: a class, a label, and fields with stored names."""
+
+    model: type[Any]
+    label: str
+    attributes: Mapping[str, str] = field(repr=False)
+    """Field name to stored attribute name, without `id`, `source` and `target`."""
+
+    @property
+    def name(self) -> str:
+        return self.model.__name__
+
+    @property
+    def fields(self) -> dict[str, FieldInfo]:
+        fields: dict[str, FieldInfo] = self.model.model_fields
+        return fields
+
+    def attribute(self, name: str) -> str:
+        """The stored name of a field, or an error that names the closest one."""
+        try:
+            return self.attributes[name]
+        except KeyError:
+            raise UnknownField(unknown_field(self.name, name, self.attributes)) from None
+
+    @cached_property
+    def version(self) -> str | None:
+        """The field that counts updates: one marked `Version()`, or an int named "version"."""
+        marked = _marked(self.fields, Version)
+        if marked is None and (info := self.fields.get("version")) and plain_type(info) is int:
+            return "version"
+        return marked
+
+    @cached_property
+    def expires(self) -> str | None:
+        return _marked(self.fields, Expires)
+
+    @cached_property
+    def _adapters(self) -> dict[str, TypeAdapter[Any]]:
+        return {}
+
+    def validated(self, name: str, value: Any) -> Any:
+        """A value as the field `name` takes it, or an error that says why it does not."""
+        adapter = self._adapters.get(name)
+        if adapter is None:
+            adapter = self._adapters[name] = TypeAdapter(_full_hint(self.fields[name]))
+        try:
+            return adapter.validate_python(value)
+        except ValidationError as error:
+            detail = "; ".join(problem["msg"] for problem in error.errors())
+            raise InvalidValue(f"{value!r} does not fit {self.name}.{name}: {detail}") from None
+
+
+@dataclass(frozen=True)
+class NodeType(EntityType):
+    @cached_property
+    def id_type(self) -> type:
+        return plain_type(self.fields["id"]) or str
+
+    def id(self, given: Any) -> Any:
+        """The id that an id, a ref or a node of this type stands for."""
+        match given:
+            case str() if self.id_type is str:
+                return given
+            case Ref(model=model, id=id):
+                self._must_be(model, id)
+                return self.id(id)
+            case Node():
+                self._must_be(type(given), node_id(given))
+                return node_id(given)
+            case Edge():
+                raise InvalidKey(f"an edge was given where a {self.name} belongs; pass the node, its ref or id")
+        try:
+            return self.validated("id", given)
+        except InvalidValue as error:
+            raise InvalidKey(str(error)) from None
+
+    def _must_be(self, model: type[Node], id: Any) -> None:
+        if model is not self.model:
+            raise InvalidKey(f"{model.__name__} {id!r} was given where a {self.name} belongs")
+
+
+@dataclass(frozen=True)
+class EdgeType(EntityType):
+    source: NodeType
+    target: NodeType
+    key: tuple[str, ...]
+    order: str | None
+    symmetric: bool
+
+    def key_values(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The key fields among named values, each validated; all of them are needed."""
+        for name in self.key:
+            if name not in given:
+                raise InvalidKey(
+                    f"{self.name} has the key field {name!r}, and no value was given for it; "
+                    f"pass {name}=… to say which of the parallel edges is meant"
+                )
+        return {name: self.validated(name, given[name]) for name in self.key}
+
+
+class Schema:
+    """All node and edge types of one graph."""
+
+    def __init__(self, models: Iterable[type[Entity]]) -> None:
+        classes = list(dict.fromkeys(models))
+        for model in classes:
+            if not (isinstance(model, type) and issubclass(model, (Node, Edge))):
+                raise InvalidModel(f"{model!r} is not a Node or Edge class; pass the classes themselves")
+        by_name = {model.__name__: model for model in classes}
+        ends = {model: _resolved_ends(model, by_name) for model in classes if issubclass(model, Edge)}
+        nodes = [model for model in classes if issubclass(model, Node)]
+        nodes += [end for pair in ends.values() for end in pair]
+        self.nodes: dict[type[Node], NodeType] = {model: _node_type(model) for model in dict.fromkeys(nodes)}
+        self.edges: dict[type[AnyEdge], EdgeType] = {
+            model: _edge_type(model, self.nodes[source], self.nodes[target]) for model, (source, target) in ends.items()
+        }
+        if not self.types:
+            raise InvalidModel("a graph needs at least one Node class; pass the classes it holds")
+        by_label: dict[str, EntityType] = {}
+        for kind in self.types:
+            if (other := by_label.setdefault(kind.label, kind)) is not kind:
+                raise InvalidModel(
+                    f"{other.name} and {kind.name} both have the label {kind.label!r}; "
+                    f"give one of them another with label="
+                )
+
+    @property
+    def types(self) -> list[EntityType]:
+        return [*self.nodes.values(), *self.edges.values()]
+
+    def node(self, model: type[Any]) -> NodeType:
+        try:
+            return self.nodes[model]
+        except KeyError:
+            raise self._unknown(model, "Node") from None
+
+    def edge(self, model: type[Any]) -> EdgeType:
+        try:
+            return self.edges[model]
+        except KeyError:
+            raise self._unknown(model, "Edge") from None
+
+    def _unknown(self, model: Any, kind: str) -> InvalidModel:
+        name = getattr(model, "__name__", repr(model))
+        known = self.nodes if kind == "Node" else self.edges
+        return InvalidModel(
+            f"{name} is not a {kind} class of this graph, which has "
+            f"{', '.join(each.__name__ for each in known) or 'none'}; pass it when the graph opens"
+        )
+
+
+def _resolved_ends(edge: type[AnyEdge], by_name: Mapping[str, type[Any]]) -> tuple[type[Node], type[Node]]:
+    ends = ends_of(edge)
+    if len(ends) != 2:
+        raise InvalidModel(
+            f"{edge.__name__} does not say what it joins; declare it as class {edge.__name__}(Edge[Source, Target])"
+        )
+    resolved: list[type[Node]] = []
+    for side, end in zip(("source", "target"), ends, strict=True):
+        name = end if isinstance(end, str) else getattr(end, "__forward_arg__", None)
+        model = by_name.get(name) if name else end
+        if not (isinstance(model, type) and issubclass(model, Node) and model is not Node):
+            shown = name or getattr(end, "__name__", repr(end))
+            raise InvalidModel(
+                f"the {side} of {edge.__name__} is {shown}, which is not a Node class of this graph; "
+                f"both ends of an edge must be classes derived from Node"
+            )
+        resolved.append(model)
+    if not edge.__pydantic_complete__:
+        edge.model_rebuild(_types_namespace=by_name)
+    return resolved[0], resolved[1]
+
+
+def _node_type(model: type[Node]) -> NodeType:
+    _check_label(model)
+    if "id" not in model.model_fields:
+        raise InvalidModel(f"{model.__name__} has no field 'id'; every node needs one, such as id: str")
+    _check_key_type(model, "id", "the id")
+    attributes = _attributes(model, without=("id",))
+    kind = NodeType(model, model.__declaration__.label, attributes)
+    _check_marks(kind)
+    return kind
+
+
+def _edge_type(model: type[AnyEdge], source: NodeType, target: NodeType) -> EdgeType:
+    _check_label(model)
+    declared = model.__declaration__
+    attributes = _attributes(model, without=("source", "target"))
+    for role, names in (("key", declared.key), ("order", (declared.order,) if declared.order else ())):
+        for name in names:
+            if name not in attributes:
+                raise InvalidModel(f"{role}={name!r}: " + unknown_field(model.__name__, name, attributes))
+            _check_key_type(model, name, f"the {role} field")
+    if declared.symmetric and source is not target:
+        raise InvalidModel(
+            f"{model.__name__} is symmetric but joins {source.name} to {target.name}; "
+            f"a symmetric edge joins a class to itself"
+        )
+    kind = EdgeType(
+        model,
+        declared.label,
+        attributes,
+        source,
+        target,
+        declared.key,
+        declared.order,
+        declared.symmetric,
+    )
+    _check_marks(kind)
+    return kind
+
+
+def _check_label(model: type[Entity]) -> None:
+    label = model.__declaration__.label
+    if not label or not label.isprintable() or _LABEL_TABOO & set(label):
+        raise InvalidModel(
+            f"the label {label!r} of {model.__name__} cannot be part of a key; use letters, digits, '_' and '-'"
+        )
+
+
+def _check_key_type(model: type[Entity], name: str, role: str) -> None:
+    kind = plain_type(model.model_fields[name])
+    if kind is None or not issubclass(kind, KEY_TYPES) or kind is bool:
+        names = ", ".join(each.__name__ for each in KEY_TYPES)
+        raise InvalidModel(
+            f"{role} {model.__name__}.{name} has a type that cannot be part of a key; use one of {names}"
+        )
+
+
+def _check_marks(kind: EntityType) -> None:
+    if kind.version and plain_type(kind.fields[kind.version]) is not int:
+        raise InvalidModel(f"{kind.name}.{kind.version} is marked Version() but is not an int")
+    if kind.expires and plain_type(kind.fields[kind.expires]) is not dt.datetime:
+        raise InvalidModel(f"{kind.name}.{kind.expires} is marked Expires() but is not a datetime")
+
+
+def _attributes(model: type[Entity], without: tuple[str, ...]) -> dict[str, str]:
+    stored = {
+        name: info.serialization_alias or name for name, info in model.model_fields.items() if name not in without
+    }
+    owners: dict[str, str] = {}
+    for name, attribute in stored.items():
+        if (other := owners.setdefault(attribute, name)) != name:
+            raise InvalidModel(f"{model.__name__}.{other} and {model.__name__}.{name} are both stored as {attribute!r}")
+    return stored
+
+
+def _marked(fields: Mapping[str, FieldInfo], mark: type) -> str | None:
+    return next((name for name, info in fields.items() if any(isinstance(each, mark) for each in info.metadata)), None)
+
+
+def _full_hint(info: FieldInfo) -> Any:
+    hint: Any = info.annotation
+    for mark in info.metadata:
+        hint = Annotated[hint, mark]
+    return hint
+
+
+def plain_type(info: FieldInfo) -> type | None:
+    """The one class behind a field's annotation, looking through Optional, Annotated and Literal."""
+    return _plain(info.annotation)
+
+
+def _plain(hint: Any) -> type | None:
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _plain(get_args(hint)[0])
+    if origin in (Union, UnionType):
+        kinds = {_plain(each) for each in get_args(hint)} - {NoneType}
+        return kinds.pop() if len(kinds) == 1 else None
+    if origin is Literal:
+        kinds = {type(each) for each in get_args(hint)}
+        return kinds.pop() if len(kinds) == 1 else None
+    return hint if isinstance(hint, type) else None
+
+
+def unknown_field(owner: str, name: str, known: Iterable[str]) -> str:
+    """Says that a field does not exist, and which one may have been meant."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(map(repr, names)) or 'no fields'}"
+    return f"{owner} has no field {name!r}; {hint}"
