@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -70,14 +70,21 @@ class EntityType:
         return _marked(self.fields, Expires)
 
     @cached_property
-    def _adapters(self) -> dict[str, TypeAdapter[Any]]:
+    def _adapters(self) -> dict[tuple[str, Any], TypeAdapter[Any]]:
         return {}
 
     def validated(self, name: str, value: Any) -> Any:
         """A value as the field `name` takes it, or an error that says why it does not."""
-        adapter = self._adapters.get(name)
+        return self._adapted(name, value, _full_hint)
+
+    def coerced(self, name: str, value: Any) -> Any:
+        """A value of the field's type, to compare with; the field's limits do not bind it."""
+        return self._adapted(name, value, _bare_hint)
+
+    def _adapted(self, name: str, value: Any, hint: Callable[[FieldInfo], Any]) -> Any:
+        adapter = self._adapters.get((name, hint))
         if adapter is None:
-            adapter = self._adapters[name] = TypeAdapter(_full_hint(self.fields[name]))
+            adapter = self._adapters[name, hint] = TypeAdapter(hint(self.fields[name]))
         try:
             return adapter.validate_python(value)
         except ValidationError as error:
@@ -122,15 +129,16 @@ class EdgeType(EntityType):
     order: str | None
     symmetric: bool
 
-    def key_values(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The key fields among named values, each validated; all of them are needed."""
-        for name in self.key:
+    def key_values(self, names: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that tell an edge from its parallels, each validated; all of them are needed."""
+        values: dict[str, Any] = {}
+        for name in names:
             if name not in given:
                 raise InvalidKey(
-                    f"{self.name} has the key field {name!r}, and no value was given for it; "
-                    f"pass {name}=… to say which of the parallel edges is meant"
+                    f"{self.name} is told from its parallels by {name!r}, and no value was given for it; pass {name}=…"
                 )
-        return {name: self.validated(name, given[name]) for name in self.key}
+            values[name] = self.validated(name, given[name])
+        return values
 
 
 class Schema:
@@ -289,6 +297,10 @@ def _full_hint(info: FieldInfo) -> Any:
     for mark in info.metadata:
         hint = Annotated[hint, mark]
     return hint
+
+
+def _bare_hint(info: FieldInfo) -> Any:
+    return info.annotation
 
 
 def plain_type(info: FieldInfo) -> type | None:

@@ -202,6 +202,12 @@ class BoundAdjacencyList:
     def key_of(self, item: Item) -> Item:
         return {self._pk: item[self._pk], self._sk: item[self._sk]}
 
+    def twin_keys(self, kind: EdgeType, item: Item) -> list[Item]:
+        edge = self.decode_edge(kind, item) if kind.symmetric else None
+        if edge is None or edge.source == edge.target:
+            return []
+        return [self.edge_key(kind, edge.target, edge.source, edge.__dict__)]
+
     def start_after(self, item: Item, index: str | None) -> Item:
         return {name: item[name] for name in self._start_keys[index]}
 

@@ -233,6 +233,10 @@ class BoundLayout(Protocol):
 
     def key_of(self, item: Item) -> Item: ...
 
+    def twin_keys(self, kind: EdgeType, item: Item) -> list[Item]:
+        """Where else the edge of this item is stored: at the other end, if it is symmetric."""
+        ...
+
     def start_after(self, item: Item, index: str | None) -> Item:
         """The key to continue a query from, behind this item."""
         ...

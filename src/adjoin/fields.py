@@ -1,0 +1,145 @@
+"""`field("grade") >= "B"`: comparisons and changes over fields of a model, as data.
+
+They speak of fields and Python values; a plan turns them into conditions and updates over stored
+attributes once it knows the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from adjoin.errors import InvalidValue
+from adjoin.units import MAX_IN_OPERANDS
+
+
+class Predicate:
+    """Something that holds for an instance or not; combine with `&`, `|` and `~`."""
+
+    __slots__ = ()
+
+    def __and__(self, other: Predicate) -> AllOf:
+        return AllOf((self, _predicate(other)))
+
+    def __or__(self, other: Predicate) -> AnyOf:
+        return AnyOf((self, _predicate(other)))
+
+    def __invert__(self) -> Negation:
+        return Negation(self)
+
+    def __bool__(self) -> bool:
+        raise InvalidValue(
+            "a comparison of fields is neither true nor false by itself; combine with & | ~ instead of and, or, not"
+        )
+
+
+def _predicate(thing: Any) -> Predicate:
+    if not isinstance(thing, Predicate):
+        raise InvalidValue(f"{thing!r} is not a comparison; put parentheses around each side of & and |")
+    return thing
+
+
+Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "between", "begins_with", "contains", "in", "exists"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Predicate):
+    field: str
+    operator: Operator
+    operands: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf(Predicate):
+    predicates: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf(Predicate):
+    predicates: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Negation(Predicate):
+    predicate: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A new value made of the stored one: `update(..., credits=field("credits") + 1)`."""
+
+    field: str
+    operator: Literal["+", "-", "append", "add", "discard"]
+    operand: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FieldReference:
+    """A field by name; "address.city" reaches into nested models and maps."""
+
+    name: str
+
+    def __eq__(self, other: Any) -> Comparison:  # type: ignore[override]
+        return Comparison(self.name, "=", (other,))
+
+    def __ne__(self, other: Any) -> Comparison:  # type: ignore[override]
+        return Comparison(self.name, "<>", (other,))
+
+    def __lt__(self, other: Any) -> Comparison:
+        return Comparison(self.name, "<", (other,))
+
+    def __le__(self, other: Any) -> Comparison:
+        return Comparison(self.name, "<=", (other,))
+
+    def __gt__(self, other: Any) -> Comparison:
+        return Comparison(self.name, ">", (other,))
+
+    def __ge__(self, other: Any) -> Comparison:
+        return Comparison(self.name, ">=", (other,))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def between(self, low: Any, high: Any) -> Comparison:
+        """Both ends included."""
+        return Comparison(self.name, "between", (low, high))
+
+    def begins_with(self, prefix: str) -> Comparison:
+        return Comparison(self.name, "begins_with", (prefix,))
+
+    def contains(self, element: Any) -> Comparison:
+        """Text that holds this text, or a list or set that has this element."""
+        return Comparison(self.name, "contains", (element,))
+
+    def is_in(self, options: Iterable[Any]) -> Comparison:
+        operands = tuple(options)
+        if not 1 <= len(operands) <= MAX_IN_OPERANDS:
+            raise InvalidValue(f"is_in takes 1 to {MAX_IN_OPERANDS} values, and {len(operands)} were given")
+        return Comparison(self.name, "in", operands)
+
+    def exists(self) -> Comparison:
+        """The field is stored at all."""
+        return Comparison(self.name, "exists")
+
+    def __add__(self, amount: Any) -> Change:
+        return Change(self.name, "+", amount)
+
+    def __sub__(self, amount: Any) -> Change:
+        return Change(self.name, "-", amount)
+
+    def append(self, *elements: Any) -> Change:
+        """The stored list with these at its end."""
+        return Change(self.name, "append", list(elements))
+
+    def add(self, elements: Iterable[Any]) -> Change:
+        """The stored set with these in it."""
+        return Change(self.name, "add", set(elements))
+
+    def discard(self, elements: Iterable[Any]) -> Change:
+        """The stored set without these."""
+        return Change(self.name, "discard", set(elements))
+
+
+def field(name: str) -> FieldReference:
+    """A field, to compare (`where`, `only_if`) or to change (`update`)."""
+    return FieldReference(name)

@@ -1,0 +1,144 @@
+"""Comparisons and changes of fields, translated into conditions and updates of stored attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from adjoin.errors import InvalidKey, InvalidValue, UnknownField
+from adjoin.expressions import (
+    Action,
+    Add,
+    And,
+    Arithmetic,
+    BeginsWith,
+    Between,
+    Compare,
+    Condition,
+    Contains,
+    Discard,
+    Exists,
+    IfNotExists,
+    In,
+    ListAppend,
+    Not,
+    Or,
+    Path,
+    Remove,
+    Set,
+    Value,
+    attribute,
+)
+from adjoin.fields import AllOf, AnyOf, Change, Comparison, Negation, Predicate
+from adjoin.layouts.interface import BoundLayout
+from adjoin.schema import EntityType, plain_type, unknown_field
+from adjoin.values import AttributeValue, encode
+
+NULL: AttributeValue = {"NULL": True}
+
+
+def condition(layout: BoundLayout, kind: EntityType, predicate: Predicate) -> Condition:
+    """The condition over stored attributes that a predicate over fields means for this class."""
+    match predicate:
+        case AllOf(predicates):
+            return And(tuple(condition(layout, kind, each) for each in predicates))
+        case AnyOf(predicates):
+            return Or(tuple(condition(layout, kind, each) for each in predicates))
+        case Negation(inner):
+            return Not(condition(layout, kind, inner))
+        case Comparison():
+            return _comparison(layout, kind, predicate)
+    raise InvalidValue(f'{predicate!r} is not a comparison; build one with field("name") == value')
+
+
+def _comparison(layout: BoundLayout, kind: EntityType, comparison: Comparison) -> Condition:
+    path = _path(layout, kind, comparison.field)
+    operator, operands = comparison.operator, comparison.operands
+    if operator == "exists":
+        return Exists(path)
+    if operands == (None,) and operator in ("=", "<>"):
+        absent = Or((Not(Exists(path)), Compare("=", path, Value(NULL))))
+        return absent if operator == "=" else Not(absent)
+    if operator == "contains":
+        return Contains(path, Value(encode(operands[0])))
+    if operator == "begins_with":
+        return BeginsWith(path, Value(encode(operands[0])))
+    values = tuple(Value(_operand(layout, kind, comparison.field, each)) for each in operands)
+    match operator:
+        case "between":
+            return Between(path, values[0], values[1])
+        case "in":
+            return In(path, values)
+    return Compare(operator, path, values[0])
+
+
+def _operand(layout: BoundLayout, kind: EntityType, name: str, value: Any) -> AttributeValue:
+    if name not in kind.attributes:
+        return encode(value)
+    encoded = layout.encode_field(kind, name, kind.coerced(name, value))
+    return NULL if encoded is None else encoded
+
+
+def _path(layout: BoundLayout, kind: EntityType, name: str) -> Path:
+    first, *rest = name.split(".")
+    steps: list[str | int] = [layout.filterable(kind, first)]
+    model = plain_type(kind.fields[first])
+    for step in rest:
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            info = model.model_fields.get(step)
+            if info is None:
+                raise UnknownField(unknown_field(model.__name__, step, model.model_fields))
+            steps.append(info.serialization_alias or step)
+            model = plain_type(info)
+        else:
+            steps.append(int(step) if step.isdecimal() else step)
+            model = None
+    return Path(tuple(steps))
+
+
+def update_actions(
+    layout: BoundLayout, kind: EntityType, identity: Mapping[str, Any], changes: Mapping[str, Any]
+) -> tuple[Action, ...]:
+    """What an update of these fields does to the stored attributes, index keys included."""
+    actions: list[Action] = []
+    plain: dict[str, Any] = {}
+    for name, value in changes.items():
+        stored = kind.attribute(name)
+        if isinstance(value, Change):
+            actions.append(_change(kind, name, stored, value))
+            continue
+        plain[name] = value = kind.validated(name, value)
+        encoded = layout.encode_field(kind, name, value)
+        actions.append(Remove(attribute(stored)) if encoded is None else Set(attribute(stored), Value(encoded)))
+    relative = {name for name in changes if name not in plain}
+    if layout.in_index_key(kind, relative):
+        name = layout.in_index_key(kind, relative)
+        raise InvalidKey(f"{kind.name}.{name} is part of an index key; give its new value, not a change of the old")
+    actions += layout.index_actions(kind, identity, plain)
+    if kind.version and kind.version not in changes:
+        actions.append(Add(attribute(kind.attribute(kind.version)), {"N": "1"}))
+    return tuple(actions)
+
+
+def _change(kind: EntityType, name: str, stored: str, change: Change) -> Action:
+    path, origin = attribute(stored), attribute(kind.attribute(change.field))
+    operand = encode(change.operand)
+    match change.operator:
+        case "+" | "-" if "N" not in operand:
+            raise InvalidValue(f"{kind.name}.{name}: {change.operand!r} is not a number to add or subtract")
+        case "+" if origin == path:
+            return Add(path, operand)
+        case "-" if origin == path:
+            return Add(path, encode(-change.operand))
+        case "+" | "-":
+            return Set(path, Arithmetic(change.operator, IfNotExists(origin, Value({"N": "0"})), Value(operand)))
+        case "append":
+            return Set(path, ListAppend(IfNotExists(origin, Value({"L": []})), Value(operand)))
+    if origin != path or "L" in operand:
+        raise InvalidValue(
+            f"{kind.name}.{name}: elements can be put into or taken out of a set of text, numbers or bytes, "
+            f"one that the same field holds"
+        )
+    return Add(path, operand) if change.operator == "add" else Discard(path, operand)

@@ -1,0 +1,186 @@
+"""Deleting a node with all its edges, so that nobody ever sees half of it.
+
+A node whose edges fit into one transaction goes in that transaction. A larger one goes in steps that
+may stop anywhere and be run again:
+
+1. mark every edge with the token of this delete; a marked edge is still there for everybody;
+2. switch: in one transaction remove the node and record the token in its partition; from then on
+   whoever meets an edge with that mark looks the record up and does not show the edge;
+3. remove the edges, then the record.
+
+A reader pays nothing for this unless it meets a mark; then it is one batch get for the records.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field, replace
+
+from adjoin.errors import ConditionFailed, TransactionCanceled
+from adjoin.expressions import Add, Compare, Discard, Exists, Value, attribute
+from adjoin.layouts.interface import DELETING, BoundLayout
+from adjoin.plans import Plan
+from adjoin.plans.batches import BATCHES_A_ROUND, chunks, get_all, write_all
+from adjoin.requests import Delete, Get, PageResponse, Query, TransactWrite, Update
+from adjoin.schema import EdgeType, NodeType
+from adjoin.units import MAX_BATCH_WRITE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
+from adjoin.values import Item, item_size
+
+TOKENS = "tokens"
+
+# --- what readers do ---------------------------------------------------------------------------
+
+
+def hidden(layout: BoundLayout, items: list[Item]) -> Plan[list[bool]]:
+    """For each item, whether it is an edge of a node whose delete has passed its switch."""
+    if not any(DELETING in item for item in items):
+        return [False] * len(items)
+    marks = [_marks(item) for item in items]
+    nodes = list({node for each in marks for node, _ in each})
+    gone: set[tuple[str, str]] = set()
+    records = yield from get_all([Get(layout.table, layout.deletion_key(node), consistent=True) for node in nodes])
+    for node, record in zip(nodes, records, strict=True):
+        gone |= {(node, token) for token in _tokens(record)}
+    return [not gone.isdisjoint(each) for each in marks]
+
+
+def _marks(item: Item) -> set[tuple[str, str]]:
+    marks = (mark.partition(":") for mark in item.get(DELETING, {}).get("SS", ()))
+    return {(node, token) for token, _, node in marks}
+
+
+def _tokens(record: Item | None) -> set[str]:
+    return set(record[TOKENS]["SS"]) if record and TOKENS in record else set()
+
+
+# --- deleting ----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Neighbourhood:
+    """What lies at a node: itself, its edges by key, and deletes that have passed their switch."""
+
+    node: Item | None = None
+    edges: dict[tuple[str, ...], Item] = field(default_factory=dict)
+    tokens: set[str] = field(default_factory=set)
+    size: int = 0
+
+
+def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
+    """Removes the node and every edge at it; says whether there was anything to remove."""
+    text = layout.node_text(kind, id)
+    key = layout.node_key(kind, id)
+    around = yield from _gather(layout, kind, id)
+    resumed = bool(around.tokens)
+    for token in sorted(around.tokens):
+        yield from _sweep(layout, text, token, around)
+    if resumed:
+        around = yield from _gather(layout, kind, id)
+    if around.node is None and not around.edges:
+        return resumed
+    if len(around.edges) < MAX_TRANSACTION and around.size < MAX_TRANSACTION_SIZE:
+        doomed = [key, *(layout.key_of(edge) for edge in around.edges.values())]
+        yield (TransactWrite(tuple(Delete(layout.table, each) for each in doomed)),)
+        return True
+    token = uuid.uuid4().hex
+    yield from _mark(layout, text, token, list(around.edges.values()))
+    record = Update(layout.table, layout.deletion_key(text), (Add(attribute(TOKENS), {"SS": [token]}),))
+    yield (TransactWrite((Delete(layout.table, key), record)),)
+    around = yield from _gather(layout, kind, id)
+    yield from _sweep(layout, text, token, around)
+    return True
+
+
+def doomed_keys(layout: BoundLayout, kind: NodeType, id: object) -> Plan[list[Item]]:
+    """The keys of a node and every edge at it, for a delete inside a larger transaction."""
+    around = yield from _gather(layout, kind, id)
+    return [layout.node_key(kind, id), *(layout.key_of(edge) for edge in around.edges.values())]
+
+
+def _gather(layout: BoundLayout, kind: NodeType, id: object) -> Plan[_Neighbourhood]:
+    around = _Neighbourhood()
+    ranges = [layout.collection(kind, id, arriving=False)]
+    if any(edge.target is kind and not edge.symmetric for edge in layout.schema.edges.values()):
+        ranges.append(layout.collection(kind, id, arriving=True))
+    open_queries = [
+        Query(
+            layout.table,
+            (each.access.partition_key, {"S": each.partition}),
+            index=each.access.index,
+            consistent=each.access.index is None,
+        )
+        for each in ranges
+    ]
+    while open_queries:
+        responses: list[PageResponse] = yield tuple(open_queries)
+        following = []
+        for query, response in zip(open_queries, responses, strict=True):
+            for item in response.items:
+                _add(layout, kind, item, around)
+            if response.last is not None:
+                following.append(replace(query, start=response.last))
+        open_queries = following
+    return around
+
+
+def _add(layout: BoundLayout, kind: NodeType, item: Item, around: _Neighbourhood) -> None:
+    if layout.is_bookkeeping(item):
+        around.tokens |= _tokens(item)
+        return
+    found = layout.kind_of(item)
+    if found is kind:
+        around.node = item
+    elif isinstance(found, EdgeType):
+        keys = [layout.key_of(item)]
+        if found.symmetric:
+            keys += layout.twin_keys(found, item)
+        for key in keys:
+            around.edges[tuple(part["S"] for part in key.values())] = key | {
+                name: value for name, value in item.items() if name == DELETING
+            }
+    else:
+        return
+    around.size += item_size(item)
+
+
+def _mark(layout: BoundLayout, text: str, token: str, edges: list[Item]) -> Plan[None]:
+    mark = (Add(attribute(DELETING), {"SS": [f"{token}:{text}"]}),)
+    waiting = list(chunks((layout.key_of(edge) for edge in edges), MAX_TRANSACTION))
+    while waiting:
+        chunk = waiting.pop()
+        updates = tuple(
+            Update(layout.table, key, mark, condition=Exists(attribute(layout.definition.partition.name)))
+            for key in chunk
+        )
+        try:
+            yield (TransactWrite(updates),)
+        except TransactionCanceled as canceled:
+            # An edge that somebody else removed meanwhile needs no mark.
+            left = [
+                key
+                for key, reason in zip(chunk, canceled.reasons, strict=True)
+                if reason.code != "ConditionalCheckFailed"
+            ]
+            if len(left) == len(chunk):
+                raise
+            if left:
+                waiting.append(tuple(left))
+
+
+def _sweep(layout: BoundLayout, text: str, token: str, around: _Neighbourhood) -> Plan[None]:
+    """Removes what the delete with this token left, then the record of it.
+
+    If the node is there again, somebody made it anew, and edges without the mark are of the new one.
+    """
+    mark = (text, token)
+    doomed = [layout.key_of(edge) for edge in around.edges.values() if around.node is None or mark in _marks(edge)]
+    deletes = tuple(Delete(layout.table, key) for key in doomed)
+    for some in chunks(deletes, MAX_BATCH_WRITE * BATCHES_A_ROUND):
+        yield from write_all(some)
+    record = layout.deletion_key(text)
+    only = Compare("=", attribute(TOKENS), Value({"SS": [token]}))
+    try:
+        yield (Delete(layout.table, record, condition=only),)
+    except ConditionFailed as failed:
+        if failed.item is not None:
+            yield (Update(layout.table, record, (Discard(attribute(TOKENS), {"SS": [token]}),)),)

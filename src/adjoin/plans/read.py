@@ -1,0 +1,171 @@
+"""Reading: one node, many nodes, one edge, and pages of edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from adjoin.errors import InvalidItem, InvalidValue
+from adjoin.expressions import Condition, Exists, Not, attribute
+from adjoin.layouts.interface import DELETING, BoundLayout, Range
+from adjoin.plans import Plan
+from adjoin.plans.batches import get_all
+from adjoin.plans.deletion import hidden
+from adjoin.requests import Get, ItemResponse, PageResponse, Query, SortCondition
+from adjoin.schema import EdgeType, EntityType, NodeType
+from adjoin.values import Item, decode
+
+
+def get(layout: BoundLayout, kind: NodeType, id: Any, consistent: bool) -> Plan[Any]:
+    response: ItemResponse
+    (response,) = yield (Get(layout.table, layout.node_key(kind, id), consistent),)
+    if response.item is None:
+        return None
+    return _explained(layout.decode_node(kind, response.item), kind, response.item)
+
+
+def get_many(layout: BoundLayout, kind: NodeType, ids: Iterable[Any], consistent: bool) -> Plan[list[Any]]:
+    """One entry an id, in order; an id asked for twice is read once."""
+    wanted = [kind.id(id) for id in ids]
+    gets = {id: Get(layout.table, layout.node_key(kind, id), consistent) for id in wanted}
+    items = yield from get_all(list(gets.values()))
+    found = {
+        id: item and _explained(layout.decode_node(kind, item), kind, item)
+        for id, item in zip(gets, items, strict=True)
+    }
+    return [found[id] for id in wanted]
+
+
+def edge(
+    layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any], consistent: bool
+) -> Plan[Any]:
+    response: ItemResponse
+    key = layout.edge_key(kind, source, target, fields)
+    (response,) = yield (Get(layout.table, key, consistent),)
+    if response.item is None:
+        return None
+    (is_hidden,) = yield from hidden(layout, [response.item])
+    return None if is_hidden else _explained(layout.decode_edge(kind, response.item), kind, response.item)
+
+
+def _explained(entity: Any, kind: EntityType, item: Item) -> Any:
+    if entity is None:
+        shown = {name: decode(value) for name, value in list(item.items())[:3]}
+        raise InvalidItem(
+            f"under the key of a {kind.name} lies an item of another type ({shown}); "
+            f"correct its type attribute, or the layout"
+        )
+    return entity
+
+
+# --- pages -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query with everything that makes it what it is; pages of it can be asked for."""
+
+    range: Range
+    sort: SortCondition | None = None
+    """Narrows the range's own condition; None where it is not narrowed."""
+    filter: Condition | None = None
+    forward: bool = True
+    consistent: bool = False
+
+    def request(self, table: str, limit: int | None, start: Item | None, *, count: bool = False) -> Query:
+        access = self.range.access
+        return Query(
+            table,
+            (access.partition_key, {"S": self.range.partition}),
+            self.sort or self.range.condition(),
+            access.index,
+            self.filter,
+            None,
+            count,
+            limit,
+            start,
+            self.forward,
+            self.consistent,
+        )
+
+    @cached_property
+    def identity(self) -> bytes:
+        """What a page token of this question is bound to."""
+        return repr((self.request("", None, None), getattr(self.range.access.kind, "label", None))).encode()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every item that is read is part of the answer."""
+        return self.filter is None and self.range.access.exclusive
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of the answer: what each item is (None if no class explains it), and where to go on."""
+
+    entities: list[Any]
+    items: list[Item]
+    last: Item | None
+
+
+def page(layout: BoundLayout, question: Question, limit: int | None, start: Item | None) -> Plan[Found]:
+    """With a limit, that many (fewer only at the end); without, what one request brings.
+
+    A filter works after DynamoDB has counted its limit. So with one, more items are asked for than
+    are wanted, four times as many in each request, and the page ends behind the last one shown.
+    """
+    if limit is not None and limit < 1:
+        raise InvalidValue(f"a page of {limit} items cannot be; ask for at least 1")
+    decode_item = question.range.access.decode
+    keep_unknown = question.range.access.kind is None
+    entities: list[Any] = []
+    items: list[Item] = []
+    ask = limit if limit is None or question.is_exact else max(4 * limit, 100)
+    while True:
+        response: PageResponse
+        (response,) = yield (question.request(layout.table, ask, start),)
+        gone = yield from hidden(layout, response.items)
+        for item, is_gone in zip(response.items, gone, strict=True):
+            if is_gone or (keep_unknown and layout.is_bookkeeping(item)):
+                continue
+            entity = decode_item(item)
+            if entity is not None or keep_unknown:
+                entities.append(entity)
+                items.append(item)
+        start = response.last
+        if limit is None or (start is None and len(entities) <= limit):
+            return Found(entities, items, start)
+        if len(entities) > limit or (len(entities) == limit and not question.is_exact):
+            last = layout.start_after(items[limit - 1], question.range.access.index)
+            return Found(entities[:limit], items[:limit], last)
+        if len(entities) == limit:
+            return Found(entities, items, start)
+        ask = limit - len(entities) if question.is_exact else min(4 * (ask or limit), 100_000)
+
+
+def count(layout: BoundLayout, question: Question, most: int | None) -> Plan[int]:
+    """How many there are; the items themselves are brought only where they must be looked at."""
+    total = 0
+    start: Item | None = None
+    blind = replace(question, filter=Not(Exists(attribute(DELETING))))
+    while True:
+        response: PageResponse | None = None
+        if question.is_exact:
+            (response,) = yield (blind.request(layout.table, None, start, count=True),)
+        if response is not None and response.count == response.scanned:
+            total, last = total + response.count, response.last
+        else:
+            found = yield from page(layout, question, None, start)
+            total, last = total + len(found.entities), found.last
+        if last is None or (most is not None and total >= most):
+            return total if most is None else min(total, most)
+        start = last
+
+
+def far_nodes(layout: BoundLayout, kind: NodeType, ids: list[Any], consistent: bool) -> Plan[dict[Any, Any]]:
+    """The nodes at the far ends of edges, by id."""
+    distinct = list(dict.fromkeys(ids))
+    nodes = yield from get_many(layout, kind, distinct, consistent)
+    return {id: node for id, node in zip(distinct, nodes, strict=True) if node is not None}
