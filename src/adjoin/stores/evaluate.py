@@ -1,0 +1,395 @@
+"""Conditions and projections, evaluated over items exactly as DynamoDB evaluates them.
+
+A condition becomes a function once and is called for every item: what DynamoDB rejects by looking at
+the expression alone is rejected then, as `InvalidRequest` with the service's own words. Items must be
+in the normal form of `adjoin.stores.items`; the values inside expressions are brought to it here.
+
+Pure: no table, no key, no I/O. Updates live in `adjoin.stores.updates`.
+"""
+
+from __future__ import annotations
+
+import operator
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from adjoin.errors import InvalidRequest
+from adjoin.expressions import (
+    And,
+    BeginsWith,
+    Between,
+    Compare,
+    Condition,
+    Contains,
+    Exists,
+    HasType,
+    In,
+    Not,
+    Operand,
+    Or,
+    Path,
+    Size,
+    Value,
+)
+from adjoin.stores.items import normal_attribute
+from adjoin.units import MAX_IN_OPERANDS
+from adjoin.values import AttributeValue, Item
+
+Test: TypeAlias = Callable[[Mapping[str, AttributeValue]], bool]
+Reader: TypeAlias = Callable[[Mapping[str, AttributeValue]], AttributeValue | None]
+
+TYPES = frozenset({"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"})
+
+_ORDERED: dict[str, Callable[[str], Any]] = {"S": str, "N": Decimal, "B": b64decode}
+"""The types that have an order, and what to order them by. Text by code point is text by UTF-8 byte."""
+
+
+def condition_test(condition: Condition, purpose: str = "ConditionExpression") -> Test:
+    """The function that says whether an item satisfies the condition; an absent item is `{}`."""
+    return _TESTS[type(condition)](condition, purpose)
+
+
+def paths_in(expression: object) -> Iterator[Path]:
+    """Every path that occurs in a condition or an action."""
+    if isinstance(expression, Path):
+        yield expression
+    elif isinstance(expression, tuple):
+        for part in expression:
+            yield from paths_in(part)
+    elif is_dataclass(expression) and not isinstance(expression, Value):
+        for field in fields(expression):
+            yield from paths_in(getattr(expression, field.name))
+
+
+# --- operands ----------------------------------------------------------------------------------
+
+
+def path_reader(path: Path) -> Reader:
+    """The function that finds what is stored at a path, None where nothing is."""
+    steps = path.steps
+    if len(steps) == 1:
+        name = str(steps[0])
+        return lambda item: item.get(name)
+    return lambda item: _walk(item, steps)
+
+
+def _walk(item: Mapping[str, AttributeValue], steps: Sequence[str | int]) -> AttributeValue | None:
+    found: AttributeValue | None = {"M": item}
+    for step in steps:
+        if found is None:
+            return None
+        if isinstance(step, int):
+            elements = found.get("L", ())
+            found = elements[step] if step < len(elements) else None
+        else:
+            found = found.get("M", {}).get(step)
+    return found
+
+
+_LENGTHS: dict[str, Callable[[Any], int]] = {
+    "S": len,
+    "B": lambda value: len(b64decode(value)),
+    "SS": len,
+    "NS": len,
+    "BS": len,
+    "L": len,
+    "M": len,
+}
+
+
+def _size_reader(path: Path) -> Reader:
+    read = path_reader(path)
+
+    def measure(item: Mapping[str, AttributeValue]) -> AttributeValue | None:
+        for tag, value in (read(item) or {}).items():
+            if tag in _LENGTHS:
+                return {"N": str(_LENGTHS[tag](value))}
+        return None
+
+    return measure
+
+
+def _reader(operand: Operand) -> Reader:
+    if isinstance(operand, Path):
+        return path_reader(operand)
+    if isinstance(operand, Size):
+        return _size_reader(operand.path)
+    literal = normal_attribute(operand.attribute)
+    return lambda _: literal
+
+
+def _require_type(operand: Operand, allowed: Mapping[str, Any], name: str, purpose: str) -> None:
+    if isinstance(operand, Value):
+        for tag in operand.attribute:
+            if tag not in allowed:
+                raise InvalidRequest(
+                    f"Invalid {purpose}: Incorrect operand type for operator or function;"
+                    f" operator or function: {name}, operand type: {tag}"
+                )
+
+
+def _require_distinct(first: Operand, others: Sequence[Operand], name: str, purpose: str) -> None:
+    if isinstance(first, Path) and first in [other for other in others if isinstance(other, Path)]:
+        raise InvalidRequest(
+            f"Invalid {purpose}: The first operand must be distinct from the remaining operands for this"
+            f" operator or function; operator: {name}, first operand: {path_text(first)}"
+        )
+
+
+def path_text(path: Path) -> str:
+    """A path as the service writes it in its messages."""
+    steps = (f"[{step}]" if isinstance(step, int) else step for step in path.steps)
+    return f"[{', '.join(steps)}]"
+
+
+# --- comparisons -------------------------------------------------------------------------------
+
+
+def _equal(left: AttributeValue | None, right: AttributeValue | None) -> bool:
+    return left is not None and left == right
+
+
+def _unequal(left: AttributeValue | None, right: AttributeValue | None) -> bool:
+    return left is None or left != right
+
+
+Comparison: TypeAlias = Callable[[AttributeValue | None, AttributeValue | None], bool]
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Comparison:
+    def test(left: AttributeValue | None, right: AttributeValue | None) -> bool:
+        if left is None or right is None:
+            return False
+        for tag, value in left.items():
+            if tag in right and tag in _ORDERED:
+                key = _ORDERED[tag]
+                return compare(key(value), key(right[tag]))
+        return False
+
+    return test
+
+
+_at_most = _ordered(operator.le)
+
+_COMPARISONS: dict[str, Comparison] = {
+    "=": _equal,
+    "<>": _unequal,
+    "<": _ordered(operator.lt),
+    "<=": _at_most,
+    ">": _ordered(operator.gt),
+    ">=": _ordered(operator.ge),
+}
+
+
+def _compare(condition: Compare, purpose: str) -> Test:
+    name = condition.operator
+    if name not in ("=", "<>"):
+        _require_type(condition.left, _ORDERED, name, purpose)
+        _require_type(condition.right, _ORDERED, name, purpose)
+    _require_distinct(condition.left, (condition.right,), name, purpose)
+    holds, left, right = _COMPARISONS[name], _reader(condition.left), _reader(condition.right)
+    return lambda item: holds(left(item), right(item))
+
+
+def require_bounds(low: AttributeValue, high: AttributeValue, purpose: str) -> None:
+    """Reject a BETWEEN whose literal bounds no value can lie between."""
+    if low.keys() != high.keys():
+        fault = "same data type for lower and upper bounds"
+    elif not _at_most(low, high):
+        fault = "upper bound to be greater than or equal to lower bound"
+    else:
+        return
+    raise InvalidRequest(
+        f"Invalid {purpose}: The BETWEEN operator requires {fault};"
+        f" lower bound operand: {_literal_text(low)}, upper bound operand: {_literal_text(high)}"
+    )
+
+
+def _literal_text(attribute: AttributeValue) -> str:
+    ((tag, value),) = attribute.items()
+    return f"AttributeValue: {{{tag}:{value}}}"
+
+
+def _between(condition: Between, purpose: str) -> Test:
+    operands = (condition.operand, condition.low, condition.high)
+    for operand in operands:
+        _require_type(operand, _ORDERED, "BETWEEN", purpose)
+    _require_distinct(operands[0], operands[1:], "BETWEEN", purpose)
+    value, low, high = map(_reader, operands)
+    if isinstance(condition.low, Value) and isinstance(condition.high, Value):
+        require_bounds(condition.low.attribute, condition.high.attribute, purpose)
+    return lambda item: _at_most(low(item), value(item)) and _at_most(value(item), high(item))
+
+
+def _in(condition: In, purpose: str) -> Test:
+    if not 1 <= len(condition.options) <= MAX_IN_OPERANDS:
+        raise InvalidRequest(
+            f"Invalid {purpose}: Invalid number of operands for IN: {len(condition.options)};"
+            f" it takes 1 to {MAX_IN_OPERANDS}"
+        )
+    _require_distinct(condition.operand, condition.options, "IN", purpose)
+    value, options = _reader(condition.operand), [_reader(option) for option in condition.options]
+
+    def test(item: Mapping[str, AttributeValue]) -> bool:
+        wanted = value(item)
+        return any(_equal(wanted, option(item)) for option in options)
+
+    return test
+
+
+# --- functions ---------------------------------------------------------------------------------
+
+
+def _exists(condition: Exists, purpose: str) -> Test:
+    read = path_reader(condition.path)
+    return lambda item: read(item) is not None
+
+
+def _has_type(condition: HasType, purpose: str) -> Test:
+    wanted = condition.type
+    if wanted not in TYPES:
+        raise InvalidRequest(
+            f"Invalid {purpose}: Invalid attribute type name found; type: {wanted},"
+            f" valid types: {{{','.join(sorted(TYPES))}}}"
+        )
+    read = path_reader(condition.path)
+    return lambda item: wanted in (read(item) or ())
+
+
+_PREFIXES: dict[str, Callable[[str, str], bool]] = {
+    "S": str.startswith,
+    "B": lambda value, prefix: b64decode(value).startswith(b64decode(prefix)),
+}
+
+
+def _begins_with(condition: BeginsWith, purpose: str) -> Test:
+    operands = (condition.operand, condition.prefix)
+    for operand in operands:
+        _require_type(operand, _PREFIXES, "begins_with", purpose)
+    _require_distinct(operands[0], operands[1:], "begins_with", purpose)
+    value, prefix = map(_reader, operands)
+
+    def test(item: Mapping[str, AttributeValue]) -> bool:
+        whole, start = value(item), prefix(item)
+        if whole is None or start is None:
+            return False
+        return any(
+            tag in whole and tag in start and begins(whole[tag], start[tag]) for tag, begins in _PREFIXES.items()
+        )
+
+    return test
+
+
+_HOLDERS: dict[str, Callable[[Any, AttributeValue], bool]] = {
+    "S": lambda value, element: "S" in element and element["S"] in value,
+    "B": lambda value, element: "B" in element and b64decode(element["B"]) in b64decode(value),
+    "SS": lambda value, element: element.get("S") in value,
+    "NS": lambda value, element: element.get("N") in value,
+    "BS": lambda value, element: element.get("B") in value,
+    "L": lambda value, element: element in value,
+}
+
+
+def _contains(condition: Contains, purpose: str) -> Test:
+    _require_distinct(condition.operand, (condition.element,), "contains", purpose)
+    value, element = _reader(condition.operand), _reader(condition.element)
+
+    def test(item: Mapping[str, AttributeValue]) -> bool:
+        wanted = element(item)
+        if wanted is None:
+            return False
+        return any(tag in _HOLDERS and _HOLDERS[tag](held, wanted) for tag, held in (value(item) or {}).items())
+
+    return test
+
+
+# --- logic -------------------------------------------------------------------------------------
+
+
+def _and(condition: And, purpose: str) -> Test:
+    tests = [condition_test(part, purpose) for part in condition.conditions]
+    return lambda item: all(test(item) for test in tests)
+
+
+def _or(condition: Or, purpose: str) -> Test:
+    tests = [condition_test(part, purpose) for part in condition.conditions]
+    return lambda item: any(test(item) for test in tests)
+
+
+def _not(condition: Not, purpose: str) -> Test:
+    test = condition_test(condition.condition, purpose)
+    return lambda item: not test(item)
+
+
+_TESTS: dict[type, Callable[[Any, str], Test]] = {
+    Compare: _compare,
+    Between: _between,
+    In: _in,
+    Exists: _exists,
+    HasType: _has_type,
+    BeginsWith: _begins_with,
+    Contains: _contains,
+    And: _and,
+    Or: _or,
+    Not: _not,
+}
+
+
+# --- projections -------------------------------------------------------------------------------
+
+Tree: TypeAlias = dict[str | int, Any]
+"""Paths by their steps: a leaf is an empty tree."""
+
+
+def path_tree(paths: Sequence[Path], purpose: str) -> Tree:
+    """The paths as one tree; rejects paths of which one lies within another, or that cannot both be."""
+    tree: Tree = {}
+    chosen: dict[tuple[str | int, ...], Path] = {}
+    for path in paths:
+        node = tree
+        for depth, step in enumerate(path.steps):
+            other = next(iter(node), step)
+            if isinstance(other, int) != isinstance(step, int):
+                raise _two_paths("conflict", chosen[path.steps[:depth]], path, purpose)
+            inside = step in node
+            node = node.setdefault(step, {})
+            last = depth == len(path.steps) - 1
+            if inside and (last or not node):
+                raise _two_paths("overlap", chosen[path.steps[: depth + 1]], path, purpose)
+            chosen.setdefault(path.steps[:depth], path)
+        chosen.setdefault(path.steps, path)
+    return tree
+
+
+def _two_paths(how: str, one: Path, two: Path, purpose: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"Invalid {purpose}: Two document paths {how} with each other; must remove or rewrite one of these"
+        f" paths; path one: {path_text(one)}, path two: {path_text(two)}"
+    )
+
+
+def projector(paths: Sequence[Path]) -> Callable[[Item], Item]:
+    """The function that cuts an item down to what the paths name."""
+    if all(len(path.steps) == 1 for path in paths):
+        names = [str(path.steps[0]) for path in paths]
+        if len(set(names)) == len(names):
+            return lambda item: {name: item[name] for name in names if name in item}
+    tree = path_tree(paths, "ProjectionExpression")
+    return lambda item: _cut({"M": item}, tree).get("M", {})
+
+
+def _cut(value: AttributeValue, tree: Tree) -> AttributeValue:
+    """The parts of a value that the tree names; empty where there are none."""
+    if not tree:
+        return value
+    positions = sorted(step for step in tree if isinstance(step, int))
+    if positions:
+        elements = value.get("L", ())
+        found = [part for at in positions if at < len(elements) and (part := _cut(elements[at], tree[at]))]
+        return {"L": found} if found else {}
+    entries = value.get("M", {})
+    parts = {name: part for name in tree if name in entries and (part := _cut(entries[name], tree[name]))}
+    return {"M": parts} if parts else {}

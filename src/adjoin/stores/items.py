@@ -1,0 +1,207 @@
+"""What an item must be: every rule DynamoDB has for values, checked and brought to one normal form.
+
+`normal_item` answers the item as it is stored, and its size. Numbers get their one spelling, sets are
+sorted, base64 is canonical; so two values are equal exactly if their normal forms are equal Python
+objects. An item that is in normal form already is answered itself, not a copy.
+
+Keys are no matter of this module, nor is any table.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from adjoin.errors import InvalidRequest, InvalidValue
+from adjoin.units import MAX_NESTING
+from adjoin.values import AttributeValue, Item, canonical_number, number_size
+
+Normal = tuple[Any, int]
+"""A value in normal form, and its size in bytes."""
+
+# Whole numbers and short fractions are canonical as they stand; anything else takes the long way.
+_CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,37}|-?(?:0|[1-9][0-9]{0,18})\.[0-9]{0,17}[1-9]")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
+
+
+def normal_item(item: Item) -> tuple[Item, int]:
+    """The item in normal form, and its size as DynamoDB counts it."""
+    size = 0
+    altered: Item = {}
+    for name, attribute in item.items():
+        size += len(name) if name.isascii() else len(_utf8(name))
+        if len(attribute) != 1:
+            raise _not_one_type(attribute)
+        for tag, value in attribute.items():
+            if tag == "S" and type(value) is str and value.isascii():
+                size += len(value)
+                continue
+            normal, length = _normal(tag, value, 0)
+            size += length
+            if normal is not value:
+                altered[name] = {tag: normal}
+    return ({**item, **altered} if altered else item), size
+
+
+def normal_attribute(attribute: AttributeValue) -> AttributeValue:
+    """One value in normal form."""
+    if len(attribute) != 1:
+        raise _not_one_type(attribute)
+    for tag, value in attribute.items():
+        normal, _ = _normal(tag, value, 0)
+        if normal is not value:
+            return {tag: normal}
+    return attribute
+
+
+def _not_one_type(attribute: Mapping[str, Any]) -> InvalidRequest:
+    if not attribute:
+        return InvalidRequest("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
+    return InvalidRequest(
+        "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes"
+    )
+
+
+def _normal(tag: str, value: Any, depth: int) -> Normal:
+    try:
+        rule = _RULES[tag]
+    except KeyError:
+        raise InvalidRequest(
+            f"{tag!r} is not a type of value; DynamoDB has S, N, B, BOOL, NULL, L, M, SS, NS and BS"
+        ) from None
+    return rule(value, depth)
+
+
+# --- one rule a type ---------------------------------------------------------------------------
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"{text!r} holds half of a surrogate pair, which UTF-8 cannot carry") from None
+
+
+def _of(kind: type, tag: str, value: Any) -> InvalidRequest:
+    return InvalidRequest(f"a {tag} value must be a {kind.__name__}, not {value!r}")
+
+
+def _text(value: Any, depth: int) -> Normal:
+    if not isinstance(value, str):
+        raise _of(str, "S", value)
+    return value, len(value) if value.isascii() else len(_utf8(value))
+
+
+def _number(value: Any, depth: int) -> Normal:
+    if not isinstance(value, str):
+        raise _of(str, "N", value)
+    if not _CANONICAL.fullmatch(value):
+        if not _NUMBER.fullmatch(value):
+            raise InvalidRequest(f"The parameter cannot be converted to a numeric value: {value}")
+        try:
+            value = canonical_number(value)
+        except InvalidValue as error:
+            raise InvalidRequest(str(error)) from None
+    return value, number_size(value)
+
+
+def _binary(value: Any, depth: int) -> Normal:
+    if not isinstance(value, str):
+        raise _of(str, "B", value)
+    try:
+        raw = b64decode(value, validate=True)
+    except (Base64Error, ValueError):
+        raise InvalidRequest(f"{value!r} is not base64, which a B value is written in") from None
+    canonical = b64encode(raw).decode()
+    return value if value == canonical else canonical, len(raw)
+
+
+def _boolean(value: Any, depth: int) -> Normal:
+    if not isinstance(value, bool):
+        raise _of(bool, "BOOL", value)
+    return value, 1
+
+
+def _null(value: Any, depth: int) -> Normal:
+    if value is not True:
+        raise InvalidRequest(
+            "One or more parameter values were invalid: Null attribute value types must have the value of true"
+        )
+    return value, 1
+
+
+def _deeper(depth: int) -> int:
+    if depth == MAX_NESTING:
+        raise InvalidRequest("Nesting Levels have exceeded supported limits")
+    return depth + 1
+
+
+def _inner(attribute: AttributeValue, depth: int) -> tuple[AttributeValue, int]:
+    if len(attribute) != 1:
+        raise _not_one_type(attribute)
+    ((tag, value),) = attribute.items()
+    normal, size = _normal(tag, value, depth)
+    return attribute if normal is value else {tag: normal}, size
+
+
+def _list(value: Any, depth: int) -> Normal:
+    if not isinstance(value, list):
+        raise _of(list, "L", value)
+    depth = _deeper(depth)
+    size = 3 + len(value)
+    normal = []
+    for element in value:
+        inner, length = _inner(element, depth)
+        normal.append(inner)
+        size += length
+    same = all(new is old for new, old in zip(normal, value, strict=True))
+    return value if same else normal, size
+
+
+def _map(value: Any, depth: int) -> Normal:
+    if not isinstance(value, dict):
+        raise _of(dict, "M", value)
+    depth = _deeper(depth)
+    size = 3 + len(value)
+    altered = {}
+    for name, element in value.items():
+        inner, length = _inner(element, depth)
+        size += length + len(_utf8(name))
+        if inner is not element:
+            altered[name] = inner
+    return {**value, **altered} if altered else value, size
+
+
+def _set_of(rule: Callable[[Any, int], Normal], kind: str) -> Callable[[Any, int], Normal]:
+    def check(value: Any, depth: int) -> Normal:
+        if not isinstance(value, list):
+            raise _of(list, kind + " set", value)
+        if not value:
+            raise InvalidRequest(f"One or more parameter values were invalid: An {kind} set  may not be empty")
+        pairs = [rule(element, depth) for element in value]
+        normal = sorted(element for element, _ in pairs)
+        if len(set(normal)) < len(normal):
+            raise InvalidRequest(
+                "One or more parameter values were invalid:"
+                f" Input collection [{', '.join(map(str, value))}] contains duplicates."
+            )
+        return value if normal == value else normal, sum(size for _, size in pairs)
+
+    return check
+
+
+_RULES: dict[str, Callable[[Any, int], Normal]] = {
+    "S": _text,
+    "N": _number,
+    "B": _binary,
+    "BOOL": _boolean,
+    "NULL": _null,
+    "L": _list,
+    "M": _map,
+    "SS": _set_of(_text, "string"),
+    "NS": _set_of(_number, "number"),
+    "BS": _set_of(_binary, "binary"),
+}

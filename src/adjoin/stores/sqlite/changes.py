@@ -1,0 +1,131 @@
+"""The change stream and what happens by the clock: reading changes, trimming them, expiring items.
+
+Changes are numbered by one writer at a time, so their order is the order of commits and the numbers
+have no gaps. The newest is never trimmed: numbers are never used again. A position is the table's id
+and the number, both padded, so that positions compare as text and outlive no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, cast
+
+import apsw
+from orjson import loads
+
+from adjoin.errors import ChangesTrimmed, InvalidRequest
+from adjoin.requests import ChangesResponse, ItemChange, ReadChanges
+from adjoin.stores.sqlite.keys import KeyValue
+from adjoin.stores.sqlite.tables import Table
+from adjoin.stores.sqlite.writes import Decided, Prepared, Stored, apply
+from adjoin.units import MAX_CHANGES, MB
+from adjoin.values import Item
+
+Tables: TypeAlias = Callable[[str], Table]
+
+_DIGITS = 13
+_NUMBERS = 10**13
+_FIVE_YEARS = 5 * 365 * 86400
+
+
+def read_changes(cursor: apsw.Cursor, tables: Tables, request: ReadChanges) -> ChangesResponse:
+    table = tables(request.table)
+    if not table.definition.stream:
+        raise InvalidRequest(f"the table {table.name} keeps no changes; create it with a stream to read them")
+    if not 1 <= request.limit <= MAX_CHANGES:
+        raise InvalidRequest(f"a limit of {request.limit} changes is not within 1 to {MAX_CHANGES}")
+    after = _number(table, request.after)
+    changes: list[ItemChange] = []
+    size = 0
+    first = 0
+    rows = cursor.execute(
+        f"SELECT seq, at, expired, old, new FROM {table.changes} WHERE seq > ? ORDER BY seq LIMIT ?",
+        (after, request.limit),
+    )
+    for number, at, expired, old, new in rows:
+        first = first or number
+        changes.append(_change(table, number, at, bool(expired), old, new))
+        size += len(old or b"") + len(new or b"")
+        if size >= MB:
+            # An unfinished statement would hold its snapshot, and with it the WAL.
+            cursor.execute("SELECT 1").fetchall()
+            break
+    if after and not first:
+        first = 1 + (cursor.execute(f"SELECT max(seq) FROM {table.changes}").get or 0)
+    if after and first != after + 1:
+        raise _trimmed(table, request.after)
+    return ChangesResponse(changes, changes[-1].position if changes else request.after)
+
+
+def _change(table: Table, number: int, at: float, expired: bool, old: bytes | None, new: bytes | None) -> ItemChange:
+    before: Item | None = None if old is None else loads(old)
+    after: Item | None = None if new is None else loads(new)
+    key = table.key_of(after or before or {})
+    return ItemChange(_position(table, number), at, key, before, after, expired)
+
+
+def _position(table: Table, number: int) -> str:
+    return f"{table.id:08d}{number:0{_DIGITS}d}"
+
+
+def _number(table: Table, position: str | None) -> int:
+    """The change number of a position; 0 for the beginning."""
+    if position is None or not position.strip("0"):
+        return 0
+    if not (position.isascii() and position.isdigit()):
+        raise InvalidRequest(f"{position!r} is not a position of the change stream of {table.name}")
+    ident, number = divmod(int(position), _NUMBERS)
+    if ident != table.id:
+        raise _trimmed(table, position)
+    return number
+
+
+def _trimmed(table: Table, position: str | None) -> ChangesTrimmed:
+    return ChangesTrimmed(
+        f"the change stream of {table.name} does not hold what came after {position} (any more);"
+        " read it from the beginning, and rebuild what was made from it"
+    )
+
+
+# --- trimming ----------------------------------------------------------------------------------
+
+
+def trim(cursor: apsw.Cursor, table: Table, before: float, most: int) -> None:
+    """Forget the oldest changes, at most `most` of them, that were made before a time."""
+    changes = table.changes
+    oldest = cursor.execute(f"SELECT at FROM {changes} ORDER BY seq LIMIT 1").get
+    if oldest is None or oldest >= before:
+        return
+    window = f"(SELECT seq, at FROM {changes} ORDER BY seq LIMIT {most})"
+    # Only from the start, whatever the clock did: a gap would hide changes from readers.
+    cursor.execute(
+        f"DELETE FROM {changes} WHERE seq < (SELECT max(seq) FROM {changes}) AND seq < coalesce("
+        f"(SELECT min(seq) FROM {window} WHERE at >= ?), (SELECT max(seq) + 1 FROM {window}))",
+        (before,),
+    )
+
+
+# --- expiry ------------------------------------------------------------------------------------
+
+
+def expire(cursor: apsw.Cursor, table: Table, now: float, most: int) -> int:
+    """Remove items that have expired, at most `most`; answers how many there were."""
+    rows = cursor.execute(
+        f"SELECT pk, sk, size, body FROM {table.items} INDEXED BY {table.items}_expires"
+        " WHERE expires < ? AND expires > ? ORDER BY expires LIMIT ?",
+        (now, now - _FIVE_YEARS, most),
+    ).fetchall()
+    for row in rows:
+        pk, sk, size, body = cast(tuple[KeyValue, KeyValue, int, bytes], row)
+        prepared = Prepared(table, (pk, sk), None, lambda _: None)
+        old = Stored(loads(body), size, (pk, sk))
+        apply(cursor, Decided(prepared, old, body, None), now, expired=True)
+    return len(rows)
+
+
+def has_expired(cursor: apsw.Cursor, table: Table, now: float) -> bool:
+    found = cursor.execute(
+        f"SELECT 1 FROM {table.items} INDEXED BY {table.items}_expires WHERE expires < ? AND expires > ? LIMIT 1",
+        (now, now - _FIVE_YEARS),
+    ).get
+    return found is not None

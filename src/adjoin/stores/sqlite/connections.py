@@ -1,0 +1,181 @@
+"""Connections of one store: one for each thread, none carried over a fork, all closed in the end.
+
+SQLite keeps the locks of a process in memory, so a child process that inherits an open file believes
+in locks it does not hold, and can lose data. Therefore all connections are closed before a fork and
+opened again on next use, on both sides. (A fork that Python is not told of is noticed by the process
+id; then the inherited connections are left alone, neither used nor closed.)
+
+A store in memory has one connection, used by one thread at a time; a forked child has a copy of it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from adjoin.errors import StoreClosed, TableNotFound
+from adjoin.stores.sqlite.keys import segment_of
+from adjoin.stores.sqlite.tables import Table, find_table, table_names
+
+
+class Session:
+    """A connection in use by one thread at a time, and the tables the store has met."""
+
+    def __init__(self, connection: apsw.Connection, known: dict[str, Table]) -> None:
+        self.connection = connection
+        self.cursor = connection.cursor()
+        self.known = known
+        self.lock = threading.Lock()
+        self.open = True
+        connection.create_scalar_function("adjoin_segment", segment_of, 2, deterministic=True)
+
+    def table(self, name: str) -> Table:
+        try:
+            return self.known[name]
+        except KeyError:
+            found = find_table(self.connection, name)
+        if found is None:
+            there = ", ".join(table_names(self.connection)) or "none"
+            place = self.connection.filename or "this store"
+            raise TableNotFound(f"{place} has no table {name}; the tables there are: {there}")
+        self.known[name] = found
+        return found
+
+    def fresh_cursor(self) -> None:
+        """Put an end to whatever statement an error left unfinished."""
+        self.cursor.close(True)
+        self.cursor = self.connection.cursor()
+
+    def close(self) -> None:
+        self.open = False
+        self.connection.close(True)
+
+
+class Connections:
+    """Hands each thread its session. `connect` opens a connection; `shared` says all threads get one."""
+
+    def __init__(self, connect: Callable[[], apsw.Connection], shared: bool) -> None:
+        self._connect = connect
+        self._is_shared = shared
+        self._closed = False
+        self._known: dict[str, Table] = {}
+        self._start()
+        _ALL.add(self)
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._gate = threading.Lock()
+        self._local = threading.local()
+        self._shared: Session | None = None
+        self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+        self._held: list[threading.Lock] = []
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """The thread's session, for as long as the block runs."""
+        session = self.acquire()
+        try:
+            yield session
+        finally:
+            session.lock.release()
+
+    def acquire(self) -> Session:
+        """The thread's session, locked; whoever asks releases the lock."""
+        while True:
+            session = self._current()
+            session.lock.acquire()
+            if session.open:
+                return session
+            # A fork or a close came in between.
+            session.lock.release()
+
+    def _current(self) -> Session:
+        if self._pid != os.getpid():
+            self._abandon()
+        try:
+            session: Session = self._local.session
+            if session.open:
+                return session
+        except AttributeError:
+            pass
+        return self._open()
+
+    def _open(self) -> Session:
+        with self._gate:
+            if self._closed:
+                raise StoreClosed("the store was closed; open it again to use it")
+            if self._is_shared and self._shared is not None:
+                session = self._shared
+            else:
+                session = Session(self._connect(), self._known)
+                self._sessions.add(session)
+                if self._is_shared:
+                    self._shared = session
+            self._local.session = session
+            return session
+
+    def _abandon(self) -> None:
+        _ABANDONED.extend(self._sessions)
+        self._start()
+
+    def close(self) -> None:
+        if self._pid != os.getpid():
+            self._abandon()
+        with self._gate:
+            self._closed = True
+            self._close_sessions()
+            for lock in self._take_held():
+                lock.release()
+
+    def _close_sessions(self) -> None:
+        """Close every session, and keep their locks."""
+        for session in list(self._sessions):
+            session.lock.acquire()
+            self._held.append(session.lock)
+            session.close()
+        self._sessions.clear()
+        self._shared = None
+
+    def _take_held(self) -> list[threading.Lock]:
+        held, self._held = self._held, []
+        return held
+
+    # --- around a fork -------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        self._gate.acquire()
+        if self._shared is not None:
+            self._shared.lock.acquire()
+            self._held.append(self._shared.lock)
+        else:
+            self._close_sessions()
+
+    def after_fork(self) -> None:
+        self._pid = os.getpid()
+        for lock in self._take_held():
+            lock.release()
+        self._gate.release()
+
+
+_ALL: weakref.WeakSet[Connections] = weakref.WeakSet()
+_ABANDONED: list[Session] = []
+_FORKING: list[Connections] = []
+
+
+def _before_fork() -> None:
+    for connections in list(_ALL):
+        connections.before_fork()
+        _FORKING.append(connections)
+
+
+def _after_fork() -> None:
+    while _FORKING:
+        _FORKING.pop().after_fork()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

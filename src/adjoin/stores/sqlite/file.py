@@ -1,0 +1,221 @@
+"""The file: how it comes to be, how it is recognised, and what can be wrong with it.
+
+An adjoin file is a SQLite database with its own application id; the user version is the version of
+the format. Both are written by the transaction that creates the file, while it still has a rollback
+journal, so that the first 100 bytes tell what the file is whoever looks and whenever. A file that is
+something else, or from a newer adjoin, is refused by those bytes alone, before SQLite touches it.
+
+Nothing here knows tables or items. `docs/file-format.md` is the promise that this module keeps.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import apsw
+
+from adjoin.errors import (
+    AdjoinError,
+    FileBusy,
+    FileDamaged,
+    FileFromTheFuture,
+    FileNotWritable,
+    InvalidLocation,
+    NotAnAdjoinFile,
+)
+
+Durability: TypeAlias = Literal["power", "process"]
+
+APPLICATION_ID = 0x61646A6E
+"""The letters "adjn"."""
+FORMAT_VERSION = 1
+MEMORY = ":memory:"
+
+_MAGIC = b"SQLite format 3\0"
+_PAGE_SIZE = 8192
+_CACHE_KB = 8192
+_STATEMENTS = 500
+_SYNCHRONOUS: dict[Durability, str] = {"power": "FULL", "process": "NORMAL"}
+
+_SCHEMA = """
+CREATE TABLE adjoin_tables(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, definition TEXT NOT NULL
+);
+CREATE TABLE adjoin_tokens(
+    token TEXT PRIMARY KEY, at REAL NOT NULL, request BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX adjoin_tokens_at ON adjoin_tokens(at);
+"""
+
+
+def open_file(path: str, durability: Durability, patience: float) -> apsw.Connection:
+    """A connection to the adjoin file at `path`, which is made if there is none.
+
+    `patience` is for how many seconds to wait for another process that holds the file.
+    """
+    if durability not in _SYNCHRONOUS:
+        raise InvalidLocation(f"durability is {durability!r}; it can be 'power' or 'process'")
+    try:
+        if path != MEMORY:
+            _inspect(path)
+        return _connect(path, durability, patience)
+    except apsw.Error as error:
+        raise file_error(error, path) from error
+
+
+def _connect(path: str, durability: Durability, patience: float) -> apsw.Connection:
+    connection = apsw.Connection(path, statementcachesize=_STATEMENTS)
+    try:
+        connection.set_busy_handler(_patient(patience))
+        connection.pragma("synchronous", _SYNCHRONOUS[durability])
+        connection.pragma("cache_size", -_CACHE_KB)
+        connection.pragma("temp_store", "memory")
+        connection.pragma("trusted_schema", False)
+        connection.pragma("journal_size_limit", 64 << 20)
+        if not _recognised(connection, path):
+            _create(connection)
+            _require_adjoin(connection, path)
+        if path != MEMORY:
+            _switch_to_wal(connection, patience)
+    except BaseException:
+        connection.close(True)
+        raise
+    return connection
+
+
+# --- recognising -------------------------------------------------------------------------------
+
+
+def _inspect(path: str) -> None:
+    """Refuse what is not an adjoin file, or cannot become one, without touching it."""
+    file = Path(path)
+    if not path or "\0" in path:
+        raise InvalidLocation(f"{path!r} is not the name of a file")
+    if file.is_dir():
+        raise NotAnAdjoinFile(f"{path} is a directory; name a file in it")
+    folder = file.absolute().parent
+    if not folder.is_dir():
+        raise FileNotWritable(f"there is no directory {folder} to hold {file.name}; create it first")
+    try:
+        with file.open("rb") as stream:
+            header = stream.read(100)
+    except FileNotFoundError:
+        header = b""
+    except OSError as error:
+        raise FileNotWritable(f"the file {path} cannot be read: {error.strerror}") from error
+    if header:
+        _check_header(header, path)
+    if file.exists() and not os.access(path, os.W_OK):
+        raise FileNotWritable(f"the file {path} cannot be written; change its permissions")
+    if not os.access(folder, os.W_OK):
+        raise FileNotWritable(
+            f"the directory {folder} cannot be written, and {file.name} needs its -wal and -shm files"
+            " beside it; change its permissions"
+        )
+
+
+def _check_header(header: bytes, path: str) -> None:
+    # Offsets are those of SQLite's database header: user version at 60, application id at 68.
+    if len(header) < 100 or not header.startswith(_MAGIC):
+        raise NotAnAdjoinFile(f"{path} is not an adjoin file, and was left as it is; choose another name")
+    _check_marks(int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big"), path)
+
+
+def _check_marks(application: int, version: int, path: str) -> None:
+    if application != APPLICATION_ID or version < 1:
+        raise NotAnAdjoinFile(
+            f"{path} is a SQLite database of another program, and was left as it is; choose another name"
+        )
+    if version > FORMAT_VERSION:
+        raise FileFromTheFuture(
+            f"{path} has format version {version}, and this adjoin knows versions up to {FORMAT_VERSION};"
+            " upgrade adjoin to open it"
+        )
+
+
+def _recognised(connection: apsw.Connection, path: str) -> bool:
+    """Whether the database is an adjoin file already; False if it is empty."""
+    if connection.execute("SELECT 1 FROM sqlite_schema").fetchall():
+        _require_adjoin(connection, path)
+        return True
+    return False
+
+
+def _require_adjoin(connection: apsw.Connection, path: str) -> None:
+    _check_marks(connection.pragma("application_id"), connection.pragma("user_version"), path)
+
+
+# --- creating ----------------------------------------------------------------------------------
+
+
+def _create(connection: apsw.Connection) -> None:
+    connection.pragma("page_size", _PAGE_SIZE)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Of several processes that find the file empty, the first to get here creates it.
+        if not connection.execute("SELECT 1 FROM sqlite_schema").fetchall():
+            connection.pragma("application_id", APPLICATION_ID)
+            connection.pragma("user_version", FORMAT_VERSION)
+            connection.execute(_SCHEMA).fetchall()
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _switch_to_wal(connection: apsw.Connection, patience: float) -> None:
+    deadline = time.monotonic() + patience
+    while connection.pragma("journal_mode") != "wal":
+        try:
+            connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            # SQLite does not ask the busy handler here: it would wait for a lock while holding one.
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.001)
+
+
+def _patient(patience: float) -> Callable[[int], bool]:
+    started = 0.0
+
+    def wait(attempts: int) -> bool:
+        # A write takes well under a millisecond, SQLite's own handler sleeps whole ones.
+        nonlocal started
+        if attempts == 0:
+            started = time.monotonic()
+        elif time.monotonic() - started > patience:
+            return False
+        time.sleep(0.0001 * 1.3 ** min(attempts, 20))
+        return True
+
+    return wait
+
+
+# --- what SQLite reports -----------------------------------------------------------------------
+
+_CAUSES: dict[type[apsw.Error], tuple[type[AdjoinError], str]] = {
+    apsw.BusyError: (FileBusy, "another process held the file for too long; try again"),
+    apsw.LockedError: (FileBusy, "another connection held the file for too long; try again"),
+    apsw.CorruptError: (FileDamaged, "its content is broken; restore it from a backup"),
+    apsw.NotADBError: (FileDamaged, "its content is broken; restore it from a backup"),
+    apsw.FullError: (FileNotWritable, "the disk is full; make room and try again"),
+    apsw.ReadOnlyError: (FileNotWritable, "it cannot be written; change its permissions"),
+    apsw.CantOpenError: (
+        FileNotWritable,
+        "it, or its -wal or -shm file, cannot be opened; change the permissions",
+    ),
+    apsw.PermissionsError: (FileNotWritable, "it cannot be written; change its permissions"),
+    apsw.AuthError: (FileNotWritable, "it cannot be written; change its permissions"),
+    apsw.IOError: (FileNotWritable, "reading or writing failed; check the disk"),
+    apsw.TooBigError: (FileNotWritable, "a value is too large for SQLite"),
+}
+
+
+def file_error(error: apsw.Error, path: str) -> AdjoinError:
+    """The adjoin error for what SQLite reported."""
+    kind, remedy = _CAUSES.get(type(error), (AdjoinError, "this is unexpected; please report it"))
+    return kind(f"{path}: {remedy} (SQLite says: {error})")

@@ -1,0 +1,45 @@
+"""The life of tables: creating, describing, listing and dropping them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import apsw
+
+from adjoin.errors import TableExists
+from adjoin.requests import CreateTable, DescribeTable, DropTable, ListTables, TableResponse, TablesResponse
+from adjoin.stores.sqlite.tables import (
+    Table,
+    check_definition,
+    create_table,
+    drop_table,
+    find_table,
+    table_names,
+)
+
+Tables: TypeAlias = Callable[[str], Table]
+
+
+def create(cursor: apsw.Cursor, tables: Tables, request: CreateTable, now: float) -> TableResponse:
+    check_definition(request.definition)
+    if find_table(cursor.connection, request.definition.name) is not None:
+        raise TableExists(f"there is a table {request.definition.name} already; drop it first, or use it")
+    create_table(cursor.connection, request.definition)
+    return TableResponse(request.definition)
+
+
+def drop(cursor: apsw.Cursor, tables: Tables, request: DropTable, now: float) -> TableResponse:
+    table = tables(request.table)
+    drop_table(cursor.connection, table)
+    return TableResponse(table.definition)
+
+
+def describe(cursor: apsw.Cursor, tables: Tables, request: DescribeTable) -> TableResponse:
+    table = tables(request.table)
+    count, size = cursor.execute(f"SELECT count(*), coalesce(sum(size), 0) FROM {table.items}").get
+    return TableResponse(table.definition, count, size)
+
+
+def list_tables(cursor: apsw.Cursor, tables: Tables, request: ListTables) -> TablesResponse:
+    return TablesResponse(table_names(cursor.connection))

@@ -1,0 +1,313 @@
+"""Reading: get, batch get, transactional get, query and scan, as DynamoDB answers them.
+
+Each function takes a cursor, finds tables through `tables`, and answers one request. A single
+statement is one snapshot; whoever needs several statements of one instant opens the read transaction
+around the call. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import apsw
+from orjson import loads
+
+from adjoin.errors import InvalidRequest
+from adjoin.expressions import Condition, Path
+from adjoin.requests import (
+    BatchGet,
+    BatchGetResponse,
+    Consumed,
+    Get,
+    ItemResponse,
+    PageResponse,
+    Query,
+    Scan,
+    SortCondition,
+    TransactGet,
+)
+from adjoin.stores.evaluate import condition_test, paths_in, projector, require_bounds
+from adjoin.stores.sqlite.keys import KeyValue, after_prefix
+from adjoin.stores.sqlite.tables import AccessPath, KeyColumn, Table
+from adjoin.units import (
+    MAX_BATCH_GET,
+    MAX_BATCH_SIZE,
+    MAX_PAGE_SIZE,
+    MAX_TRANSACTION,
+    MAX_TRANSACTION_SIZE,
+    read_units,
+)
+from adjoin.values import AttributeValue, Item, item_size
+
+Tables: TypeAlias = Callable[[str], Table]
+Bound: TypeAlias = tuple[str, KeyValue]
+"""A comparison and its operand, as (">=", "A")."""
+
+
+# --- single items ------------------------------------------------------------------------------
+
+
+def get(cursor: apsw.Cursor, tables: Tables, request: Get) -> ItemResponse:
+    table = tables(request.table)
+    found = cursor.execute(table.get_sql, table.locate(request.key)).get
+    if found is None:
+        return ItemResponse(None, table.paths[None].cost(0, request.consistent))
+    item = loads(found[1])
+    if request.projection is not None:
+        item = projector(request.projection)(item)
+    return ItemResponse(item, table.paths[None].cost(found[0], request.consistent))
+
+
+def batch_get(cursor: apsw.Cursor, tables: Tables, request: BatchGet) -> BatchGetResponse:
+    _require_count("BatchGetItem", len(request.gets), MAX_BATCH_GET)
+    _require_distinct(tables, request.gets, "Provided list of item keys contains duplicates")
+    items: list[Item | None] = []
+    unprocessed: list[Get] = []
+    units: dict[str, float] = {}
+    total = 0
+    for one in request.gets:
+        item, size = _read(cursor, tables, one)
+        if total + size > MAX_BATCH_SIZE:
+            unprocessed.append(one)
+            items.append(None)
+            continue
+        total += size
+        items.append(item)
+        units[one.table] = units.get(one.table, 0.0) + read_units(size, consistent=one.consistent)
+    return BatchGetResponse(items, tuple(unprocessed), _per_table(units))
+
+
+def transact_get(cursor: apsw.Cursor, tables: Tables, request: TransactGet) -> BatchGetResponse:
+    _require_count("TransactGetItems", len(request.gets), MAX_TRANSACTION)
+    _require_distinct(tables, request.gets, "Transaction request cannot include multiple operations on one item")
+    items: list[Item | None] = []
+    units: dict[str, float] = {}
+    total = 0
+    for one in request.gets:
+        item, size = _read(cursor, tables, one)
+        total += size
+        items.append(item)
+        units[one.table] = units.get(one.table, 0.0) + read_units(size, transactional=True)
+    if total > MAX_TRANSACTION_SIZE:
+        raise InvalidRequest("the items of a transaction are larger than 4 MB together; read fewer of them")
+    return BatchGetResponse(items, (), _per_table(units))
+
+
+def _read(cursor: apsw.Cursor, tables: Tables, request: Get) -> tuple[Item | None, int]:
+    table = tables(request.table)
+    found = cursor.execute(table.get_sql, table.locate(request.key)).get
+    if found is None:
+        return None, 0
+    item = loads(found[1])
+    return item if request.projection is None else projector(request.projection)(item), found[0]
+
+
+def _require_count(name: str, count: int, limit: int) -> None:
+    if not 1 <= count <= limit:
+        raise InvalidRequest(f"{name} takes 1 to {limit} keys, not {count}; split the request")
+
+
+def _require_distinct(tables: Tables, gets: Sequence[Get], message: str) -> None:
+    keys = {(one.table, tables(one.table).locate(one.key)) for one in gets}
+    if len(keys) < len(gets):
+        raise InvalidRequest(message)
+
+
+def _per_table(units: dict[str, float]) -> tuple[Consumed, ...]:
+    return tuple(Consumed(table, None, read, 0.0) for table, read in units.items())
+
+
+# --- pages -------------------------------------------------------------------------------------
+
+
+def query(cursor: apsw.Cursor, tables: Tables, request: Query) -> PageResponse:
+    path = _path(tables(request.table), request)
+    partition = _partition(path, request.partition)
+    lower, upper = (None, None) if request.sort is None else _bounds(path, request.sort)
+    if request.filter is not None:
+        _require_no_keys(path, request.filter)
+    start = None
+    if request.start is not None:
+        start = _start(path, request.start, partition, lower, upper)
+        # The start lies within the bounds, so it takes the place of the one it is further than.
+        if request.forward:
+            lower = None
+        else:
+            upper = None
+    sql = path.query_sql(lower and lower[0], upper and upper[0], start is not None, request.forward)
+    bindings: list[KeyValue | int] = [partition, *[bound[1] for bound in (lower, upper) if bound], *(start or ())]
+    return _page(cursor, path, request, sql, bindings)
+
+
+def scan(cursor: apsw.Cursor, tables: Tables, request: Scan) -> PageResponse:
+    path = _path(tables(request.table), request)
+    bindings: list[KeyValue | int] = []
+    if request.segment is not None:
+        which, total = request.segment
+        if not (1 <= total <= 1_000_000 and 0 <= which < total):
+            raise InvalidRequest(f"there is no segment {which} of {total}; segments count from 0")
+        bindings += [total, which]
+    if request.start is not None:
+        row = path.start_row(request.start)
+        bindings += [row[column] for column in path.columns]
+    sql = path.scan_sql(request.start is not None, request.segment is not None)
+    return _page(cursor, path, request, sql, bindings)
+
+
+def _page(
+    cursor: apsw.Cursor, path: AccessPath, request: Query | Scan, sql: str, bindings: list[KeyValue | int]
+) -> PageResponse:
+    limit = request.limit
+    if limit is not None and limit < 1:
+        raise InvalidRequest(f"a limit of {limit} items asks for nothing; it must be 1 or more")
+    whole, cut = _shape(path, request.projection)
+    test = None if request.filter is None else condition_test(request.filter, "FilterExpression")
+    bindings.append(-1 if limit is None else limit)
+
+    items: list[Item] = []
+    total = 0
+    fetched = 0.0
+    projected = path.projected
+    for size, body in cursor.execute(sql, bindings):
+        item = loads(body)
+        if projected is None:
+            total += size
+        else:
+            entry = {name: item[name] for name in item if name in projected}
+            total += item_size(entry)
+            if whole:
+                fetched += read_units(size, consistent=request.consistent)
+            else:
+                item = entry
+        items.append(item)
+        if total >= MAX_PAGE_SIZE:
+            # An unfinished statement would hold its snapshot, and with it the WAL.
+            cursor.execute("SELECT 1").fetchall()
+            break
+
+    scanned = len(items)
+    more = scanned == limit or total >= MAX_PAGE_SIZE
+    last = path.last_key(items[-1]) if more else None
+    if test is not None:
+        items = [item for item in items if test(item)]
+    count = len(items)
+    if request.count_only:
+        items = []
+    elif cut is not None:
+        items = [cut(item) for item in items]
+    consumed = path.cost(total, request.consistent)
+    if fetched:
+        consumed = (Consumed(path.table, None, fetched, 0.0), *consumed)
+    return PageResponse(items, count, scanned, last, consumed)
+
+
+def _path(table: Table, request: Query | Scan) -> AccessPath:
+    path = table.paths.get(request.index)
+    if path is None:
+        raise InvalidRequest(f"The table does not have the specified index: {request.index}")
+    if request.consistent and path.index is not None and not path.index.local:
+        raise InvalidRequest("Consistent reads are not supported on global secondary indexes")
+    return path
+
+
+def _shape(path: AccessPath, projection: tuple[Path, ...] | None) -> tuple[bool, Callable[[Item], Item] | None]:
+    """Whether whole items must be fetched from the table, and how to cut them to the projection."""
+    if projection is None:
+        return False, None
+    cut = projector(projection)
+    if path.index is None or path.projected is None:
+        return False, cut
+    missing = sorted({str(one.steps[0]) for one in projection} - path.projected)
+    if missing and not path.index.local:
+        raise InvalidRequest(
+            "One or more parameter values were invalid:"
+            f" Global secondary index {path.index.name} does not project {missing}"
+        )
+    return bool(missing), cut
+
+
+# --- key conditions ----------------------------------------------------------------------------
+
+
+def _partition(path: AccessPath, condition: tuple[str, AttributeValue]) -> KeyValue:
+    name, attribute = condition
+    if name != path.partition.name:
+        raise InvalidRequest(f"Query condition missed key schema element: {path.partition.name}")
+    return _operand(path.partition, attribute)
+
+
+def _operand(column: KeyColumn, attribute: AttributeValue) -> KeyValue:
+    try:
+        return column.value(attribute)
+    except KeyError:
+        raise InvalidRequest(
+            "One or more parameter values were invalid: Condition parameter type does not match schema type"
+        ) from None
+
+
+def _prefix(value: KeyValue) -> tuple[Bound | None, Bound | None]:
+    end = after_prefix(value)
+    return (">=", value), None if end is None else ("<", end)
+
+
+_BOUNDS: dict[str, Callable[..., tuple[Bound | None, Bound | None]]] = {
+    "=": lambda value: ((">=", value), ("<=", value)),
+    "<": lambda value: (None, ("<", value)),
+    "<=": lambda value: (None, ("<=", value)),
+    ">": lambda value: ((">", value), None),
+    ">=": lambda value: ((">=", value), None),
+    "between": lambda low, high: ((">=", low), ("<=", high)),
+    "begins_with": _prefix,
+}
+
+
+def _bounds(path: AccessPath, condition: SortCondition) -> tuple[Bound | None, Bound | None]:
+    """The range of the sort key that a condition asks for."""
+    column = path.sort
+    if column is None:
+        raise InvalidRequest("Query key condition not supported")
+    if condition.attribute != column.name:
+        raise InvalidRequest(f"Query condition missed key schema element: {column.name}")
+    if condition.operator == "begins_with" and column.tag == "N":
+        raise InvalidRequest(
+            "Invalid KeyConditionExpression: Incorrect operand type for operator or function;"
+            " operator or function: begins_with, operand type: N"
+        )
+    if len(condition.operands) != (2 if condition.operator == "between" else 1):
+        raise InvalidRequest(f"{condition.operator} cannot take {len(condition.operands)} operands")
+    operands = [_operand(column, operand) for operand in condition.operands]
+    if condition.operator == "between":
+        low, high = condition.operands
+        require_bounds(low, high, "KeyConditionExpression")
+    return _BOUNDS[condition.operator](*operands)
+
+
+def _start(
+    path: AccessPath, start: Item, partition: KeyValue, lower: Bound | None, upper: Bound | None
+) -> list[KeyValue]:
+    """The columns to go on from, which must lie within the query."""
+    row = path.start_row(start)
+    if len(path.columns) == 1:
+        raise InvalidRequest("The query can return at most one row and cannot be restarted")
+    if row[path.partition] != partition:
+        raise InvalidRequest("The provided starting key is outside query boundaries based on provided conditions")
+    for bound in (lower, upper):
+        if bound is not None and path.sort is not None and not _within(row[path.sort], bound):
+            raise InvalidRequest("The provided starting key does not match the range key predicate")
+    return [row[column] for column in path.columns[1:]]
+
+
+def _within(value: KeyValue, bound: Bound) -> bool:
+    comparison, limit = bound
+    if value == limit:
+        return "=" in comparison
+    return (value < limit) == (comparison[0] == "<")  # type: ignore[operator]
+
+
+def _require_no_keys(path: AccessPath, condition: Condition) -> None:
+    for one in paths_in(condition):
+        if one.steps[0] in path.own_names:
+            raise InvalidRequest(
+                f"Filter Expression can only contain non-primary key attributes: Primary key attribute: {one.steps[0]}"
+            )

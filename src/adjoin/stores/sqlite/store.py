@@ -1,0 +1,287 @@
+"""The embedded store: the dispatch of requests, and the transactions they run in.
+
+A batch's writes share one SQLite transaction, and with it one synchronisation to disk; requests decide
+before they write, so a failing one leaves the others alone. Reads are statements of their own, or share
+a read transaction, and never wait for writers.
+
+What requests mean lives in `reads`, `writes`, `changes` and `lifecycle`; what a file is, in `file`.
+`AsyncSQLiteStore` is the same store behind a few threads, for event loops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeAlias
+
+import apsw
+from orjson import JSONDecodeError
+
+from adjoin.errors import AdjoinError, FileDamaged, StoreClosed
+from adjoin.requests import (
+    BatchGet,
+    BatchWrite,
+    CreateTable,
+    Delete,
+    DescribeTable,
+    DropTable,
+    Get,
+    ListTables,
+    Put,
+    Query,
+    ReadChanges,
+    Request,
+    Response,
+    Scan,
+    TransactGet,
+    TransactWrite,
+    Update,
+)
+from adjoin.stores.sqlite import changes, lifecycle, reads, writes
+from adjoin.stores.sqlite.connections import Connections, Session
+from adjoin.stores.sqlite.file import MEMORY, Durability, file_error, open_file
+from adjoin.stores.sqlite.tables import Table, table_names
+
+Tables: TypeAlias = Callable[[str], Table]
+Read: TypeAlias = Callable[[apsw.Cursor, Tables, Any], Response]
+Write: TypeAlias = Callable[[apsw.Cursor, Tables, Any, float], Response]
+
+DAY = 86400.0
+_UPKEEP_SECONDS = 5.0
+_UPKEEP_STEP = 1000
+"""Upkeep removes at most so many changes, and so many expired items, of a table at a time."""
+
+
+def _of_one_instant(read: Read) -> Read:
+    def perform(cursor: apsw.Cursor, tables: Tables, request: Any) -> Response:
+        cursor.execute("BEGIN")
+        try:
+            return read(cursor, tables, request)
+        finally:
+            cursor.execute("COMMIT")
+
+    return perform
+
+
+_READS: dict[type, Read] = {
+    Get: reads.get,
+    Query: reads.query,
+    Scan: reads.scan,
+    BatchGet: _of_one_instant(reads.batch_get),
+    TransactGet: _of_one_instant(reads.transact_get),
+    DescribeTable: lifecycle.describe,
+    ListTables: lifecycle.list_tables,
+    ReadChanges: _of_one_instant(changes.read_changes),
+}
+
+_WRITES: dict[type, Write] = {
+    Put: writes.put,
+    Update: writes.update,
+    Delete: writes.delete,
+    BatchWrite: writes.batch_write,
+    TransactWrite: writes.transact_write,
+    CreateTable: lifecycle.create,
+    DropTable: lifecycle.drop,
+}
+
+
+class SQLiteStore:
+    """A store in one file, or in memory for ":memory:"; safe for many threads and processes.
+
+    `durability` is what a finished write survives: loss of "power", or only the end of the "process".
+    `keep_changes` is for how many seconds the change stream reaches back, `patience` for how many
+    seconds to wait for another process that writes.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        durability: Durability = "power",
+        clock: Callable[[], float] = time.time,
+        keep_changes: float = DAY,
+        patience: float = 30.0,
+    ) -> None:
+        self._path = os.fspath(path)
+        self._clock = clock
+        self._keep_changes = keep_changes
+        self._writing = threading.Lock()
+        self._next_upkeep = 0.0
+        self._written = 0
+        connect = partial(open_file, self._path, durability, patience)
+        self._connections = Connections(connect, shared=self._path == MEMORY)
+        self._expire(rounds=1)
+
+    def execute(self, requests: Sequence[Request]) -> list[Response]:
+        session = self._connections.acquire()
+        try:
+            if len(requests) == 1 and type(requests[0]) in _READS:
+                outcomes = [self._attempt(_READS[type(requests[0])], session, requests[0])]
+            else:
+                outcomes = self._perform(session, requests)
+        except (apsw.Error, JSONDecodeError) as error:
+            raise self._failure(session, error) from error
+        finally:
+            session.lock.release()
+        for outcome in outcomes:
+            if isinstance(outcome, AdjoinError):
+                raise outcome
+        return outcomes
+
+    def sweep(self) -> int:
+        """Remove every expired item now, rather than by and by; answers how many there were."""
+        return self._expire()
+
+    def close(self) -> None:
+        self._connections.close()
+
+    # --- performing ----------------------------------------------------------------------------
+
+    def _perform(self, session: Session, requests: Sequence[Request]) -> list[Any]:
+        outcomes: list[Any] = [None] * len(requests)
+        writing: list[tuple[int, Write, Request]] = []
+        for at, request in enumerate(requests):
+            write = _WRITES.get(type(request))
+            if write is None:
+                outcomes[at] = self._attempt(_READS[type(request)], session, request)
+            else:
+                writing.append((at, write, request))
+        if writing:
+
+            def work(now: float) -> None:
+                for at, write, request in writing:
+                    outcomes[at] = self._attempt(write, session, request, now)
+                self._written += len(writing)
+                if now >= self._next_upkeep or self._written >= _UPKEEP_STEP // 2:
+                    self._upkeep(session, now)
+
+            self._in_transaction(session, work)
+        return outcomes
+
+    def _in_transaction(self, session: Session, work: Callable[[float], Any]) -> Any:
+        with self._writing:
+            session.cursor.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(self._clock())
+                session.cursor.execute("COMMIT")
+            except BaseException:
+                # What was met inside the transaction may never have been.
+                session.known.clear()
+                if session.connection.in_transaction:
+                    session.cursor.execute("ROLLBACK")
+                raise
+            return result
+
+    def _attempt(self, perform: Callable[..., Response], session: Session, *arguments: Any) -> Any:
+        """The response, or the error if the request is at fault."""
+        try:
+            return perform(session.cursor, session.table, *arguments)
+        except AdjoinError as error:
+            return error
+        except apsw.SQLError as error:
+            if "no such table" not in str(error):
+                raise
+        # Another process dropped the table, or made it anew, since this store met it. Requests read
+        # before they write, so this one has done nothing yet.
+        session.known.clear()
+        try:
+            return perform(session.cursor, session.table, *arguments)
+        except AdjoinError as error:
+            return error
+
+    def _failure(self, session: Session, error: Exception) -> AdjoinError:
+        session.fresh_cursor()
+        if isinstance(error, apsw.Error):
+            return file_error(error, self._path)
+        return FileDamaged(f"{self._path}: an item in it is broken; restore the file from a backup")
+
+    # --- upkeep --------------------------------------------------------------------------------
+
+    def _upkeep(self, session: Session, now: float) -> None:
+        self._next_upkeep = now + _UPKEEP_SECONDS
+        self._written = 0
+        for table in list(session.known.values()):
+            if table.definition.stream:
+                changes.trim(session.cursor, table, now - self._keep_changes, _UPKEEP_STEP)
+            if table.definition.ttl is not None:
+                changes.expire(session.cursor, table, now, _UPKEEP_STEP)
+
+    def _expire(self, rounds: int | None = None) -> int:
+        """Remove expired items of all tables in steps, until there are none or for so many rounds."""
+        total = 0
+        with self._connections.session() as session:
+            try:
+                while (rounds is None or rounds > 0) and (tables := self._expiring(session)):
+                    total += self._expire_step(session, tables)
+                    rounds = None if rounds is None else rounds - 1
+            except (apsw.Error, JSONDecodeError) as error:
+                raise self._failure(session, error) from error
+        return total
+
+    def _expiring(self, session: Session) -> list[Table]:
+        now = self._clock()
+        tables = [session.table(name) for name in table_names(session.connection)]
+        return [
+            table
+            for table in tables
+            if table.definition.ttl is not None and changes.has_expired(session.cursor, table, now)
+        ]
+
+    def _expire_step(self, session: Session, tables: Sequence[Table]) -> int:
+        def work(now: float) -> int:
+            return sum(changes.expire(session.cursor, table, now, _UPKEEP_STEP) for table in tables)
+
+        removed: int = self._in_transaction(session, work)
+        return removed
+
+
+class AsyncSQLiteStore:
+    """The embedded store for asynchronous programs: work runs in threads, the loop never blocks.
+
+    The file is opened by the first thread; what is wrong with it is raised by the first call.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        durability: Durability = "power",
+        clock: Callable[[], float] = time.time,
+        keep_changes: float = DAY,
+        patience: float = 30.0,
+        threads: int = 4,
+    ) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="adjoin")
+        self._opening: Future[SQLiteStore] = self._pool.submit(
+            SQLiteStore, path, durability, clock, keep_changes, patience
+        )
+        self._closed = False
+
+    async def execute(self, requests: Sequence[Request]) -> list[Response]:
+        store = await self._store()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, store.execute, requests)
+
+    async def sweep(self) -> int:
+        store = await self._store()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, store.sweep)
+
+    async def _store(self) -> SQLiteStore:
+        if not self._closed:
+            store = await asyncio.wrap_future(self._opening)
+            if not self._closed:
+                return store
+        raise StoreClosed("the store was closed; open it again to use it")
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        await asyncio.get_running_loop().run_in_executor(self._pool, self._close_opened)
+        self._pool.shutdown()
+
+    def _close_opened(self) -> None:
+        if self._opening.exception() is None:
+            self._opening.result().close()

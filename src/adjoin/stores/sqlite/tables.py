@@ -1,0 +1,407 @@
+"""Tables inside the file: their SQL, their key columns, and the ways to read them in order.
+
+A `Table` is made once when a store first meets the table and holds everything that can be known from
+the definition alone: names, column positions and SQL text. Table ids are never used twice, and every
+SQL name carries the id, so a stale `Table` can only fail with "no such table", never read another one.
+
+Nothing here executes requests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import apsw
+from pydantic import TypeAdapter
+
+from adjoin.errors import InvalidRequest
+from adjoin.requests import Consumed
+from adjoin.stores.sqlite.keys import KeyValue, key_value
+from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
+from adjoin.units import (
+    MAX_GLOBAL_INDEXES,
+    MAX_LOCAL_INDEXES,
+    MAX_PARTITION_KEY_SIZE,
+    MAX_PROJECTED_ATTRIBUTES,
+    MAX_SORT_KEY_SIZE,
+    read_units,
+)
+from adjoin.values import AttributeValue, Item
+
+Row = tuple[KeyValue | None, ...]
+"""The key columns of an item: partition key, sort key, then one for each further index key."""
+
+_DEFINITION = TypeAdapter(TableDefinition)
+_NO_SORT_KEY = b""
+
+
+class KeyColumn:
+    """One key attribute: its column, and what DynamoDB asks of its values."""
+
+    __slots__ = ("_limit", "_place", "_room", "column", "index", "name", "tag")
+
+    def __init__(self, column: str, attribute: KeyAttribute, limit: int, index: str | None = None) -> None:
+        self.column = column
+        self.name = attribute.name
+        self.tag = attribute.type
+        self.index = index
+        self._place = f"Key: {self.name}" if index is None else f"IndexName: {index}, IndexKey: {self.name}"
+        self._limit = limit
+        # A character takes at most four bytes, so text this short needs no measuring.
+        self._room = limit // 4
+
+    def also_key_of(self, index: str, limit: int) -> None:
+        """The attribute is a key of a further index as well, which may allow less."""
+        if limit < self._limit:
+            self._limit, self._room = limit, limit // 4
+            self._place = f"IndexName: {index}, IndexKey: {self.name}"
+
+    def value(self, attribute: AttributeValue) -> KeyValue:
+        """The column value of an attribute; KeyError if the attribute has another type."""
+        value = attribute[self.tag]
+        if self.tag == "S" and type(value) is str and 0 < len(value) <= self._room and len(attribute) == 1:
+            return value
+        encoded = key_value(attribute, self.tag)
+        if not encoded:
+            raise InvalidRequest(self._empty())
+        size = len(encoded.encode()) if isinstance(encoded, str) else len(encoded)
+        if size > self._limit and self.tag != "N":
+            raise InvalidRequest(self._too_long())
+        return encoded
+
+    def _empty(self) -> str:
+        what = "string" if self.tag == "S" else "binary"
+        kind = "" if self.index is None else "A value specified for a secondary index key is not supported. "
+        return (
+            f"One or more parameter values are not valid. {kind}"
+            f"The AttributeValue for a key attribute cannot contain an empty {what} value. {self._place}"
+        )
+
+    def _too_long(self) -> str:
+        fault = (
+            "Size of hashkey has exceeded the maximum size limit of2048 bytes"
+            if self._limit == MAX_PARTITION_KEY_SIZE
+            else "Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
+        )
+        return f"One or more parameter values were invalid: {fault}; {self._place}"
+
+
+class AccessPath:
+    """A way to read a table in order: its own keys, or those of one index."""
+
+    def __init__(
+        self,
+        table: str,
+        items: str,
+        partition: KeyColumn,
+        sort: KeyColumn | None,
+        primary: Sequence[KeyColumn],
+        index: IndexDefinition | None = None,
+        sql_index: str | None = None,
+    ) -> None:
+        self.table = table
+        self.index = index
+        self.index_name = None if index is None else index.name
+        self.partition = partition
+        self.sort = sort
+        own = [partition] if sort is None else [partition, sort]
+        self.columns = [*own, *(column for column in primary if column not in own)]
+        """In the order of reading: the keys of the path, then what tells equal ones apart."""
+        self.key_columns = [*primary, *(column for column in own if column not in primary)]
+        """What a start key consists of."""
+        self.key_names = tuple(column.name for column in self.key_columns)
+        self.own_names = frozenset(column.name for column in own)
+        self.projected = _projected(index, self.key_names)
+        """The attributes an entry of the index carries; None for all."""
+        self.present = [column.column for column in own if column not in primary]
+        """The columns that must be there for an item to be in the index."""
+        self._source = items if sql_index is None else f"{items} INDEXED BY {sql_index}"
+        self._sql: dict[tuple[Any, ...], str] = {}
+        self._costs: dict[tuple[int, bool], tuple[Consumed, ...]] = {}
+
+    def query_sql(self, lower: str | None, upper: str | None, started: bool, forward: bool) -> str:
+        """One partition. `lower` and `upper` are comparisons of the sort key, as ">=" and "<"."""
+        shape = (lower, upper, started, forward)
+        if shape not in self._sql:
+            sort = "" if self.sort is None else self.sort.column
+            terms = [f"{self.partition.column} = ?"]
+            terms += [f"{sort} {bound} ?" for bound in (lower, upper) if bound]
+            terms += self._after_start(self.columns[1:], forward) if started else []
+            self._sql[shape] = self._select(terms, self.columns[1:], forward)
+        return self._sql[shape]
+
+    def scan_sql(self, started: bool, segmented: bool) -> str:
+        """Everything, or one segment of it."""
+        shape = (started, segmented)
+        if shape not in self._sql:
+            terms = ["adjoin_segment(" + self.partition.column + ", ?) = ?"] if segmented else []
+            terms += self._after_start(self.columns, True) if started else []
+            self._sql[shape] = self._select(terms, self.columns, True)
+        return self._sql[shape]
+
+    def _after_start(self, columns: Sequence[KeyColumn], forward: bool) -> list[str]:
+        names = ", ".join(column.column for column in columns)
+        marks = ", ".join("?" for _ in columns)
+        return [f"({names}) {'>' if forward else '<'} ({marks})"]
+
+    def _select(self, terms: list[str], order: Sequence[KeyColumn], forward: bool) -> str:
+        terms = [*terms, *(f"{column} IS NOT NULL" for column in self.present)]
+        where = f" WHERE {' AND '.join(terms)}" if terms else ""
+        direction = "" if forward else " DESC"
+        by = ", ".join(column.column + direction for column in order)
+        return f"SELECT size, body FROM {self._source}{where}{f' ORDER BY {by}' if by else ''} LIMIT ?"
+
+    def cost(self, size: int, consistent: bool) -> tuple[Consumed, ...]:
+        """What reading `size` bytes along this path consumes."""
+        blocks = -(-size // 4096)
+        try:
+            return self._costs[blocks, consistent]
+        except KeyError:
+            units = read_units(size, consistent=consistent)
+            cost = (Consumed(self.table, self.index_name, units, 0.0),)
+            return self._costs.setdefault((blocks, consistent), cost)
+
+    def last_key(self, item: Item) -> Item:
+        return {name: item[name] for name in self.key_names}
+
+    def start_row(self, start: Item) -> dict[KeyColumn, KeyValue]:
+        """The columns of a start key, which must hold exactly the keys of this path."""
+        try:
+            if len(start) == len(self.key_columns):
+                return {column: column.value(start[column.name]) for column in self.key_columns}
+        except KeyError:
+            pass
+        raise InvalidRequest("The provided starting key is invalid")
+
+
+def _projected(index: IndexDefinition | None, keys: Iterable[str]) -> frozenset[str] | None:
+    if index is None or index.projection.kind == "ALL":
+        return None
+    return frozenset((*keys, *index.projection.attributes))
+
+
+class Table:
+    """Everything that follows from one table's definition."""
+
+    def __init__(self, number: int, definition: TableDefinition) -> None:
+        self.id = number
+        self.definition = definition
+        self.name = name = definition.name
+        self.items = items = f"items_{number}"
+        self.changes = f"changes_{number}"
+        columns = _key_columns(definition)
+        self.columns = tuple(columns.values())
+        self._partition = columns[definition.partition.name]
+        self._sort = None if definition.sort is None else columns[definition.sort.name]
+        self.primary = [self._partition] if self._sort is None else [self._partition, self._sort]
+        self._further = self.columns[len(self.primary) :]
+        self.key_names = tuple(column.name for column in self.primary)
+
+        base = AccessPath(name, items, self._partition, self._sort, self.primary)
+        self.paths: dict[str | None, AccessPath] = {None: base}
+        for position, index in enumerate(definition.indexes):
+            self.paths[index.name] = AccessPath(
+                name,
+                items,
+                columns[index.partition.name],
+                None if index.sort is None else columns[index.sort.name],
+                self.primary,
+                index,
+                f"{items}_{position}",
+            )
+        self.indexes = [path for path in self.paths.values() if path.index is not None]
+
+        further = "".join(f", {column.column}" for column in self._further)
+        marks = ", ".join("?" for _ in range(5 + len(self._further)))
+        values = f"{items}(pk, sk{further}, size, expires, body) VALUES ({marks})"
+        here = "WHERE pk = ? AND sk = ?"
+        self.get_sql = f"SELECT size, body FROM {items} {here}"
+        self.size_sql = f"SELECT size FROM {items} {here}"
+        self.old_sql = f"SELECT size, body{further} FROM {items} {here}"
+        self.insert_sql = f"INSERT INTO {values}"
+        self.replace_sql = f"REPLACE INTO {values}"
+        self.update_sql = f"UPDATE {items} SET size = ?, expires = ?, body = ? {here}"
+        self.delete_sql = f"DELETE FROM {items} {here}"
+        self.change_sql = f"INSERT INTO {self.changes}(at, expired, old, new) VALUES (?, ?, ?, ?)"
+
+    def locate(self, key: Item) -> tuple[KeyValue, KeyValue]:
+        """The key columns of a key, which must hold exactly the key attributes."""
+        try:
+            if self._sort is None:
+                if len(key) == 1:
+                    return self._partition.value(key[self._partition.name]), _NO_SORT_KEY
+            elif len(key) == 2:
+                return self._partition.value(key[self._partition.name]), self._sort.value(key[self._sort.name])
+        except KeyError:
+            pass
+        raise InvalidRequest("The provided key element does not match the schema")
+
+    def row(self, item: Item) -> Row:
+        """The key columns of an item; every key attribute that is there must be as it should."""
+        row: list[KeyValue | None] = []
+        for column in self.primary:
+            try:
+                row.append(column.value(item[column.name]))
+            except KeyError:
+                raise _bad_key(column, item) from None
+        if self._sort is None:
+            row.append(_NO_SORT_KEY)
+        for column in self._further:
+            attribute = item.get(column.name)
+            try:
+                row.append(None if attribute is None else column.value(attribute))
+            except KeyError:
+                raise _bad_key(column, item) from None
+        return tuple(row)
+
+    def key_of(self, item: Item) -> Item:
+        return {name: item[name] for name in self.key_names}
+
+    def expiry(self, item: Item) -> int | None:
+        """The second at which an item expires, if it says one."""
+        ttl = self.definition.ttl
+        if ttl is None or ttl not in item or "N" not in item[ttl]:
+            return None
+        second = int(item[ttl]["N"].partition(".")[0])
+        return second if 0 <= second < 2**62 else None
+
+
+def _bad_key(column: KeyColumn, item: Item) -> InvalidRequest:
+    fault = "One or more parameter values were invalid: "
+    if column.name not in item:
+        return InvalidRequest(f"{fault}Missing the key {column.name} in the item")
+    actual = next(iter(item[column.name]), "nothing")
+    if column.index is None:
+        return InvalidRequest(f"{fault}Type mismatch for key {column.name} expected: {column.tag} actual: {actual}")
+    return InvalidRequest(
+        f"{fault}Type mismatch for Index Key {column.name} Expected: {column.tag} Actual: {actual}"
+        f" IndexName: {column.index}"
+    )
+
+
+def _key_columns(definition: TableDefinition) -> dict[str, KeyColumn]:
+    """A column for each key attribute, by name: the table's own first, then those of indexes."""
+    columns = {
+        definition.partition.name: KeyColumn("pk", definition.partition, MAX_PARTITION_KEY_SIZE),
+    }
+    if definition.sort is not None:
+        columns[definition.sort.name] = KeyColumn("sk", definition.sort, MAX_SORT_KEY_SIZE)
+    own = len(columns)
+    for index in definition.indexes:
+        for attribute, limit in zip(index.keys, (MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE), strict=False):
+            column = columns.get(attribute.name)
+            if column is None:
+                number = len(columns) - own + 1
+                columns[attribute.name] = KeyColumn(f"k{number}", attribute, limit, index.name)
+            else:
+                column.also_key_of(index.name, limit)
+    return columns
+
+
+# --- the catalogue -----------------------------------------------------------------------------
+
+
+def find_table(connection: apsw.Connection, name: str) -> Table | None:
+    row = connection.execute("SELECT id, definition FROM adjoin_tables WHERE name = ?", (name,)).get
+    return None if row is None else Table(row[0], _DEFINITION.validate_json(row[1]))
+
+
+def table_names(connection: apsw.Connection) -> tuple[str, ...]:
+    return tuple(name for (name,) in connection.execute("SELECT name FROM adjoin_tables ORDER BY name"))
+
+
+def create_table(connection: apsw.Connection, definition: TableDefinition) -> Table:
+    connection.execute(
+        "INSERT INTO adjoin_tables(name, definition) VALUES (?, ?)",
+        (definition.name, _DEFINITION.dump_json(definition).decode()),
+    )
+    table = Table(connection.last_insert_rowid(), definition)
+    for statement in _schema(table):
+        connection.execute(statement)
+    return table
+
+
+def _schema(table: Table) -> Iterator[str]:
+    items = table.items
+    further = "".join(f"{column.column}, " for column in table.columns if column not in table.primary)
+    # The body comes last, so that the columns before it are read without its overflow pages.
+    yield (
+        f"CREATE TABLE {items}(pk NOT NULL, sk NOT NULL, size INTEGER NOT NULL, expires INTEGER, {further}"
+        "body BLOB NOT NULL, PRIMARY KEY (pk, sk)) WITHOUT ROWID"
+    )
+    for position, path in enumerate(table.indexes):
+        columns = ", ".join(column.column for column in path.columns)
+        present = " AND ".join(f"{column} IS NOT NULL" for column in path.present)
+        yield f"CREATE INDEX {items}_{position} ON {items}({columns}){f' WHERE {present}' if present else ''}"
+    if table.definition.ttl is not None:
+        yield f"CREATE INDEX {items}_expires ON {items}(expires) WHERE expires IS NOT NULL"
+    if table.definition.stream:
+        yield (
+            f"CREATE TABLE {table.changes}(seq INTEGER PRIMARY KEY, at REAL NOT NULL,"
+            " expired INTEGER NOT NULL, old BLOB, new BLOB)"
+        )
+
+
+def drop_table(connection: apsw.Connection, table: Table) -> None:
+    connection.execute("DELETE FROM adjoin_tables WHERE id = ?", (table.id,))
+    connection.execute(f"DROP TABLE {table.items}")
+    if table.definition.stream:
+        connection.execute(f"DROP TABLE {table.changes}")
+
+
+# --- definitions -------------------------------------------------------------------------------
+
+_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
+
+
+def check_definition(definition: TableDefinition) -> None:
+    """Reject what DynamoDB would not create."""
+    for fault in _faults(definition):
+        raise InvalidRequest(f"the table {definition.name} cannot be created: {fault}")
+
+
+def _faults(definition: TableDefinition) -> Iterator[str]:
+    indexes = definition.indexes
+    names = [index.name for index in indexes]
+    for name in (definition.name, *names):
+        if not _NAME.fullmatch(name):
+            yield f"{name!r} is no name of 3 to 255 letters, digits, underscores, dots and hyphens"
+    if len(set(names)) < len(names):
+        yield "two indexes have the same name"
+    local = sum(index.local for index in indexes)
+    if local > MAX_LOCAL_INDEXES:
+        yield f"it has {local} local indexes, and {MAX_LOCAL_INDEXES} is the limit"
+    if len(indexes) - local > MAX_GLOBAL_INDEXES:
+        yield f"it has {len(indexes) - local} global indexes, and {MAX_GLOBAL_INDEXES} is the limit"
+    yield from _key_faults(definition)
+    for index in indexes:
+        yield from _index_faults(definition, index)
+    projected = sum(len(index.projection.attributes) for index in indexes)
+    if projected > MAX_PROJECTED_ATTRIBUTES:
+        yield f"its indexes project {projected} attributes, and {MAX_PROJECTED_ATTRIBUTES} is the limit"
+
+
+def _key_faults(definition: TableDefinition) -> Iterator[str]:
+    types: dict[str, str] = {}
+    holders: tuple[TableDefinition | IndexDefinition, ...] = (definition, *definition.indexes)
+    for holder in holders:
+        if len({key.name for key in holder.keys}) < len(holder.keys):
+            yield f"{holder.name} has {holder.partition.name} as partition key and as sort key"
+        for key in holder.keys:
+            if not 1 <= len(key.name) <= 255:
+                yield f"{key.name!r} is no name of 1 to 255 characters for a key attribute"
+            if key.type not in ("S", "N", "B"):
+                yield f"the key attribute {key.name} has type {key.type!r}; it can be S, N or B"
+            if types.setdefault(key.name, key.type) != key.type:
+                yield f"the key attribute {key.name} has type {types[key.name]} and type {key.type}"
+
+
+def _index_faults(definition: TableDefinition, index: IndexDefinition) -> Iterator[str]:
+    if index.local and (index.partition != definition.partition or index.sort is None):
+        yield f"the local index {index.name} must have the table's partition key and a sort key of its own"
+    if index.local and definition.sort is None:
+        yield f"the local index {index.name} needs a table with a sort key"
+    if bool(index.projection.attributes) != (index.projection.kind == "INCLUDE"):
+        yield f"the index {index.name} must name attributes exactly if it projects INCLUDE"

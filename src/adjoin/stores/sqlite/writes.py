@@ -1,0 +1,387 @@
+"""Writing: put, update, delete, batches and transactions, as DynamoDB performs them.
+
+A write goes through three steps. `prepare` checks what can be known from the request alone. `decide`
+reads the item as it is, tests the condition and works out what will be. `apply` stores it, and the
+change with it. A request decides everything before it applies anything, so one that fails leaves
+nothing behind. All functions run inside a write transaction that the store opens and commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
+from hashlib import sha256
+from typing import Any, TypeAlias
+
+import apsw
+from orjson import dumps, loads
+
+from adjoin.errors import (
+    CancellationReason,
+    ConditionFailed,
+    InvalidRequest,
+    ItemTooLarge,
+    TokenReused,
+    TransactionCanceled,
+)
+from adjoin.requests import (
+    BatchWrite,
+    Check,
+    Consumed,
+    Delete,
+    ItemResponse,
+    Put,
+    TransactWrite,
+    Update,
+    WriteResponse,
+)
+from adjoin.stores.evaluate import Test, condition_test, projector
+from adjoin.stores.items import normal_item
+from adjoin.stores.sqlite.keys import KeyValue
+from adjoin.stores.sqlite.tables import AccessPath, Row, Table
+from adjoin.stores.updates import update_of
+from adjoin.units import (
+    MAX_BATCH_WRITE,
+    MAX_ITEM_SIZE,
+    MAX_TRANSACTION,
+    MAX_TRANSACTION_SIZE,
+    TOKEN_LIFETIME,
+    read_units,
+    write_units,
+)
+from adjoin.values import Item, item_size
+
+Tables: TypeAlias = Callable[[str], Table]
+Writing: TypeAlias = Put | Update | Delete | Check
+
+
+class Stored:
+    """An item as a row of the table: normal, measured, with its key columns."""
+
+    __slots__ = ("item", "row", "size")
+
+    def __init__(self, item: Item, size: int, row: Row) -> None:
+        self.item = item
+        self.size = size
+        self.row = row
+
+
+class Prepared:
+    """A write that is valid in itself. `become` answers the item after for the item before."""
+
+    __slots__ = ("become", "key", "table", "test")
+
+    def __init__(
+        self,
+        table: Table,
+        key: tuple[KeyValue, KeyValue],
+        test: Test | None,
+        become: Callable[[Stored | None], Stored | None],
+    ) -> None:
+        self.table = table
+        self.key = key
+        self.test = test
+        self.become = become
+
+
+class Decided:
+    """A write whose effect is known: the item before and after, and the body before."""
+
+    __slots__ = ("body", "changed", "new", "old", "prepared")
+
+    def __init__(self, prepared: Prepared, old: Stored | None, body: bytes | None, new: Stored | None) -> None:
+        self.prepared = prepared
+        self.old = old
+        self.body = body
+        self.new = new
+        self.changed = old is not new if old is None or new is None else old is not new and old.item != new.item
+
+
+# --- preparing ---------------------------------------------------------------------------------
+
+
+def _test(request: Writing) -> Test | None:
+    return None if request.condition is None else condition_test(request.condition)
+
+
+def _stored(table: Table, item: Item, fault: str) -> Stored:
+    normal, size = normal_item(item)
+    row = table.row(normal)
+    if size > MAX_ITEM_SIZE:
+        raise ItemTooLarge(
+            f"{fault} has exceeded the maximum allowed size:"
+            f" {size} bytes of {MAX_ITEM_SIZE} at key {table.key_of(normal)}"
+        )
+    return Stored(normal, size, row)
+
+
+def _prepare_put(tables: Tables, request: Put) -> Prepared:
+    table = tables(request.table)
+    new = _stored(table, request.item, "Item size")
+    return Prepared(table, new.row[:2], _test(request), lambda _: new)  # type: ignore[arg-type]
+
+
+def _prepare_update(tables: Tables, request: Update) -> Prepared:
+    table = tables(request.table)
+    key = table.locate(request.key)
+    update = update_of(request.actions, request.key)
+
+    def become(old: Stored | None) -> Stored | None:
+        new = update(None if old is None else old.item)
+        return None if new is None else _stored(table, new, "Item size to update")
+
+    return Prepared(table, key, _test(request), become)
+
+
+def _prepare_delete(tables: Tables, request: Delete) -> Prepared:
+    table = tables(request.table)
+    return Prepared(table, table.locate(request.key), _test(request), lambda _: None)
+
+
+def _prepare_check(tables: Tables, request: Check) -> Prepared:
+    table = tables(request.table)
+    return Prepared(table, table.locate(request.key), _test(request), lambda old: old)
+
+
+_PREPARE: dict[type, Callable[[Tables, Any], Prepared]] = {
+    Put: _prepare_put,
+    Update: _prepare_update,
+    Delete: _prepare_delete,
+    Check: _prepare_check,
+}
+
+
+def prepare(tables: Tables, request: Writing) -> Prepared:
+    return _PREPARE[type(request)](tables, request)
+
+
+# --- deciding and applying ---------------------------------------------------------------------
+
+
+def decide(cursor: apsw.Cursor, prepared: Prepared) -> Decided:
+    found = cursor.execute(prepared.table.old_sql, prepared.key).get
+    if found is None:
+        old = body = None
+    else:
+        size, body, *further = found
+        old = Stored(loads(body), size, (*prepared.key, *further))
+    if prepared.test is not None and not prepared.test({} if old is None else old.item):
+        raise ConditionFailed("The conditional request failed", None if old is None else old.item)
+    return Decided(prepared, old, body, prepared.become(old))
+
+
+def apply(cursor: apsw.Cursor, decided: Decided, now: float, expired: bool = False) -> None:
+    if not decided.changed:
+        return
+    table, key, old, new = decided.prepared.table, decided.prepared.key, decided.old, decided.new
+    body = None
+    if new is None:
+        cursor.execute(table.delete_sql, key)
+    else:
+        body = dumps(new.item)
+        rest = (new.size, table.expiry(new.item), body)
+        if old is None:
+            cursor.execute(table.insert_sql, (*new.row, *rest))
+        elif old.row == new.row:
+            # No index changes, and SQLite need not look at any.
+            cursor.execute(table.update_sql, (*rest, *key))
+        else:
+            cursor.execute(table.replace_sql, (*new.row, *rest))
+    if table.definition.stream:
+        cursor.execute(table.change_sql, (now, expired, decided.body, body))
+
+
+# --- requests ----------------------------------------------------------------------------------
+
+
+def put(cursor: apsw.Cursor, tables: Tables, request: Put, now: float) -> ItemResponse:
+    decided = decide(cursor, prepare(tables, request))
+    apply(cursor, decided, now)
+    return ItemResponse(_old_item(decided) if request.return_old else None, consumed([decided]))
+
+
+def delete(cursor: apsw.Cursor, tables: Tables, request: Delete, now: float) -> ItemResponse:
+    decided = decide(cursor, prepare(tables, request))
+    apply(cursor, decided, now)
+    return ItemResponse(_old_item(decided) if request.return_old else None, consumed([decided]))
+
+
+def update(cursor: apsw.Cursor, tables: Tables, request: Update, now: float) -> ItemResponse:
+    decided = decide(cursor, prepare(tables, request))
+    apply(cursor, decided, now)
+    return ItemResponse(_RETURNED[request.returns](request, decided), consumed([decided]))
+
+
+def _old_item(decided: Decided) -> Item | None:
+    return None if decided.old is None else decided.old.item
+
+
+def _new_item(decided: Decided) -> Item | None:
+    return None if decided.new is None else decided.new.item
+
+
+def _updated(request: Update, item: Item | None) -> Item | None:
+    if item is None or not request.actions:
+        return None
+    return projector([action.path for action in request.actions])(item) or None
+
+
+_RETURNED: dict[str, Callable[[Update, Decided], Item | None]] = {
+    "none": lambda request, decided: None,
+    "old": lambda request, decided: _old_item(decided),
+    "new": lambda request, decided: _new_item(decided),
+    "updated_old": lambda request, decided: _updated(request, _old_item(decided)),
+    "updated_new": lambda request, decided: _updated(request, _new_item(decided)),
+}
+
+
+def batch_write(cursor: apsw.Cursor, tables: Tables, request: BatchWrite, now: float) -> WriteResponse:
+    if not 1 <= len(request.writes) <= MAX_BATCH_WRITE:
+        raise InvalidRequest(
+            f"BatchWriteItem takes 1 to {MAX_BATCH_WRITE} writes, not {len(request.writes)}; split the request"
+        )
+    if any(write.condition is not None for write in request.writes):
+        raise InvalidRequest("the writes of a batch cannot have conditions; use a transaction")
+    prepared = [prepare(tables, write) for write in request.writes]
+    _require_distinct(prepared, "Provided list of item keys contains duplicates")
+    decided = [decide(cursor, write) for write in prepared]
+    for write in decided:
+        apply(cursor, write, now)
+    return WriteResponse((), consumed(decided))
+
+
+def transact_write(cursor: apsw.Cursor, tables: Tables, request: TransactWrite, now: float) -> WriteResponse:
+    if not 1 <= len(request.writes) <= MAX_TRANSACTION:
+        raise InvalidRequest(f"TransactWriteItems takes 1 to {MAX_TRANSACTION} writes, not {len(request.writes)}")
+    prepared = [prepare(tables, write) for write in request.writes]
+    _require_distinct(prepared, "Transaction request cannot include multiple operations on one item")
+    token = None if request.token is None else _Token(request, now)
+    if token is not None and token.was_used(cursor):
+        return WriteResponse((), _read_again(cursor, prepared))
+    decided = _decide_all(cursor, prepared)
+    if sum(max(_size(write.old), _size(write.new)) for write in decided) > MAX_TRANSACTION_SIZE:
+        raise InvalidRequest("the items of a transaction are larger than 4 MB together; write fewer of them")
+    for write in decided:
+        apply(cursor, write, now)
+    if token is not None:
+        token.remember(cursor)
+    return WriteResponse((), consumed(decided, transactional=True))
+
+
+def _require_distinct(prepared: Sequence[Prepared], message: str) -> None:
+    if len({(write.table.id, write.key) for write in prepared}) < len(prepared):
+        raise InvalidRequest(message)
+
+
+def _decide_all(cursor: apsw.Cursor, prepared: Iterable[Prepared]) -> list[Decided]:
+    decided: list[Decided] = []
+    reasons: list[CancellationReason] = []
+    for write in prepared:
+        try:
+            decided.append(decide(cursor, write))
+            reasons.append(CancellationReason("None"))
+        except ConditionFailed as error:
+            reasons.append(CancellationReason("ConditionalCheckFailed", str(error), error.item))
+        except InvalidRequest as error:
+            reasons.append(CancellationReason("ValidationError", str(error)))
+    if len(decided) < len(reasons):
+        codes = ", ".join(reason.code for reason in reasons)
+        raise TransactionCanceled(
+            f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]", reasons
+        )
+    return decided
+
+
+# --- client tokens -----------------------------------------------------------------------------
+
+
+class _Token:
+    """A client token, and a digest of the transaction it stands for."""
+
+    def __init__(self, request: TransactWrite, now: float) -> None:
+        self._token = request.token
+        self._digest = sha256(dumps(_canonical(request.writes))).digest()
+        self._now = now
+
+    def was_used(self, cursor: apsw.Cursor) -> bool:
+        """Whether this transaction was applied with this token in the last ten minutes."""
+        known = cursor.execute(
+            "SELECT request FROM adjoin_tokens WHERE token = ? AND at > ?",
+            (self._token, self._now - TOKEN_LIFETIME),
+        ).get
+        if known is not None and known != self._digest:
+            raise TokenReused(
+                f"the token {self._token!r} was used for another transaction within the last ten minutes;"
+                " use a fresh token for each transaction"
+            )
+        return known is not None
+
+    def remember(self, cursor: apsw.Cursor) -> None:
+        cursor.execute("DELETE FROM adjoin_tokens WHERE at <= ?", (self._now - TOKEN_LIFETIME,))
+        cursor.execute("REPLACE INTO adjoin_tokens VALUES (?, ?, ?)", (self._token, self._now, self._digest))
+
+
+def _canonical(value: Any) -> Any:
+    """A request as plain data in which equal requests are equal and others are not."""
+    if is_dataclass(value):
+        return [type(value).__name__, *[_canonical(getattr(value, field.name)) for field in fields(value)]]
+    if isinstance(value, dict):
+        return {"": sorted((name, _canonical(inner)) for name, inner in value.items())}
+    if isinstance(value, list | tuple):
+        return [_canonical(inner) for inner in value]
+    return value
+
+
+# --- consumption -------------------------------------------------------------------------------
+
+
+def _size(stored: Stored | None) -> int:
+    return 0 if stored is None else stored.size
+
+
+def consumed(writes: Sequence[Decided], transactional: bool = False) -> tuple[Consumed, ...]:
+    """What the writes take from their tables and indexes, each table before its indexes."""
+    units: dict[str, dict[str | None, float]] = {}
+    for write in writes:
+        table = write.prepared.table
+        taken = units.setdefault(table.name, {None: 0.0})
+        taken[None] += write_units(max(_size(write.old), _size(write.new)), transactional=transactional)
+        if write.changed:
+            for path in table.indexes:
+                entry = _index_units(path, write.old, write.new, transactional)
+                if entry:
+                    taken[path.index_name] = taken.get(path.index_name, 0.0) + entry
+    return tuple(Consumed(table, index, 0.0, write) for table, taken in units.items() for index, write in taken.items())
+
+
+def _index_units(path: AccessPath, old: Stored | None, new: Stored | None, transactional: bool) -> float:
+    before, after = _entry(path, old), _entry(path, new)
+    if before is None or after is None:
+        return sum(_entry_units(entry, transactional) for entry in (before, after) if entry is not None)
+    if any(before.get(name) != after.get(name) for name in path.own_names):
+        return _entry_units(before, transactional) + _entry_units(after, transactional)
+    if before == after:
+        return 0.0
+    return max(_entry_units(before, transactional), _entry_units(after, transactional))
+
+
+def _entry(path: AccessPath, stored: Stored | None) -> Item | None:
+    """What the index holds of an item; None if the item is not in the index."""
+    if stored is None or not all(name in stored.item for name in path.own_names):
+        return None
+    if path.projected is None:
+        return stored.item
+    return {name: value for name, value in stored.item.items() if name in path.projected}
+
+
+def _entry_units(entry: Item, transactional: bool) -> float:
+    return write_units(item_size(entry), transactional=transactional)
+
+
+def _read_again(cursor: apsw.Cursor, prepared: Iterable[Prepared]) -> tuple[Consumed, ...]:
+    """What the service takes for finding that a transaction was applied before."""
+    units: dict[str, float] = {}
+    for write in prepared:
+        size = cursor.execute(write.table.size_sql, write.key).get or 0
+        units[write.table.name] = units.get(write.table.name, 0.0) + read_units(size, transactional=True)
+    return tuple(Consumed(table, None, read, 0.0) for table, read in units.items())
