@@ -13,7 +13,7 @@ no part of its key has its order in an index of its own, so that the two ends al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -162,6 +162,10 @@ class BoundAdjacencyList:
         if len(text) > 256 or not text.isascii():
             _check_length(kind, name, text, self._limits.get(name, MAX_SORT_KEY_SIZE))
         return text
+
+    def in_index_key(self, kind: EntityType, names: Collection[str]) -> str | None:
+        templates = self._keys_of(kind).index_keys.values()
+        return next((part.name for each in templates for part in each.parts if part.name in names), None)
 
     def index_actions(self, kind: EntityType, identity: Mapping[str, Any], changes: Mapping[str, Any]) -> list[Action]:
         actions: list[Action] = []

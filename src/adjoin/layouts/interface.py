@@ -6,7 +6,7 @@ each node and edge is keyed, encoded and found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -199,6 +199,10 @@ class BoundLayout(Protocol):
 
     def encode_field(self, kind: EntityType, name: str, value: Any) -> AttributeValue | None:
         """The stored form of one field's value; None where the attribute is left out."""
+        ...
+
+    def in_index_key(self, kind: EntityType, names: Collection[str]) -> str | None:
+        """One of these fields that an index key is made of, if any is."""
         ...
 
     def index_actions(self, kind: EntityType, identity: Mapping[str, Any], changes: Mapping[str, Any]) -> list[Action]:

@@ -34,21 +34,20 @@ SEPARATOR = "#"
 # --- values as text ----------------------------------------------------------------------------
 
 
-def key_text(value: Any) -> str:
+def key_text(value: object) -> str:
     """The plain spelling of a value in a key; dates sort by time, in UTC if they have a zone."""
     match value:
         case Enum():
             return key_text(value.value)
         case str():
-            return str(value)
+            return value
         case int():
             return str(value)
         case Decimal():
             return canonical_number(value)
+        case dt.datetime() if value.tzinfo is not None:
+            return key_text(value.astimezone(dt.UTC).replace(tzinfo=None)) + "Z"
         case dt.datetime():
-            if value.tzinfo is not None:
-                value = value.astimezone(dt.UTC).replace(tzinfo=None)
-                return value.isoformat(timespec="microseconds") + "Z"
             return value.isoformat(timespec="microseconds")
         case dt.date():
             return value.isoformat()

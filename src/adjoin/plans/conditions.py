@@ -112,10 +112,8 @@ def update_actions(
         plain[name] = value = kind.validated(name, value)
         encoded = layout.encode_field(kind, name, value)
         actions.append(Remove(attribute(stored)) if encoded is None else Set(attribute(stored), Value(encoded)))
-    relative = {name for name in changes if name not in plain}
-    if layout.in_index_key(kind, relative):
-        name = layout.in_index_key(kind, relative)
-        raise InvalidKey(f"{kind.name}.{name} is part of an index key; give its new value, not a change of the old")
+    if relative := layout.in_index_key(kind, changes.keys() - plain.keys()):
+        raise InvalidKey(f"{kind.name}.{relative} is part of an index key; give its new value, not a change of the old")
     actions += layout.index_actions(kind, identity, plain)
     if kind.version and kind.version not in changes:
         actions.append(Add(attribute(kind.attribute(kind.version)), {"N": "1"}))

@@ -76,19 +76,18 @@ def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
         yield from _sweep(layout, text, token, around)
     if resumed:
         around = yield from _gather(layout, kind, id)
-    if around.node is None and not around.edges:
-        return resumed
+    found = resumed or around.node is not None or bool(around.edges)
     if len(around.edges) < MAX_TRANSACTION and around.size < MAX_TRANSACTION_SIZE:
         doomed = [key, *(layout.key_of(edge) for edge in around.edges.values())]
         yield (TransactWrite(tuple(Delete(layout.table, each) for each in doomed)),)
-        return True
+        return found
     token = uuid.uuid4().hex
     yield from _mark(layout, text, token, list(around.edges.values()))
     record = Update(layout.table, layout.deletion_key(text), (Add(attribute(TOKENS), {"SS": [token]}),))
     yield (TransactWrite((Delete(layout.table, key), record)),)
     around = yield from _gather(layout, kind, id)
     yield from _sweep(layout, text, token, around)
-    return True
+    return found
 
 
 def doomed_keys(layout: BoundLayout, kind: NodeType, id: object) -> Plan[list[Item]]:

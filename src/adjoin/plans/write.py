@@ -129,15 +129,27 @@ def put_many(
 def disconnect(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> Plan[bool]:
     keys = edge_keys(layout, kind, source, target, fields)
     if len(keys) > 1:
-        before = yield from read_edge(layout, kind, source, target, fields, True)
-        yield (TransactWrite(tuple(Delete(layout.table, key) for key in keys)),)
-        return before is not None
+        return (yield from _disconnect_both(layout, keys))
     response: ItemResponse
     (response,) = yield (Delete(layout.table, keys[0], return_old=True),)
     if response.item is None:
         return False
     (was_hidden,) = yield from hidden(layout, [response.item])
     return not was_hidden
+
+
+def _disconnect_both(layout: BoundLayout, keys: list[Item]) -> Plan[bool]:
+    try:
+        yield (TransactWrite(tuple(Delete(layout.table, key, present(layout)) for key in keys)),)
+    except TransactionCanceled as canceled:
+        failed = [_failed(reason.code) for reason in canceled.reasons]
+        if not any(failed):
+            raise
+        if not all(failed):
+            # Half of an edge, left by somebody who wrote one side only.
+            yield (TransactWrite(tuple(Delete(layout.table, key) for key in keys)),)
+        return False
+    return True
 
 
 def edge_keys(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> list[Item]:

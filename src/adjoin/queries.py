@@ -1,0 +1,297 @@
+"""Lazy queries: what `out`, `into` and `collection` return.
+
+A query is a value until it is iterated or asked for a page, a count or its first edge. Each comes
+twice, for programs that wait and programs that await; both only run the plans of `adjoin.plans.read`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Generic, Self, TypeVar
+
+from adjoin.errors import InvalidCursor, InvalidValue
+from adjoin.expressions import all_of
+from adjoin.fields import Predicate
+from adjoin.layouts.interface import BoundLayout
+from adjoin.model import Node
+from adjoin.plans import Plan, done
+from adjoin.plans.conditions import condition
+from adjoin.plans.cursors import decode_cursor, encode_cursor
+from adjoin.plans.read import Found, Question, count, far_nodes, page
+from adjoin.schema import AnyEdge, EdgeType, NodeType
+from adjoin.values import Item, decode
+
+T = TypeVar("T")
+E = TypeVar("E")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some results in order; `next` is the token for the page behind them, None at the end."""
+
+    items: list[T]
+    next: str | None
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A node with all its edges, and the items beside them that no class explains, as plain values."""
+
+    node: Any
+    edges: list[AnyEdge]
+    others: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a query needs of its graph."""
+
+    layout: BoundLayout
+    secret: bytes
+    run: Callable[[Plan[Any]], Any]
+    """Runs a plan; gives its result, or an awaitable of it in an asynchronous graph."""
+
+
+@dataclass(frozen=True)
+class _Base(Generic[T]):
+    """What all queries share: the question, how many at most, and pages of it as plans."""
+
+    _context: Context = field(repr=False)
+    _question: Question
+    _most: int | None = None
+
+    def limit(self, most: int) -> Self:
+        """At most so many results in all, after any filter."""
+        if most < 1:
+            raise InvalidValue(f"limit({most}) would never give anything; use at least 1")
+        return replace(self, _most=most)
+
+    def reverse(self) -> Self:
+        """The other way round."""
+        return replace(self, _question=replace(self._question, forward=not self._question.forward))
+
+    def _results(self, found: Found) -> Plan[list[T]]:
+        return done(found.entities)
+
+    def _page_plan(self, limit: int | None, after: str | None) -> Plan[Page[T]]:
+        start = None if after is None else self._start(after)
+        wanted = min((most for most in (limit, self._most) if most is not None), default=None)
+        found = yield from page(self._context.layout, self._question, wanted, start)
+        results = yield from self._results(found)
+        identity = self._question.identity
+        token = None if found.last is None else encode_cursor(found.last, identity, self._context.secret)
+        return Page(results, token)
+
+    def _start(self, after: str) -> Item:
+        start = decode_cursor(after, self._question.identity, self._context.secret)
+        access, partition = self._question.range.access, self._question.range.partition
+        if start.get(access.partition_key) != {"S": partition}:
+            raise InvalidCursor("the page token points outside of its query; start again from the first page")
+        return start
+
+    def _step(self, start: Item | None, left: int | None) -> Plan[tuple[list[T], int, Item | None]]:
+        """One stretch of an iteration: the results, how many edges they took, and where to go on."""
+        found = yield from page(self._context.layout, self._question, left, start)
+        results = yield from self._results(found)
+        return results, len(found.entities), found.last
+
+    def _count_plan(self) -> Plan[int]:
+        return count(self._context.layout, self._question, self._most)
+
+    def _first_plan(self) -> Plan[T | None]:
+        first = yield from self._page_plan(1, None)
+        return first.items[0] if first.items else None
+
+
+@dataclass(frozen=True)
+class _Narrowing(_Base[T]):
+    """What only queries for edges have: conditions on fields and on key parts."""
+
+    _far: str = "target"
+    """The end that is not the node asked from."""
+
+    def where(self, predicate: Predicate) -> Self:
+        """Only edges for which this holds. DynamoDB filters after reading, so it does not cost less."""
+        layout, kind = self._context.layout, self._kind
+        wanted = condition(layout, kind, predicate)
+        return replace(self, _question=replace(self._question, filter=all_of(self._question.filter, wanted)))
+
+    def between(self, low: Any, high: Any) -> Self:
+        """Only edges whose order field lies between two values, both included; None leaves an end open."""
+        return self._narrowed(self._question.range.between(low, high), "between")
+
+    def begins_with(self, prefix: str) -> Self:
+        """Only edges whose order field (or, without one, far id) starts with this."""
+        return self._narrowed(self._question.range.begins_with(prefix), "begins_with")
+
+    def within(self, **parts: Any) -> Self:
+        """Only edges with these values in the leading parts of their sort key."""
+        if self._question.sort is not None:
+            raise InvalidValue("within must come before between and begins_with")
+        return replace(self, _question=replace(self._question, range=self._question.range.within(parts)))
+
+    def _narrowed(self, sort: Any, verb: str) -> Self:
+        if self._question.sort is not None:
+            raise InvalidValue(f"DynamoDB takes one condition on the sort key; {verb} would be a second one")
+        return replace(self, _question=replace(self._question, sort=sort))
+
+    @property
+    def _kind(self) -> EdgeType:
+        kind = self._question.range.access.kind
+        assert isinstance(kind, EdgeType)
+        return kind
+
+
+class _Pairing(_Narrowing[tuple[E, Any]]):
+    """Edges with the nodes at their far ends; an edge whose far node is not there is left out."""
+
+    def _results(self, found: Found) -> Plan[list[tuple[E, Any]]]:
+        kind: NodeType = getattr(self._kind, self._far)
+        ids = [getattr(edge, self._far) for edge in found.entities]
+        nodes = yield from far_nodes(self._context.layout, kind, ids, False)
+        return [(edge, nodes[id]) for edge, id in zip(found.entities, ids, strict=True) if id in nodes]
+
+
+class _Collecting(_Base[Any]):
+    """A node's partition, whatever is in it."""
+
+    def _results(self, found: Found) -> Plan[list[Any]]:
+        return done(
+            [
+                {name: decode(value) for name, value in item.items()} if entity is None else entity
+                for entity, item in zip(found.entities, found.items, strict=True)
+            ]
+        )
+
+    def _collection_plan(self) -> Plan[Collection]:
+        results: list[Any] = []
+        start: Item | None = None
+        while True:
+            some, _, start = yield from self._step(start, self._most)
+            results += some
+            if start is None or self._most is not None:
+                break
+        nodes = [each for each in results if isinstance(each, Node)]
+        return Collection(
+            nodes[0] if nodes else None,
+            [each for each in results if not isinstance(each, Node | dict)],
+            [each for each in results if isinstance(each, dict)],
+        )
+
+
+# --- for programs that wait --------------------------------------------------------------------
+
+
+class _Waiting(_Base[T]):
+    def __iter__(self) -> Iterator[T]:
+        start: Item | None = None
+        left = self._most
+        while True:
+            results, taken, start = self._context.run(self._step(start, left))
+            yield from results
+            left = left and left - taken
+            if start is None or left == 0:
+                return
+
+    def page(self, limit: int | None = None, after: str | None = None) -> Page[T]:
+        """One page: `limit` results, or as many as one request brings (1 MB)."""
+        found: Page[T] = self._context.run(self._page_plan(limit, after))
+        return found
+
+    def count(self) -> int:
+        counted: int = self._context.run(self._count_plan())
+        return counted
+
+    def first(self) -> T | None:
+        found: T | None = self._context.run(self._first_plan())
+        return found
+
+
+class EdgeQuery(_Waiting[E], _Narrowing[E]):
+    """Edges of one type at one node."""
+
+    def nodes(self) -> PairQuery[E]:
+        """Each edge with the node at its far end, fetched with batch gets."""
+        return PairQuery(self._context, self._question, self._most, self._far)
+
+
+class PairQuery(_Waiting[tuple[E, Any]], _Pairing[E]):
+    """Edges with the nodes at their far ends."""
+
+
+class CollectionQuery(_Waiting[Any], _Collecting):
+    """A node with all its edges: iterate it, or take `.node`, `.edges` and `.others`."""
+
+    @cached_property
+    def _loaded(self) -> Collection:
+        loaded: Collection = self._context.run(self._collection_plan())
+        return loaded
+
+    @property
+    def node(self) -> Any:
+        return self._loaded.node
+
+    @property
+    def edges(self) -> list[AnyEdge]:
+        return self._loaded.edges
+
+    @property
+    def others(self) -> list[dict[str, Any]]:
+        return self._loaded.others
+
+
+# --- for programs that await -------------------------------------------------------------------
+
+
+class _Awaiting(_Base[T]):
+    async def __aiter__(self) -> AsyncIterator[T]:
+        start: Item | None = None
+        left = self._most
+        while True:
+            results, taken, start = await self._context.run(self._step(start, left))
+            for result in results:
+                yield result
+            left = left and left - taken
+            if start is None or left == 0:
+                return
+
+    async def page(self, limit: int | None = None, after: str | None = None) -> Page[T]:
+        """One page: `limit` results, or as many as one request brings (1 MB)."""
+        found: Page[T] = await self._context.run(self._page_plan(limit, after))
+        return found
+
+    async def count(self) -> int:
+        counted: int = await self._context.run(self._count_plan())
+        return counted
+
+    async def first(self) -> T | None:
+        found: T | None = await self._context.run(self._first_plan())
+        return found
+
+
+class AsyncEdgeQuery(_Awaiting[E], _Narrowing[E]):
+    """Edges of one type at one node."""
+
+    def nodes(self) -> AsyncPairQuery[E]:
+        """Each edge with the node at its far end, fetched with batch gets."""
+        return AsyncPairQuery(self._context, self._question, self._most, self._far)
+
+
+class AsyncPairQuery(_Awaiting[tuple[E, Any]], _Pairing[E]):
+    """Edges with the nodes at their far ends."""
+
+
+class AsyncCollectionQuery(_Awaiting[Any], _Collecting):
+    """A node with all its edges: iterate it, or await it for `.node`, `.edges` and `.others`."""
+
+    def __await__(self) -> Generator[Any, None, Collection]:
+        loading: Awaitable[Collection] = self._context.run(self._collection_plan())
+        return loading.__await__()
