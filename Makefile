@@ -1,0 +1,71 @@
+# Every target sets itself up: it makes .venv with a Python it finds and installs what it needs, once.
+# Another Python: make test PYTHON=/path/to/python3.13
+
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+CHECKED := src tests examples benchmarks
+
+.PHONY: help demo test lint types bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo    the seeds' tables and access patterns, with results and costs"
+	@echo "make test    everything that must pass: lint, types and tests"
+	@echo "make lint    ruff: rules and format"
+	@echo "make types   mypy, strict"
+	@echo "make bench   the benchmarks of docs/benchmarks.md"
+	@echo "make clean   removes .venv and what tools left behind"
+
+demo: $(VENV)/.installed
+	@$(BIN)/python -m examples.demo
+
+test: lint types
+	$(BIN)/python -m pytest -q -n auto
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/ruff format --check $(CHECKED)
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/.made
+	@echo "installing adjoin into $(VENV)"
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/.made
+	@echo "installing adjoin and the tools for development into $(VENV)"
+	@$(PIP) -e '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+# A name on the path may be a shim without a Python behind it, so each candidate has to answer.
+$(VENV)/.made:
+	@set -e; found=; \
+	for candidate in "$(PYTHON)" python3.13 python3.12 python3.11 python3 python; do \
+		if [ -n "$$candidate" ] && "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
+		then found=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+		echo "adjoin needs Python 3.11 or newer, and none was found; install one, or name it: make PYTHON=..." >&2; \
+		exit 1; \
+	fi; \
+	rm -rf $(VENV); \
+	if "$$found" -c 'import ensurepip, venv' >/dev/null 2>&1; then "$$found" -m venv $(VENV); \
+	elif "$$found" -m virtualenv --version >/dev/null 2>&1; then "$$found" -m virtualenv --quiet $(VENV); \
+	elif command -v virtualenv >/dev/null 2>&1; then virtualenv --quiet --python "$$found" $(VENV); \
+	else \
+		version=$$("$$found" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+		echo "$$found cannot make a virtual environment; on Debian and Ubuntu: sudo apt install python$$version-venv" >&2; \
+		exit 1; \
+	fi; \
+	touch $@
