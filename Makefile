@@ -4,7 +4,7 @@
 SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 CHECKED := src tests examples benchmarks
 
 .PHONY: help demo test lint types bench clean
