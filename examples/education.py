@@ -50,7 +50,7 @@ LAYOUT = AdjacencyList(
     reverse=Index("GSI1", "GSI1-PK", "GSI1-SK", partition="{target}", sort="{source}"),
 )
 
-SAMPLE = [
+SAMPLE = (
     Student(id="S1", name="John Doe", email="john@example.com", year_level=3),
     Student(id="S2", name="Jane Smith", email="jane@example.com", year_level=2),
     Course(id="C1", name="Advanced Mathematics", professor="Dr. Smith", credits=3),
@@ -58,7 +58,7 @@ SAMPLE = [
     Enrollment(source="S1", target="C1", enrollment_date=datetime(2024, 3, 31, 10), grade="A"),
     Enrollment(source="S1", target="C2", enrollment_date=datetime(2024, 3, 31, 11), grade="B+"),
     Enrollment(source="S2", target="C1", enrollment_date=datetime(2024, 3, 31, 9), grade="A-"),
-]
+)
 
 
 def open_graph(location: str | os.PathLike[str] = ":memory:") -> Graph:

@@ -70,7 +70,7 @@ LAYOUT = AdjacencyList(
     },
 )
 
-SAMPLE = [
+SAMPLE = (
     Student(id="TOM", name="Tom"),
     Student(id="ANA", name="Ana"),
     Student(id="LIN", name="Lin"),
@@ -81,7 +81,7 @@ SAMPLE = [
     Home(source="TOM", target="USA", state="CA", city="LOS_ANGELES"),
     Home(source="ANA", target="USA", state="CA", city="SAN_DIEGO"),
     Home(source="LIN", target="USA", state="NY", city="ALBANY"),
-]
+)
 
 
 def open_graph(location: str | os.PathLike[str] = ":memory:") -> Graph:

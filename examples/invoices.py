@@ -65,7 +65,7 @@ LAYOUT = AdjacencyList(
     throughput=Throughput(read=100, write=100),
 )
 
-SAMPLE = [
+SAMPLE = (
     Customer(id="1317", name="Ann Lee", city="Lisbon"),
     Customer(id="506", name="Omar Diaz", city="Porto"),
     Invoice(id="506", issued=dt.date(2024, 3, 1), total=Decimal("150.50")),
@@ -80,7 +80,7 @@ SAMPLE = [
     Contains(source="506", target="4417", service="Support", share=Decimal("90.50")),
     Contains(source="1721", target="3392", service="Hosting", share=Decimal("60.00")),
     Contains(source="1317", target="4417", service="Support", share=Decimal("19.99")),
-]
+)
 
 
 def open_graph(location: str | os.PathLike[str] = ":memory:") -> Graph:
