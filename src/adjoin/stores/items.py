@@ -36,9 +36,14 @@ def normal_item(item: Item) -> tuple[Item, int]:
         if len(attribute) != 1:
             raise _not_one_type(attribute)
         for tag, value in attribute.items():
-            if tag == "S" and type(value) is str and value.isascii():
-                size += len(value)
-                continue
+            # The two most frequent cases, without the way through the rules.
+            if type(value) is str:
+                if tag == "S" and value.isascii():
+                    size += len(value)
+                    continue
+                if tag == "N" and _CANONICAL.fullmatch(value):
+                    size += number_size(value)
+                    continue
             normal, length = _normal(tag, value, 0)
             size += length
             if normal is not value:

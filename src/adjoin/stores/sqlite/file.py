@@ -36,8 +36,11 @@ FORMAT_VERSION = 1
 MEMORY = ":memory:"
 
 _MAGIC = b"SQLite format 3\0"
-_PAGE_SIZE = 8192
+# Reads of 10,000,000 items take the same time with larger pages, and small writes take longer.
+_PAGE_SIZE = 4096
 _CACHE_KB = 8192
+# Four times SQLite's own: pages that change often are copied into the file less often.
+_CHECKPOINT_PAGES = 4000
 _STATEMENTS = 500
 _SYNCHRONOUS: dict[Durability, str] = {"power": "FULL", "process": "NORMAL"}
 
@@ -76,6 +79,7 @@ def _connect(path: str, durability: Durability, patience: float) -> apsw.Connect
         connection.pragma("temp_store", "memory")
         connection.pragma("trusted_schema", False)
         connection.pragma("journal_size_limit", 64 << 20)
+        connection.wal_autocheckpoint(_CHECKPOINT_PAGES)
         if not _recognised(connection, path):
             _create(connection)
             _require_adjoin(connection, path)

@@ -40,10 +40,13 @@ _NO_SORT_KEY = b""
 class KeyColumn:
     """One key attribute: its column, and what DynamoDB asks of its values."""
 
-    __slots__ = ("_limit", "_place", "_room", "column", "index", "name", "tag")
+    __slots__ = ("_limit", "_place", "_room", "column", "index", "name", "position", "tag")
 
-    def __init__(self, column: str, attribute: KeyAttribute, limit: int, index: str | None = None) -> None:
+    def __init__(
+        self, column: str, position: int, attribute: KeyAttribute, limit: int, index: str | None = None
+    ) -> None:
         self.column = column
+        self.position = position
         self.name = attribute.name
         self.tag = attribute.type
         self.index = index
@@ -115,8 +118,10 @@ class AccessPath:
         self.own_names = frozenset(column.name for column in own)
         self.projected = _projected(index, self.key_names)
         """The attributes an entry of the index carries; None for all."""
-        self.present = [column.column for column in own if column not in primary]
+        self.present = [column for column in own if column not in primary]
         """The columns that must be there for an item to be in the index."""
+        self._own = [column.position for column in own]
+        self._required = [column.position for column in self.present]
         self._source = items if sql_index is None else f"{items} INDEXED BY {sql_index}"
         self._sql: dict[tuple[Any, ...], str] = {}
         self._costs: dict[tuple[int, bool], tuple[Consumed, ...]] = {}
@@ -147,7 +152,7 @@ class AccessPath:
         return [f"({names}) {'>' if forward else '<'} ({marks})"]
 
     def _select(self, terms: list[str], order: Sequence[KeyColumn], forward: bool) -> str:
-        terms = [*terms, *(f"{column} IS NOT NULL" for column in self.present)]
+        terms = [*terms, *(f"{column.column} IS NOT NULL" for column in self.present)]
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
         direction = "" if forward else " DESC"
         by = ", ".join(column.column + direction for column in order)
@@ -162,6 +167,13 @@ class AccessPath:
             units = read_units(size, consistent=consistent)
             cost = (Consumed(self.table, self.index_name, units, 0.0),)
             return self._costs.setdefault((blocks, consistent), cost)
+
+    def holds(self, row: Row) -> bool:
+        """Whether an item with these key columns is in the index."""
+        return all(row[at] is not None for at in self._required)
+
+    def own_keys(self, row: Row) -> list[KeyValue | None]:
+        return [row[at] for at in self._own]
 
     def last_key(self, item: Item) -> Item:
         return {name: item[name] for name in self.key_names}
@@ -284,17 +296,17 @@ def _bad_key(column: KeyColumn, item: Item) -> InvalidRequest:
 def _key_columns(definition: TableDefinition) -> dict[str, KeyColumn]:
     """A column for each key attribute, by name: the table's own first, then those of indexes."""
     columns = {
-        definition.partition.name: KeyColumn("pk", definition.partition, MAX_PARTITION_KEY_SIZE),
+        definition.partition.name: KeyColumn("pk", 0, definition.partition, MAX_PARTITION_KEY_SIZE),
     }
     if definition.sort is not None:
-        columns[definition.sort.name] = KeyColumn("sk", definition.sort, MAX_SORT_KEY_SIZE)
+        columns[definition.sort.name] = KeyColumn("sk", 1, definition.sort, MAX_SORT_KEY_SIZE)
     own = len(columns)
     for index in definition.indexes:
         for attribute, limit in zip(index.keys, (MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE), strict=False):
             column = columns.get(attribute.name)
             if column is None:
                 number = len(columns) - own + 1
-                columns[attribute.name] = KeyColumn(f"k{number}", attribute, limit, index.name)
+                columns[attribute.name] = KeyColumn(f"k{number}", number + 1, attribute, limit, index.name)
             else:
                 column.also_key_of(index.name, limit)
     return columns
@@ -333,7 +345,7 @@ def _schema(table: Table) -> Iterator[str]:
     )
     for position, path in enumerate(table.indexes):
         columns = ", ".join(column.column for column in path.columns)
-        present = " AND ".join(f"{column} IS NOT NULL" for column in path.present)
+        present = " AND ".join(f"{column.column} IS NOT NULL" for column in path.present)
         yield f"CREATE INDEX {items}_{position} ON {items}({columns}){f' WHERE {present}' if present else ''}"
     if table.definition.ttl is not None:
         yield f"CREATE INDEX {items}_expires ON {items}(expires) WHERE expires IS NOT NULL"

@@ -355,27 +355,27 @@ def consumed(writes: Sequence[Decided], transactional: bool = False) -> tuple[Co
 
 
 def _index_units(path: AccessPath, old: Stored | None, new: Stored | None, transactional: bool) -> float:
-    before, after = _entry(path, old), _entry(path, new)
+    before = old if old is not None and path.holds(old.row) else None
+    after = new if new is not None and path.holds(new.row) else None
     if before is None or after is None:
-        return sum(_entry_units(entry, transactional) for entry in (before, after) if entry is not None)
-    if any(before.get(name) != after.get(name) for name in path.own_names):
-        return _entry_units(before, transactional) + _entry_units(after, transactional)
-    if before == after:
+        return sum(_entry_units(path, each, transactional) for each in (before, after) if each is not None)
+    if path.own_keys(before.row) != path.own_keys(after.row):
+        return _entry_units(path, before, transactional) + _entry_units(path, after, transactional)
+    if path.projected is not None and _entry(path, before) == _entry(path, after):
         return 0.0
-    return max(_entry_units(before, transactional), _entry_units(after, transactional))
+    return max(_entry_units(path, before, transactional), _entry_units(path, after, transactional))
 
 
-def _entry(path: AccessPath, stored: Stored | None) -> Item | None:
-    """What the index holds of an item; None if the item is not in the index."""
-    if stored is None or not all(name in stored.item for name in path.own_names):
-        return None
+def _entry(path: AccessPath, stored: Stored) -> Item:
+    """What the index holds of an item."""
     if path.projected is None:
         return stored.item
     return {name: value for name, value in stored.item.items() if name in path.projected}
 
 
-def _entry_units(entry: Item, transactional: bool) -> float:
-    return write_units(item_size(entry), transactional=transactional)
+def _entry_units(path: AccessPath, stored: Stored, transactional: bool) -> float:
+    size = stored.size if path.projected is None else item_size(_entry(path, stored))
+    return write_units(size, transactional=transactional)
 
 
 def _read_again(cursor: apsw.Cursor, prepared: Iterable[Prepared]) -> tuple[Consumed, ...]:

@@ -1,0 +1,130 @@
+"""The contract for the life of tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from adjoin.errors import InvalidRequest, TableExists, TableNotFound
+from adjoin.requests import (
+    CreateTable,
+    DescribeTable,
+    DropTable,
+    ListTables,
+    TableResponse,
+    TablesResponse,
+)
+from adjoin.stores.interface import Store
+from adjoin.tables import IndexDefinition, KeyAttribute, Projection, TableDefinition, Throughput
+from tests.stores.examples import EDGES, PLAIN, everything, item, n, one, put, s
+
+FULL = TableDefinition(
+    "Full.Table-1_x",
+    KeyAttribute("p", "B"),
+    KeyAttribute("s", "N"),
+    (
+        IndexDefinition("By.x", KeyAttribute("x", "N"), None, Projection("KEYS_ONLY"), False, Throughput(1, 2)),
+        IndexDefinition("By.y", KeyAttribute("p", "B"), KeyAttribute("y"), Projection("INCLUDE", ("a", "b")), True),
+    ),
+    "expires",
+    False,
+    Throughput(5, 6),
+)
+
+
+def test_a_table_is_described_as_it_was_created(store: Store) -> None:
+    assert one(store, CreateTable(FULL), TableResponse) == TableResponse(FULL)
+    assert one(store, DescribeTable("Full.Table-1_x"), TableResponse) == TableResponse(FULL)
+
+
+def test_the_description_counts_items(store: Store) -> None:
+    put(store, "Plain", item("A", "1"), item("A", "2", x=s("xxx")))
+    assert one(store, DescribeTable("Plain"), TableResponse) == TableResponse(PLAIN, 2, 6 + 10)
+
+
+def test_a_name_is_taken_once(store: Store) -> None:
+    with pytest.raises(TableExists, match="there is a table Edges already"):
+        store.execute([CreateTable(replace(PLAIN, name="Edges"))])
+    assert one(store, DescribeTable("Edges"), TableResponse).definition == EDGES
+
+
+def test_tables_are_listed_by_name(store: Store) -> None:
+    assert one(store, ListTables(), TablesResponse) == TablesResponse(("Edges", "Plain", "Single"))
+
+
+def test_dropping_a_table(store: Store) -> None:
+    put(store, "Plain", item("A", "1"))
+    assert one(store, DropTable("Plain"), TableResponse) == TableResponse(PLAIN)
+    assert one(store, ListTables(), TablesResponse).names == ("Edges", "Single")
+    for request in (DropTable("Plain"), DescribeTable("Plain")):
+        with pytest.raises(TableNotFound):
+            store.execute([request])
+    store.execute([CreateTable(PLAIN)])
+    assert everything(store, "Plain") == []
+
+
+def test_tables_do_not_mix(store: Store) -> None:
+    store.execute([CreateTable(replace(PLAIN, name="Other"))])
+    put(store, "Plain", item("A", "1", x=n(1)))
+    put(store, "Other", item("A", "1", x=n(2)))
+    assert everything(store, "Plain") == [item("A", "1", x=n(1))]
+    assert everything(store, "Other") == [item("A", "1", x=n(2))]
+
+
+def indexes(count: int, **changes: Any) -> tuple[IndexDefinition, ...]:
+    index = IndexDefinition("Idx", KeyAttribute("x"))
+    return tuple(replace(index, name=f"Idx{each}", **changes) for each in range(count))
+
+
+LOCAL = {"local": True, "partition": KeyAttribute("PK"), "sort": KeyAttribute("x")}
+
+REJECTED: list[tuple[TableDefinition, str]] = [
+    (replace(PLAIN, name="ab"), "'ab' is no name of 3 to 255 letters"),
+    (replace(PLAIN, name="a" * 256), "is no name of 3 to 255 letters"),
+    (replace(PLAIN, name="a b c"), "'a b c' is no name"),
+    (replace(PLAIN, name="tablé"), "'tablé' is no name"),
+    (replace(PLAIN, indexes=(IndexDefinition("i!x", KeyAttribute("x")),)), "'i!x' is no name"),
+    (replace(PLAIN, sort=KeyAttribute("PK")), "has PK as partition key and as sort key"),
+    (replace(PLAIN, sort=KeyAttribute("SK", "BOOL")), "the key attribute SK has type 'BOOL'"),  # type: ignore[arg-type]
+    (replace(PLAIN, sort=KeyAttribute("")), "'' is no name of 1 to 255 characters"),
+    (replace(PLAIN, indexes=indexes(1) * 2), "two indexes have the same name"),
+    (replace(PLAIN, indexes=indexes(21)), "it has 21 global indexes, and 20 is the limit"),
+    (replace(PLAIN, indexes=indexes(6, **LOCAL)), "it has 6 local indexes, and 5 is the limit"),
+    (replace(PLAIN, indexes=indexes(1, partition=KeyAttribute("SK", "N"))), "SK has type S and type N"),
+    (
+        replace(PLAIN, indexes=indexes(1, local=True)),
+        "the local index Idx0 must have the table's partition key and a sort key of its own",
+    ),
+    (replace(PLAIN, sort=None, indexes=indexes(1, **LOCAL)), "the local index Idx0 needs a table with a sort key"),
+    (
+        replace(PLAIN, indexes=indexes(1, projection=Projection("INCLUDE"))),
+        "the index Idx0 must name attributes exactly if it projects INCLUDE",
+    ),
+    (
+        replace(PLAIN, indexes=indexes(1, projection=Projection("ALL", ("a",)))),
+        "the index Idx0 must name attributes exactly if it projects INCLUDE",
+    ),
+    (
+        replace(PLAIN, indexes=indexes(1, projection=Projection("INCLUDE", tuple(map(str, range(101)))))),
+        "its indexes project 101 attributes, and 100 is the limit",
+    ),
+]
+
+
+@pytest.mark.parametrize(("definition", "message"), REJECTED)
+def test_rejected_definitions(store: Store, definition: TableDefinition, message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        store.execute([CreateTable(definition)])
+
+
+def test_the_largest_definition(store: Store) -> None:
+    largest = replace(
+        PLAIN,
+        name="Largest",
+        indexes=(*indexes(20), *(replace(each, name=f"Local{each.name}") for each in indexes(5, **LOCAL))),
+    )
+    store.execute([CreateTable(largest)])
+    put(store, "Largest", item("A", "1", x=s("x")))
+    assert everything(store, "Largest") == [item("A", "1", x=s("x"))]

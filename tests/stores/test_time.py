@@ -1,0 +1,132 @@
+"""What the embedded store does by the clock: expiry and the trimming of changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path as FilePath
+
+import pytest
+
+from adjoin.errors import ChangesTrimmed
+from adjoin.requests import ChangesResponse, CreateTable, ReadChanges, Scan
+from adjoin.stores.sqlite import SQLiteStore
+from adjoin.values import AttributeValue
+from tests.stores.conftest import Clock
+from tests.stores.examples import PLAIN, all_changes, everything, item, key, n, one, page, put, s, stored
+
+EXPIRING = replace(PLAIN, name="Expiring", ttl="until")
+YEAR = 365 * 86400
+
+
+def read(store: SQLiteStore, after: str | None = None, table: str = "Plain") -> ChangesResponse:
+    return one(store, ReadChanges(table, after), ChangesResponse)
+
+
+def test_expired_items_go_through_the_change_stream(embedded: SQLiteStore, clock: Clock) -> None:
+    embedded.execute([CreateTable(EXPIRING)])
+    mortal = item("A", "1", until=n(int(clock.now) + 10))
+    put(embedded, "Expiring", mortal, item("A", "2"))
+    clock.now += 10
+    assert embedded.sweep() == 0
+    clock.now += 1
+    assert stored(embedded, "Expiring", key("A", "1")) == mortal, "until it is swept, it can be read"
+    assert embedded.sweep() == 1
+    assert everything(embedded, "Expiring") == [item("A", "2")]
+    change = read(embedded, table="Expiring").changes[-1]
+    assert (change.old, change.new, change.expired, change.at) == (mortal, None, True, clock.now)
+    assert embedded.sweep() == 0
+
+
+@pytest.mark.parametrize(
+    ("until", "goes"),
+    [
+        (n(1_699_999_999), True),
+        (n("1699999999.9"), True),
+        (n(1_700_000_001), False),
+        (n(1_700_000_000 - 5 * YEAR + 10), True),
+        (n(1_700_000_000 - 5 * YEAR - 10), False),
+        (n(-5), False),
+        (n("1e100"), False),
+        (s("1699999999"), False),
+        ({"NULL": True}, False),
+    ],
+)
+def test_what_expires(embedded: SQLiteStore, until: AttributeValue, goes: bool) -> None:
+    embedded.execute([CreateTable(EXPIRING)])
+    put(embedded, "Expiring", item("A", "1", until=until))
+    assert embedded.sweep() == int(goes)
+
+
+def test_an_update_can_save_an_item(embedded: SQLiteStore, clock: Clock) -> None:
+    embedded.execute([CreateTable(EXPIRING)])
+    put(embedded, "Expiring", item("A", "1", until=n(int(clock.now) + 10)))
+    put(embedded, "Expiring", item("A", "1"))
+    clock.now += 100
+    assert embedded.sweep() == 0
+
+
+def test_writes_sweep_by_and_by(embedded: SQLiteStore, clock: Clock) -> None:
+    embedded.execute([CreateTable(EXPIRING)])
+    put(embedded, "Expiring", item("A", "1", until=n(int(clock.now) + 1)))
+    clock.now += 10
+    put(embedded, "Expiring", item("B", "1"))
+    assert everything(embedded, "Expiring") == [item("B", "1")]
+
+
+def test_opening_sweeps(tmp_path: FilePath, clock: Clock) -> None:
+    path = tmp_path / "graph.db"
+    store = SQLiteStore(path, clock=clock)
+    store.execute([CreateTable(EXPIRING)])
+    put(store, "Expiring", *(item("A", str(each), until=n(int(clock.now) + 1)) for each in range(1500)))
+    store.close()
+    clock.now += 10
+    store = SQLiteStore(path, clock=clock)
+    assert page(store, Scan("Expiring", count_only=True)).count == 500, "a step at a time"
+    assert store.sweep() == 500
+    store.close()
+
+
+def test_changes_are_kept_for_a_day(embedded: SQLiteStore, clock: Clock) -> None:
+    embedded.execute([CreateTable(PLAIN)])
+    put(embedded, "Plain", item("A", "1"), item("A", "2"))
+    old = read(embedded)
+    clock.now += 86_000
+    put(embedded, "Plain", item("A", "3"))
+    assert len(read(embedded).changes) == 3
+    clock.now += 1_000
+    put(embedded, "Plain", item("A", "4"))
+    assert all_changes(read(embedded)) == [(None, item("A", "3")), (None, item("A", "4"))]
+    assert all_changes(read(embedded, old.next)) == [(None, item("A", "3")), (None, item("A", "4"))]
+    with pytest.raises(ChangesTrimmed, match=f"does not hold what came after {old.changes[0].position}"):
+        read(embedded, old.changes[0].position)
+
+
+def test_the_newest_change_is_never_trimmed(embedded: SQLiteStore, clock: Clock) -> None:
+    embedded.execute([CreateTable(PLAIN), CreateTable(replace(PLAIN, name="Other"))])
+    put(embedded, "Plain", item("A", "1"), item("A", "2"))
+    last = read(embedded).next
+    clock.now += 1_000_000
+    put(embedded, "Other", item("A", "1"))
+    assert all_changes(read(embedded)) == [(None, item("A", "2"))]
+    put(embedded, "Plain", item("A", "3"))
+    assert all_changes(read(embedded, last)) == [(None, item("A", "3"))]
+
+
+def test_trimming_leaves_no_gap_when_the_clock_jumps(embedded: SQLiteStore, clock: Clock) -> None:
+    embedded.execute([CreateTable(PLAIN)])
+    put(embedded, "Plain", item("A", "1"))
+    clock.now -= 200_000
+    put(embedded, "Plain", item("A", "2"))
+    clock.now += 200_010
+    put(embedded, "Plain", item("A", "3"))
+    assert len(read(embedded).changes) == 3
+
+
+def test_trimming_keeps_up_with_writing(tmp_path: FilePath, clock: Clock) -> None:
+    store = SQLiteStore(tmp_path / "graph.db", durability="process", clock=clock, keep_changes=1)
+    store.execute([CreateTable(PLAIN)])
+    for each in range(3_000):
+        put(store, "Plain", item("A", str(each)))
+        clock.now += 0.01
+    assert len(read(store).changes) < 1000
+    store.close()
