@@ -13,13 +13,14 @@ no part of its key has its order in an index of its own, so that the two ends al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adjoin.errors import InvalidKey, InvalidModel
 from adjoin.expressions import Action, Remove, Set, Value, attribute
 from adjoin.layouts.adjacency_keys import TARGET_ATTRIBUTE, AdjacencyKeys, EdgeKeys, NodeKeys
+from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.interface import Access, Index, Keys, Range
 from adjoin.layouts.keys import Template, key_text
 from adjoin.model import Node
@@ -69,6 +70,7 @@ class BoundAdjacencyList:
         self.table = layout.table
         self._layout = layout
         self._keys = AdjacencyKeys(layout, schema)
+        self._reader = AdjacencyReader(self._keys, layout.partition_key, layout.sort_key, layout.type_attribute)
         self.definition = self._keys.definition
         self._pk, self._sk, self._type = layout.partition_key, layout.sort_key, layout.type_attribute
         self._start_keys: dict[str | None, tuple[str, ...]] = {None: (self._pk, self._sk)}
@@ -215,69 +217,23 @@ class BoundAdjacencyList:
     def start_after(self, item: Item, index: str | None) -> Item:
         return {name: item[name] for name in self._start_keys[index]}
 
+    def kind_of(self, item: Item) -> EntityType | None:
+        return self._reader.kind_of(item)
+
     def decode_node(self, kind: NodeType, item: Item) -> Node | None:
-        keys = self._keys.nodes[kind.model]
-        told = keys.partition.match(item[self._pk]["S"])
-        if told is None or not self._is_labelled(item, kind):
-            return None
-        node: Node = keys.record.decode(item, told)
-        return node
+        return self._reader.nodes[kind.model](item)
 
     def decode_edge(self, kind: EdgeType, item: Item) -> AnyEdge | None:
-        keys = self._keys.edges[kind.model]
-        source = keys.partition.match(item[self._pk]["S"])
-        told: dict[str, Any] | None = keys.sort.match(item[self._sk]["S"])
-        if source is None or told is None or not self._is_labelled(item, kind):
-            return None
-        told["source"] = source["source.id"]
-        if "target.id" in told:
-            told["target"] = told.pop("target.id")
-        else:
-            told["target"] = self._target_elsewhere(keys, item, told)
-        edge: AnyEdge = keys.record.decode(item, told)
-        return edge
-
-    def _target_elsewhere(self, keys: EdgeKeys, item: Item, told: dict[str, Any]) -> str | None:
-        if keys.stores_target:
-            return item.get(TARGET_ATTRIBUTE, {}).get("S")
-        for name, template in keys.index_keys.items():
-            if name in item:
-                told |= template.match(item[name]["S"]) or {}
-        told.pop("source.id", None)
-        return told.get(keys.target_field) if keys.target_field else told.pop("target.id", None)
-
-    def _is_labelled(self, item: Item, kind: EntityType) -> bool:
-        label = item.get(self._type) if self._type else None
-        return label is None or label.get("S") == kind.label
-
-    def kind_of(self, item: Item) -> EntityType | None:
-        partition, sort = item[self._pk]["S"], item[self._sk]["S"]
-        for node in self._keys.nodes.values():
-            told = node.partition.match(partition)
-            if told is None:
-                continue
-            own = node.sort.match(sort)
-            candidates: list[NodeKeys | EdgeKeys] = [node] if own is not None and own.items() <= told.items() else []
-            candidates += [
-                edge
-                for edge in self._keys.edges.values()
-                if edge.kind.source is node.kind and edge.sort.match(sort) is not None
-            ]
-            if candidates and self._is_labelled(item, candidates[0].kind):
-                return candidates[0].kind
-        return None
+        return self._reader.edges[kind.model](item)
 
     def read(self, item: Item) -> Entity | None:
-        kind = self.kind_of(item)
-        if isinstance(kind, EdgeType):
-            return self.decode_edge(kind, item)
-        return self.decode_node(kind, item) if isinstance(kind, NodeType) else None
+        return self._reader.read(item)
 
     # --- where to look -------------------------------------------------------------------------
 
     def _leaving_access(self, keys: EdgeKeys) -> Access:
         kind, ordered = keys.kind, keys.order_index
-        decode = self._decoder(kind)
+        decode = self._reader.edges[kind.model]
         if ordered is not None:
             sort = self._keys.template(keys, ordered.sort_key or "")
             return Access(ordered.partition_key, decode, ordered.name, ordered.sort_key, sort, True, kind)
@@ -298,10 +254,9 @@ class BoundAdjacencyList:
         templates = [self._keys.template(other, reverse.sort_key or "") for other in others if other is not keys]
         rivals = [template for template in templates if template is not None]
         alone = sort is not None and _is_alone(sort, rivals)
-        return Access(reverse.partition_key, self._decoder(kind), reverse.name, reverse.sort_key, sort, alone, kind)
-
-    def _decoder(self, kind: EdgeType) -> Callable[[Item], Any]:
-        return lambda item: self.decode_edge(kind, item)
+        return Access(
+            reverse.partition_key, self._reader.edges[kind.model], reverse.name, reverse.sort_key, sort, alone, kind
+        )
 
     def out(self, kind: EdgeType, source: Any) -> Range:
         return Range(self._leaving[kind.model], self.node_text(kind.source, source))

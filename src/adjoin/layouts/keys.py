@@ -235,14 +235,14 @@ class Template:
             "".join(re.escape(piece) if isinstance(piece, str) else f"({inside})" for piece in self.pieces),
             re.DOTALL,
         )
-        # The commonest shape, one literal and one part, needs no search.
-        self._tail = len(self.pieces) == 2 and isinstance(self.pieces[1], Part) and bool(self.lead)
+        self.is_tail = len(self.pieces) == 2 and isinstance(self.pieces[1], Part) and bool(self.lead)
+        """Whether it is one literal and one part: the commonest shape, which needs no search."""
 
     def __str__(self) -> str:
         return "".join(piece if isinstance(piece, str) else f"{{{piece.name}}}" for piece in self.pieces)
 
     def render(self, values: Mapping[str, Any]) -> str:
-        if self._tail:
+        if self.is_tail:
             part = self.parts[0]
             return self.lead + self.text(part, values[part.name])
         return "".join(
@@ -260,7 +260,7 @@ class Template:
 
     def match(self, key: str) -> dict[str, str] | None:
         """The plain text of each part that can be had back, or None if the key is of another template."""
-        if self._tail:
+        if self.is_tail:
             if not key.startswith(self.lead):
                 return None
             rest = key[len(self.lead) :]

@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from adjoin.errors import InvalidItem, InvalidValue
+from adjoin.layouts.wire import wire_validator
 from adjoin.schema import Entity, EntityType
 from adjoin.values import AttributeValue, Item, decode, encode
 
@@ -37,6 +38,9 @@ class Record:
         self._own = {*kind.attributes.values(), *layout_attributes}
         self._extra = kind.model.model_config.get("extra") == "allow"
         self._validate = kind.model.__pydantic_validator__.validate_python
+        plain = self.stored_names >= kind.attributes.keys() and kind.expires is None
+        self.wire = wire_validator(kind.model, kind.attributes) if plain else None
+        """The short cut for whole items, where the class has one."""
 
     def encode(self, entity: Entity) -> Item:
         """The stored attributes of an instance, without its keys."""

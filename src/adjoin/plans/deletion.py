@@ -31,17 +31,15 @@ TOKENS = "tokens"
 # --- what readers do ---------------------------------------------------------------------------
 
 
-def hidden(layout: BoundLayout, items: list[Item]) -> Plan[list[bool]]:
-    """For each item, whether it is an edge of a node whose delete has passed its switch."""
-    if not any(DELETING in item for item in items):
-        return [False] * len(items)
-    marks = [_marks(item) for item in items]
-    nodes = list({node for each in marks for node, _ in each})
-    gone: set[tuple[str, str]] = set()
+def visible(layout: BoundLayout, items: list[Item]) -> Plan[list[Item]]:
+    """The items without those that are edges of a node whose delete has passed its switch."""
+    marked = [item for item in items if DELETING in item]
+    if not marked:
+        return items
+    nodes = list({node for item in marked for node, _ in _marks(item)})
     records = yield from get_all([Get(layout.table, layout.deletion_key(node), consistent=True) for node in nodes])
-    for node, record in zip(nodes, records, strict=True):
-        gone |= {(node, token) for token in _tokens(record)}
-    return [not gone.isdisjoint(each) for each in marks]
+    gone = {(node, token) for node, record in zip(nodes, records, strict=True) for token in _tokens(record)}
+    return [item for item in items if DELETING not in item or gone.isdisjoint(_marks(item))]
 
 
 def _marks(item: Item) -> set[tuple[str, str]]:

@@ -12,7 +12,7 @@ from adjoin.expressions import Condition, Exists, Not, attribute
 from adjoin.layouts.interface import DELETING, BoundLayout, Range
 from adjoin.plans import Plan
 from adjoin.plans.batches import get_all
-from adjoin.plans.deletion import hidden
+from adjoin.plans.deletion import visible
 from adjoin.requests import Get, ItemResponse, PageResponse, Query, SortCondition
 from adjoin.schema import EdgeType, EntityType, NodeType
 from adjoin.values import Item, decode
@@ -46,8 +46,9 @@ def edge(
     (response,) = yield (Get(layout.table, key, consistent),)
     if response.item is None:
         return None
-    (is_hidden,) = yield from hidden(layout, [response.item])
-    return None if is_hidden else _explained(layout.decode_edge(kind, response.item), kind, response.item)
+    if DELETING in response.item and not (yield from visible(layout, [response.item])):
+        return None
+    return _explained(layout.decode_edge(kind, response.item), kind, response.item)
 
 
 def _explained(entity: Any, kind: EntityType, item: Item) -> Any:
@@ -126,12 +127,10 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
     while True:
         response: PageResponse
         (response,) = yield (question.request(layout.table, ask, start),)
-        gone = yield from hidden(layout, response.items)
-        for item, is_gone in zip(response.items, gone, strict=True):
-            if is_gone or (keep_unknown and layout.is_bookkeeping(item)):
-                continue
+        some = yield from visible(layout, response.items)
+        for item in some:
             entity = decode_item(item)
-            if entity is not None or keep_unknown:
+            if entity is not None or (keep_unknown and not layout.is_bookkeeping(item)):
                 entities.append(entity)
                 items.append(item)
         start = response.last

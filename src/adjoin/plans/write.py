@@ -14,7 +14,7 @@ from adjoin.model import Edge, Node, node_id
 from adjoin.plans import Plan
 from adjoin.plans.batches import BATCHES_A_ROUND, chunks, write_all
 from adjoin.plans.conditions import condition, update_actions
-from adjoin.plans.deletion import hidden
+from adjoin.plans.deletion import visible
 from adjoin.plans.read import edge as read_edge
 from adjoin.requests import Check, Delete, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, unknown_field
@@ -76,8 +76,7 @@ def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> 
             if not in_the_way:
                 raise
         left = [dict(item) for item in in_the_way if item is not None and DELETING in item]
-        gone = yield from hidden(layout, left)
-        if not gone or len(left) < len(in_the_way) or not all(gone):
+        if len(left) < len(in_the_way) or (yield from visible(layout, left)):
             raise AlreadyExists(f"{described(entity)} is there already; use put to replace it, or update to change it")
         # Nobody sees what is left of an edge whose node was deleted: it may be overwritten.
         marks = tuple(Compare("=", attribute(DELETING), Value(item[DELETING])) for item in left)
@@ -134,8 +133,7 @@ def disconnect(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fi
     (response,) = yield (Delete(layout.table, keys[0], return_old=True),)
     if response.item is None:
         return False
-    (was_hidden,) = yield from hidden(layout, [response.item])
-    return not was_hidden
+    return bool((yield from visible(layout, [response.item])))
 
 
 def _disconnect_both(layout: BoundLayout, keys: list[Item]) -> Plan[bool]:

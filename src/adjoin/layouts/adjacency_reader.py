@@ -1,0 +1,153 @@
+"""Items of an adjacency list back to nodes and edges: which class explains an item, and the instance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from pydantic import ValidationError
+
+from adjoin.layouts.adjacency_keys import TARGET_ATTRIBUTE, AdjacencyKeys, EdgeKeys, NodeKeys
+from adjoin.layouts.keys import Template
+from adjoin.layouts.wire import given
+from adjoin.model import Node
+from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType
+from adjoin.values import Item
+
+NodeReader: TypeAlias = Callable[[Item], Node | None]
+EdgeReader: TypeAlias = Callable[[Item], AnyEdge | None]
+
+_ID, _SOURCE, _TARGET = given("id"), given("source"), given("target")
+
+
+class AdjacencyReader:
+    """Reads items by their keys; where an item is of another class, the answer is None."""
+
+    def __init__(self, keys: AdjacencyKeys, partition_key: str, sort_key: str, type_attribute: str | None) -> None:
+        self._keys = keys
+        self._pk, self._sk, self._type = partition_key, sort_key, type_attribute
+        self.nodes: dict[type[Any], NodeReader] = {
+            model: self._short_node_reader(node) for model, node in keys.nodes.items()
+        }
+        self.edges: dict[type[Any], EdgeReader] = {
+            model: self._short_edge_reader(edge) for model, edge in keys.edges.items()
+        }
+
+    def kind_of(self, item: Item) -> EntityType | None:
+        partition, sort = item[self._pk]["S"], item[self._sk]["S"]
+        for node in self._keys.nodes.values():
+            told = node.partition.match(partition)
+            if told is None:
+                continue
+            own = node.sort.match(sort)
+            candidates: list[NodeKeys | EdgeKeys] = [node] if own is not None and own.items() <= told.items() else []
+            candidates += [
+                edge
+                for edge in self._keys.edges.values()
+                if edge.kind.source is node.kind and edge.sort.match(sort) is not None
+            ]
+            if candidates and self._is_labelled(item, candidates[0].kind):
+                return candidates[0].kind
+        return None
+
+    def read(self, item: Item) -> Entity | None:
+        kind = self.kind_of(item)
+        if kind is None:
+            return None
+        return self.edges[kind.model](item) if isinstance(kind, EdgeType) else self.nodes[kind.model](item)
+
+    def _is_labelled(self, item: Item, kind: EntityType) -> bool:
+        label = item.get(self._type) if self._type else None
+        return label is None or label.get("S") == kind.label
+
+    # --- the general way -----------------------------------------------------------------------
+
+    def _node(self, keys: NodeKeys, item: Item) -> Node | None:
+        told = keys.partition.match(item[self._pk]["S"])
+        if told is None or not self._is_labelled(item, keys.kind):
+            return None
+        node: Node = keys.record.decode(item, told)
+        return node
+
+    def _edge(self, keys: EdgeKeys, item: Item) -> AnyEdge | None:
+        source = keys.partition.match(item[self._pk]["S"])
+        told: dict[str, Any] | None = keys.sort.match(item[self._sk]["S"])
+        if source is None or told is None or not self._is_labelled(item, keys.kind):
+            return None
+        told["source"] = source["source.id"]
+        if "target.id" in told:
+            told["target"] = told.pop("target.id")
+        else:
+            told["target"] = self._target_elsewhere(keys, item, told)
+        edge: AnyEdge = keys.record.decode(item, told)
+        return edge
+
+    def _target_elsewhere(self, keys: EdgeKeys, item: Item, told: dict[str, Any]) -> str | None:
+        if keys.stores_target:
+            return item.get(TARGET_ATTRIBUTE, {}).get("S")
+        for name, template in keys.index_keys.items():
+            if name in item:
+                told |= template.match(item[name]["S"]) or {}
+        told.pop("source.id", None)
+        return told.get(keys.target_field) if keys.target_field else told.pop("target.id", None)
+
+    # --- short cuts ----------------------------------------------------------------------------
+    # Most keys are a literal and an id, and most ids are spelled as they are. Such an item goes into
+    # its model without a search, a copy of its parts or a decoded attribute; any other, and any that
+    # does not pass, goes the general way.
+
+    def _short_node_reader(self, keys: NodeKeys) -> NodeReader:
+        wire, pk = keys.record.wire, self._pk
+        if wire is None or self._type is not None or not _are_plain(keys.partition):
+            return lambda item: self._node(keys, item)
+        lead, special = keys.partition.lead, _special(keys.partition.quoting.ends)
+        length = len(lead)
+
+        def read(item: Item) -> Node | None:
+            text = item[pk]["S"]
+            if text.startswith(lead) and not special(text, length):
+                try:
+                    node: Node = wire({**item, _ID: text[length:]})
+                    return node
+                except ValidationError:
+                    pass
+            return self._node(keys, item)
+
+        return read
+
+    def _short_edge_reader(self, keys: EdgeKeys) -> EdgeReader:
+        wire, pk, sk = keys.record.wire, self._pk, self._sk
+        parts = (*keys.partition.parts, *keys.sort.parts)
+        short = [part.name for part in parts] == ["source.id", "target.id"] and _are_plain(keys.partition, keys.sort)
+        if wire is None or self._type is not None or not short:
+            return lambda item: self._edge(keys, item)
+        lead, sort_lead = keys.partition.lead, keys.sort.lead
+        special = _special(keys.partition.quoting.ends)
+        length, sort_length = len(lead), len(sort_lead)
+
+        def read(item: Item) -> AnyEdge | None:
+            text, sort = item[pk]["S"], item[sk]["S"]
+            if (
+                sort.startswith(sort_lead)
+                and text.startswith(lead)
+                and not special(text, length)
+                and not special(sort, sort_length)
+            ):
+                try:
+                    edge: AnyEdge = wire({**item, _SOURCE: text[length:], _TARGET: sort[sort_length:]})
+                    return edge
+                except ValidationError:
+                    pass
+            return self._edge(keys, item)
+
+        return read
+
+
+def _are_plain(*templates: Template) -> bool:
+    return all(template.is_tail and not template.parts[0].transform.name for template in templates)
+
+
+def _special(ends: frozenset[str]) -> Callable[[str, int], re.Match[str] | None]:
+    """Finds what is spelled in another way than it is, or ends a part, from a place on."""
+    return re.compile("[" + re.escape("".join(sorted({"%", *ends}))) + "]").search

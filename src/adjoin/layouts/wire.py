@@ -1,0 +1,82 @@
+"""Models straight from stored items, in one call of pydantic's core.
+
+For a class whose fields all have plain types, the class's own validation schema is copied with each
+field's place in the stored form ({"Name": {"S": …}}) as its alias. Validating an item with it skips
+the decoding of attributes in Python, which is most of what reading an edge costs.
+
+It is only ever a short cut: where a class does not fit there is no validator, and an item that does
+not pass is read again by the general way, which knows all types and says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel
+from pydantic_core import SchemaError, SchemaValidator
+
+Validate: TypeAlias = Callable[[dict[str, Any]], Any]
+
+_TAGS = {
+    "str": "S",
+    "int": "N",
+    "decimal": "N",
+    "float": "N",
+    "bool": "BOOL",
+    "datetime": "S",
+    "date": "S",
+    "time": "S",
+    "uuid": "S",
+}
+"""The stored type of each plain type whose stored text pydantic reads as it is."""
+
+_WRAPPERS = ("default", "nullable")
+_STRICT_CONFIG = ("strict", "extra_fields_behavior")
+
+
+def given(name: str) -> str:
+    """The entry under which a value that the keys tell is added to an item; no attribute is called so."""
+    return "\0" + name
+
+
+def wire_validator(model: type[BaseModel], attributes: Mapping[str, str]) -> Validate | None:
+    """Validates a stored item with its key values added under `given` names; None if the class does not fit."""
+    schema: Any = model.__pydantic_core_schema__
+    if schema["type"] != "model" or schema["custom_init"] or schema["schema"]["type"] != "model-fields":
+        return None
+    if any(schema.get("config", {}).get(option) for option in _STRICT_CONFIG):
+        return None
+    fields: dict[str, Any] = {}
+    for name, field in schema["schema"]["fields"].items():
+        alias: list[Any] = [given(name)]
+        if name in attributes:
+            tag = _tag(field["schema"])
+            if tag is None:
+                return None
+            # The second choice makes an attribute of another type fail, rather than look missing.
+            alias = [[attributes[name], tag], [attributes[name]]]
+        fields[name] = {**field, "validation_alias": alias}
+    validator = _validator({**schema, "schema": {**schema["schema"], "fields": fields}})
+    return partial(validator.validate_python, by_alias=True, by_name=False) if validator else None
+
+
+def _validator(schema: Any) -> SchemaValidator | None:
+    build: Any = SchemaValidator
+    try:
+        # Without this, pydantic's core takes the validator that the class has already, aliases and all.
+        validator: SchemaValidator = build(schema, _use_prebuilt=False)
+    except (TypeError, SchemaError):
+        return None
+    return validator
+
+
+def _tag(schema: Any) -> str | None:
+    while schema["type"] in _WRAPPERS:
+        schema = schema["schema"]
+    if schema.get("strict"):
+        return None
+    if schema["type"] == "enum" and schema.get("sub_type") == "str":
+        return "S"
+    return _TAGS.get(schema["type"])
