@@ -1,0 +1,64 @@
+"""Timing: operations replayed one after the other on a contestant, and what the times amount to."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter_ns
+
+from benchmarks.contestant import Contestant
+from benchmarks.workload import MIX, Operation, quantile
+
+PERCENTILES: dict[str, float] = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+
+
+@dataclass(frozen=True)
+class Round:
+    """One replay: nanoseconds in all, and of each operation."""
+
+    whole: int
+    each: list[int]
+
+
+def replay(contestant: Contestant, operations: Sequence[Operation]) -> Round:
+    methods = {name: getattr(contestant, name) for name in MIX}
+    calls = [(methods[operation.name], operation.arguments) for operation in operations]
+    each: list[int] = []
+    gc.collect()
+    begin = perf_counter_ns()
+    for call, arguments in calls:
+        start = perf_counter_ns()
+        call(*arguments)
+        each.append(perf_counter_ns() - start)
+    return Round(perf_counter_ns() - begin, each)
+
+
+class Record:
+    """The rounds of one contestant."""
+
+    def __init__(self, name: str, operations: Sequence[Operation]) -> None:
+        self.name = name
+        self._operations = operations
+        self.rounds: list[Round] = []
+
+    @property
+    def throughput(self) -> float:
+        """Operations a second, the median of the rounds."""
+        return median(len(self._operations) * 1e9 / round.whole for round in self.rounds)
+
+    def latencies(self, name: str) -> list[int]:
+        """The nanoseconds of every operation of this name in any round, sorted."""
+        places = [place for place, operation in enumerate(self._operations) if operation.name == name]
+        return sorted(round.each[place] for round in self.rounds for place in places)
+
+    def percentiles(self, name: str) -> dict[str, float]:
+        """Microseconds; empty if there was no such operation."""
+        times = self.latencies(name)
+        return {label: quantile(times, share) / 1e3 for label, share in PERCENTILES.items()} if times else {}
+
+    def total(self, name: str) -> float:
+        """Microseconds of an operation on average: what it adds to the whole."""
+        times = self.latencies(name)
+        return sum(times) / len(times) / 1e3 if times else 0.0
