@@ -1,0 +1,382 @@
+"""Opening files: what is refused, what is created, and what SQLite's troubles become."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from adjoin.errors import (
+    AdjoinError,
+    FileBusy,
+    FileDamaged,
+    FileFromTheFuture,
+    FileNotWritable,
+    InvalidLocation,
+    NotAnAdjoinFile,
+    StoreClosed,
+)
+from adjoin.requests import CreateTable, Get, ListTables, Put, TablesResponse
+from adjoin.stores.sqlite import SQLiteStore
+from adjoin.stores.sqlite.file import APPLICATION_ID, FORMAT_VERSION, file_error
+from tests.stores.examples import PLAIN, everything, item, key, n, one, put, stored
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "graph.db"
+
+
+def make(path: Path, count: int = 3) -> None:
+    store = SQLiteStore(path)
+    store.execute([CreateTable(PLAIN)])
+    put(store, "Plain", *(item("A", str(each), x=n(each)) for each in range(count)))
+    store.close()
+
+
+def header(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(100)
+
+
+# --- creating ----------------------------------------------------------------------------------
+
+
+def test_the_header_tells_what_the_file_is_from_the_start(path: Path) -> None:
+    store = SQLiteStore(path)
+    first = header(path)
+    assert first[:16] == b"SQLite format 3\0"
+    assert first[68:72] == b"adjn" == APPLICATION_ID.to_bytes(4, "big")
+    assert int.from_bytes(first[60:64], "big") == FORMAT_VERSION == 1
+    assert first[18:20] == b"\2\2", "the file is in WAL mode"
+    store.close()
+    assert sorted(each.name for each in path.parent.iterdir()) == ["graph.db"], "no side files stay behind"
+
+
+def test_an_empty_file_counts_as_new(path: Path) -> None:
+    path.touch()
+    make(path)
+    assert header(path)[68:72] == b"adjn"
+
+
+def test_a_file_keeps_what_was_written(path: Path) -> None:
+    make(path)
+    store = SQLiteStore(path)
+    assert len(everything(store, "Plain")) == 3
+    assert one(store, ListTables(), TablesResponse).names == ("Plain",)
+    store.close()
+
+
+def test_a_path_may_be_relative_or_odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("plain.db", "file:x?mode=ro", "with space é.db"):
+        make(Path(name))
+        assert header(tmp_path / name)[68:72] == b"adjn"
+
+
+def test_durability_is_what_was_asked_for(path: Path) -> None:
+    with pytest.raises(InvalidLocation, match="durability is 'none'; it can be 'power' or 'process'"):
+        SQLiteStore(path, durability="none")  # type: ignore[arg-type]
+    assert not path.exists()
+
+
+def test_many_processes_may_create_the_file_at_once(path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from adjoin.requests import CreateTable, Put\n"
+        "from adjoin.errors import TableExists\n"
+        "from adjoin.stores.sqlite import SQLiteStore\n"
+        "from tests.stores.examples import PLAIN, item\n"
+        "sys.stdin.readline()\n"
+        "store = SQLiteStore(sys.argv[1])\n"
+        "try:\n"
+        "    store.execute([CreateTable(PLAIN)])\n"
+        "except TableExists:\n"
+        "    pass\n"
+        "store.execute([Put('Plain', item('A', sys.argv[2]))])\n"
+        "store.close()\n"
+    )
+    children = [
+        subprocess.Popen([sys.executable, "-c", program, str(path), str(each)], stdin=subprocess.PIPE, text=True)
+        for each in range(6)
+    ]
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.close()
+    assert [child.wait(30) for child in children] == [0] * 6
+    store = SQLiteStore(path)
+    assert len(everything(store, "Plain")) == 6
+    store.close()
+
+
+# --- refusing ----------------------------------------------------------------------------------
+
+
+def foreign_database(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE t(x)")
+    connection.commit()
+    connection.close()
+
+
+def foreign_application(path: Path) -> None:
+    foreign_database(path)
+    with apsw.Connection(str(path)) as connection:
+        connection.pragma("application_id", 42)
+    connection.close()
+
+
+def newer_format(path: Path) -> None:
+    make(path)
+    with apsw.Connection(str(path)) as connection:
+        connection.pragma("user_version", FORMAT_VERSION + 1)
+    connection.close()
+
+
+REFUSED: dict[str, tuple[Callable[[Path], Any], type[AdjoinError], str]] = {
+    "text": (lambda path: path.write_text("these are notes\n" * 20), NotAnAdjoinFile, "is not an adjoin file"),
+    "short": (lambda path: path.write_bytes(b"SQLite format 3\0"), NotAnAdjoinFile, "is not an adjoin file"),
+    "one byte": (lambda path: path.write_bytes(b"\0"), NotAnAdjoinFile, "is not an adjoin file"),
+    "database": (foreign_database, NotAnAdjoinFile, "is a SQLite database of another program"),
+    "application": (foreign_application, NotAnAdjoinFile, "is a SQLite database of another program"),
+    "future": (newer_format, FileFromTheFuture, "has format version 2, and this adjoin knows versions up to 1"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_not_ours_is_left_untouched(path: Path, what: str) -> None:
+    prepare, error, message = REFUSED[what]
+    prepare(path)
+    os.utime(path, ns=(1_000_000_000, 2_000_000_000))
+    before = path.read_bytes(), path.stat().st_mtime_ns, sorted(path.parent.iterdir())
+    with pytest.raises(error, match=message):
+        SQLiteStore(path)
+    assert (path.read_bytes(), path.stat().st_mtime_ns, sorted(path.parent.iterdir())) == before
+
+
+def test_a_version_that_lies_in_the_wal_is_seen(path: Path) -> None:
+    make(path)
+    newer = apsw.Connection(str(path))
+    newer.pragma("user_version", FORMAT_VERSION + 1)
+    assert int.from_bytes(header(path)[60:64], "big") == FORMAT_VERSION
+    with pytest.raises(FileFromTheFuture):
+        SQLiteStore(path)
+    newer.close()
+
+
+def test_a_directory_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(NotAnAdjoinFile, match="is a directory; name a file in it"):
+        SQLiteStore(tmp_path)
+
+
+def test_a_directory_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(FileNotWritable, match=r"there is no directory .*nowhere to hold graph.db; create it first"):
+        SQLiteStore(tmp_path / "nowhere" / "graph.db")
+
+
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_names_that_are_none(name: str) -> None:
+    with pytest.raises(InvalidLocation, match="is not the name of a file"):
+        SQLiteStore(name)
+
+
+def opened_without_rights(path: Path) -> str:
+    """What an unprivileged user is told who opens the file."""
+    # Imported before the rights are dropped: the interpreter itself may lie where they do not reach.
+    program = (
+        "import os, sys\n"
+        "from adjoin.stores.sqlite import SQLiteStore\n"
+        "SQLiteStore(':memory:').close()\n"
+        "if os.getuid() == 0:\n"
+        "    os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "try:\n"
+        "    SQLiteStore(sys.argv[1])\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, timeout=60)
+    if "os.set" in result.stderr:
+        pytest.skip("rights cannot be dropped here: " + result.stderr.splitlines()[-1])
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A directory that other users can reach, unlike pytest's own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        yield folder
+        folder.chmod(0o777)
+
+
+def test_a_directory_that_cannot_be_written(public: Path) -> None:
+    public.chmod(0o555)
+    told = opened_without_rights(public / "graph.db")
+    assert told.startswith(f"FileNotWritable the directory {public} cannot be written")
+    assert list(public.iterdir()) == []
+
+
+def test_a_file_in_a_directory_that_cannot_be_written(public: Path) -> None:
+    make(public / "graph.db")
+    (public / "graph.db").chmod(0o666)
+    public.chmod(0o555)
+    told = opened_without_rights(public / "graph.db")
+    assert told.startswith(f"FileNotWritable the directory {public} cannot be written, and graph.db needs")
+    assert [each.name for each in public.iterdir()] == ["graph.db"]
+
+
+def test_a_file_that_cannot_be_written(public: Path) -> None:
+    make(public / "graph.db")
+    (public / "graph.db").chmod(0o444)
+    told = opened_without_rights(public / "graph.db")
+    assert told.startswith(f"FileNotWritable the file {public / 'graph.db'} cannot be written")
+    assert [each.name for each in public.iterdir()] == ["graph.db"]
+
+
+def test_a_file_that_cannot_be_read(public: Path) -> None:
+    make(public / "graph.db")
+    (public / "graph.db").chmod(0o000)
+    told = opened_without_rights(public / "graph.db")
+    assert told.startswith(f"FileNotWritable the file {public / 'graph.db'} cannot be read: Permission denied")
+
+
+# --- trouble -----------------------------------------------------------------------------------
+
+
+def test_broken_content(path: Path) -> None:
+    make(path, 500)
+    content = bytearray(path.read_bytes())
+    for at in range(4096, len(content), 4096):
+        content[at : at + 100] = b"\xa5" * 100
+    path.write_bytes(content)
+    with pytest.raises(FileDamaged, match="its content is broken; restore it from a backup"):
+        everything(SQLiteStore(path), "Plain")
+
+
+def test_a_truncated_file(path: Path) -> None:
+    make(path, 500)
+    os.truncate(path, 8192)
+    with pytest.raises(FileDamaged):
+        everything(SQLiteStore(path), "Plain")
+
+
+def test_a_broken_item(path: Path) -> None:
+    make(path)
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE items_1 SET body = x'7b' WHERE sk = '1'")
+    connection.close()
+    store = SQLiteStore(path)
+    with pytest.raises(FileDamaged, match="an item in it is broken"):
+        everything(store, "Plain")
+    assert stored(store, "Plain", key("A", "2")) is not None, "the store goes on"
+    store.close()
+
+
+def test_another_writer_that_does_not_finish(path: Path) -> None:
+    make(path)
+    store = SQLiteStore(path, patience=0.05)
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(FileBusy, match="another process held the file for too long") as caught:
+        put(store, "Plain", item("B", "1"))
+    assert caught.value.retryable
+    assert len(everything(store, "Plain")) == 3, "readers do not wait"
+    other.execute("ROLLBACK")
+    put(store, "Plain", item("B", "1"))
+    other.close()
+    store.close()
+
+
+def test_a_writer_that_finishes_in_time(path: Path) -> None:
+    make(path)
+    store = SQLiteStore(path, patience=10)
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    timer = threading.Timer(0.1, other.execute, ["COMMIT"])
+    timer.start()
+    put(store, "Plain", item("B", "1"))
+    timer.join()
+    other.close()
+    store.close()
+
+
+def test_a_full_disk(path: Path) -> None:
+    make(path)
+    store = SQLiteStore(path)
+    written = 0
+
+    def write_until_it_fails() -> None:
+        nonlocal written
+        while True:
+            put(store, "Plain", item("B", str(written)))
+            written += 1
+
+    with store._connections.session() as session:
+        session.connection.pragma("max_page_count", session.connection.pragma("page_count"))
+    with pytest.raises(FileNotWritable, match="the disk is full; make room and try again"):
+        write_until_it_fails()
+    with store._connections.session() as session:
+        session.connection.pragma("max_page_count", 1_000_000)
+    put(store, "Plain", item("B", "later"))
+    assert len(everything(store, "Plain")) == 3 + written + 1
+    store.close()
+
+
+def test_every_error_of_sqlite_becomes_one_of_ours() -> None:
+    kinds = [kind for kind in vars(apsw).values() if isinstance(kind, type) and issubclass(kind, apsw.Error)]
+    assert len(kinds) > 20
+    for kind in kinds:
+        assert isinstance(file_error(kind("told"), "x.db"), AdjoinError)
+
+
+def test_a_copy_made_by_sqlite_is_a_backup(path: Path, tmp_path: Path) -> None:
+    store = SQLiteStore(path)
+    store.execute([CreateTable(PLAIN)])
+    put(store, "Plain", item("A", "1"))
+    source = apsw.Connection(str(path))
+    source.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
+    source.close()
+    store.close()
+    copy = SQLiteStore(tmp_path / "copy.db")
+    assert everything(copy, "Plain") == [item("A", "1")]
+    copy.close()
+
+
+# --- closing -----------------------------------------------------------------------------------
+
+
+def test_a_closed_store_says_so(path: Path) -> None:
+    store = SQLiteStore(path)
+    store.close()
+    store.close()
+    for request in (Get("Plain", key("A", "1")), Put("Plain", item("A", "1"))):
+        with pytest.raises(StoreClosed, match="the store was closed; open it again to use it"):
+            store.execute([request])
+    with pytest.raises(StoreClosed):
+        store.sweep()
+
+
+def test_the_format_document_lists_every_table_and_column(path: Path) -> None:
+    document = (Path(__file__).parents[2] / "docs" / "file-format.md").read_text()
+    make(path)
+    connection = apsw.Connection(str(path))
+    for (name,) in connection.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+    ):
+        shown = str(name).replace("_1", "_<id>")
+        assert f"`{shown}`" in document
+        for row in connection.execute(f"PRAGMA table_info({name})"):
+            assert f"`{row[1]}`" in document, (name, row[1])
+    connection.close()
