@@ -1,0 +1,49 @@
+"""The command line: `adjoin COMMAND FILE …`, one module a command.
+
+Here the commands come together. What goes wrong on purpose, an `AdjoinError`, is one line on stderr
+and exit status 1; arguments that cannot be understood are exit status 2. Nobody sees a traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from adjoin import __version__
+from adjoin.cli import changes, show, tables
+from adjoin.cli.command import Command
+from adjoin.errors import AdjoinError
+
+COMMANDS: tuple[Command, ...] = (show.COMMAND, tables.COMMAND, changes.COMMAND)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="adjoin", description="Looks into the files that adjoin keeps graphs in.")
+    parser.add_argument("--version", action="version", version=f"adjoin {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        sub = commands.add_parser(command.name, help=command.summary, description=command.summary)
+        sub.add_argument("file", metavar="FILE", help="the file")
+        command.add_arguments(sub)
+        sub.set_defaults(run=command.run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; answers the exit status."""
+    parsed = build_parser().parse_args(arguments)
+    try:
+        parsed.run(parsed)
+        sys.stdout.flush()
+    except AdjoinError as error:
+        print(f"adjoin: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; what is buffered must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0

@@ -1,0 +1,84 @@
+"""`adjoin changes`: the change stream of a table, a line a change."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+from collections.abc import Iterator
+
+import orjson
+
+from adjoin.cli.command import Command, chosen_table, existing_file
+from adjoin.cli.drawing import printable, shortened, shown
+from adjoin.requests import ChangesResponse, ItemChange, ReadChanges
+from adjoin.stores.interface import Store
+from adjoin.values import Item
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--table", metavar="T", help="the table; not needed if the file holds one")
+    parser.add_argument("--after", metavar="P", help="only what came after this position")
+    parser.add_argument("--json", action="store_true", help="a JSON object a line, with the items before and after")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    line = _as_json if arguments.json else _as_text
+    with existing_file(arguments.file) as store:
+        table = chosen_table(store, arguments.table).definition.name
+        for change in _changes(store, table, arguments.after):
+            print(line(change))
+
+
+def _changes(store: Store, table: str, after: str | None) -> Iterator[ItemChange]:
+    while True:
+        (response,) = store.execute([ReadChanges(table, after)])
+        assert isinstance(response, ChangesResponse)
+        if not response.changes:
+            return
+        yield from response.changes
+        after = response.next
+
+
+def _kind(change: ItemChange) -> str:
+    if change.old is None:
+        return "insert"
+    if change.new is None:
+        return "expire" if change.expired else "remove"
+    return "modify"
+
+
+def _as_json(change: ItemChange) -> str:
+    return orjson.dumps(
+        {
+            "position": change.position,
+            "at": _time(change.at),
+            "kind": _kind(change),
+            "key": change.key,
+            "old": change.old,
+            "new": change.new,
+        }
+    ).decode()
+
+
+def _as_text(change: ItemChange) -> str:
+    key = " ".join(shown(value) for value in change.key.values())
+    detail = _difference(change.old or {}, change.new or {}, change.key)
+    return f"{change.position}  {_time(change.at)}  {_kind(change)}  {key}  {detail}".rstrip()
+
+
+def _difference(old: Item, new: Item, key: Item) -> str:
+    """The attributes that changed; all of them where an item came or went."""
+    names = [name for name in {**old, **new} if name not in key and old.get(name) != new.get(name)]
+    return ", ".join(f"{printable(name)}: {_step(old, new, name)}" for name in names)
+
+
+def _step(old: Item, new: Item, name: str) -> str:
+    before, after = (shortened(shown(item[name])) if name in item else "" for item in (old, new))
+    return f"{before} → {after}".strip() if old and new else before or after
+
+
+def _time(at: float) -> str:
+    return dt.datetime.fromtimestamp(at, dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+COMMAND = Command("changes", "lists what was written, oldest first", add_arguments, run)

@@ -1,0 +1,222 @@
+"""The command line on real files: output, errors in one line, exit statuses, and its documentation."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from adjoin import Edge, Graph, Node, __version__
+from adjoin.cli import COMMANDS, build_parser, main
+from examples import education, invoices
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """A file with two tables."""
+    path = str(tmp_path / "two.db")
+    with education.open_graph(path) as g:
+        g.put_many(education.SAMPLE)
+    with invoices.open_graph(path) as g:
+        g.put_many(invoices.SAMPLE)
+    return path
+
+
+@pytest.fixture
+def single(tmp_path: Path) -> str:
+    """A file with one table, and every kind of change."""
+    path = str(tmp_path / "one.db")
+    with education.open_graph(path) as g:
+        g.put(education.SAMPLE[0])
+        g.update(education.Student, "S1", year_level=4)
+        g.delete(education.Student, "S1")
+    return path
+
+
+def lines_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+def test_show_draws_the_table(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", file, "--table", "Education"]) == 0
+    title, _, header, *rows = lines_of(capsys)
+    assert title == "Education: 7 items"
+    names = [cell.strip() for cell in header.strip("│").split("│")]
+    assert names[:3] == ["PK", "SK", "EntityType"]
+    assert names[-2:] == ["GSI1-PK", "GSI1-SK"]
+    assert sum("STUDENT#S1 │ COURSE#C1" in row for row in rows) == 1
+    assert sum(row.startswith("│            │ COURSE#C2") for row in rows) == 1
+
+
+def test_show_draws_an_index(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", file, "--table", "InvoiceAndBills", "--index", "GSI_1"]) == 0
+    title, _, header, _, first, *_ = lines_of(capsys)
+    assert title == "InvoiceAndBills, index GSI_1: 14 items"
+    assert header.startswith("│ SK     │ PK")
+    assert first.startswith("│ B#3392 │ B#3392")
+
+
+def test_show_stops_at_the_limit(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", file, "--table", "Education", "--limit", "2"]) == 0
+    assert lines_of(capsys)[0] == "Education: the first 2 of 7 items; --limit shows more"
+    assert main(["show", file, "--table", "Education", "--limit", "7"]) == 0
+    assert lines_of(capsys)[0] == "Education: 7 items"
+    assert main(["show", file, "--table", "Education", "--index", "GSI1", "--limit", "1"]) == 0
+    assert lines_of(capsys)[0] == "Education, index GSI1: the first 1 item; --limit shows more"
+
+
+def test_show_reads_on_behind_one_megabyte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Note(Node):
+        id: int
+        text: str
+
+    path = str(tmp_path / "large.db")
+    with Graph(path, [Note]) as g:
+        g.put_many(Note(id=number, text="x" * 100_000) for number in range(30))
+    assert main(["show", path]) == 0
+    assert lines_of(capsys)[0] == "adjoin: 30 items"
+
+
+def test_show_says_that_a_table_is_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "empty.db")
+    education.open_graph(path).close()
+    assert main(["show", path]) == 0
+    assert lines_of(capsys) == ["Education: empty"]
+
+
+def test_tables_lists_keys_indexes_items_and_size(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tables", file]) == 0
+    drawn = capsys.readouterr().out
+    assert "│ Education       │ PK, SK │ GSI1 (GSI1-PK, GSI1-SK) │     7 │" in drawn
+    assert "│ InvoiceAndBills │ PK, SK │ GSI_1 (SK)              │    14 │" in drawn
+
+
+def test_tables_gives_each_index_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Person(Node):
+        id: str
+
+    class Follows(Edge[Person, Person], order="rank"):
+        rank: int
+
+    path = str(tmp_path / "ordered.db")
+    Graph(path, [Person, Follows]).close()
+    assert main(["tables", path]) == 0
+    drawn = capsys.readouterr().out
+    assert "GSI1 (GSI1PK, GSI1SK)" in drawn
+    assert "GSI2 (GSI2PK, GSI2SK)" in drawn
+
+
+def test_changes_in_text(single: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["changes", single]) == 0
+    inserted, modified, removed = lines_of(capsys)
+    assert "  insert  STUDENT#S1 METADATA  EntityType: STUDENT, Name: John Doe" in inserted
+    assert modified.endswith("  modify  STUDENT#S1 METADATA  YearLevel: 3 → 4")
+    assert "  remove  STUDENT#S1 METADATA  " in removed
+
+
+def test_changes_in_json_resume_after_a_position(single: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["changes", single, "--json"]) == 0
+    changes = [orjson.loads(line) for line in lines_of(capsys)]
+    assert [change["kind"] for change in changes] == ["insert", "modify", "remove"]
+    assert changes[1]["old"]["YearLevel"] == {"N": "3"}
+    assert changes[1]["new"]["YearLevel"] == {"N": "4"}
+    assert changes[2]["new"] is None
+    assert main(["changes", single, "--json", "--after", changes[0]["position"]]) == 0
+    assert [orjson.loads(line) for line in lines_of(capsys)] == changes[1:]
+
+
+# --- what goes wrong ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "{file}"], "several tables: Education, InvoiceAndBills; choose one with --table"),
+        (["show", "{file}", "--table", "Educatoin"], "did you mean 'Education'?"),
+        (["show", "{file}", "--table", "X"], "it has Education, InvoiceAndBills"),
+        (["show", "{file}", "--table", "Education", "--index", "GSI2"], "did you mean 'GSI1'?"),
+        (["show", "{folder}/none.db"], "there is no file"),
+        (["tables", "{folder}/none.db"], "there is no file"),
+        (["changes", "{folder}/none.db"], "there is no file"),
+        (["show", "{folder}"], "directory"),
+        (["show", "{folder}/text"], "not an adjoin file"),
+        (["changes", "{file}", "--table", "Education", "--after", "x"], "not a position"),
+    ],
+)
+def test_errors_are_one_line(
+    file: str, tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text").write_text("something else " * 20)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    assert main([each.format(file=file, folder=tmp_path) for each in arguments]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("adjoin: ")
+    assert shown.err.count("\n") == 1
+    assert message in shown.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["draw"], ["show"], ["show", "x", "--limit", "0"], ["show", "x", "--limit", "many"]]
+)
+def test_arguments_that_cannot_be_understood(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: adjoin" in capsys.readouterr().err
+
+
+def test_a_file_without_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "bare.db")
+    with education.open_graph(path) as g:
+        g.drop_table()
+    assert main(["tables", path]) == 0
+    assert lines_of(capsys) == ["the file holds no table yet"]
+    assert main(["show", path]) == 1
+    assert "no table yet" in capsys.readouterr().err
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "adjoin", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"adjoin {__version__}\n"
+
+
+def test_a_reader_that_leaves_early_is_no_error(file: str) -> None:
+    shown = subprocess.Popen(
+        [sys.executable, "-m", "adjoin", "changes", file, "--table", "Education"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert shown.stdout is not None
+    shown.stdout.close()
+    assert shown.stderr is not None
+    assert shown.stderr.read() == ""
+    shown.stderr.close()
+    shown.wait()
+
+
+# --- documentation -----------------------------------------------------------------------------
+
+
+def options_of(command: str) -> list[str]:
+    parsers = next(each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction))
+    actions = parsers.choices[command]._actions
+    return [action.option_strings[-1] for action in actions if action.option_strings and action.dest != "help"]
+
+
+@pytest.mark.parametrize("command", [command.name for command in COMMANDS])
+def test_every_command_and_option_is_documented(command: str) -> None:
+    sections = DOCUMENT.read_text().split("\n## ")
+    section = next((each for each in sections if each.startswith(f"`adjoin {command}`")), None)
+    assert section, f"docs/cli.md has no section for adjoin {command}"
+    missing = [option for option in options_of(command) if f"| `{option}" not in section]
+    assert not missing, f"docs/cli.md does not explain {', '.join(missing)} of adjoin {command}"
+    assert f"$ adjoin {command} " in section, f"docs/cli.md shows no example of adjoin {command}"
