@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 from time import perf_counter_ns
 
 from benchmarks.contestant import Contestant
@@ -58,7 +58,7 @@ class Record:
         times = self.latencies(name)
         return {label: quantile(times, share) / 1e3 for label, share in PERCENTILES.items()} if times else {}
 
-    def total(self, name: str) -> float:
-        """Microseconds of an operation on average: what it adds to the whole."""
+    def mean(self, name: str) -> float:
+        """Microseconds of an operation on average, which is what it adds to the whole."""
         times = self.latencies(name)
-        return sum(times) / len(times) / 1e3 if times else 0.0
+        return fmean(times) / 1e3 if times else 0.0

@@ -18,7 +18,7 @@ class Thing(Node):
     data: bytes
 
 
-class Link(Edge[Thing, Thing], order="time"):
+class Link(Edge[Thing, Thing], order="time"):  # type: ignore[literal-required, unused-ignore]
     visibility: int
     version: int
     time: int

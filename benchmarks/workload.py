@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from operator import itemgetter
 from random import Random
 from typing import Any, NamedTuple
 
@@ -94,10 +95,10 @@ def degree_at(share: float, bend: float) -> int:
     if share < ZERO + ONE:
         return 1
     known = ((ZERO + ONE, 2), *QUANTILES, (1.0, _LARGEST))
-    upper = min(bisect_right([at for at, _ in known], share), len(known) - 1)
-    (start, low), (end, high) = known[upper - 1], known[upper]
+    above = min(bisect_right(known, share, key=itemgetter(0)), len(known) - 1)
+    (start, low), (end, high) = known[above - 1], known[above]
     way = (share - start) / (end - start)
-    return round(low * (high / low) ** (way**bend))
+    return round(low * math.pow(high / low, math.pow(way, bend)))
 
 
 def fitted_bend() -> float:

@@ -1,0 +1,154 @@
+"""The benchmarks compare like with like: the mix has LinkBench's shape, and contestants end in one state.
+
+Nothing here is about time.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from orjson import loads
+
+from benchmarks.contestant import Contestant
+from benchmarks.handwritten import Handwritten
+from benchmarks.measure import replay
+from benchmarks.with_adjoin import WithAdjoin
+from benchmarks.workload import LINK_BYTES, MIX, NODE_BYTES, Workload, shape_of
+
+
+@pytest.fixture(scope="module")
+def large() -> Workload:
+    return Workload(100_000)
+
+
+def test_degrees_have_the_quantiles_of_linkbench(large: Workload) -> None:
+    shape = shape_of(large)
+    assert {name: round(value, 3) for name, value in shape.items() if name != "mean"} == {
+        "zero": 0.453,
+        "one": 0.321,
+        "p90": 3,
+        "p99": 15,
+        "p99.9": 264,
+        "p99.99": 6051,
+    }
+    assert shape["mean"] == pytest.approx(4.1, abs=0.1)
+
+
+def test_payloads_have_the_medians_of_linkbench(large: Workload) -> None:
+    nodes = sorted(len(node.data) for _, node in zip(range(20_000), large.nodes(), strict=False))
+    links = sorted(len(link.data) for _, link in zip(range(20_000), large.links(), strict=False))
+    assert nodes[10_000] == pytest.approx(NODE_BYTES, rel=0.05)
+    assert links[10_000] == pytest.approx(LINK_BYTES, rel=0.15)
+    # Log-normal with a sigma of 1: one in 20 is more than e^1.645 times as long as the median.
+    assert nodes[19_000] == pytest.approx(NODE_BYTES * math.exp(1.645), rel=0.1)
+
+
+def test_operations_come_in_the_shares_of_linkbench(large: Workload) -> None:
+    operations = large.operations(50_000)
+    dealt = Counter(operation.name for operation in operations)
+    assert sum(MIX.values()) == pytest.approx(100)
+    assert {name: 100 * dealt[name] / 50_000 for name in MIX} == {
+        name: pytest.approx(percent, abs=0.5) for name, percent in MIX.items()
+    }
+
+
+def test_popularity_follows_zipf(large: Workload) -> None:
+    operations = large.operations(50_000)
+    read = Counter(operation.arguments[0] for operation in operations if operation.name == "getlinklist")
+    ten = sum(count for _, count in read.most_common(10)) / read.total()
+    ranks = [rank**-0.8 for rank in range(1, 100_001)]
+    assert ten == pytest.approx(sum(ranks[:10]) / sum(ranks), rel=0.15)
+
+
+def test_the_same_seed_gives_the_same_workload() -> None:
+    one, other = Workload(500), Workload(500)
+    assert list(one.nodes()) == list(other.nodes())
+    assert list(one.links()) == list(other.links())
+    assert one.operations(300) == other.operations(300)
+    assert one.operations(300) != Workload(500, seed=2).operations(300)
+
+
+# --- contestants -------------------------------------------------------------------------------
+
+
+def state(path: Path) -> list[tuple[Any, ...]]:
+    """Every item with its columns."""
+    connection = apsw.Connection(str(path))
+    try:
+        rows = connection.execute("SELECT pk, sk, size, expires, k1, k2, k3, k4, body FROM items_1 ORDER BY pk, sk")
+        return [(*columns, loads(body)) for *columns, body in rows]
+    finally:
+        connection.close()
+
+
+def changes(path: Path) -> list[tuple[str, str]]:
+    """Every change as its images, whatever their order within a transaction."""
+    connection = apsw.Connection(str(path))
+    try:
+        rows = connection.execute("SELECT old, new FROM changes_1")
+        return sorted((_canonical(old), _canonical(new)) for old, new in rows)
+    finally:
+        connection.close()
+
+
+def _canonical(body: bytes | None) -> str:
+    return "" if body is None else repr(sorted(loads(body).items()))
+
+
+def test_adjoin_and_the_handwritten_program_end_in_the_same_state(tmp_path: Path) -> None:
+    workload = Workload(300)
+    operations = workload.operations(1200)
+    assert {operation.name for operation in operations} == set(MIX)
+    loaded = tmp_path / "loaded.db"
+    first = WithAdjoin(loaded, "process")
+    first.load(workload.nodes(), workload.links())
+    first.close()
+    files = {name: tmp_path / f"{name}.db" for name in ("adjoin", "handwritten")}
+    for file in files.values():
+        shutil.copyfile(loaded, file)
+
+    contestants: list[Contestant] = [
+        WithAdjoin(files["adjoin"], "process"),
+        Handwritten(files["handwritten"], "process"),
+    ]
+    for contestant in contestants:
+        assert len(replay(contestant, operations).each) == len(operations)
+        contestant.close()
+
+    assert state(files["adjoin"]) == state(files["handwritten"])
+    assert len(state(files["adjoin"])) != len(state(loaded))
+
+
+def test_the_handwritten_loader_fills_a_file_as_adjoin_does(tmp_path: Path) -> None:
+    workload = Workload(300)
+    for name, kind in (("adjoin", WithAdjoin), ("handwritten", Handwritten)):
+        WithAdjoin(tmp_path / f"{name}.db", "process").close()
+        contestant: Contestant = kind(tmp_path / f"{name}.db", "process")
+        contestant.load(workload.nodes(), workload.links())
+        contestant.close()
+    assert state(tmp_path / "adjoin.db") == state(tmp_path / "handwritten.db")
+    assert changes(tmp_path / "adjoin.db") == changes(tmp_path / "handwritten.db")
+
+
+def test_contestants_give_the_same_answers(tmp_path: Path) -> None:
+    workload = Workload(200)
+    adjoin = WithAdjoin(tmp_path / "answers.db", "process")
+    adjoin.load(workload.nodes(), workload.links())
+    handwritten = Handwritten(tmp_path / "answers.db", "process")
+    for id in range(1, 201):
+        links = [(link.target, link.version, link.time, link.data) for link in adjoin.getlinklist(id, 10)]
+        assert links == [
+            tuple(link.values())[1:2] + tuple(link.values())[3:] for link in handwritten.getlinklist(id, 10)
+        ]
+        assert adjoin.countlink(id) == handwritten.countlink(id) == workload.degrees[id]
+        node = adjoin.getnode(id)
+        assert node is not None
+        assert node.model_dump() == handwritten.getnode(id)
+    adjoin.close()
+    handwritten.close()
