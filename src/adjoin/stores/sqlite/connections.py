@@ -23,10 +23,21 @@ from adjoin.stores.sqlite.keys import segment_of
 from adjoin.stores.sqlite.tables import Table, find_table, table_names
 
 
+class Known:
+    """The tables a store has met, as of a version of the file's schema."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, Table] = {}
+        self.version = 0
+
+    def forget(self) -> None:
+        self.tables.clear()
+
+
 class Session:
     """A connection in use by one thread at a time, and the tables the store has met."""
 
-    def __init__(self, connection: apsw.Connection, known: dict[str, Table]) -> None:
+    def __init__(self, connection: apsw.Connection, known: Known) -> None:
         self.connection = connection
         self.cursor = connection.cursor()
         self.known = known
@@ -36,15 +47,32 @@ class Session:
 
     def table(self, name: str) -> Table:
         try:
-            return self.known[name]
+            return self.known.tables[name]
         except KeyError:
+            if not self.known.tables:
+                self.known.version = self._schema_version()
             found = find_table(self.connection, name)
         if found is None:
             there = ", ".join(table_names(self.connection)) or "none"
             place = self.connection.filename or "this store"
             raise TableNotFound(f"{place} has no table {name}; the tables there are: {there}")
-        self.known[name] = found
+        self.known.tables[name] = found
         return found
+
+    def all_tables(self) -> list[Table]:
+        self.forget_stale_tables()
+        return [self.table(name) for name in table_names(self.connection)]
+
+    def forget_stale_tables(self) -> bool:
+        """Forget all tables if any was created or dropped since they were met; answers whether."""
+        if self._schema_version() == self.known.version:
+            return False
+        self.known.forget()
+        return True
+
+    def _schema_version(self) -> int:
+        version: int = self.connection.execute("PRAGMA schema_version").get
+        return version
 
     def fresh_cursor(self) -> None:
         """Put an end to whatever statement an error left unfinished."""
@@ -63,7 +91,7 @@ class Connections:
         self._connect = connect
         self._is_shared = shared
         self._closed = False
-        self._known: dict[str, Table] = {}
+        self._known = Known()
         self._start()
         _ALL.add(self)
 

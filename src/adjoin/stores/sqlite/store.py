@@ -45,7 +45,7 @@ from adjoin.requests import (
 from adjoin.stores.sqlite import changes, lifecycle, reads, writes
 from adjoin.stores.sqlite.connections import Connections, Session
 from adjoin.stores.sqlite.file import MEMORY, Durability, file_error, open_file
-from adjoin.stores.sqlite.tables import Table, table_names
+from adjoin.stores.sqlite.tables import Table
 
 Tables: TypeAlias = Callable[[str], Table]
 Read: TypeAlias = Callable[[apsw.Cursor, Tables, Any], Response]
@@ -170,7 +170,7 @@ class SQLiteStore:
                 session.cursor.execute("COMMIT")
             except BaseException:
                 # What was met inside the transaction may never have been.
-                session.known.clear()
+                session.known.forget()
                 if session.connection.in_transaction:
                     session.cursor.execute("ROLLBACK")
                 raise
@@ -181,17 +181,20 @@ class SQLiteStore:
         try:
             return perform(session.cursor, session.table, *arguments)
         except AdjoinError as error:
-            return error
+            fault: Exception = error
         except apsw.SQLError as error:
-            if "no such table" not in str(error):
-                raise
-        # Another process dropped the table, or made it anew, since this store met it. Requests read
-        # before they write, so this one has done nothing yet.
-        session.known.clear()
-        try:
-            return perform(session.cursor, session.table, *arguments)
-        except AdjoinError as error:
-            return error
+            # What a stale table leads to; anything else is a fault of adjoin itself.
+            fault = error
+        if session.forget_stale_tables():
+            # Another process dropped the table, or made it anew, since this store met it. A request
+            # that fails has done nothing, so it can be tried again.
+            try:
+                return perform(session.cursor, session.table, *arguments)
+            except AdjoinError as error:
+                return error
+        if isinstance(fault, AdjoinError):
+            return fault
+        raise fault
 
     def _failure(self, session: Session, error: Exception) -> AdjoinError:
         session.fresh_cursor()
@@ -204,7 +207,7 @@ class SQLiteStore:
     def _upkeep(self, session: Session, now: float) -> None:
         self._next_upkeep = now + _UPKEEP_SECONDS
         self._written = 0
-        for table in list(session.known.values()):
+        for table in session.all_tables():
             if table.definition.stream:
                 changes.trim(session.cursor, table, now - self._keep_changes, _UPKEEP_STEP)
             if table.definition.ttl is not None:
@@ -224,10 +227,9 @@ class SQLiteStore:
 
     def _expiring(self, session: Session) -> list[Table]:
         now = self._clock()
-        tables = [session.table(name) for name in table_names(session.connection)]
         return [
             table
-            for table in tables
+            for table in session.all_tables()
             if table.definition.ttl is not None and changes.has_expired(session.cursor, table, now)
         ]
 
