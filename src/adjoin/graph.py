@@ -53,7 +53,7 @@ class _Verbs:
 
     def __init__(
         self,
-        models: Iterable[type[Entity]],
+        models: Iterable[type[Any]],
         layout: Layout | None,
         cursor_secret: str | bytes | None,
         consistent: bool,
@@ -224,7 +224,7 @@ class Graph(_Verbs):
     def __init__(
         self,
         location: str | os.PathLike[str] | Store,
-        models: Iterable[type[Entity]],
+        models: Iterable[type[Any]],
         layout: Layout | None = None,
         *,
         cursor_secret: str | bytes | None = None,
@@ -269,7 +269,7 @@ class Graph(_Verbs):
         """Writes a node or an edge; `AlreadyExists` if it is there."""
         self._run(add(self._layout, entity))
 
-    def put_many(self, entities: Iterable[Entity], *, progress: Callable[[int], None] | None = None) -> int:
+    def put_many(self, entities: Iterable[BaseModel], *, progress: Callable[[int], None] | None = None) -> int:
         """Writes any number, in batches; `progress` is told how many are done. Not one transaction."""
         return self._run(put_many(self._layout, entities, progress))
 
@@ -377,7 +377,7 @@ class AsyncGraph(_Verbs):
     def __init__(
         self,
         location: str | os.PathLike[str] | AsyncStore,
-        models: Iterable[type[Entity]],
+        models: Iterable[type[Any]],
         layout: Layout | None = None,
         *,
         cursor_secret: str | bytes | None = None,
@@ -427,7 +427,7 @@ class AsyncGraph(_Verbs):
         """Writes a node or an edge; `AlreadyExists` if it is there."""
         await self._run(add(self._layout, entity))
 
-    async def put_many(self, entities: Iterable[Entity], *, progress: Callable[[int], None] | None = None) -> int:
+    async def put_many(self, entities: Iterable[BaseModel], *, progress: Callable[[int], None] | None = None) -> int:
         """Writes any number, in batches; `progress` is told how many are done. Not one transaction."""
         return await self._run(put_many(self._layout, entities, progress))
 

@@ -7,7 +7,7 @@ twice, for programs that wait and programs that await; both only run the plans o
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, Self, TypeVar
 
@@ -19,7 +19,7 @@ from adjoin.model import Node
 from adjoin.plans import Plan, done
 from adjoin.plans.conditions import condition
 from adjoin.plans.cursors import decode_cursor, encode_cursor
-from adjoin.plans.read import Found, Question, count, far_nodes, page
+from adjoin.plans.read import Found, Question, changed, count, far_nodes, page
 from adjoin.schema import AnyEdge, EdgeType, NodeType
 from adjoin.values import Item, decode
 
@@ -72,11 +72,14 @@ class _Base(Generic[T]):
         """At most so many results in all, after any filter."""
         if most < 1:
             raise InvalidValue(f"limit({most}) would never give anything; use at least 1")
-        return replace(self, _most=most)
+        return self._with(_most=most)
 
     def reverse(self) -> Self:
         """The other way round."""
-        return replace(self, _question=replace(self._question, forward=not self._question.forward))
+        return self._with(_question=self._question.with_(forward=not self._question.forward))
+
+    def _with(self, **changes: Any) -> Self:
+        return changed(self, changes)
 
     def _results(self, found: Found) -> Plan[list[T]]:
         return done(found.entities)
@@ -122,7 +125,7 @@ class _Narrowing(_Base[T]):
         """Only edges for which this holds. DynamoDB filters after reading, so it does not cost less."""
         layout, kind = self._context.layout, self._kind
         wanted = condition(layout, kind, predicate)
-        return replace(self, _question=replace(self._question, filter=all_of(self._question.filter, wanted)))
+        return self._with(_question=self._question.with_(filter=all_of(self._question.filter, wanted)))
 
     def between(self, low: Any, high: Any) -> Self:
         """Only edges whose order field lies between two values, both included; None leaves an end open."""
@@ -136,12 +139,12 @@ class _Narrowing(_Base[T]):
         """Only edges with these values in the leading parts of their sort key."""
         if self._question.sort is not None:
             raise InvalidValue("within must come before between and begins_with")
-        return replace(self, _question=replace(self._question, range=self._question.range.within(parts)))
+        return self._with(_question=self._question.with_(range=self._question.range.within(parts)))
 
     def _narrowed(self, sort: Any, verb: str) -> Self:
         if self._question.sort is not None:
             raise InvalidValue(f"DynamoDB takes one condition on the sort key; {verb} would be a second one")
-        return replace(self, _question=replace(self._question, sort=sort))
+        return self._with(_question=self._question.with_(sort=sort))
 
     @property
     def _kind(self) -> EdgeType:

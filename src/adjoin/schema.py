@@ -79,6 +79,8 @@ class EntityType:
 
     def coerced(self, name: str, value: Any) -> Any:
         """A value of the field's type, to compare with; the field's limits do not bind it."""
+        if isinstance(value, (int, Decimal)) and (plain_type(self.fields[name]) in (int, float, Decimal)):
+            return value
         return self._adapted(name, value, _bare_hint)
 
     def _adapted(self, name: str, value: Any, hint: Callable[[FieldInfo], Any]) -> Any:
@@ -144,7 +146,7 @@ class EdgeType(EntityType):
 class Schema:
     """All node and edge types of one graph."""
 
-    def __init__(self, models: Iterable[type[Entity]]) -> None:
+    def __init__(self, models: Iterable[type[Any]]) -> None:
         classes = list(dict.fromkeys(models))
         for model in classes:
             if not (isinstance(model, type) and issubclass(model, (Node, Edge))):

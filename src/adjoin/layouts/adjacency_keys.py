@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from adjoin.layouts.adjacency_list import AdjacencyList
 
 NODE_SORT_KEY = "#META"
-TARGET_ATTRIBUTE = "target"
-"""Where an edge's target is stored if no key template tells it."""
 
 _Pieces: TypeAlias = list[str | Part]
 _T = TypeVar("_T")
@@ -52,7 +50,6 @@ class EdgeKeys:
     """The fields of the edge's identity."""
     target_field: str | None
     """The field that is the target's id, where templates name it instead of {target}."""
-    stores_target: bool
     may_meet_node: bool
     """Whether an edge from a node to itself would have the node's own key."""
     order_index: Index | None
@@ -228,18 +225,21 @@ class AdjacencyKeys:
             )
         told = _told(sort, *compiled.values())
         target_field = self._target_field(kind, compiled)
-        stores_target = "target.id" not in told and target_field is None
-        own = self.attributes | ({TARGET_ATTRIBUTE} if stores_target else set())
+        target_names = {"target.id", target_field}
+        if not (target_names & told and target_names & {part.name for part in sort.parts}):
+            raise InvalidModel(
+                f"the sort key {sort} of {kind.name} does not tell its target, so edges to different nodes "
+                f"would overwrite each other; add {{target}} to the template"
+            )
         node_sort = self.nodes[kind.source.model].sort
         return EdgeKeys(
             kind,
             partition,
             sort,
             compiled,
-            Record(kind, told if self._is_declared(kind) else (), own),
+            Record(kind, told if self._is_declared(kind) else (), self.attributes),
             fields=tuple(dict.fromkeys([*kind.key, *in_sort])),
             target_field=target_field,
-            stores_target=stores_target,
             may_meet_node=bool(node_sort.parts) and node_sort.may_equal(sort),
             order_index=self._layout.ordered if self._needs_order_index(kind) else None,
         )
@@ -265,10 +265,8 @@ class AdjacencyKeys:
 
     def _check_field_names(self) -> None:
         for kind in self._schema.types:
-            stores_target = isinstance(kind, EdgeType) and self.edges[kind.model].stores_target
-            taken = self.attributes | ({TARGET_ATTRIBUTE} if stores_target else set())
             for name, stored in kind.attributes.items():
-                if stored in taken:
+                if stored in self.attributes:
                     raise InvalidModel(
                         f"{kind.name}.{name} is stored as {stored!r}, a name that the layout uses itself; "
                         f"give the field another alias, or the layout other names"

@@ -19,7 +19,7 @@ from typing import Any
 
 from adjoin.errors import InvalidKey, InvalidModel
 from adjoin.expressions import Action, Remove, Set, Value, attribute
-from adjoin.layouts.adjacency_keys import TARGET_ATTRIBUTE, AdjacencyKeys, EdgeKeys, NodeKeys
+from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.interface import Access, Index, Keys, Range
 from adjoin.layouts.keys import Template, key_text
@@ -142,8 +142,6 @@ class BoundAdjacencyList:
                 f"{keys.kind.name}.{keys.target_field} is {values[keys.target_field]!r} but the target is "
                 f"{target!r}; in the keys the two are one"
             )
-        if keys.stores_target:
-            item[TARGET_ATTRIBUTE] = {"S": key_text(target)}
         return self._completed(item, keys, values, body)
 
     def _completed(self, item: Item, keys: NodeKeys | EdgeKeys, values: Mapping[str, Any], body: Item) -> Item:
@@ -236,10 +234,13 @@ class BoundAdjacencyList:
         decode = self._reader.edges[kind.model]
         if ordered is not None:
             sort = self._keys.template(keys, ordered.sort_key or "")
-            return Access(ordered.partition_key, decode, ordered.name, ordered.sort_key, sort, True, kind)
+            return Access(
+                ordered.partition_key, decode, ordered.name, ordered.sort_key, sort, True, kind, self._type is None
+            )
         rivals = [self._keys.nodes[kind.source.model].sort]
         rivals += [other.sort for other in self._keys.edges.values() if other is not keys]
-        return Access(self._pk, decode, None, self._sk, keys.sort, _is_alone(keys.sort, rivals), kind)
+        alone = _is_alone(keys.sort, rivals)
+        return Access(self._pk, decode, None, self._sk, keys.sort, alone, kind, self._type is None)
 
     def _arriving_access(self, keys: EdgeKeys) -> Access | None:
         kind, reverse = keys.kind, self._layout.reverse

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
-from adjoin.layouts.adjacency_keys import TARGET_ATTRIBUTE, AdjacencyKeys, EdgeKeys, NodeKeys
+from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.keys import Template
 from adjoin.layouts.wire import given
 from adjoin.model import Node
@@ -84,8 +84,6 @@ class AdjacencyReader:
         return edge
 
     def _target_elsewhere(self, keys: EdgeKeys, item: Item, told: dict[str, Any]) -> str | None:
-        if keys.stores_target:
-            return item.get(TARGET_ATTRIBUTE, {}).get("S")
         for name, template in keys.index_keys.items():
             if name in item:
                 told |= template.match(item[name]["S"]) or {}

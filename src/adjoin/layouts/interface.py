@@ -54,7 +54,8 @@ class Keys:
 class Access:
     """A way to ask: which index, which key attributes, and how what is found there is read.
 
-    `sort` is the template of the sort keys. `exclusive` says that nothing else can lie among them.
+    `sort` is the template of the sort keys. `exclusive` says that nothing else of this graph can lie
+    among them, and `told_by_keys` that keys alone make an item what it is.
     """
 
     partition_key: str
@@ -64,6 +65,7 @@ class Access:
     sort: Template | None = None
     exclusive: bool = False
     kind: EntityType | None = None
+    told_by_keys: bool = True
 
     @cached_property
     def condition(self) -> SortCondition | None:

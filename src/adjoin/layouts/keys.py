@@ -27,7 +27,7 @@ from enum import Enum
 from typing import Any
 
 from adjoin.errors import InvalidKey, InvalidModel
-from adjoin.values import canonical_number
+from adjoin.values import MAX_DIGITS, canonical_number
 
 SEPARATOR = "#"
 
@@ -70,14 +70,16 @@ def sortable_text(value: Any) -> str:
         return sortable_text(value.value)
     if not isinstance(value, (int, Decimal)):
         return key_text(value)
-    number = Decimal(canonical_number(Decimal(value)))
-    sign, digits, exponent = number.as_tuple()
-    if not number:
+    if not value:
         return "o"
-    assert isinstance(exponent, int)
-    mantissa = "".join(map(str, digits)).rstrip("0")
-    power = len(digits) + exponent + _BIAS
-    if sign:
+    text = str(value) if type(value) is int else canonical_number(Decimal(value))
+    whole, _, fraction = text.lstrip("-").partition(".")
+    mantissa = (whole + fraction).strip("0")
+    if len(mantissa) > MAX_DIGITS:
+        raise InvalidKey(f"{value} has more than {MAX_DIGITS} significant digits; round it")
+    zeros = len(fraction) - len(fraction.lstrip("0"))
+    power = _BIAS + (len(whole) if whole.strip("0") else -zeros)
+    if value < 0:
         return f"n{999 - power:03}.{mantissa.translate(_COMPLEMENT)}~"
     return f"p{power:03}.{mantissa}"
 

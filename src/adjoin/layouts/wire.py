@@ -10,12 +10,13 @@ not pass is read again by the general way, which knows all types and says what i
 
 from __future__ import annotations
 
+from binascii import a2b_base64
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel
-from pydantic_core import SchemaError, SchemaValidator
+from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 Validate: TypeAlias = Callable[[dict[str, Any]], Any]
 
@@ -52,9 +53,10 @@ def wire_validator(model: type[BaseModel], attributes: Mapping[str, str]) -> Val
     for name, field in schema["schema"]["fields"].items():
         alias: list[Any] = [given(name)]
         if name in attributes:
-            tag = _tag(field["schema"])
-            if tag is None:
+            stored = _stored(field["schema"])
+            if stored is None:
                 return None
+            tag, field = stored[0], {**field, "schema": stored[1]}
             # The second choice makes an attribute of another type fail, rather than look missing.
             alias = [[attributes[name], tag], [attributes[name]]]
         fields[name] = {**field, "validation_alias": alias}
@@ -72,11 +74,15 @@ def _validator(schema: Any) -> SchemaValidator | None:
     return validator
 
 
-def _tag(schema: Any) -> str | None:
-    while schema["type"] in _WRAPPERS:
-        schema = schema["schema"]
+def _stored(schema: Any) -> tuple[str, Any] | None:
+    """The stored type of a plain field and the schema that reads it, looking through wrappers."""
+    if schema["type"] in _WRAPPERS:
+        inner = _stored(schema["schema"])
+        return None if inner is None else (inner[0], {**schema, "schema": inner[1]})
     if schema.get("strict"):
         return None
-    if schema["type"] == "enum" and schema.get("sub_type") == "str":
-        return "S"
-    return _TAGS.get(schema["type"])
+    if schema["type"] == "bytes":
+        return "B", core_schema.no_info_before_validator_function(a2b_base64, schema)
+    is_text = schema["type"] == "enum" and schema.get("sub_type") == "str"
+    tag = "S" if is_text else _TAGS.get(schema["type"])
+    return None if tag is None else (tag, schema)

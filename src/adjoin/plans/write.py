@@ -107,9 +107,7 @@ def end_checks(layout: BoundLayout, kind: EdgeType, entity: AnyEdge) -> tuple[Ch
     return tuple(Check(layout.table, key, present(layout)) for key in keys)
 
 
-def put_many(
-    layout: BoundLayout, entities: Iterable[Entity], progress: Callable[[int], None] | None = None
-) -> Plan[int]:
+def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[int], None] | None = None) -> Plan[int]:
     """Writes any number in rounds of batches; of two for one key, the later one stays."""
     done = 0
     for some in chunks(entities, MAX_BATCH_WRITE * BATCHES_A_ROUND):

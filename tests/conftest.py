@@ -1,0 +1,104 @@
+"""Graphs for tests: every verb runs on `Graph`, and on `AsyncGraph` driven from a loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjoin import AsyncGraph, Graph
+from tests.models import SCHOOL
+
+
+class Driven:
+    """An asynchronous object used as if it were synchronous: awaits what must be awaited."""
+
+    def __init__(self, inner: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._inner = inner
+        self._loop = loop
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name in ("node", "edges", "others"):
+            return found
+        return (lambda *args, **kwargs: self._settled(found(*args, **kwargs))) if callable(found) else found
+
+    def _settled(self, result: Any) -> Any:
+        if hasattr(result, "limit") or hasattr(result, "__aenter__"):
+            return Driven(result, self._loop)
+        if hasattr(result, "__aiter__"):
+            return Driven(result, self._loop)
+        return self._loop.run_until_complete(result) if asyncio.iscoroutine(result) else result
+
+    def __iter__(self) -> Iterator[Any]:
+        iterator = self._inner.__aiter__()
+        while True:
+            try:
+                yield self._loop.run_until_complete(anext(iterator))
+            except StopAsyncIteration:
+                return
+
+    def __enter__(self) -> Any:
+        entered = self._inner.__aenter__()
+        return self._loop.run_until_complete(entered)
+
+    def __exit__(self, *error: Any) -> None:
+        self._loop.run_until_complete(self._inner.__aexit__(*error))
+
+
+class DrivenGraph(Driven):
+    def collection(self, *args: Any, **kwargs: Any) -> Any:
+        return DrivenCollection(self._inner.collection(*args, **kwargs), self._loop)
+
+    def meter(self) -> Any:
+        return self._inner.meter()
+
+    def explain(self, call: Any, *args: Any, **kwargs: Any) -> Any:
+        call = call._inner if isinstance(call, Driven) else call
+        return self._loop.run_until_complete(self._inner.explain(call, *args, **kwargs))
+
+
+class DrivenCollection(Driven):
+    def __getattr__(self, name: str) -> Any:
+        if name in ("node", "edges", "others"):
+            return getattr(self._loop.run_until_complete(_awaited(self._inner)), name)
+        return super().__getattr__(name)
+
+
+async def _awaited(thing: Any) -> Any:
+    return await thing
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture(params=["Graph", "AsyncGraph"])
+def open_graph(request: pytest.FixtureRequest, tmp_path: Path) -> Iterable[Open]:
+    """Opens graphs over one file, of either kind; they are closed after the test."""
+    opened: list[Any] = []
+    loop = asyncio.new_event_loop() if request.param == "AsyncGraph" else None
+
+    def open_one(models: Iterable[type[Any]] = SCHOOL, location: Any = None, **options: Any) -> Any:
+        location = f"{tmp_path / 'graph.db'}?durability=process" if location is None else location
+        graph = (
+            Graph(location, models, **options)
+            if loop is None
+            else DrivenGraph(AsyncGraph(location, models, **options), loop)
+        )
+        opened.append(graph)
+        return graph
+
+    yield open_one
+    for graph in opened:
+        graph.close()
+    if loop is not None:
+        loop.close()
+
+
+@pytest.fixture
+def g(open_graph: Open) -> Any:
+    """A school on a file, empty."""
+    return open_graph()

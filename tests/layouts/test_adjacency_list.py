@@ -1,0 +1,221 @@
+"""The default layout cannot collide or be escaped from; and items that others wrote can be read."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from adjoin import AdjacencyList, Edge, Graph, Index, InvalidKey, Keys, Node
+from adjoin.requests import Put
+from adjoin.schema import Schema
+from adjoin.values import Item
+
+
+class Person(Node):
+    id: str
+
+
+class PersonX(Node, label="PERSON_X"):
+    id: str
+
+
+class Knows(Edge[Person, Person]):
+    pass
+
+
+class KnowsWell(Edge[Person, Person], order="how", key=("how",), label="KNOWS_"):
+    how: str
+
+
+class Likes(Edge[Person, PersonX], key=("what", "when")):
+    what: str
+    when: dt.date = dt.date(2024, 1, 1)
+
+
+class Ranked(Edge[Person, Person], order="rank"):
+    rank: int = 0
+
+
+MODELS: list[Any] = [Person, PersonX, Knows, KnowsWell, Likes, Ranked]
+LAYOUT = AdjacencyList().bind(Schema(MODELS))
+
+ids = st.text(max_size=10) | st.text(alphabet="#%|ab \n\0é€\U0001f600PERSONKW_", max_size=10)
+entities: st.SearchStrategy[Any] = st.one_of(
+    st.builds(Person, id=ids),
+    st.builds(PersonX, id=ids),
+    st.builds(Knows, source=ids, target=ids),
+    st.builds(KnowsWell, source=ids, target=ids, how=ids),
+    st.builds(Likes, source=ids, target=ids, what=ids),
+    st.builds(Ranked, source=ids, target=ids, rank=st.integers(-99, 99)),
+)
+
+
+def key(item: Item) -> tuple[str, str]:
+    return item["PK"]["S"], item["SK"]["S"]
+
+
+def identity(entity: Any) -> tuple[Any, ...]:
+    names = {"id", "source", "target", "how", "what", "when"} & set(type(entity).model_fields)
+    return type(entity), *(getattr(entity, name) for name in sorted(names))
+
+
+@given(entities, entities)
+def test_distinct_nodes_and_edges_have_distinct_keys(one: Any, other: Any) -> None:
+    (item,), (other_item,) = LAYOUT.items(one), LAYOUT.items(other)
+    assert (key(item) == key(other_item)) == (identity(one) == identity(other))
+
+
+@given(entities)
+def test_keys_parse_back(entity: Any) -> None:
+    (item,) = LAYOUT.items(entity)
+    assert LAYOUT.read(item) == entity
+
+
+@given(entities, ids)
+def test_an_item_lands_in_its_own_node_s_partition_only(entity: Any, other: str) -> None:
+    (item,) = LAYOUT.items(entity)
+    owner_kind = Person if isinstance(entity, Edge) else type(entity)
+    owner = entity.source if isinstance(entity, Edge) else entity.id
+    for model in (Person, PersonX):
+        text = LAYOUT.node_text(LAYOUT.schema.nodes[model], other)
+        assert (item["PK"]["S"] == text) == (model is owner_kind and other == owner)
+
+
+@given(st.lists(entities, max_size=12), ids)
+def test_no_query_reads_from_another_node(stored: list[Any], asked: str) -> None:
+    with Graph(":memory:", MODELS) as graph:
+        distinct = {identity(entity): entity for entity in stored}
+        graph.put_many(list(distinct.values()))
+        for model in (Knows, KnowsWell, Likes, Ranked):
+            edges = [entity for entity in distinct.values() if type(entity) is model]
+            out, into = list(graph.out(asked, model)), list(graph.into(asked, model))
+            assert sorted(map(repr, out)) == sorted(repr(edge) for edge in edges if edge.source == asked)
+            assert sorted(map(repr, into)) == sorted(repr(edge) for edge in edges if edge.target == asked)
+        collection = graph.collection(Person.ref(asked))
+        mine = [entity for entity in distinct.values() if isinstance(entity, Edge) and entity.source == asked]
+        assert sorted(map(repr, collection.edges)) == sorted(map(repr, mine))
+        assert collection.others == []
+
+
+@given(st.text(alphabet="#%|ab é", min_size=1, max_size=4), st.lists(ids, max_size=6, unique=True))
+def test_begins_with_is_about_the_value_not_its_spelling(prefix: str, targets: list[str]) -> None:
+    with Graph(":memory:", MODELS) as graph:
+        graph.put_many([Knows(source="a", target=target) for target in targets])
+        found = [edge.target for edge in graph.out("a", Knows).begins_with(prefix)]
+        expected = sorted((target for target in targets if target.startswith(prefix)), key=str.encode)
+        assert found == expected
+
+
+@given(st.lists(st.integers(-(10**6), 10**6), max_size=8, unique=True), st.integers(-99, 99), st.integers(0, 99))
+def test_between_numbers(ranks: list[int], low: int, width: int) -> None:
+    with Graph(":memory:", MODELS) as graph:
+        graph.put_many([Ranked(source="a", target=str(rank), rank=rank) for rank in ranks])
+        assert [edge.rank for edge in graph.out("a", Ranked)] == sorted(ranks)
+        found = [edge.rank for edge in graph.out("a", Ranked).between(low, low + width)]
+        assert found == [rank for rank in sorted(ranks) if low <= rank <= low + width]
+
+
+def test_ids_of_any_length_up_to_the_limit() -> None:
+    with Graph(":memory:", MODELS) as graph:
+        longest = "x" * (2048 - len("PERSON#"))
+        graph.put(Person(id=longest))
+        assert graph.get(Person, longest) == Person(id=longest)
+        with pytest.raises(InvalidKey, match=r"2,049 bytes.*2,048"):
+            graph.put(Person(id=longest + "x"))
+        target = "é" * ((1024 - len("KNOWS#PERSON#")) // 2)
+        source = "s" * (1024 - len("KNOWS#PERSON#"))
+        graph.put(Knows(source=source, target=target))
+        assert [edge.target for edge in graph.out(source, Knows)] == [target]
+        assert [edge.source for edge in graph.into(target, Knows)] == [source]
+        with pytest.raises(InvalidKey, match="shorter id"):
+            graph.put(Knows(source="a", target=target + "é"))
+
+
+class User(Node):
+    id: str
+    name: str = ""
+
+
+class Group(Node):
+    id: str
+
+
+class Member(Edge[User, Group]):
+    role: Annotated[str, Field(alias="Role")] = ""
+
+
+OWN = AdjacencyList(
+    table="People",
+    partition_key="pk",
+    sort_key="sk",
+    node="{node}",
+    edge="{target}",
+    type_attribute="kind",
+    reverse=Index("Reverse", "sk", "pk"),
+    keys={User: Keys(partition="USER-{id}")},
+)
+
+
+@pytest.mark.parametrize("label", [None, "MEMBER"])
+def test_items_that_another_program_wrote_are_readable(label: str | None) -> None:
+    graph = Graph(":memory:", [User, Group, Member], OWN)
+    item: Item = {"pk": {"S": "USER-100%"}, "sk": {"S": "GROUP#g"}, "Role": {"S": "boss"}, "more": {"N": "1"}}
+    if label:
+        item["kind"] = {"S": label}
+    graph._store.execute([Put("People", item)])
+    assert list(graph.out("100%", Member)) == [Member(source="100%", target="g", role="boss")]
+    assert list(graph.into("g", Member)) == [Member(source="100%", target="g", role="boss")]
+    assert graph.edge(Member, "100%", "g") == Member(source="100%", target="g", role="boss")
+
+
+def test_items_that_no_class_explains_are_others() -> None:
+    graph = Graph(":memory:", [User, Group, Member], OWN)
+    foreign: list[Item] = [
+        {"pk": {"S": "USER-1"}, "sk": {"S": "LOGIN"}, "at": {"N": "5"}},
+        {"pk": {"S": "USER-1"}, "sk": {"S": "GROUP#g"}, "kind": {"S": "INVITATION"}},
+    ]
+    graph._store.execute([Put("People", item) for item in foreign])
+    graph.put(User(id="1"))
+    collection = graph.collection(User.ref("1"))
+    assert collection.node == User(id="1")
+    assert collection.edges == []
+    assert collection.others == [
+        {"pk": "USER-1", "sk": "GROUP#g", "kind": "INVITATION"},
+        {"pk": "USER-1", "sk": "LOGIN", "at": 5},
+    ]
+    assert list(graph.out("1", Member)) == []
+    assert graph.out("1", Member).count() == 0
+
+
+def test_a_literal_layout_says_which_id_it_cannot_hold() -> None:
+    graph = Graph(":memory:", [User, Group, Member], OWN)
+    with pytest.raises(InvalidKey, match=r"User.id: 'a#b' holds '#'.*escape=True"):
+        graph.put(User(id="a#b"))
+    with pytest.raises(InvalidKey):
+        graph.get(User, "a#b")
+
+
+class Part(Node):
+    id: str
+
+
+class Contains(Edge[Part, Part]):
+    pass
+
+
+def test_an_edge_to_itself_cannot_take_the_key_of_its_node() -> None:
+    graph = Graph(
+        ":memory:", [Part, Contains], AdjacencyList(node="{node}", edge="{target}", reverse=Index("Reverse", "SK"))
+    )
+    graph.put(Part(id="a"))
+    graph.put(Contains(source="a", target="b"))
+    with pytest.raises(InvalidKey, match="itself"):
+        graph.put(Contains(source="a", target="a"))
+    assert graph.collection(Part.ref("a")).node == Part(id="a")
+    assert graph.collection(Part.ref("a")).edges == [Contains(source="a", target="b")]
+    assert [edge.source for edge in graph.into("b", Contains)] == ["a"]

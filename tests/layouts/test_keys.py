@@ -1,0 +1,136 @@
+"""Key templates: what they render, that they parse back, and that they sort as their values do."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from adjoin import InvalidKey, InvalidModel
+from adjoin.layouts.keys import Quoting, Template, delimiters, key_text, parse_template, sortable_text, unsorted_text
+
+ESCAPING = Quoting(frozenset("#"), escape=True)
+LITERAL = Quoting(frozenset("#"), escape=False)
+text = st.text(max_size=12)
+awkward = st.text(alphabet="#%|ab \n\0é€\U0001f600$&~/", max_size=8)
+
+
+def template(source: str, quoting: Quoting = ESCAPING) -> Template:
+    return Template("Thing", parse_template(source), quoting)
+
+
+@pytest.mark.parametrize(
+    ("source", "values", "key"),
+    [
+        ("USER#{id}", {"id": "ann"}, "USER#ann"),
+        ("USER#{id}", {"id": "a#b c%"}, "USER#a%23b%20c%25"),
+        ("{a}#{b}", {"a": "x|y", "b": "é\n"}, "x|y#é%0A"),
+        ("CLASS#{subject:upper}", {"subject": "Math"}, "CLASS#MATH"),
+        ("{name:lower}", {"name": "ANN"}, "ann"),
+        ("N#{n:06}", {"n": 42}, "N#000042"),
+        ("{n:sortable}", {"n": 42}, "p502.42"),
+        ("{n:sortable}", {"n": Decimal("-0.05")}, "n500.4~"),
+        ("{n:sortable}", {"n": 0}, "o"),
+        ("{at:%Y-%m}", {"at": dt.date(2024, 3, 31)}, "2024-03"),
+        ("{at}", {"at": dt.datetime(2024, 3, 31, 10)}, "2024-03-31T10:00:00.000000"),
+        ("METADATA", {}, "METADATA"),
+    ],
+)
+def test_rendering(source: str, values: dict[str, Any], key: str) -> None:
+    assert template(source).render(values) == key
+
+
+@pytest.mark.parametrize(
+    ("source", "values"),
+    [
+        ("{n:06}", {"n": -1}),
+        ("{n:02}", {"n": 100}),
+        ("{n}", {"n": None}),
+        ("{n}", {"n": 1.5}),
+        ("{n}", {"n": ["a"]}),
+    ],
+)
+def test_what_cannot_be_in_a_key(source: str, values: dict[str, Any]) -> None:
+    with pytest.raises(InvalidKey, match=r"Thing\.n"):
+        template(source).render(values)
+
+
+def test_a_literal_template_refuses_what_would_be_ambiguous() -> None:
+    with pytest.raises(InvalidKey, match=r"Thing\.b: 'x#y' holds '#'"):
+        template("{a}#{b}", LITERAL).render({"a": "1", "b": "x#y"})
+    assert template("{a}#{b}", LITERAL).render({"a": "1 %", "b": "é|"}) == "1 %#é|"
+
+
+@pytest.mark.parametrize("source", ["{a}{b}", "{a}#{a}", "{a:loud}", "{a", "a}"])
+def test_a_template_that_cannot_be_parsed_back_is_refused(source: str) -> None:
+    with pytest.raises(InvalidModel):
+        template(source)
+
+
+@given(st.lists(text | awkward, min_size=3, max_size=3))
+def test_keys_parse_back(values: list[str]) -> None:
+    parts = dict(zip("abc", values, strict=True))
+    compiled = template("X#{a}#{b}#Y#{c}")
+    assert compiled.match(compiled.render(parts)) == parts
+
+
+@given(st.lists(text | awkward, min_size=4, max_size=4))
+def test_different_values_have_different_keys(values: list[str]) -> None:
+    compiled = template("{a}#{b}")
+    one, other = dict(zip("ab", values[:2], strict=True)), dict(zip("ab", values[2:], strict=True))
+    assert (compiled.render(one) == compiled.render(other)) == (one == other)
+
+
+@given(text | awkward, text | awkward)
+def test_encoded_text_sorts_as_the_text_does(one: str, other: str) -> None:
+    compiled = template("{a}#{b}")
+    keys = [compiled.render({"a": value, "b": "x"}).encode() for value in (one, other)]
+    assume(one != other)
+    assert (keys[0] < keys[1]) == (one.encode() < other.encode())
+
+
+numbers = st.integers(-(10**38) + 1, 10**38 - 1) | st.builds(
+    lambda whole, power: Decimal(f"{whole}E{power}"), st.integers(-999, 999), st.integers(-120, 120)
+)
+
+
+@given(numbers, numbers)
+def test_numbers_sort_as_numbers(one: Decimal | int, other: Decimal | int) -> None:
+    assert (sortable_text(one) < sortable_text(other)) == (one < other)
+    assert Decimal(unsorted_text(sortable_text(one))) == one
+
+
+@given(
+    st.datetimes(timezones=st.sampled_from([dt.UTC, dt.timezone(dt.timedelta(hours=-7))])),
+    st.datetimes(timezones=st.just(dt.UTC)),
+)
+def test_moments_sort_by_time_whatever_their_zone(one: dt.datetime, other: dt.datetime) -> None:
+    assume(all(2 < moment.year < 9998 for moment in (one, other)))
+    assert (key_text(one) < key_text(other)) == (one < other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "may_meet"),
+    [
+        ("METADATA", "COURSE#{id}", False),
+        ("COURSE#{id}", "COURSE#{id}", True),
+        ("A#{x}", "A#{x}#B#{y}", False),
+        ("A#{x}", "{y}#B", True),
+        ("{x}", "METADATA", True),
+        ("S-{x}", "T-{x}", False),
+        ("S{x}", "ST{x}", True),
+        ("{x}-A", "{x}-B", False),
+        ("{x}#1", "{x}#2", False),
+    ],
+)
+def test_whether_two_templates_can_meet(one: str, other: str, may_meet: bool) -> None:
+    assert template(one, LITERAL).may_equal(template(other, LITERAL)) is may_meet
+    assert template(other, LITERAL).may_equal(template(one, LITERAL)) is may_meet
+
+
+def test_delimiters_are_what_follows_a_part() -> None:
+    assert delimiters([parse_template("ORG-{org}/USER-{id}")]) == {"#", "/"}

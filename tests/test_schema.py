@@ -1,0 +1,245 @@
+"""Mistakes in declarations: each fails when the graph opens, and names the class and the field."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from pydantic import Field
+
+from adjoin import AdjacencyList, AdjoinError, Edge, Expires, Graph, Index, InvalidModel, Keys, Node, Version
+from adjoin.model import Ref
+
+
+class Person(Node):
+    id: str
+    name: str = ""
+
+
+class Place(Node):
+    id: str
+
+
+def two_classes_with_one_label() -> list[Any]:
+    class One(Node, label="X"):
+        id: str
+
+    class Two(Node, label="X"):
+        id: str
+
+    return [One, Two]
+
+
+def an_end_that_is_no_node() -> list[Any]:
+    class Likes(Edge[Person, str]):  # type: ignore[type-var]
+        pass
+
+    return [Likes]
+
+
+def no_ends() -> list[Any]:
+    class Likes(Edge):  # type: ignore[type-arg]
+        pass
+
+    return [Likes]
+
+
+def an_unknown_end_by_name() -> list[Any]:
+    class Likes(Edge["Person", "Nobody"]):  # type: ignore[name-defined]
+        pass
+
+    return [Person, Likes]
+
+
+def an_order_that_does_not_exist() -> list[Any]:
+    class Likes(Edge[Person, Place], order="sinse"):
+        since: int = 0
+
+    return [Likes]
+
+
+def a_key_that_does_not_exist() -> list[Any]:
+    class Likes(Edge[Person, Place], key=("term",)):
+        since: int = 0
+
+    return [Likes]
+
+
+def an_order_that_cannot_be_ordered() -> list[Any]:
+    class Likes(Edge[Person, Place], order="how"):
+        how: list[str] = []
+
+    return [Likes]
+
+
+def no_id() -> list[Any]:
+    class Thing(Node):
+        name: str
+
+    return [Thing]
+
+
+def an_id_that_is_no_key() -> list[Any]:
+    class Thing(Node):
+        id: float
+
+    return [Thing]
+
+
+def a_symmetric_edge_between_two_classes() -> list[Any]:
+    class Knows(Edge[Person, Place], symmetric=True):
+        pass
+
+    return [Knows]
+
+
+def a_label_with_a_separator() -> list[Any]:
+    class Thing(Node, label="A#B"):
+        id: str
+
+    return [Thing]
+
+
+def two_fields_stored_alike() -> list[Any]:
+    class Thing(Node):
+        id: str
+        a: Annotated[str, Field(alias="X")]
+        b: Annotated[str, Field(alias="X")]
+
+    return [Thing]
+
+
+def a_field_stored_as_a_key() -> list[Any]:
+    class Thing(Node):
+        id: str
+        pk: Annotated[str, Field(alias="PK")]
+
+    return [Thing]
+
+
+def a_version_that_is_no_int() -> list[Any]:
+    class Thing(Node):
+        id: str
+        revision: Annotated[str, Version()]
+
+    return [Thing]
+
+
+def an_expiry_that_is_no_datetime() -> list[Any]:
+    class Thing(Node):
+        id: str
+        until: Annotated[int, Expires()]
+
+    return [Thing]
+
+
+def two_expiry_attributes() -> list[Any]:
+    class One(Node):
+        id: str
+        until: Annotated[dt.datetime, Expires()]
+
+    class Two(Node):
+        id: str
+        till: Annotated[dt.datetime, Expires()]
+
+    return [One, Two]
+
+
+@pytest.mark.parametrize(
+    ("declare", "words"),
+    [
+        (two_classes_with_one_label, ["One", "Two", "'X'"]),
+        (an_end_that_is_no_node, ["target", "Likes", "str"]),
+        (no_ends, ["Likes"]),
+        (an_unknown_end_by_name, ["target", "Likes", "Nobody"]),
+        (an_order_that_does_not_exist, ["Likes", "'sinse'", "'since'"]),
+        (a_key_that_does_not_exist, ["Likes", "'term'"]),
+        (an_order_that_cannot_be_ordered, ["Likes.how"]),
+        (no_id, ["Thing", "'id'"]),
+        (an_id_that_is_no_key, ["Thing.id"]),
+        (a_symmetric_edge_between_two_classes, ["Knows", "Person", "Place"]),
+        (a_label_with_a_separator, ["Thing", "'A#B'"]),
+        (two_fields_stored_alike, ["Thing.a", "Thing.b", "'X'"]),
+        (a_field_stored_as_a_key, ["Thing.pk", "'PK'"]),
+        (a_version_that_is_no_int, ["Thing.revision"]),
+        (an_expiry_that_is_no_datetime, ["Thing.until"]),
+        (two_expiry_attributes, ["One", "Two", "until", "till"]),
+        (lambda: ["Person"], ["'Person'"]),
+        (list, ["Node"]),
+    ],
+)
+def test_a_mistake_fails_when_the_graph_opens(
+    declare: Callable[[], list[Any]], words: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "graph.db"
+    with pytest.raises(InvalidModel) as error:
+        Graph(file, declare())
+    for word in words:
+        assert word in str(error.value)
+    assert not file.exists()
+
+
+class Likes(Edge[Person, Place]):
+    since: int = 0
+
+
+class Hates(Edge[Person, Place]):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        (AdjacencyList(edge="{target}"), ["Likes", "Hates", "{label}"]),
+        (AdjacencyList(edge="{label}#{traget}"), ["'traget'", "'target'"]),
+        (AdjacencyList(edge="{label}{target}{since}"), ["since"]),
+        (AdjacencyList(edge="{label}#{since:loud}#{target}"), ["'loud'"]),
+        (AdjacencyList(edge="{label}#{target"), ["{label}#{target"]),
+        (AdjacencyList(node="{label}#{name}"), ["Place", "'name'"]),
+        (AdjacencyList(keys={Likes: Keys(reverse_partition="X#{since}")}), ["Likes", "Place"]),
+        (AdjacencyList(keys={Person: Keys(partition="PERSON")}), ["Person", "id"]),
+        (AdjacencyList(keys={Person: Keys(partition="PLACE#{id}")}), ["Person", "Place"]),
+        (AdjacencyList(reverse=Index("R", "SK"), edge="{label}#{target}"), ["Likes", "Place"]),
+        (AdjacencyList(keys={Ref: Keys()}), ["Ref"]),
+        (AdjacencyList(node="X#{id}", edge="{label}#{source.id}"), ["target"]),
+    ],
+)
+def test_a_layout_that_cannot_work_fails_when_the_graph_opens(layout: AdjacencyList, words: list[str]) -> None:
+    with pytest.raises(AdjoinError) as error:
+        Graph(":memory:", [Likes, Hates], layout)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_labels_come_from_names_in_upper_snake_case() -> None:
+    class HTTPRequestLog(Node):
+        id: str
+
+    assert HTTPRequestLog.__declaration__.label == "HTTP_REQUEST_LOG"
+    assert Person.__declaration__.label == "PERSON"
+
+
+def test_ends_may_be_declared_later() -> None:
+    graph = Graph(":memory:", [Follows, Member])
+    graph.put(Member(id="a"))
+    graph.put(Member(id="b"))
+    graph.connect(Follows, "a", Member.ref("b"))
+    assert [edge.target for edge in graph.out("a", Follows)] == ["b"]
+
+
+class Follows(Edge["Member", "Member"]):
+    pass
+
+
+class Member(Node):
+    id: str
+
+
+def test_an_edge_is_built_from_ids_refs_or_nodes() -> None:
+    for source in ("p", Person.ref("p"), Person(id="p")):
+        assert Likes(source=source, target=Place.ref("x")) == Likes(source="p", target="x")
+    with pytest.raises(AdjoinError, match="Place 'x' cannot be an end where a Person belongs"):
+        Likes(source=Place.ref("x"), target="x")
