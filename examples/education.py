@@ -91,3 +91,12 @@ def students_of_course(g: Graph) -> list[tuple[str, str]]:
 def students_of_course_by_name(g: Graph) -> list[tuple[str, str]]:
     """all students of a course, with their names and grades"""
     return [(student.name, edge.grade) for edge, student in g.into("C1", Enrollment).nodes()]
+
+
+PATTERNS = (
+    student,
+    courses_of_student,
+    courses_of_student_by_name,
+    students_of_course,
+    students_of_course_by_name,
+)

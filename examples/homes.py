@@ -114,3 +114,12 @@ def people_in_state(g: Graph) -> list[str]:
 def people_in_city(g: Graph) -> list[str]:
     """everybody who lives in a city"""
     return [home.source for home in g.into(Country.ref("USA"), Home).within(state="CA", city="LOS_ANGELES")]
+
+
+PATTERNS = (
+    classes_of_student,
+    classes_of_teacher,
+    people_in_country,
+    people_in_state,
+    people_in_city,
+)

@@ -105,3 +105,10 @@ def bill_with_invoices(g: Graph) -> tuple[Bill, list[Edge[Any, Any]]]:
     """a bill with the invoices it is on"""
     found = g.collection(Bill.ref("3392"), direction="into")
     return found.node, found.edges
+
+
+PATTERNS = (
+    invoice_with_customer_and_bills,
+    invoice_ids_of_customer,
+    bill_with_invoices,
+)
