@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +23,7 @@ from benchmarks.chart import Bar, Group, Range, chart
 from benchmarks.contestant import Contestant
 from benchmarks.handwritten import Handwritten
 from benchmarks.measure import PERCENTILES, Record, replay
+from benchmarks.tables import table
 from benchmarks.with_adjoin import WithAdjoin
 from benchmarks.with_moto import WithMoto
 from benchmarks.workload import MIX, Operation, Workload, shape_of
@@ -121,11 +122,6 @@ def load(path: Path, workload: Workload) -> float:
 
 
 # --- showing -----------------------------------------------------------------------------------
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def shape_table(workload: Workload) -> str:
@@ -234,7 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in FULL.__dataclass_fields__:
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="N", help=f"{getattr(FULL, name):,}")
     parser.add_argument("--without-moto", action="store_true")
-    parser.add_argument("--chart", type=Path, help="where to draw the chart; docs/images of the repository: 'docs'")
+    parser.add_argument("--chart", type=Path, help="where to draw the chart; a full run draws that of the docs")
     parser.add_argument("--json", type=Path, help="where to write the raw figures")
     chosen = parser.parse_args(arguments)
     base = QUICK if chosen.quick else FULL
@@ -244,7 +240,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for name in FULL.__dataclass_fields__
         }
     )
-    run(settings, not chosen.without_moto, CHART if chosen.chart == Path("docs") else chosen.chart, chosen.json)
+    is_full = settings == FULL and not chosen.without_moto
+    run(settings, not chosen.without_moto, chosen.chart or (CHART if is_full else None), chosen.json)
 
 
 def run(settings: Settings, with_moto: bool, chart_path: Path | None, json_path: Path | None) -> None:

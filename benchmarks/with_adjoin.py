@@ -18,7 +18,7 @@ class Thing(Node):
     data: bytes
 
 
-class Link(Edge[Thing, Thing], order="time"):  # type: ignore[literal-required, unused-ignore]
+class Link(Edge[Thing, Thing], order="time"):
     visibility: int
     version: int
     time: int

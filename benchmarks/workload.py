@@ -158,10 +158,10 @@ class Workload:
         for id in range(1, self.size + 1):
             for place in range(self.degrees[id]):
                 yield LinkRow(
-                    id, self._target(id, place), 1, 0, _time(random), _payload(random, LINK_BYTES, MAX_LINK_BYTES)
+                    id, self.target(id, place), 1, 0, _time(random), _payload(random, LINK_BYTES, MAX_LINK_BYTES)
                 )
 
-    def _target(self, id: int, place: int) -> int:
+    def target(self, id: int, place: int) -> int:
         """Links lead to the ids behind their source, as in LinkBench; here they stay within the graph."""
         return (id + place) % self.size + 1
 
@@ -213,7 +213,7 @@ class _Deal:
         while _THERE[name] > 0.5 and not self._workload.degrees[id]:
             # A node without links has none to change or to remove.
             id = self._written_id()
-        return id, self._workload._target(id, self._random.randrange(self._places(id, name)))
+        return id, self._workload.target(id, self._random.randrange(self._places(id, name)))
 
     def _tick(self) -> int:
         self._now += 1
@@ -237,7 +237,7 @@ class _Deal:
         while count < _MULTIGET_MOST and self._random.random() >= _MULTIGET_STOP:
             count += 1
         places = range(max(self._places(id, "multiget"), count))
-        return id, tuple(self._workload._target(id, place) for place in self._random.sample(places, count))
+        return id, tuple(self._workload.target(id, place) for place in self._random.sample(places, count))
 
     def addlink(self) -> tuple[Any, ...]:
         id, target = self._link("addlink")
