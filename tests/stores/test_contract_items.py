@@ -71,6 +71,7 @@ def test_a_projection_cuts_the_item_but_not_the_cost(store: Store) -> None:
         {"PK": s("A")},
         {"PK": s("A"), "SK": n(1)},
         {"PK": s("A"), "XX": s("1")},
+        {"PK": "A", "SK": "1"},
         {"PK": s("A"), "SK": s("1"), "x": s("2")},
     ],
 )
@@ -153,6 +154,8 @@ def test_32_levels_of_nesting_are_allowed(store: Store) -> None:
 BAD_VALUES: list[tuple[Any, str]] = [
     (nested(33), "Nesting Levels have exceeded supported limits"),
     ({}, "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"),
+    (None, "None has no type; a value is written as {type: value}"),
+    ({"L": ["x"]}, "'x' has no type; a value is written as {type: value}"),
     ({"S": "a", "N": "1"}, "Supplied AttributeValue has more than one datatypes set"),
     ({"X": "a"}, "'X' is not a type of value"),
     ({"S": 1}, "a S value must be a str, not 1"),
@@ -190,6 +193,7 @@ def test_bad_values_are_refused_and_nothing_is_written(store: Store, value: Any,
 
 BAD_KEYS: list[tuple[Item, str]] = [
     ({"PK": s("A")}, "Missing the key SK in the item"),
+    ({"PK": "A", "SK": "1"}, "'A' has no type"),  # type: ignore[dict-item]
     ({"PK": n(1), "SK": s("1")}, "Type mismatch for key PK expected: S actual: N"),
     (item("", "1"), "cannot contain an empty string value. Key: PK"),
     (item("A", ""), "cannot contain an empty string value. Key: SK"),

@@ -83,6 +83,18 @@ def test_a_path_may_be_relative_or_odd(tmp_path: Path, monkeypatch: pytest.Monke
         assert header(tmp_path / name)[68:72] == b"adjn"
 
 
+def test_a_file_whose_creation_stopped_before_wal_mode(path: Path) -> None:
+    make(path)
+    connection = apsw.Connection(str(path))
+    connection.pragma("journal_mode", "delete")
+    connection.close()
+    assert header(path)[18:20] == b"\1\1"
+    store = SQLiteStore(path)
+    assert len(everything(store, "Plain")) == 3
+    assert header(path)[18:20] == b"\2\2"
+    store.close()
+
+
 def test_durability_is_what_was_asked_for(path: Path) -> None:
     with pytest.raises(InvalidLocation, match="durability is 'none'; it can be 'power' or 'process'"):
         SQLiteStore(path, durability="none")  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from adjoin.errors import InvalidRequest, InvalidValue
@@ -33,7 +33,7 @@ def normal_item(item: Item) -> tuple[Item, int]:
     altered: Item = {}
     for name, attribute in item.items():
         size += len(name) if name.isascii() else len(_utf8(name))
-        if len(attribute) != 1:
+        if type(attribute) is not dict or len(attribute) != 1:
             raise _not_one_type(attribute)
         for tag, value in attribute.items():
             # The two most frequent cases, without the way through the rules.
@@ -53,7 +53,7 @@ def normal_item(item: Item) -> tuple[Item, int]:
 
 def normal_attribute(attribute: AttributeValue) -> AttributeValue:
     """One value in normal form."""
-    if len(attribute) != 1:
+    if not isinstance(attribute, dict) or len(attribute) != 1:
         raise _not_one_type(attribute)
     for tag, value in attribute.items():
         normal, _ = _normal(tag, value, 0)
@@ -62,7 +62,9 @@ def normal_attribute(attribute: AttributeValue) -> AttributeValue:
     return attribute
 
 
-def _not_one_type(attribute: Mapping[str, Any]) -> InvalidRequest:
+def _not_one_type(attribute: object) -> InvalidRequest:
+    if not isinstance(attribute, dict):
+        return InvalidRequest(f"{attribute!r} has no type; a value is written as {{type: value}}")
     if not attribute:
         return InvalidRequest("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
     return InvalidRequest(
@@ -145,7 +147,7 @@ def _deeper(depth: int) -> int:
 
 
 def _inner(attribute: AttributeValue, depth: int) -> tuple[AttributeValue, int]:
-    if len(attribute) != 1:
+    if not isinstance(attribute, dict) or len(attribute) != 1:
         raise _not_one_type(attribute)
     ((tag, value),) = attribute.items()
     normal, size = _normal(tag, value, depth)

@@ -37,6 +37,8 @@ Update: TypeAlias = Callable[[Item | None], Item | None]
 
 # Wide enough that no sum of two stored numbers is ever rounded before its digits are counted.
 _EXACT = Context(prec=300)
+# Whole numbers of fewer characters have sums that need no counting of digits.
+_SHORT = 37
 _GONE: AttributeValue = {}
 
 
@@ -55,16 +57,28 @@ def update_of(actions: Sequence[Action], key: Item) -> Update:
             return None
         before = key if old is None else old
         after = dict(before)
-        for name in nested:
-            if name in after:
-                after[name] = deepcopy(after[name])
-        target = _Target(after)
-        for place, value in [change(before) for change in changes]:
-            target.put(place, value)
-        target.settle()
+        if nested:
+            _apply_nested(after, nested, [change(before) for change in changes])
+            return after
+        for change in changes:
+            path, value = change(before)
+            if value is None:
+                after.pop(str(path.steps[0]), None)
+            else:
+                after[str(path.steps[0])] = value
         return after
 
     return update
+
+
+def _apply_nested(item: Item, names: Collection[str], changes: Sequence[tuple[Path, AttributeValue | None]]) -> None:
+    for name in names:
+        if name in item:
+            item[name] = deepcopy(item[name])
+    target = _Target(item)
+    for path, value in changes:
+        target.put(path, value)
+    target.settle()
 
 
 def _require_apart(paths: Sequence[Path], key: Collection[str]) -> None:
@@ -268,6 +282,8 @@ _RIGHT_SIDES: dict[type, Callable[[Any], Callable[[Old], AttributeValue]]] = {
 
 
 def _number_sum(left: str, right: str) -> str:
+    if len(left) < _SHORT and len(right) < _SHORT and "." not in left and "." not in right:
+        return str(int(left) + int(right))
     return _storable(_EXACT.add(Decimal(left), Decimal(right)))
 
 

@@ -148,8 +148,11 @@ class Connections:
             return session
 
     def _abandon(self) -> None:
-        _ABANDONED.extend(self._sessions)
-        self._start()
+        if self._is_shared:
+            self._pid = os.getpid()
+        else:
+            _ABANDONED.extend(self._sessions)
+            self._start()
 
     def close(self) -> None:
         if self._pid != os.getpid():

@@ -61,57 +61,53 @@ def get(cursor: apsw.Cursor, tables: Tables, request: Get) -> ItemResponse:
 
 def batch_get(cursor: apsw.Cursor, tables: Tables, request: BatchGet) -> BatchGetResponse:
     _require_count("BatchGetItem", len(request.gets), MAX_BATCH_GET)
-    _require_distinct(tables, request.gets, "Provided list of item keys contains duplicates")
+    found = _find(cursor, tables, request.gets, "Provided list of item keys contains duplicates")
     items: list[Item | None] = []
     unprocessed: list[Get] = []
     units: dict[str, float] = {}
     total = 0
-    for one in request.gets:
-        item, size = _read(cursor, tables, one)
+    for one, (size, body) in zip(request.gets, found, strict=True):
         if total + size > MAX_BATCH_SIZE:
             unprocessed.append(one)
             items.append(None)
             continue
         total += size
-        items.append(item)
+        items.append(_item(one, body))
         units[one.table] = units.get(one.table, 0.0) + read_units(size, consistent=one.consistent)
     return BatchGetResponse(items, tuple(unprocessed), _per_table(units))
 
 
 def transact_get(cursor: apsw.Cursor, tables: Tables, request: TransactGet) -> BatchGetResponse:
     _require_count("TransactGetItems", len(request.gets), MAX_TRANSACTION)
-    _require_distinct(tables, request.gets, "Transaction request cannot include multiple operations on one item")
-    items: list[Item | None] = []
-    units: dict[str, float] = {}
-    total = 0
-    for one in request.gets:
-        item, size = _read(cursor, tables, one)
-        total += size
-        items.append(item)
-        units[one.table] = units.get(one.table, 0.0) + read_units(size, transactional=True)
-    if total > MAX_TRANSACTION_SIZE:
+    found = _find(cursor, tables, request.gets, "Transaction request cannot include multiple operations on one item")
+    if sum(size for size, _ in found) > MAX_TRANSACTION_SIZE:
         raise InvalidRequest("the items of a transaction are larger than 4 MB together; read fewer of them")
+    items = [_item(one, body) for one, (_, body) in zip(request.gets, found, strict=True)]
+    units: dict[str, float] = {}
+    for one, (size, _) in zip(request.gets, found, strict=True):
+        units[one.table] = units.get(one.table, 0.0) + read_units(size, transactional=True)
     return BatchGetResponse(items, (), _per_table(units))
 
 
-def _read(cursor: apsw.Cursor, tables: Tables, request: Get) -> tuple[Item | None, int]:
-    table = tables(request.table)
-    found = cursor.execute(table.get_sql, table.locate(request.key)).get
-    if found is None:
-        return None, 0
-    item = loads(found[1])
-    return item if request.projection is None else projector(request.projection)(item), found[0]
+def _find(cursor: apsw.Cursor, tables: Tables, gets: Sequence[Get], duplicates: str) -> list[tuple[int, bytes | None]]:
+    """Size and body for each get, in order; (0, None) where nothing is."""
+    places = [(table.get_sql, table.locate(one.key)) for one in gets for table in (tables(one.table),)]
+    if len(set(places)) < len(places):
+        raise InvalidRequest(duplicates)
+    # Within the transaction that the caller has opened, a statement for each costs little.
+    return [cursor.execute(sql, key).get or (0, None) for sql, key in places]
+
+
+def _item(request: Get, body: bytes | None) -> Item | None:
+    if body is None:
+        return None
+    item: Item = loads(body)
+    return item if request.projection is None else projector(request.projection)(item)
 
 
 def _require_count(name: str, count: int, limit: int) -> None:
     if not 1 <= count <= limit:
         raise InvalidRequest(f"{name} takes 1 to {limit} keys, not {count}; split the request")
-
-
-def _require_distinct(tables: Tables, gets: Sequence[Get], message: str) -> None:
-    keys = {(one.table, tables(one.table).locate(one.key)) for one in gets}
-    if len(keys) < len(gets):
-        raise InvalidRequest(message)
 
 
 def _per_table(units: dict[str, float]) -> tuple[Consumed, ...]:

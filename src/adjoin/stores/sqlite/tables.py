@@ -62,7 +62,9 @@ class KeyColumn:
             self._place = f"IndexName: {index}, IndexKey: {self.name}"
 
     def value(self, attribute: AttributeValue) -> KeyValue:
-        """The column value of an attribute; KeyError if the attribute has another type."""
+        """The column value of an attribute; KeyError if the attribute has another type, or none."""
+        if type(attribute) is not dict:
+            raise KeyError(self.tag)
         value = attribute[self.tag]
         if self.tag == "S" and type(value) is str and 0 < len(value) <= self._room and len(attribute) == 1:
             return value
@@ -170,7 +172,10 @@ class AccessPath:
 
     def holds(self, row: Row) -> bool:
         """Whether an item with these key columns is in the index."""
-        return all(row[at] is not None for at in self._required)
+        for at in self._required:  # noqa: SIM110 - a generator takes three times as long
+            if row[at] is None:
+                return False
+        return True
 
     def own_keys(self, row: Row) -> list[KeyValue | None]:
         return [row[at] for at in self._own]

@@ -341,29 +341,42 @@ def _size(stored: Stored | None) -> int:
 
 def consumed(writes: Sequence[Decided], transactional: bool = False) -> tuple[Consumed, ...]:
     """What the writes take from their tables and indexes, each table before its indexes."""
-    units: dict[str, dict[str | None, float]] = {}
+    times = 2.0 if transactional else 1.0
+    if len(writes) == 1:
+        return tuple(_taken(writes[0], times))
+    units: dict[tuple[str, str | None], float] = {}
     for write in writes:
-        table = write.prepared.table
-        taken = units.setdefault(table.name, {None: 0.0})
-        taken[None] += write_units(max(_size(write.old), _size(write.new)), transactional=transactional)
-        if write.changed:
-            for path in table.indexes:
-                entry = _index_units(path, write.old, write.new, transactional)
-                if entry:
-                    taken[path.index_name] = taken.get(path.index_name, 0.0) + entry
-    return tuple(Consumed(table, index, 0.0, write) for table, taken in units.items() for index, write in taken.items())
+        for row in _taken(write, times):
+            units[row.table, row.index] = units.get((row.table, row.index), 0.0) + row.write
+    tables = list(dict.fromkeys(table for table, _ in units))
+    # A stable sort: what a table's writes took stays in the order in which it was first taken.
+    rows = sorted(units.items(), key=lambda entry: tables.index(entry[0][0]))
+    return tuple(Consumed(table, index, 0.0, taken) for (table, index), taken in rows)
 
 
-def _index_units(path: AccessPath, old: Stored | None, new: Stored | None, transactional: bool) -> float:
+def _taken(write: Decided, times: float) -> list[Consumed]:
+    table, old, new = write.prepared.table, write.old, write.new
+    rows = [Consumed(table.name, None, 0.0, times * write_units(max(_size(old), _size(new))))]
+    if write.changed:
+        for path in table.indexes:
+            units = _index_units(path, old, new)
+            if units:
+                rows.append(Consumed(table.name, path.index_name, 0.0, times * units))
+    return rows
+
+
+def _index_units(path: AccessPath, old: Stored | None, new: Stored | None) -> float:
     before = old if old is not None and path.holds(old.row) else None
     after = new if new is not None and path.holds(new.row) else None
-    if before is None or after is None:
-        return sum(_entry_units(path, each, transactional) for each in (before, after) if each is not None)
+    if before is None:
+        return 0.0 if after is None else _entry_units(path, after)
+    if after is None:
+        return _entry_units(path, before)
     if path.own_keys(before.row) != path.own_keys(after.row):
-        return _entry_units(path, before, transactional) + _entry_units(path, after, transactional)
+        return _entry_units(path, before) + _entry_units(path, after)
     if path.projected is not None and _entry(path, before) == _entry(path, after):
         return 0.0
-    return max(_entry_units(path, before, transactional), _entry_units(path, after, transactional))
+    return max(_entry_units(path, before), _entry_units(path, after))
 
 
 def _entry(path: AccessPath, stored: Stored) -> Item:
@@ -373,9 +386,8 @@ def _entry(path: AccessPath, stored: Stored) -> Item:
     return {name: value for name, value in stored.item.items() if name in path.projected}
 
 
-def _entry_units(path: AccessPath, stored: Stored, transactional: bool) -> float:
-    size = stored.size if path.projected is None else item_size(_entry(path, stored))
-    return write_units(size, transactional=transactional)
+def _entry_units(path: AccessPath, stored: Stored) -> float:
+    return write_units(stored.size if path.projected is None else item_size(_entry(path, stored)))
 
 
 def _read_again(cursor: apsw.Cursor, prepared: Iterable[Prepared]) -> tuple[Consumed, ...]:
