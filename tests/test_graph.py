@@ -182,7 +182,7 @@ def test_changes_relative_to_what_is_stored(open_graph: Open) -> None:
     assert g.get(Draft, "d") == Draft(id="d", revision=12, log=["made"])
     g.update(Draft, "d", revision=field("revision") - 2)
     assert g.get(Draft, "d").revision == 10
-    with pytest.raises(InvalidValue, match="Draft.title"):
+    with pytest.raises(InvalidValue, match=r"Draft\.title"):
         g.update(Draft, "d", title=field("title") + "x")
 
 

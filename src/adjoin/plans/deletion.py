@@ -6,7 +6,7 @@ may stop anywhere and be run again:
 1. mark every edge with the token of this delete; a marked edge is still there for everybody;
 2. switch: in one transaction remove the node and record the token in its partition; from then on
    whoever meets an edge with that mark looks the record up and does not show the edge;
-3. remove the edges, then the record.
+3. remove the edges, those in the node's own partition last, then the record.
 
 A reader pays nothing for this unless it meets a mark; then it is one batch get for the records.
 """
@@ -83,8 +83,9 @@ def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
     yield from _mark(layout, text, token, list(around.edges.values()))
     record = Update(layout.table, layout.deletion_key(text), (Add(attribute(TOKENS), {"SS": [token]}),))
     yield (TransactWrite((Delete(layout.table, key), record)),)
-    around = yield from _gather(layout, kind, id)
-    yield from _sweep(layout, text, token, around)
+    after = yield from _gather(layout, kind, id)
+    after.edges = around.edges | after.edges
+    yield from _sweep(layout, text, token, after)
     return found
 
 
@@ -171,9 +172,12 @@ def _sweep(layout: BoundLayout, text: str, token: str, around: _Neighbourhood) -
     """
     mark = (text, token)
     doomed = [layout.key_of(edge) for edge in around.edges.values() if around.node is None or mark in _marks(edge)]
-    deletes = tuple(Delete(layout.table, key) for key in doomed)
-    for some in chunks(deletes, MAX_BATCH_WRITE * BATCHES_A_ROUND):
-        yield from write_all(some)
+    # The node's own partition goes last: the other half of a symmetric edge is found only through it.
+    own = [key for key in doomed if _partition(key) == text]
+    far = [key for key in doomed if _partition(key) != text]
+    for group in (far, own):
+        for some in chunks(group, MAX_BATCH_WRITE * BATCHES_A_ROUND):
+            yield from write_all(Delete(layout.table, key) for key in some)
     record = layout.deletion_key(text)
     only = Compare("=", attribute(TOKENS), Value({"SS": [token]}))
     try:
@@ -181,3 +185,7 @@ def _sweep(layout: BoundLayout, text: str, token: str, around: _Neighbourhood) -
     except ConditionFailed as failed:
         if failed.item is not None:
             yield (Update(layout.table, record, (Discard(attribute(TOKENS), {"SS": [token]}),)),)
+
+
+def _partition(key: Item) -> str:
+    return str(next(iter(key.values()))["S"])
