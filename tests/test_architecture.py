@@ -1,0 +1,166 @@
+"""The direction of imports, read from the source: every module imports only from layers below its own.
+
+    cli
+    graph
+    queries
+    runner, cost          plans                 stores' implementations
+                          layouts               stores.interface
+                          fields                requests
+                          schema                tables, expressions
+                          model
+    values, units, errors
+
+Plans decide and never see a store; stores perform and never see a model, a layout or a plan.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "src" / "adjoin"
+
+# A part of the package: what it may import. Modules of one part may import each other.
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "units": {"errors"},
+    "values": {"errors", "units"},
+    "tables": {"errors", "units", "values"},
+    "expressions": {"errors", "units", "values"},
+    "requests": {"errors", "units", "values", "tables", "expressions"},
+    "model": {"errors", "units", "values"},
+    "schema": {"errors", "units", "values", "model"},
+    "fields": {"errors", "units", "values", "model", "schema"},
+    "layouts": {"errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields"},
+    "plans": {
+        "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
+    },
+    "stores": {"errors", "units", "values", "tables", "expressions", "requests"},
+    "runner": {"errors", "requests", "plans", "stores.interface"},
+    "cost": {"errors", "units", "values", "tables", "expressions", "requests", "runner"},
+    "queries": {
+        "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
+        "plans", "runner", "cost",
+    },
+    "graph": {
+        "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
+        "plans", "runner", "cost", "queries", "stores.interface", "stores.locations",
+    },
+    "cli": {
+        "", "errors", "units", "values", "tables", "expressions", "requests", "graph", "cost",
+        "stores.interface", "stores.locations",
+    },
+    "__main__": {"cli"},
+    # Public names only: it may name everything but the command line.
+    "": {
+        "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
+        "plans", "queries", "graph", "cost",
+    },
+}  # fmt: skip
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    """The module's name inside the package: "plans.read"; "" for the package itself."""
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), filename=str(path))
+
+
+def imports_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and name of every module of adjoin that is imported, inside the package."""
+    names = {name_of(path) for path in MODULES}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            # `from adjoin.plans import read` names a module too.
+            inside = node.module.removeprefix("adjoin").lstrip(".")
+            found = [
+                f"{node.module}.{alias.name}" if f"{inside}.{alias.name}".lstrip(".") in names else node.module
+                for alias in node.names
+            ]
+        else:
+            continue
+        for name in found:
+            if name == "adjoin" or name.startswith("adjoin."):
+                yield node.lineno, name.removeprefix("adjoin").lstrip(".")
+
+
+def part_of(module: str) -> str:
+    return module.split(".")[0]
+
+
+def is_allowed(importer: str, imported: str) -> bool:
+    if part_of(importer) == part_of(imported):
+        return True
+    allowed = MAY_IMPORT[part_of(importer)]
+    return imported in allowed or (part_of(imported) in allowed and part_of(imported) != "")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_point_down(path: Path) -> None:
+    module = name_of(path)
+    assert part_of(module) in MAY_IMPORT, f"{module} belongs to no layer; say in this test where it stands"
+    wrong = [
+        f"{path.name}:{line} imports adjoin.{name}"
+        for line, name in imports_of(tree_of(path))
+        if not is_allowed(module, name)
+    ]
+    assert not wrong, "; ".join(wrong)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_modules_say_what_they_are_and_hide_no_imports(path: Path) -> None:
+    tree = tree_of(path)
+    assert ast.get_docstring(tree), f"{path.name} has no docstring"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}:{node.lineno} imports relatively"
+            assert all(alias.name != "*" for alias in node.names), f"{path.name}:{node.lineno} imports *"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            hidden = [line for inner in node.body for line, _ in imports_of(inner)]
+            assert not hidden, f"{path.name}:{hidden[0]} imports adjoin inside a function, which hides a cycle"
+
+
+def test_nothing_imports_in_a_circle() -> None:
+    """Also inside one part, where the layers say nothing; imports for type checkers only do not count."""
+    edges: dict[str, set[str]] = {}
+    for path in MODULES:
+        tree = tree_of(path)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+                node.body = []
+        edges[name_of(path)] = {name for _, name in imports_of(tree)}
+    done: set[str] = set()
+
+    def visit(module: str, way: tuple[str, ...]) -> None:
+        assert module not in way, f"a circle: {' → '.join((*way[way.index(module) :], module))}"
+        if module not in done:
+            for other in sorted(edges.get(module, set()) - {module}):
+                visit(other, (*way, module))
+            done.add(module)
+
+    for module in edges:
+        visit(module, ())
+
+
+def test_the_check_finds_what_it_is_for() -> None:
+    assert not is_allowed("plans.read", "stores.sqlite")
+    assert not is_allowed("stores.sqlite.store", "plans")
+    assert not is_allowed("stores.items", "model")
+    assert not is_allowed("runner", "stores.sqlite")
+    assert not is_allowed("graph", "stores.sqlite")
+    assert not is_allowed("values", "requests")
+    assert not is_allowed("layouts.keys", "plans")
+    assert not is_allowed("graph", "")
+    assert is_allowed("graph", "stores.locations")
+    assert is_allowed("cli.show", "requests")
+    found = list(imports_of(ast.parse("from adjoin.plans import read\nimport adjoin.stores.sqlite\nimport ast\n")))
+    assert found == [(1, "plans.read"), (2, "stores.sqlite")]
