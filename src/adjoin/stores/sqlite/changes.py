@@ -7,8 +7,7 @@ and the number, both padded, so that positions compare as text and outlive no ta
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias, cast
+from typing import cast
 
 import apsw
 from orjson import loads
@@ -16,12 +15,10 @@ from orjson import loads
 from adjoin.errors import ChangesTrimmed, InvalidRequest
 from adjoin.requests import ChangesResponse, ItemChange, ReadChanges
 from adjoin.stores.sqlite.keys import KeyValue
-from adjoin.stores.sqlite.tables import Table
+from adjoin.stores.sqlite.tables import Table, Tables
 from adjoin.stores.sqlite.writes import Decided, Prepared, Stored, apply
 from adjoin.units import MAX_CHANGES, MB
 from adjoin.values import Item
-
-Tables: TypeAlias = Callable[[str], Table]
 
 _DIGITS = 13
 _NUMBERS = 10**13
@@ -118,7 +115,7 @@ def expire(cursor: apsw.Cursor, table: Table, now: float, most: int) -> int:
     for row in rows:
         pk, sk, size, body = cast(tuple[KeyValue, KeyValue, int, bytes], row)
         prepared = Prepared(table, (pk, sk), None, lambda _: None)
-        old = Stored(loads(body), size, (pk, sk))
+        old = Stored({}, size, (pk, sk))
         apply(cursor, Decided(prepared, old, body, None), now, expired=True)
     return len(rows)
 

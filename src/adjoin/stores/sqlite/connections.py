@@ -23,21 +23,10 @@ from adjoin.stores.sqlite.keys import segment_of
 from adjoin.stores.sqlite.tables import Table, find_table, table_names
 
 
-class Known:
-    """The tables a store has met, as of a version of the file's schema."""
-
-    def __init__(self) -> None:
-        self.tables: dict[str, Table] = {}
-        self.version = 0
-
-    def forget(self) -> None:
-        self.tables.clear()
-
-
 class Session:
     """A connection in use by one thread at a time, and the tables the store has met."""
 
-    def __init__(self, connection: apsw.Connection, known: Known) -> None:
+    def __init__(self, connection: apsw.Connection, known: dict[str, Table]) -> None:
         self.connection = connection
         self.cursor = connection.cursor()
         self.known = known
@@ -47,16 +36,14 @@ class Session:
 
     def table(self, name: str) -> Table:
         try:
-            return self.known.tables[name]
+            return self.known[name]
         except KeyError:
-            if not self.known.tables:
-                self.known.version = self._schema_version()
             found = find_table(self.connection, name)
         if found is None:
             there = ", ".join(table_names(self.connection)) or "none"
             place = self.connection.filename or "this store"
             raise TableNotFound(f"{place} has no table {name}; the tables there are: {there}")
-        self.known.tables[name] = found
+        self.known[name] = found
         return found
 
     def all_tables(self) -> list[Table]:
@@ -64,20 +51,19 @@ class Session:
         return [self.table(name) for name in table_names(self.connection)]
 
     def forget_stale_tables(self) -> bool:
-        """Forget all tables if any was created or dropped since they were met; answers whether."""
-        if self._schema_version() == self.known.version:
-            return False
-        self.known.forget()
-        return True
-
-    def _schema_version(self) -> int:
-        version: int = self.connection.execute("PRAGMA schema_version").get
-        return version
+        """Forget tables met before some table was created or dropped; answers whether there were any."""
+        version = self.connection.execute("PRAGMA schema_version").get
+        stale = [name for name, table in list(self.known.items()) if table.version != version]
+        for name in stale:
+            self.known.pop(name, None)
+        return bool(stale)
 
     def fresh_cursor(self) -> None:
         """Put an end to whatever statement an error left unfinished."""
         self.cursor.close(True)
         self.cursor = self.connection.cursor()
+        if self.connection.in_transaction:
+            self.cursor.execute("ROLLBACK")
 
     def close(self) -> None:
         self.open = False
@@ -91,7 +77,7 @@ class Connections:
         self._connect = connect
         self._is_shared = shared
         self._closed = False
-        self._known = Known()
+        self._known: dict[str, Table] = {}
         self._start()
         _ALL.add(self)
 
@@ -209,4 +195,5 @@ def _after_fork() -> None:
         _FORKING.pop().after_fork()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -75,6 +75,8 @@ def _connect(path: str, durability: Durability, patience: float) -> apsw.Connect
     try:
         connection.set_busy_handler(_patient(patience))
         connection.pragma("synchronous", _SYNCHRONOUS[durability])
+        # On macOS, only this reaches the disk itself.
+        connection.pragma("fullfsync", durability == "power")
         connection.pragma("cache_size", -_CACHE_KB)
         connection.pragma("temp_store", "memory")
         connection.pragma("trusted_schema", False)
@@ -167,7 +169,8 @@ def _create(connection: apsw.Connection) -> None:
             connection.execute(_SCHEMA).fetchall()
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
 
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import apsw
 
 from adjoin.errors import TableExists
 from adjoin.requests import CreateTable, DescribeTable, DropTable, ListTables, TableResponse, TablesResponse
 from adjoin.stores.sqlite.tables import (
-    Table,
+    Tables,
     check_definition,
     create_table,
     drop_table,
     find_table,
     table_names,
 )
-
-Tables: TypeAlias = Callable[[str], Table]
 
 
 def create(cursor: apsw.Cursor, tables: Tables, request: CreateTable, now: float) -> TableResponse:

@@ -29,7 +29,7 @@ from adjoin.requests import (
 )
 from adjoin.stores.evaluate import condition_test, paths_in, projector, require_bounds
 from adjoin.stores.sqlite.keys import KeyValue, after_prefix
-from adjoin.stores.sqlite.tables import AccessPath, KeyColumn, Table
+from adjoin.stores.sqlite.tables import AccessPath, KeyColumn, Table, Tables
 from adjoin.units import (
     MAX_BATCH_GET,
     MAX_BATCH_SIZE,
@@ -40,7 +40,6 @@ from adjoin.units import (
 )
 from adjoin.values import AttributeValue, Item, item_size
 
-Tables: TypeAlias = Callable[[str], Table]
 Bound: TypeAlias = tuple[str, KeyValue]
 """A comparison and its operand, as (">=", "A")."""
 

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import apsw
 from orjson import JSONDecodeError
 
-from adjoin.errors import AdjoinError, FileDamaged, StoreClosed
+from adjoin.errors import AdjoinError, FileBusy, FileDamaged, StoreClosed
 from adjoin.requests import (
     BatchGet,
     BatchWrite,
@@ -45,9 +45,8 @@ from adjoin.requests import (
 from adjoin.stores.sqlite import changes, lifecycle, reads, writes
 from adjoin.stores.sqlite.connections import Connections, Session
 from adjoin.stores.sqlite.file import MEMORY, Durability, file_error, open_file
-from adjoin.stores.sqlite.tables import Table
+from adjoin.stores.sqlite.tables import Table, Tables
 
-Tables: TypeAlias = Callable[[str], Table]
 Read: TypeAlias = Callable[[apsw.Cursor, Tables, Any], Response]
 Write: TypeAlias = Callable[[apsw.Cursor, Tables, Any, float], Response]
 
@@ -114,7 +113,14 @@ class SQLiteStore:
         self._written = 0
         connect = partial(open_file, self._path, durability, patience)
         self._connections = Connections(connect, shared=self._path == MEMORY)
-        self._expire(rounds=1)
+        try:
+            self._expire(rounds=1)
+        except FileBusy:
+            # Another process writes, and will see to it.
+            pass
+        except BaseException:
+            self.close()
+            raise
 
     def execute(self, requests: Sequence[Request]) -> list[Response]:
         session = self._connections.acquire()
@@ -178,7 +184,7 @@ class SQLiteStore:
                 session.cursor.execute("COMMIT")
             except BaseException:
                 # What was met inside the transaction may never have been.
-                session.known.forget()
+                session.known.clear()
                 if session.connection.in_transaction:
                     session.cursor.execute("ROLLBACK")
                 raise

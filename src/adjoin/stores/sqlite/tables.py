@@ -10,8 +10,8 @@ Nothing here executes requests.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import apsw
 from pydantic import TypeAdapter
@@ -202,8 +202,10 @@ def _projected(index: IndexDefinition | None, keys: Iterable[str]) -> frozenset[
 class Table:
     """Everything that follows from one table's definition."""
 
-    def __init__(self, number: int, definition: TableDefinition) -> None:
+    def __init__(self, number: int, definition: TableDefinition, version: int = 0) -> None:
         self.id = number
+        self.version = version
+        """The version of the file's schema when the table was met."""
         self.definition = definition
         self.name = name = definition.name
         self.items = items = f"items_{number}"
@@ -285,6 +287,10 @@ class Table:
         return second if 0 <= second < 2**62 else None
 
 
+Tables: TypeAlias = Callable[[str], Table]
+"""Where requests get their tables from, by name."""
+
+
 def _bad_key(column: KeyColumn, item: Item) -> InvalidRequest:
     fault = "One or more parameter values were invalid: "
     if column.name not in item:
@@ -321,8 +327,10 @@ def _key_columns(definition: TableDefinition) -> dict[str, KeyColumn]:
 
 
 def find_table(connection: apsw.Connection, name: str) -> Table | None:
-    row = connection.execute("SELECT id, definition FROM adjoin_tables WHERE name = ?", (name,)).get
-    return None if row is None else Table(row[0], _DEFINITION.validate_json(row[1]))
+    row = connection.execute(
+        "SELECT id, definition, schema_version FROM adjoin_tables, pragma_schema_version WHERE name = ?", (name,)
+    ).get
+    return None if row is None else Table(row[0], _DEFINITION.validate_json(row[1]), row[2])
 
 
 def table_names(connection: apsw.Connection) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ from adjoin.requests import (
 from adjoin.stores.evaluate import Test, condition_test, projector
 from adjoin.stores.items import normal_item
 from adjoin.stores.sqlite.keys import KeyValue
-from adjoin.stores.sqlite.tables import AccessPath, Row, Table
+from adjoin.stores.sqlite.tables import AccessPath, Row, Table, Tables
 from adjoin.stores.updates import update_of
 from adjoin.units import (
     MAX_BATCH_WRITE,
@@ -51,7 +51,6 @@ from adjoin.units import (
 )
 from adjoin.values import Item, item_size
 
-Tables: TypeAlias = Callable[[str], Table]
 Writing: TypeAlias = Put | Update | Delete | Check
 
 
