@@ -13,7 +13,11 @@ import pytest
 
 from adjoin import Graph
 
-DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "access-patterns.md"
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "access-patterns.md"
+README_ROW = re.compile(
+    r"^\|[^|]*\|[^|]*\| `(?P<call>[^|]*)` \| (?P<requests>[\d.]+) \| (?P<rcu>[\d.]+) \|$", re.MULTILINE
+)
 COLUMNS = ["access pattern", "call", "requests", "rounds", "read units", "write units", "why not less"]
 
 # What the tables must speak of, whatever else they do.
@@ -74,3 +78,13 @@ def test_every_pattern_of_the_examples_and_every_verb_has_a_row() -> None:
     calls = " ".join(row.call + row.setup for row in ROWS)
     assert not [verb for verb in VERBS if f".{verb}(" not in calls]
     assert sum("examples." in row.setup for row in ROWS) >= 13
+
+
+def test_the_readme_says_the_same() -> None:
+    known = {row.call: (row.costs[0], row.costs[2]) for row in ROWS}
+    shown = {
+        row["call"]: (int(row["requests"]), float(row["rcu"]))
+        for row in README_ROW.finditer((ROOT / "README.md").read_text())
+    }
+    assert len(shown) >= 12
+    assert {call: known[call] for call in shown} == shown
