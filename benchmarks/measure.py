@@ -6,7 +6,7 @@ import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
-from time import perf_counter_ns
+from time import perf_counter_ns, process_time_ns
 
 from benchmarks.contestant import Contestant
 from benchmarks.workload import MIX, Operation, quantile
@@ -16,9 +16,10 @@ PERCENTILES: dict[str, float] = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.
 
 @dataclass(frozen=True)
 class Round:
-    """One replay: nanoseconds in all, and of each operation."""
+    """One replay: nanoseconds by the clock and of the processor, and by the clock for each operation."""
 
     whole: int
+    processor: int
     each: list[int]
 
 
@@ -27,12 +28,12 @@ def replay(contestant: Contestant, operations: Sequence[Operation]) -> Round:
     calls = [(methods[operation.name], operation.arguments) for operation in operations]
     each: list[int] = []
     gc.collect()
-    begin = perf_counter_ns()
+    begin, processor = perf_counter_ns(), process_time_ns()
     for call, arguments in calls:
         start = perf_counter_ns()
         call(*arguments)
         each.append(perf_counter_ns() - start)
-    return Round(perf_counter_ns() - begin, each)
+    return Round(perf_counter_ns() - begin, process_time_ns() - processor, each)
 
 
 class Record:
@@ -47,6 +48,11 @@ class Record:
     def throughput(self) -> float:
         """Operations a second, the median of the rounds."""
         return median(len(self._operations) * 1e9 / round.whole for round in self.rounds)
+
+    @property
+    def processor(self) -> float:
+        """Microseconds of the processor an operation took, the median of the rounds."""
+        return median(round.processor / len(self._operations) / 1e3 for round in self.rounds)
 
     def latencies(self, name: str) -> list[int]:
         """The nanoseconds of every operation of this name in any round, sorted."""
