@@ -4,7 +4,7 @@
 
 Both files are LinkBench's graph, filled by `put_many`. One fresh process a file does nothing but read:
 the two take turns, and each tells its own times and its memory. `--files` keeps the files, and uses
-those that are there.
+those that are there. Memory and the system's cache are asked for in Linux's way.
 """
 
 from __future__ import annotations
@@ -132,6 +132,7 @@ class Reader:
     def __init__(self, path: Path, sample: Sample) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.scale", "--read"],
+            cwd=Path(__file__).parent.parent,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import math
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import apsw
 import pytest
 from orjson import loads
 
+from benchmarks import linkbench, scale
 from benchmarks.contestant import Contestant
 from benchmarks.handwritten import Handwritten
 from benchmarks.measure import replay
@@ -152,3 +155,26 @@ def test_contestants_give_the_same_answers(tmp_path: Path) -> None:
         assert node.model_dump() == handwritten.getnode(id)
     adjoin.close()
     handwritten.close()
+
+
+# --- the commands ------------------------------------------------------------------------------
+
+
+def test_linkbench_prints_its_tables_and_draws_its_chart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chart = tmp_path / "chart.svg"
+    linkbench.main(
+        ["--nodes=300", "--operations=300", "--rounds=1", "--without-moto", f"--chart={chart}"],
+    )
+    shown = capsys.readouterr().out
+    for name in ("getlinklist", "addlink", "| power |", "| process |"):
+        assert name in shown
+    assert "getlinklist" in "".join(ElementTree.parse(chart).getroot().itertext())
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="it asks Linux for memory")
+def test_scale_reads_both_files_and_tells_the_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scale.main(["--edges=2000", "--samples=20", "--rounds=1", f"--files={tmp_path}"])
+    shown = capsys.readouterr().out
+    assert "g.edge" in shown
+    assert shown.count(" MB |") == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["10000-edges.db", "2000-edges.db"]
