@@ -10,6 +10,7 @@ import pytest
 from adjoin.errors import InvalidRequest, TableExists, TableNotFound
 from adjoin.requests import (
     CreateTable,
+    Delete,
     DescribeTable,
     DropTable,
     ListTables,
@@ -18,7 +19,7 @@ from adjoin.requests import (
 )
 from adjoin.stores.interface import Store
 from adjoin.tables import IndexDefinition, KeyAttribute, Projection, TableDefinition, Throughput
-from tests.stores.examples import EDGES, PLAIN, everything, item, n, one, put, s
+from tests.stores.examples import EDGES, PLAIN, everything, item, key, n, one, put, s
 
 FULL = TableDefinition(
     "Full.Table-1_x",
@@ -42,6 +43,17 @@ def test_a_table_is_described_as_it_was_created(store: Store) -> None:
 def test_the_description_counts_items(store: Store) -> None:
     put(store, "Plain", item("A", "1"), item("A", "2", x=s("xxx")))
     assert one(store, DescribeTable("Plain"), TableResponse) == TableResponse(PLAIN, 2, 6 + 10)
+    put(store, "Plain", item("A", "2", x=s("x")), item("A", "3"))
+    store.execute([Delete("Plain", key("A", "1")), Delete("Plain", key("A", "9"))])
+    assert one(store, DescribeTable("Plain"), TableResponse) == TableResponse(PLAIN, 2, 8 + 6)
+
+
+def test_a_table_without_a_stream_is_counted_too(store: Store) -> None:
+    quiet = replace(PLAIN, name="Quiet", stream=False)
+    store.execute([CreateTable(quiet)])
+    put(store, "Quiet", item("A", "1"), item("A", "2"), item("A", "3"))
+    store.execute([Delete("Quiet", key("A", "1"))])
+    assert one(store, DescribeTable("Quiet"), TableResponse) == TableResponse(quiet, 2, 12)
 
 
 def test_a_name_is_taken_once(store: Store) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from adjoin.requests import ChangesResponse, CreateTable, ReadChanges
+from adjoin.requests import ChangesResponse, CreateTable, DescribeTable, ReadChanges, TableResponse
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
-from adjoin.values import Item
+from adjoin.values import Item, item_size
 from tests.stores.crash_writer import GROUP, operations
 from tests.stores.examples import PLAIN, everything, one
 
@@ -82,6 +82,8 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, durabilit
             model.execute(requests[done:])
         assert found == by_key(everything(model, "Plain")), f"round {seed}, {done} writes acknowledged"
         assert found == replayed(store)
+        described = one(store, DescribeTable("Plain"), TableResponse)
+        assert (described.item_count, described.size) == (len(found), sum(map(item_size, found.values())))
         for group in range(3):
             stamps = {str(item["at"]) for item in found.values() if item["PK"]["S"] == f"group {group}"}
             assert len(stamps) <= 1, "a transaction is whole"

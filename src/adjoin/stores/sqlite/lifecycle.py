@@ -32,7 +32,7 @@ def drop(cursor: apsw.Cursor, tables: Tables, request: DropTable, now: float) ->
 
 def describe(cursor: apsw.Cursor, tables: Tables, request: DescribeTable) -> TableResponse:
     table = tables(request.table)
-    count, size = cursor.execute(f"SELECT count(*), coalesce(sum(size), 0) FROM {table.items}").get
+    count, size = cursor.execute(table.totals_sql).get or (0, 0)
     return TableResponse(table.definition, count, size)
 
 

@@ -243,7 +243,8 @@ class Table:
         self.replace_sql = f"REPLACE INTO {values}"
         self.update_sql = f"UPDATE {items} SET size = ?, expires = ?, body = ? {here}"
         self.delete_sql = f"DELETE FROM {items} {here}"
-        self.change_sql = f"INSERT INTO {self.changes}(at, expired, old, new) VALUES (?, ?, ?, ?)"
+        self.change_sql = _change_sql(self.changes, definition.stream)
+        self.totals_sql = f"SELECT items, bytes FROM {self.changes} ORDER BY seq DESC LIMIT 1"
 
     def locate(self, key: Item) -> tuple[KeyValue, KeyValue]:
         """The key columns of a key, which must hold exactly the key attributes."""
@@ -289,6 +290,20 @@ class Table:
 
 Tables: TypeAlias = Callable[[str], Table]
 """Where requests get their tables from, by name."""
+
+
+def _change_sql(changes: str, stream: bool) -> str:
+    """Records a change: time, expired, items more, bytes more, and the images if there is a stream.
+
+    Every row carries the totals of the table, so that they are known without counting. Without a
+    stream there is one row, and it holds nothing else.
+    """
+    items, size = (
+        f"? + coalesce((SELECT {total} FROM {changes} ORDER BY seq DESC LIMIT 1), 0)" for total in ("items", "bytes")
+    )
+    if stream:
+        return f"INSERT INTO {changes}(at, expired, items, bytes, old, new) VALUES (?, ?, {items}, {size}, ?, ?)"
+    return f"REPLACE INTO {changes}(seq, at, expired, items, bytes) VALUES (1, ?, ?, {items}, {size})"
 
 
 def _bad_key(column: KeyColumn, item: Item) -> InvalidRequest:
@@ -362,18 +377,16 @@ def _schema(table: Table) -> Iterator[str]:
         yield f"CREATE INDEX {items}_{position} ON {items}({columns}){f' WHERE {present}' if present else ''}"
     if table.definition.ttl is not None:
         yield f"CREATE INDEX {items}_expires ON {items}(expires) WHERE expires IS NOT NULL"
-    if table.definition.stream:
-        yield (
-            f"CREATE TABLE {table.changes}(seq INTEGER PRIMARY KEY, at REAL NOT NULL,"
-            " expired INTEGER NOT NULL, old BLOB, new BLOB)"
-        )
+    yield (
+        f"CREATE TABLE {table.changes}(seq INTEGER PRIMARY KEY, at REAL NOT NULL, expired INTEGER NOT NULL,"
+        " items INTEGER NOT NULL, bytes INTEGER NOT NULL, old BLOB, new BLOB)"
+    )
 
 
 def drop_table(connection: apsw.Connection, table: Table) -> None:
     connection.execute("DELETE FROM adjoin_tables WHERE id = ?", (table.id,))
     connection.execute(f"DROP TABLE {table.items}")
-    if table.definition.stream:
-        connection.execute(f"DROP TABLE {table.changes}")
+    connection.execute(f"DROP TABLE {table.changes}")
 
 
 # --- definitions -------------------------------------------------------------------------------

@@ -186,8 +186,9 @@ def apply(cursor: apsw.Cursor, decided: Decided, now: float, expired: bool = Fal
             cursor.execute(table.update_sql, (*rest, *key))
         else:
             cursor.execute(table.replace_sql, (*new.row, *rest))
-    if table.definition.stream:
-        cursor.execute(table.change_sql, (now, expired, decided.body, body))
+    more = (new is not None) - (old is not None)
+    totals = (now, expired, more, _size(new) - _size(old))
+    cursor.execute(table.change_sql, (*totals, decided.body, body) if table.definition.stream else totals)
 
 
 # --- requests ----------------------------------------------------------------------------------
