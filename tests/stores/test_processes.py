@@ -136,6 +136,12 @@ def test_the_connections_of_ended_threads_are_closed(path: Path) -> None:
 # --- forks -------------------------------------------------------------------------------------
 
 
+def forks(test: Callable[..., None]) -> Callable[..., None]:
+    # Python 3.12 warns of forks in processes that have threads, which a test runner may have.
+    test = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")(test)
+    return pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")(test)
+
+
 def child_of(fork: Callable[[], int], work: Callable[[], None]) -> None:
     child = fork()
     if child == 0:
@@ -149,7 +155,7 @@ def child_of(fork: Callable[[], int], work: Callable[[], None]) -> None:
     assert os.waitstatus_to_exitcode(status) == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@forks
 @pytest.mark.parametrize("how", ["told", "untold"])
 def test_a_store_lives_on_after_a_fork(path: Path, how: str) -> None:
     store = SQLiteStore(path)
@@ -171,7 +177,7 @@ def test_a_store_lives_on_after_a_fork(path: Path, how: str) -> None:
     store.close()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@forks
 def test_a_child_outlives_its_parents_store(path: Path) -> None:
     # A child with inherited locks would believe to hold what its parent has let go, and lose its writes.
     store = SQLiteStore(path)
@@ -202,7 +208,7 @@ def test_a_child_outlives_its_parents_store(path: Path) -> None:
     store.close()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@forks
 def test_a_store_in_memory_is_copied_by_a_fork() -> None:
     store = SQLiteStore(":memory:")
     store.execute([CreateTable(PLAIN)])
