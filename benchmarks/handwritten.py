@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike, fspath
 from time import time as now
-from typing import Any
+from typing import Any, cast
 
 from orjson import dumps, loads
 
@@ -44,12 +44,18 @@ _ADD_NODE = "INSERT INTO items_1(pk, sk, size, body) VALUES (?, ?, ?, ?)"
 _ADD_LINK = "INSERT INTO items_1(pk, sk, size, k1, k2, k3, k4, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _SET_NODE = "UPDATE items_1 SET size = ?, body = ? WHERE pk = ? AND sk = ?"
 _SET_LINK = "UPDATE items_1 SET size = ?, k2 = ?, k4 = ?, body = ? WHERE pk = ? AND sk = ?"
-_DELETE = "DELETE FROM items_1 WHERE pk = ? AND sk = ? RETURNING body"
-_DELETE_LEAVING = "DELETE FROM items_1 WHERE pk = ? RETURNING body"
+_OLD = "SELECT body, size FROM items_1 WHERE pk = ? AND sk = ?"
+_DELETE = "DELETE FROM items_1 WHERE pk = ? AND sk = ? RETURNING body, size"
+_DELETE_LEAVING = "DELETE FROM items_1 WHERE pk = ? RETURNING body, size"
 _DELETE_ARRIVING = (
-    "DELETE FROM items_1 INDEXED BY items_1_0 WHERE k1 = ? AND k1 IS NOT NULL AND k2 IS NOT NULL RETURNING body"
+    "DELETE FROM items_1 INDEXED BY items_1_0 WHERE k1 = ? AND k1 IS NOT NULL AND k2 IS NOT NULL RETURNING body, size"
 )
-_CHANGE = "INSERT INTO changes_1(at, expired, old, new) VALUES (?, 0, ?, ?)"
+# A change carries the table's totals after it: items and bytes.
+_CHANGE = (
+    "INSERT INTO changes_1(at, expired, items, bytes, old, new) VALUES (?, 0,"
+    " ? + coalesce((SELECT items FROM changes_1 ORDER BY seq DESC LIMIT 1), 0),"
+    " ? + coalesce((SELECT bytes FROM changes_1 ORDER BY seq DESC LIMIT 1), 0), ?, ?)"
+)
 
 
 class Handwritten:
@@ -65,13 +71,15 @@ class Handwritten:
             for node in nodes:
                 item = node_item(node)
                 body = dumps(item)
-                self._execute(_ADD_NODE, (item["PK"]["S"], NODE_SORT_KEY, node_size(item, len(node.data)), body))
-                self._execute(_CHANGE, (at, None, body))
+                size = node_size(item, len(node.data))
+                self._execute(_ADD_NODE, (item["PK"]["S"], NODE_SORT_KEY, size, body))
+                self._execute(_CHANGE, (at, 1, size, None, body))
             for link in links:
                 item = link_item(link)
                 body = dumps(item)
-                self._execute(_ADD_LINK, (*_link_columns(item, len(link.data)), body))
-                self._execute(_CHANGE, (at, None, body))
+                columns = _link_columns(item, len(link.data))
+                self._execute(_ADD_LINK, (*columns, body))
+                self._execute(_CHANGE, (at, 1, columns[2], None, body))
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -103,19 +111,21 @@ class Handwritten:
         body = dumps(item)
         source, key, size, target, k2, leaving, k4 = _link_columns(item, len(link.data))
         with self._writing():
-            old = self._execute(_GET, (source, key)).get
+            old = self._execute(_OLD, (source, key)).get
             if old is None:
                 self._execute(_ADD_LINK, (source, key, size, target, k2, leaving, k4, body))
+                self._execute(_CHANGE, (now(), 1, size, None, body))
             else:
                 self._execute(_SET_LINK, (size, k2, k4, body, source, key))
-            self._execute(_CHANGE, (now(), old, body))
+                self._execute(_CHANGE, (now(), 0, size - old[1], old[0], body))
 
     def updatelink(self, id1: int, id2: int, time: int, data: bytes) -> bool:
         source, target, key = node_key(id1), node_key(id2), link_key(id2)
         with self._writing():
-            old = self._execute(_GET, (source, key)).get
-            if old is None:
+            found = self._execute(_OLD, (source, key)).get
+            if found is None:
                 return False
+            old, old_size = found
             item = loads(old)
             item["version"]["N"] = str(int(item["version"]["N"]) + 1)
             item["time"]["N"] = str(time)
@@ -125,14 +135,14 @@ class Handwritten:
             body = dumps(item)
             size = link_size(item, len(data))
             self._execute(_SET_LINK, (size, item["GSI1SK"]["S"], item["GSI2SK"]["S"], body, source, key))
-            self._execute(_CHANGE, (now(), old, body))
+            self._execute(_CHANGE, (now(), 0, size - old_size, old, body))
         return True
 
     def deletelink(self, id1: int, id2: int) -> bool:
         with self._writing():
             old = self._execute(_DELETE, (node_key(id1), link_key(id2))).get
             if old is not None:
-                self._execute(_CHANGE, (now(), old, None))
+                self._execute(_CHANGE, (now(), -1, -old[1], old[0], None))
         return old is not None
 
     # --- nodes ---------------------------------------------------------------------------------
@@ -146,26 +156,29 @@ class Handwritten:
         body = dumps(item)
         key, size = item["PK"]["S"], node_size(item, len(node.data))
         with self._writing():
-            old = self._execute(_GET, (key, NODE_SORT_KEY)).get
+            old = self._execute(_OLD, (key, NODE_SORT_KEY)).get
             if old is None:
                 self._execute(_ADD_NODE, (key, NODE_SORT_KEY, size, body))
+                self._execute(_CHANGE, (now(), 1, size, None, body))
             else:
                 self._execute(_SET_NODE, (size, body, key, NODE_SORT_KEY))
-            self._execute(_CHANGE, (now(), old, body))
+                self._execute(_CHANGE, (now(), 0, size - old[1], old[0], body))
 
     def updatenode(self, id: int, time: int, data: bytes) -> bool:
         key = node_key(id)
         with self._writing():
-            old = self._execute(_GET, (key, NODE_SORT_KEY)).get
-            if old is None:
+            found = self._execute(_OLD, (key, NODE_SORT_KEY)).get
+            if found is None:
                 return False
+            old, old_size = found
             item = loads(old)
             item["version"]["N"] = str(int(item["version"]["N"]) + 1)
             item["time"]["N"] = str(time)
             item["data"]["B"] = encoded(data)
             body = dumps(item)
-            self._execute(_SET_NODE, (node_size(item, len(data)), body, key, NODE_SORT_KEY))
-            self._execute(_CHANGE, (now(), old, body))
+            size = node_size(item, len(data))
+            self._execute(_SET_NODE, (size, body, key, NODE_SORT_KEY))
+            self._execute(_CHANGE, (now(), 0, size - old_size, old, body))
         return True
 
     def deletenode(self, id: int) -> bool:
@@ -174,7 +187,7 @@ class Handwritten:
             gone = self._execute(_DELETE_LEAVING, (key,)).fetchall()
             gone += self._execute(_DELETE_ARRIVING, (key,)).fetchall()
             at = now()
-            self._cursor.executemany(_CHANGE, ((at, old, None) for (old,) in gone))
+            self._cursor.executemany(_CHANGE, ((at, -1, -cast(int, size), old, None) for old, size in gone))
         return bool(gone)
 
     def close(self) -> None:
