@@ -136,10 +136,9 @@ def test_the_connections_of_ended_threads_are_closed(path: Path) -> None:
 # --- forks -------------------------------------------------------------------------------------
 
 
-def forks(test: Callable[..., None]) -> Callable[..., None]:
-    # Python 3.12 warns of forks in processes that have threads, which a test runner may have.
-    test = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")(test)
-    return pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")(test)
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+# Python 3.12 warns of forks in processes that have threads, which a test runner may have.
+in_spite_of_threads = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 
 
 def child_of(fork: Callable[[], int], work: Callable[[], None]) -> None:
@@ -156,6 +155,7 @@ def child_of(fork: Callable[[], int], work: Callable[[], None]) -> None:
 
 
 @forks
+@in_spite_of_threads
 @pytest.mark.parametrize("how", ["told", "untold"])
 def test_a_store_lives_on_after_a_fork(path: Path, how: str) -> None:
     store = SQLiteStore(path)
@@ -178,6 +178,7 @@ def test_a_store_lives_on_after_a_fork(path: Path, how: str) -> None:
 
 
 @forks
+@in_spite_of_threads
 def test_a_child_outlives_its_parents_store(path: Path) -> None:
     # A child with inherited locks would believe to hold what its parent has let go, and lose its writes.
     store = SQLiteStore(path)
@@ -209,6 +210,7 @@ def test_a_child_outlives_its_parents_store(path: Path) -> None:
 
 
 @forks
+@in_spite_of_threads
 def test_a_store_in_memory_is_copied_by_a_fork() -> None:
     store = SQLiteStore(":memory:")
     store.execute([CreateTable(PLAIN)])
