@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from adjoin import AsyncGraph, Graph
 from tests.models import SCHOOL
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("adjoin", deadline=None)
+settings.load_profile("adjoin")
 
 
 class Driven:

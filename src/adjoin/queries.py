@@ -16,12 +16,12 @@ from adjoin.expressions import all_of
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import BoundLayout
 from adjoin.model import Node
-from adjoin.plans import Plan, done
+from adjoin.plans import Plan
 from adjoin.plans.conditions import condition
 from adjoin.plans.cursors import decode_cursor, encode_cursor
 from adjoin.plans.read import Found, Question, changed, count, far_nodes, page
 from adjoin.schema import AnyEdge, EdgeType, NodeType
-from adjoin.values import Item, decode
+from adjoin.values import Item
 
 T = TypeVar("T")
 E = TypeVar("E")
@@ -60,7 +60,7 @@ class Context:
     """Runs a plan; gives its result, or an awaitable of it in an asynchronous graph."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Base(Generic[T]):
     """What all queries share: the question, how many at most, and pages of it as plans."""
 
@@ -81,30 +81,30 @@ class _Base(Generic[T]):
     def _with(self, **changes: Any) -> Self:
         return changed(self, changes)
 
-    def _results(self, found: Found) -> Plan[list[T]]:
-        return done(found.entities)
-
     def _page_plan(self, limit: int | None, after: str | None) -> Plan[Page[T]]:
         start = None if after is None else self._start(after)
         wanted = min((most for most in (limit, self._most) if most is not None), default=None)
-        found = yield from page(self._context.layout, self._question, wanted, start)
-        results = yield from self._results(found)
-        identity = self._question.identity
-        token = None if found.last is None else encode_cursor(found.last, identity, self._context.secret)
-        return Page(results, token)
+        found = yield from self._step(start, wanted)
+        token = None
+        if found.last is not None:
+            token = encode_cursor(found.last, self._identity, self._context.secret)
+        return Page(found.entities, token)
+
+    @property
+    def _identity(self) -> bytes:
+        """What a page token of this query is bound to."""
+        return self._question.identity(self._context.layout.table)
 
     def _start(self, after: str) -> Item:
-        start = decode_cursor(after, self._question.identity, self._context.secret)
+        start = decode_cursor(after, self._identity, self._context.secret)
         access, partition = self._question.range.access, self._question.range.partition
         if start.get(access.partition_key) != {"S": partition}:
             raise InvalidCursor("the page token points outside of its query; start again from the first page")
         return start
 
-    def _step(self, start: Item | None, left: int | None) -> Plan[tuple[list[T], int, Item | None]]:
-        """One stretch of an iteration: the results, how many edges they took, and where to go on."""
-        found = yield from page(self._context.layout, self._question, left, start)
-        results = yield from self._results(found)
-        return results, len(found.entities), found.last
+    def _step(self, start: Item | None, left: int | None) -> Plan[Found]:
+        """One stretch of an iteration, with its entities turned into results."""
+        return page(self._context.layout, self._question, left, start)
 
     def _count_plan(self) -> Plan[int]:
         return count(self._context.layout, self._question, self._most)
@@ -114,7 +114,7 @@ class _Base(Generic[T]):
         return first.items[0] if first.items else None
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Narrowing(_Base[T]):
     """What only queries for edges have: conditions on fields and on key parts."""
 
@@ -156,30 +156,25 @@ class _Narrowing(_Base[T]):
 class _Pairing(_Narrowing[tuple[E, Any]]):
     """Edges with the nodes at their far ends; an edge whose far node is not there is left out."""
 
-    def _results(self, found: Found) -> Plan[list[tuple[E, Any]]]:
+    def _step(self, start: Item | None, left: int | None) -> Plan[Found]:
+        found = yield from super()._step(start, left)
         kind: NodeType = getattr(self._kind, self._far)
         ids = [getattr(edge, self._far) for edge in found.entities]
-        nodes = yield from far_nodes(self._context.layout, kind, ids, False)
-        return [(edge, nodes[id]) for edge, id in zip(found.entities, ids, strict=True) if id in nodes]
+        nodes = yield from far_nodes(self._context.layout, kind, ids, self._question.consistent)
+        pairs = [(edge, nodes[id]) for edge, id in zip(found.entities, ids, strict=True) if id in nodes]
+        return Found(pairs, found.last, found.taken)
 
 
 class _Collecting(_Base[Any]):
     """A node's partition, whatever is in it."""
 
-    def _results(self, found: Found) -> Plan[list[Any]]:
-        return done(
-            [
-                {name: decode(value) for name, value in item.items()} if entity is None else entity
-                for entity, item in zip(found.entities, found.items, strict=True)
-            ]
-        )
-
     def _collection_plan(self) -> Plan[Collection]:
         results: list[Any] = []
         start: Item | None = None
         while True:
-            some, _, start = yield from self._step(start, self._most)
-            results += some
+            found = yield from self._step(start, self._most)
+            results += found.entities
+            start = found.last
             if start is None or self._most is not None:
                 break
         nodes = [each for each in results if isinstance(each, Node)]
@@ -198,9 +193,9 @@ class _Waiting(_Base[T]):
         start: Item | None = None
         left = self._most
         while True:
-            results, taken, start = self._context.run(self._step(start, left))
-            yield from results
-            left = left and left - taken
+            found = self._context.run(self._step(start, left))
+            yield from found.entities
+            start, left = found.last, left and left - found.taken
             if start is None or left == 0:
                 return
 
@@ -259,10 +254,10 @@ class _Awaiting(_Base[T]):
         start: Item | None = None
         left = self._most
         while True:
-            results, taken, start = await self._context.run(self._step(start, left))
-            for result in results:
+            found = await self._context.run(self._step(start, left))
+            for result in found.entities:
                 yield result
-            left = left and left - taken
+            start, left = found.last, left and left - found.taken
             if start is None or left == 0:
                 return
 

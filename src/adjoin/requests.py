@@ -7,6 +7,7 @@ carry what was consumed, one row for the table and one for each index that took 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -211,9 +212,12 @@ class ItemResponse:
 
 @dataclass(frozen=True, slots=True)
 class PageResponse:
-    """To Query and Scan; `last` is the key to start the next page from, None at the end."""
+    """To Query and Scan; `last` is the key to start the next page from, None at the end.
 
-    items: list[Item]
+    A store may parse items only as they are iterated, anew each time.
+    """
+
+    items: Sequence[Item]
     count: int
     scanned: int
     last: Item | None

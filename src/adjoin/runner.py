@@ -47,7 +47,7 @@ def unwatched() -> Iterator[None]:
 def run(plan: Plan[T], store: Store) -> T:
     rehearsal = REHEARSAL.get()
     execute = store.execute if rehearsal is None else rehearsal.answer
-    watchers = WATCHERS.get()
+    watchers = WATCHERS.get() if rehearsal is None else ()
     try:
         requests = next(plan)
         while True:
@@ -66,7 +66,7 @@ def run(plan: Plan[T], store: Store) -> T:
 
 async def run_async(plan: Plan[T], store: AsyncStore) -> T:
     rehearsal = REHEARSAL.get()
-    watchers = WATCHERS.get()
+    watchers = WATCHERS.get() if rehearsal is None else ()
     try:
         requests = next(plan)
         while True:

@@ -100,11 +100,16 @@ class NodeType(EntityType):
     def id_type(self) -> type:
         return plain_type(self.fields["id"]) or str
 
+    @cached_property
+    def _bare_id_type(self) -> type | None:
+        """The type whose values are ids as they are, with nothing to check or to convert."""
+        return self.id_type if self.id_type in (str, int) and not self.fields["id"].metadata else None
+
     def id(self, given: Any) -> Any:
         """The id that an id, a ref or a node of this type stands for."""
+        if type(given) is self._bare_id_type:
+            return given
         match given:
-            case str() if self.id_type is str:
-                return given
             case Ref(model=model, id=id):
                 self._must_be(model, id)
                 return self.id(id)

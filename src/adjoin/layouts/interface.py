@@ -75,7 +75,7 @@ class Access:
         return _begins_with(self.sort_key, self.sort.lead)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Range:
     """A stretch of one partition, as one access reads it; `known` are the key parts that are fixed."""
 

@@ -14,9 +14,3 @@ from adjoin.requests import Request
 
 T = TypeVar("T")
 Plan: TypeAlias = Generator[Sequence[Request], Any, T]
-
-
-def done(result: T) -> Plan[T]:
-    """A plan that has its result already."""
-    yield from ()
-    return result

@@ -76,8 +76,8 @@ def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
         around = yield from _gather(layout, kind, id)
     found = resumed or around.node is not None or bool(around.edges)
     if len(around.edges) < MAX_TRANSACTION and around.size < MAX_TRANSACTION_SIZE:
-        doomed = [key, *(layout.key_of(edge) for edge in around.edges.values())]
-        yield (TransactWrite(tuple(Delete(layout.table, each) for each in doomed)),)
+        deletes = [Delete(layout.table, each) for each in (key, *map(layout.key_of, around.edges.values()))]
+        yield (TransactWrite(tuple(deletes)) if len(deletes) > 1 else deletes[0],)
         return found
     token = uuid.uuid4().hex
     yield from _mark(layout, text, token, list(around.edges.values()))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from adjoin.errors import InvalidItem, InvalidValue
@@ -70,16 +70,16 @@ def _explained(entity: Any, kind: EntityType, item: Item) -> Any:
 
 
 def changed(value: V, changes: Mapping[str, Any]) -> V:
-    """A copy of a frozen value with other fields; `dataclasses.replace` takes three times as long."""
+    """A copy with other fields; `dataclasses.replace` takes three times as long."""
     copy = object.__new__(type(value))
     old: dict[str, Any] = value.__dict__
     copy.__dict__.update({name: old[name] for name in value.__dataclass_fields__}, **changes)
     return copy
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Question:
-    """A query with everything that makes it what it is; pages of it can be asked for."""
+    """A query with everything that makes it what it is; pages of it can be asked for. Never changed."""
 
     range: Range
     sort: SortCondition | None = None
@@ -107,10 +107,9 @@ class Question:
     def with_(self, **changes: Any) -> Question:
         return changed(self, changes)
 
-    @cached_property
-    def identity(self) -> bytes:
-        """What a page token of this question is bound to."""
-        return repr((self.request("", None, None), getattr(self.range.access.kind, "label", None))).encode()
+    def identity(self, table: str) -> bytes:
+        """Everything that makes it this question and no other."""
+        return repr((self.request(table, None, None), getattr(self.range.access.kind, "label", None))).encode()
 
     @property
     def is_exact(self) -> bool:
@@ -118,13 +117,14 @@ class Question:
         return self.filter is None and self.range.access.exclusive
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Found:
-    """A page of the answer: what each item is (None if no class explains it), and where to go on."""
+    """A page of the answer, and where to go on."""
 
     entities: list[Any]
-    items: list[Item]
     last: Item | None
+    taken: int
+    """How many edges the page is made of."""
 
 
 def page(layout: BoundLayout, question: Question, limit: int | None, start: Item | None) -> Plan[Found]:
@@ -135,29 +135,47 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
     """
     if limit is not None and limit < 1:
         raise InvalidValue(f"a page of {limit} items cannot be; ask for at least 1")
-    decode_item = question.range.access.decode
-    keep_unknown = question.range.access.kind is None
+    access, is_exact = question.range.access, question.is_exact
+    decode_item = access.decode if access.kind is not None else lambda item: _read_or_plain(layout, item)
     entities: list[Any] = []
-    items: list[Item] = []
-    ask = limit if limit is None or question.is_exact else max(4 * limit, 100)
+    ask = limit if limit is None or is_exact else max(4 * limit, 100)
     while True:
         response: PageResponse
         (response,) = yield (question.request(layout.table, ask, start),)
-        some = yield from visible(layout, response.items)
-        for item in some:
+        before = len(entities)
+        items: Sequence[Item] = response.items
+        for item in items:
+            if DELETING in item:
+                del entities[before:]
+                items = yield from visible(layout, list(items))
+                entities += [entity for entity in map(decode_item, items) if entity is not None]
+                break
             entity = decode_item(item)
-            if entity is not None or (keep_unknown and not layout.is_bookkeeping(item)):
+            if entity is not None:
                 entities.append(entity)
-                items.append(item)
         start = response.last
         if limit is None or (start is None and len(entities) <= limit):
-            return Found(entities, items, start)
-        if len(entities) > limit or (len(entities) == limit and not question.is_exact):
-            last = layout.start_after(items[limit - 1], question.range.access.index)
-            return Found(entities[:limit], items[:limit], last)
+            return Found(entities, start, len(entities))
+        if len(entities) > limit or (len(entities) == limit and not is_exact):
+            last = _item_of(items, decode_item, limit - before)
+            return Found(entities[:limit], layout.start_after(last, access.index), limit)
         if len(entities) == limit:
-            return Found(entities, items, start)
-        ask = limit - len(entities) if question.is_exact else min(4 * (ask or limit), 100_000)
+            return Found(entities, start, limit)
+        ask = limit - len(entities) if is_exact else min(4 * (ask or limit), 100_000)
+
+
+def _read_or_plain(layout: BoundLayout, item: Item) -> Any:
+    """What an item is, or its plain values if no class explains it."""
+    if layout.is_bookkeeping(item):
+        return None
+    entity = layout.read(item)
+    return {name: decode(value) for name, value in item.items()} if entity is None else entity
+
+
+def _item_of(items: Iterable[Item], decode_item: Callable[[Item], Any], number: int) -> Item:
+    """The item that gave the result of that number, counted from 1."""
+    giving = (item for item in items if decode_item(item) is not None)
+    return next(islice(giving, number - 1, None))
 
 
 def count(layout: BoundLayout, question: Question, most: int | None) -> Plan[int]:

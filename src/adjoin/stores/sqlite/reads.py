@@ -7,14 +7,14 @@ around the call. Nothing here writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias, overload
 
 import apsw
-from orjson import loads
+from orjson import JSONDecodeError, dumps, loads
 
-from adjoin.errors import InvalidRequest
-from adjoin.expressions import Condition, Path
+from adjoin.errors import FileDamaged, InvalidRequest
+from adjoin.expressions import Condition, Exists, Not, Path
 from adjoin.requests import (
     BatchGet,
     BatchGetResponse,
@@ -159,6 +159,11 @@ def _page(
     whole, cut = _shape(path, request.projection)
     test = None if request.filter is None else condition_test(request.filter, "FilterExpression")
     bindings.append(-1 if limit is None else limit)
+    if path.projected is None and cut is None:
+        if test is None:
+            return _whole_page(cursor, path, request, sql, bindings, None)
+        if request.count_only and isinstance(absent := request.filter, Not) and isinstance(absent.condition, Exists):
+            return _whole_page(cursor, path, request, sql, bindings, (absent.condition.path, test))
 
     items: list[Item] = []
     total = 0
@@ -195,6 +200,70 @@ def _page(
     if fetched:
         consumed = (Consumed(path.table, None, fetched, 0.0), *consumed)
     return PageResponse(items, count, scanned, last, consumed)
+
+
+def _whole_page(
+    cursor: apsw.Cursor,
+    path: AccessPath,
+    request: Query | Scan,
+    sql: str,
+    bindings: list[KeyValue | int],
+    absence: tuple[Path, Callable[[Item], bool]] | None,
+) -> PageResponse:
+    """A page of items as they are, which are not parsed before somebody looks at them.
+
+    With `absence`, the attribute at a path must not be there; most items do not even hold its name.
+    """
+    bodies: list[bytes] = []
+    total = 0
+    for size, body in cursor.execute(sql, bindings):
+        bodies.append(body)
+        total += size
+        if total >= MAX_PAGE_SIZE:
+            # An unfinished statement would hold its snapshot, and with it the WAL.
+            cursor.execute("SELECT 1").fetchall()
+            break
+    scanned = count = len(bodies)
+    last = path.last_key(loads(bodies[-1])) if scanned == request.limit or total >= MAX_PAGE_SIZE else None
+    if absence is not None:
+        name, test = dumps(absence[0].steps[0]), absence[1]
+        count -= sum(name in body and not test(loads(body)) for body in bodies)
+    items: Sequence[Item] = [] if request.count_only else StoredItems(bodies)
+    return PageResponse(items, count, scanned, last, path.cost(total, request.consistent))
+
+
+class StoredItems(Sequence[Item]):
+    """Items that are parsed anew whenever they are looked at, so that reading many holds one at a time."""
+
+    __slots__ = ("_bodies",)
+
+    def __init__(self, bodies: list[bytes]) -> None:
+        self._bodies = bodies
+
+    def __len__(self) -> int:
+        return len(self._bodies)
+
+    def __iter__(self) -> Iterator[Item]:
+        try:
+            for body in self._bodies:
+                yield loads(body)
+        except JSONDecodeError as error:
+            raise FileDamaged(f"an item in it is broken ({error}); restore the file from a backup") from None
+
+    @overload
+    def __getitem__(self, place: int) -> Item: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Item]: ...
+    def __getitem__(self, place: int | slice) -> Item | list[Item]:
+        return list(self)[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
 
 
 def _path(table: Table, request: Query | Scan) -> AccessPath:
