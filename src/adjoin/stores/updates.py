@@ -88,7 +88,8 @@ def _require_apart(paths: Sequence[Path], key: Collection[str]) -> None:
                 "One or more parameter values were invalid:"
                 f" Cannot update attribute {path.steps[0]}. This attribute is part of the key"
             )
-    if len(paths) > 1:
+    places = {path.steps for path in paths}
+    if len(places) < len(paths) or any(len(steps) > 1 for steps in places):
         path_tree(paths, "UpdateExpression")
 
 
