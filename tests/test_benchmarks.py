@@ -100,6 +100,15 @@ def changes(path: Path) -> list[tuple[str, str]]:
         connection.close()
 
 
+def totals(path: Path) -> Any:
+    """Items and bytes of the table, as its last change tells them."""
+    connection = apsw.Connection(str(path))
+    try:
+        return connection.execute("SELECT items, bytes FROM changes_1 ORDER BY seq DESC LIMIT 1").get
+    finally:
+        connection.close()
+
+
 def _canonical(body: bytes | None) -> str:
     return "" if body is None else repr(sorted(loads(body).items()))
 
@@ -126,6 +135,8 @@ def test_adjoin_and_the_handwritten_program_end_in_the_same_state(tmp_path: Path
 
     assert state(files["adjoin"]) == state(files["handwritten"])
     assert len(state(files["adjoin"])) != len(state(loaded))
+    sizes = [row[2] for row in state(files["adjoin"])]
+    assert totals(files["adjoin"]) == totals(files["handwritten"]) == (len(sizes), sum(sizes))
 
 
 def test_the_handwritten_loader_fills_a_file_as_adjoin_does(tmp_path: Path) -> None:
