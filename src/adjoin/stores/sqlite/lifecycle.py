@@ -6,9 +6,9 @@ import apsw
 
 from adjoin.errors import TableExists
 from adjoin.requests import CreateTable, DescribeTable, DropTable, ListTables, TableResponse, TablesResponse
+from adjoin.stores.definitions import check_definition
 from adjoin.stores.sqlite.tables import (
     Tables,
-    check_definition,
     create_table,
     drop_table,
     find_table,

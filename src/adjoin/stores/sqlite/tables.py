@@ -9,7 +9,6 @@ Nothing here executes requests.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -21,10 +20,7 @@ from adjoin.requests import Consumed
 from adjoin.stores.sqlite.keys import KeyValue, key_value
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from adjoin.units import (
-    MAX_GLOBAL_INDEXES,
-    MAX_LOCAL_INDEXES,
     MAX_PARTITION_KEY_SIZE,
-    MAX_PROJECTED_ATTRIBUTES,
     MAX_SORT_KEY_SIZE,
     read_units,
 )
@@ -387,59 +383,3 @@ def drop_table(connection: apsw.Connection, table: Table) -> None:
     connection.execute("DELETE FROM adjoin_tables WHERE id = ?", (table.id,))
     connection.execute(f"DROP TABLE {table.items}")
     connection.execute(f"DROP TABLE {table.changes}")
-
-
-# --- definitions -------------------------------------------------------------------------------
-
-_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
-
-
-def check_definition(definition: TableDefinition) -> None:
-    """Reject what DynamoDB would not create."""
-    for fault in _faults(definition):
-        raise InvalidRequest(f"the table {definition.name} cannot be created: {fault}")
-
-
-def _faults(definition: TableDefinition) -> Iterator[str]:
-    indexes = definition.indexes
-    names = [index.name for index in indexes]
-    for name in (definition.name, *names):
-        if not _NAME.fullmatch(name):
-            yield f"{name!r} is no name of 3 to 255 letters, digits, underscores, dots and hyphens"
-    if len(set(names)) < len(names):
-        yield "two indexes have the same name"
-    local = sum(index.local for index in indexes)
-    if local > MAX_LOCAL_INDEXES:
-        yield f"it has {local} local indexes, and {MAX_LOCAL_INDEXES} is the limit"
-    if len(indexes) - local > MAX_GLOBAL_INDEXES:
-        yield f"it has {len(indexes) - local} global indexes, and {MAX_GLOBAL_INDEXES} is the limit"
-    yield from _key_faults(definition)
-    for index in indexes:
-        yield from _index_faults(definition, index)
-    projected = sum(len(index.projection.attributes) for index in indexes)
-    if projected > MAX_PROJECTED_ATTRIBUTES:
-        yield f"its indexes project {projected} attributes, and {MAX_PROJECTED_ATTRIBUTES} is the limit"
-
-
-def _key_faults(definition: TableDefinition) -> Iterator[str]:
-    types: dict[str, str] = {}
-    holders: tuple[TableDefinition | IndexDefinition, ...] = (definition, *definition.indexes)
-    for holder in holders:
-        if len({key.name for key in holder.keys}) < len(holder.keys):
-            yield f"{holder.name} has {holder.partition.name} as partition key and as sort key"
-        for key in holder.keys:
-            if not 1 <= len(key.name) <= 255:
-                yield f"{key.name!r} is no name of 1 to 255 characters for a key attribute"
-            if key.type not in ("S", "N", "B"):
-                yield f"the key attribute {key.name} has type {key.type!r}; it can be S, N or B"
-            if types.setdefault(key.name, key.type) != key.type:
-                yield f"the key attribute {key.name} has type {types[key.name]} and type {key.type}"
-
-
-def _index_faults(definition: TableDefinition, index: IndexDefinition) -> Iterator[str]:
-    if index.local and (index.partition != definition.partition or index.sort is None):
-        yield f"the local index {index.name} must have the table's partition key and a sort key of its own"
-    if index.local and definition.sort is None:
-        yield f"the local index {index.name} needs a table with a sort key"
-    if bool(index.projection.attributes) != (index.projection.kind == "INCLUDE"):
-        yield f"the index {index.name} must name attributes exactly if it projects INCLUDE"
