@@ -18,12 +18,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adjoin.errors import InvalidKey, InvalidModel
-from adjoin.expressions import Action, Remove, Set, Value, attribute
+from adjoin.expressions import Action, Condition, Exists, Remove, Set, Value, attribute
 from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.interface import Access, Index, Keys, Range
 from adjoin.layouts.keys import Template, key_text
-from adjoin.model import Node
+from adjoin.model import Edge, Node
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema
 from adjoin.tables import Throughput
 from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
@@ -72,6 +72,7 @@ class BoundAdjacencyList:
         self._keys = AdjacencyKeys(layout, schema)
         self._reader = AdjacencyReader(self._keys, layout.partition_key, layout.sort_key, layout.type_attribute)
         self.definition = self._keys.definition
+        self.present: Condition = Exists(attribute(layout.partition_key))
         self._pk, self._sk, self._type = layout.partition_key, layout.sort_key, layout.type_attribute
         self._start_keys: dict[str | None, tuple[str, ...]] = {None: (self._pk, self._sk)}
         for index in self.definition.indexes:
@@ -207,8 +208,8 @@ class BoundAdjacencyList:
         return {self._pk: item[self._pk], self._sk: item[self._sk]}
 
     def twin_keys(self, kind: EdgeType, item: Item) -> list[Item]:
-        edge = self.decode_edge(kind, item) if kind.symmetric else None
-        if edge is None or edge.source == edge.target:
+        edge = self.decode(kind, item) if kind.symmetric else None
+        if not isinstance(edge, Edge) or edge.source == edge.target:
             return []
         return [self.edge_key(kind, edge.target, edge.source, edge.__dict__)]
 
@@ -218,11 +219,8 @@ class BoundAdjacencyList:
     def kind_of(self, item: Item) -> EntityType | None:
         return self._reader.kind_of(item)
 
-    def decode_node(self, kind: NodeType, item: Item) -> Node | None:
-        return self._reader.nodes[kind.model](item)
-
-    def decode_edge(self, kind: EdgeType, item: Item) -> AnyEdge | None:
-        return self._reader.edges[kind.model](item)
+    def decode(self, kind: EntityType, item: Item) -> Entity | None:
+        return self._reader.readers[kind.model](item)
 
     def read(self, item: Item) -> Entity | None:
         return self._reader.read(item)
@@ -231,7 +229,7 @@ class BoundAdjacencyList:
 
     def _leaving_access(self, keys: EdgeKeys) -> Access:
         kind, ordered = keys.kind, keys.order_index
-        decode = self._reader.edges[kind.model]
+        decode = self._reader.readers[kind.model]
         if ordered is not None:
             sort = self._keys.template(keys, ordered.sort_key or "")
             return Access(
@@ -256,7 +254,7 @@ class BoundAdjacencyList:
         rivals = [template for template in templates if template is not None]
         alone = sort is not None and _is_alone(sort, rivals)
         return Access(
-            reverse.partition_key, self._reader.edges[kind.model], reverse.name, reverse.sort_key, sort, alone, kind
+            reverse.partition_key, self._reader.readers[kind.model], reverse.name, reverse.sort_key, sort, alone, kind
         )
 
     def out(self, kind: EdgeType, source: Any) -> Range:

@@ -12,11 +12,10 @@ from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.keys import Template
 from adjoin.layouts.wire import given
 from adjoin.model import Node
-from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType
+from adjoin.schema import AnyEdge, Entity, EntityType
 from adjoin.values import Item
 
-NodeReader: TypeAlias = Callable[[Item], Node | None]
-EdgeReader: TypeAlias = Callable[[Item], AnyEdge | None]
+Reader: TypeAlias = Callable[[Item], Entity | None]
 
 _ID, _SOURCE, _TARGET = given("id"), given("source"), given("target")
 
@@ -27,11 +26,9 @@ class AdjacencyReader:
     def __init__(self, keys: AdjacencyKeys, partition_key: str, sort_key: str, type_attribute: str | None) -> None:
         self._keys = keys
         self._pk, self._sk, self._type = partition_key, sort_key, type_attribute
-        self.nodes: dict[type[Any], NodeReader] = {
-            model: self._short_node_reader(node) for model, node in keys.nodes.items()
-        }
-        self.edges: dict[type[Any], EdgeReader] = {
-            model: self._short_edge_reader(edge) for model, edge in keys.edges.items()
+        self.readers: dict[type[Any], Reader] = {
+            **{model: self._short_node_reader(node) for model, node in keys.nodes.items()},
+            **{model: self._short_edge_reader(edge) for model, edge in keys.edges.items()},
         }
 
     def kind_of(self, item: Item) -> EntityType | None:
@@ -53,9 +50,7 @@ class AdjacencyReader:
 
     def read(self, item: Item) -> Entity | None:
         kind = self.kind_of(item)
-        if kind is None:
-            return None
-        return self.edges[kind.model](item) if isinstance(kind, EdgeType) else self.nodes[kind.model](item)
+        return None if kind is None else self.readers[kind.model](item)
 
     def _is_labelled(self, item: Item, kind: EntityType) -> bool:
         label = item.get(self._type) if self._type else None
@@ -95,7 +90,7 @@ class AdjacencyReader:
     # its model without a search, a copy of its parts or a decoded attribute; any other, and any that
     # does not pass, goes the general way.
 
-    def _short_node_reader(self, keys: NodeKeys) -> NodeReader:
+    def _short_node_reader(self, keys: NodeKeys) -> Reader:
         wire, pk = keys.record.wire, self._pk
         if wire is None or self._type is not None or not _are_plain(keys.partition):
             return lambda item: self._node(keys, item)
@@ -114,7 +109,7 @@ class AdjacencyReader:
 
         return read
 
-    def _short_edge_reader(self, keys: EdgeKeys) -> EdgeReader:
+    def _short_edge_reader(self, keys: EdgeKeys) -> Reader:
         wire, pk, sk = keys.record.wire, self._pk, self._sk
         parts = (*keys.partition.parts, *keys.sort.parts)
         short = [part.name for part in parts] == ["source.id", "target.id"] and _are_plain(keys.partition, keys.sort)

@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from adjoin.errors import InvalidValue, UnknownField
-from adjoin.expressions import Action
+from adjoin.expressions import Action, Condition
 from adjoin.layouts.keys import Part, Template
-from adjoin.model import Node
 from adjoin.requests import SortCondition
-from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema, unknown_field
+from adjoin.schema import EdgeType, Entity, EntityType, NodeType, Schema, unknown_field
 from adjoin.tables import Projection, TableDefinition, Throughput
 from adjoin.values import AttributeValue, Item
 
@@ -176,6 +175,8 @@ class BoundLayout(Protocol):
     schema: Schema
     definition: TableDefinition
     table: str
+    present: Condition
+    """Holds for an item that is there."""
 
     def node_key(self, kind: NodeType, id: Any) -> Item: ...
 
@@ -215,12 +216,8 @@ class BoundLayout(Protocol):
         """The attribute to filter a field by, or an error if it lives in keys only."""
         ...
 
-    def decode_node(self, kind: NodeType, item: Item) -> Node | None:
-        """The node an item is, or None if it is something else."""
-        ...
-
-    def decode_edge(self, kind: EdgeType, item: Item) -> AnyEdge | None:
-        """The edge an item is, or None if it is something else."""
+    def decode(self, kind: EntityType, item: Item) -> Entity | None:
+        """The instance of this class that an item is, or None if it is something else."""
         ...
 
     def kind_of(self, item: Item) -> EntityType | None:

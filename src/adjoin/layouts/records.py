@@ -27,14 +27,15 @@ class Record:
 
     def __init__(self, kind: EntityType, unstored: Collection[str], layout_attributes: Collection[str]) -> None:
         self.kind = kind
+        self._absence = {name: _absence(kind.fields[name]) for name in kind.attributes}
         self._stored = tuple(
-            (name, attribute, _absence(kind.fields[name]))
+            (name, attribute, self._absence[name])
             for name, attribute in kind.attributes.items()
             if name not in unstored
         )
         self.stored_names = frozenset(name for name, _, _ in self._stored)
         self._read = tuple(kind.attributes.items())
-        self._sets = tuple(name for name in kind.attributes if _absence(kind.fields[name]) == "empty set")
+        self._sets = tuple(name for name, absence in self._absence.items() if absence == "empty set")
         self._own = {*kind.attributes.values(), *layout_attributes}
         self._extra = kind.model.model_config.get("extra") == "allow"
         self._validate = kind.model.__pydantic_validator__.validate_python
@@ -70,7 +71,7 @@ class Record:
 
     def is_absent(self, name: str, value: Any) -> bool:
         """Whether a field with this value is stored as no attribute at all."""
-        absence = _absence(self.kind.fields[name])
+        absence = self._absence[name]
         return bool(absence) and _is_absent(value, absence)
 
     def decode(self, item: Item, known: dict[str, Any]) -> Any:

@@ -17,7 +17,7 @@ import uuid
 from dataclasses import dataclass, field, replace
 
 from adjoin.errors import ConditionFailed, TransactionCanceled
-from adjoin.expressions import Add, Compare, Discard, Exists, Value, attribute
+from adjoin.expressions import Add, Compare, Discard, Value, attribute
 from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import BATCHES_A_ROUND, chunks, get_all, write_all
@@ -146,10 +146,7 @@ def _mark(layout: BoundLayout, text: str, token: str, edges: list[Item]) -> Plan
     waiting = list(chunks((layout.key_of(edge) for edge in edges), MAX_TRANSACTION))
     while waiting:
         chunk = waiting.pop()
-        updates = tuple(
-            Update(layout.table, key, mark, condition=Exists(attribute(layout.definition.partition.name)))
-            for key in chunk
-        )
+        updates = tuple(Update(layout.table, key, mark, condition=layout.present) for key in chunk)
         try:
             yield (TransactWrite(updates),)
         except TransactionCanceled as canceled:

@@ -28,7 +28,7 @@ def get(layout: BoundLayout, kind: NodeType, id: Any, consistent: bool) -> Plan[
     (response,) = yield (Get(layout.table, layout.node_key(kind, id), consistent),)
     if response.item is None:
         return None
-    return _explained(layout.decode_node(kind, response.item), kind, response.item)
+    return _explained(layout.decode(kind, response.item), kind, response.item)
 
 
 def get_many(layout: BoundLayout, kind: NodeType, ids: Iterable[Any], consistent: bool) -> Plan[list[Any]]:
@@ -37,8 +37,7 @@ def get_many(layout: BoundLayout, kind: NodeType, ids: Iterable[Any], consistent
     gets = {id: Get(layout.table, layout.node_key(kind, id), consistent) for id in wanted}
     items = yield from get_all(list(gets.values()))
     found = {
-        id: item and _explained(layout.decode_node(kind, item), kind, item)
-        for id, item in zip(gets, items, strict=True)
+        id: item and _explained(layout.decode(kind, item), kind, item) for id, item in zip(gets, items, strict=True)
     }
     return [found[id] for id in wanted]
 
@@ -53,7 +52,7 @@ def edge(
         return None
     if DELETING in response.item and not (yield from visible(layout, [response.item])):
         return None
-    return _explained(layout.decode_edge(kind, response.item), kind, response.item)
+    return _explained(layout.decode(kind, response.item), kind, response.item)
 
 
 def _explained(entity: Any, kind: EntityType, item: Item) -> Any:

@@ -37,13 +37,8 @@ def kind_of(layout: BoundLayout, entity: Any) -> EntityType:
     raise InvalidValue(f"{entity!r} is neither a node nor an edge; pass an instance of a class of this graph")
 
 
-def present(layout: BoundLayout) -> Condition:
-    """Holds for an item that is there."""
-    return Exists(attribute(layout.definition.partition.name))
-
-
 def absent(layout: BoundLayout) -> Condition:
-    return Not(present(layout))
+    return Not(layout.present)
 
 
 # --- whole nodes and edges ---------------------------------------------------------------------
@@ -104,7 +99,7 @@ def end_checks(layout: BoundLayout, kind: EdgeType, entity: AnyEdge) -> tuple[Ch
     keys = [layout.node_key(kind.source, entity.source), layout.node_key(kind.target, entity.target)]
     if keys[0] == keys[1]:
         keys.pop()
-    return tuple(Check(layout.table, key, present(layout)) for key in keys)
+    return tuple(Check(layout.table, key, layout.present) for key in keys)
 
 
 def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[int], None] | None = None) -> Plan[int]:
@@ -136,7 +131,7 @@ def disconnect(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fi
 
 def _disconnect_both(layout: BoundLayout, keys: list[Item]) -> Plan[bool]:
     try:
-        yield (TransactWrite(tuple(Delete(layout.table, key, present(layout)) for key in keys)),)
+        yield (TransactWrite(tuple(Delete(layout.table, key, layout.present) for key in keys)),)
     except TransactionCanceled as canceled:
         failed = [_failed(reason.code) for reason in canceled.reasons]
         if not any(failed):
@@ -216,7 +211,7 @@ def update(
         (response,) = yield updates
     except (ConditionFailed, TransactionCanceled) as error:
         raise _not_held(layout, identity.kind, identity.name, error) from None
-    return response.item and layout.read(response.item)
+    return response.item and layout.decode(identity.kind, response.item)
 
 
 def update_requests(
@@ -238,7 +233,7 @@ def update_requests(
     if unknown:
         raise UnknownField(unknown_field(kind.name, unknown[0], kind.attributes))
     wanted = all_of(
-        present(layout),
+        layout.present,
         _version_is(kind, if_version),
         None if only_if is None else condition(layout, kind, only_if),
     )
