@@ -23,7 +23,7 @@ COLUMNS = ["access pattern", "call", "requests", "rounds", "read units", "write 
 # What the tables must speak of, whatever else they do.
 VERBS = [
     "get", "get_many", "edge", "put", "add", "connect", "disconnect", "update", "out", "into",
-    "collection", "nodes", "put_many", "delete", "transaction", "page", "count", "first", "changes",
+    "collection", "nodes", "put_many", "delete", "transaction", "page", "count", "first", "changes", "explain",
 ]  # fmt: skip
 
 _SETUP_OR_ROW = re.compile(r"^```python\n(?P<setup>.*?)^```$|^\|(?P<row>[^\n]*)\|$", re.MULTILINE | re.DOTALL)

@@ -34,6 +34,7 @@ _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL
 )
 _RESULT = re.compile(r"#\s*->\s*(?P<expected>.+?)\s*$")
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CHECKER = doctest.OutputChecker()
 
 
@@ -71,6 +72,27 @@ def test_blocks_run_and_show_what_comes_out(
                 run_shell(block, capsys)
             case "py" | "pycon":
                 pytest.fail(f"{block}: call the language python, so that the block is run")
+
+
+@pytest.mark.parametrize(
+    "document", [*DOCUMENTS, ROOT / "CONTRIBUTING.md"], ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_links_lead_somewhere(document: Path) -> None:
+    for link in _LINK.findall(re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)):
+        if link.startswith(("http://", "https://")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = document if not name else (document.parent / name).resolve()
+        assert target.exists(), f"{document.name} links to {link}, and there is no such file"
+        assert not anchor or anchor in anchors_of(target), (
+            f"{document.name} links to {link}, and there is no such heading"
+        )
+
+
+def anchors_of(document: Path) -> set[str]:
+    """The anchors of headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
 # --- Python ------------------------------------------------------------------------------------

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Annotated
 
 import orjson
 import pytest
 
-from adjoin import Edge, Graph, Node, __version__
+from adjoin import Edge, Expires, Graph, Node, __version__
 from adjoin.cli import COMMANDS, build_parser, main
 from examples import education, invoices
 
@@ -129,6 +131,18 @@ def test_changes_in_json_resume_after_a_position(single: str, capsys: pytest.Cap
     assert changes[2]["new"] is None
     assert main(["changes", single, "--json", "--after", changes[0]["position"]]) == 0
     assert [orjson.loads(line) for line in lines_of(capsys)] == changes[1:]
+
+
+def test_changes_tell_expiry_from_removal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Session(Node):
+        id: str
+        until: Annotated[datetime, Expires()]
+
+    path = str(tmp_path / "sessions.db")
+    with Graph(path, [Session]) as g:
+        g.put(Session(id="x", until=datetime.now(UTC) - timedelta(hours=1)))
+    assert main(["changes", path]) == 0
+    assert [line.split()[2] for line in lines_of(capsys)] == ["insert", "expire"]
 
 
 # --- what goes wrong ---------------------------------------------------------------------------
