@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,8 +66,7 @@ def take_turns(
     for _ in range(rounds):
         for name in order:
             with TemporaryDirectory(dir=loaded.parent) as folder:
-                copy = Path(folder) / "round.db"
-                shutil.copyfile(loaded, copy)
+                copy = fresh_copy(loaded, Path(folder) / "round.db")
                 contestant = openers[name](copy)
                 try:
                     records[name].rounds.append(replay(contestant, operations))
@@ -74,6 +74,14 @@ def take_turns(
                     contestant.close()
         order.reverse()
     return records
+
+
+def fresh_copy(loaded: Path, copy: Path) -> Path:
+    """A copy that is on the disk already: otherwise the first write would have to wait for all of it."""
+    shutil.copyfile(loaded, copy)
+    with copy.open("rb+") as file:
+        os.fsync(file.fileno())
+    return copy
 
 
 def beside_handwritten(loaded: Path, settings: Settings, workload: Workload) -> dict[Durability, dict[str, Record]]:
