@@ -48,21 +48,21 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/.made
 	@$(PIP) -e '.[dev]'
 	@touch $@ $(VENV)/.installed
 
-# A name on the path may be a shim without a Python behind it, so each candidate has to answer.
+# A .venv that is there and works is used as it is. A name on the path may be a shim without a Python
+# behind it, so each candidate has to answer.
 $(VENV)/.made:
-	@set -e; found=; \
-	for candidate in "$(PYTHON)" python3.13 python3.12 python3.11 python3 python; do \
-		if [ -n "$$candidate" ] && "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
-		then found=$$candidate; break; fi; \
+	@set -e; found=; recent='import sys; sys.exit(sys.version_info < (3, 11))'; \
+	for candidate in "$(PYTHON)" $(BIN)/python python3.13 python3.12 python3.11 python3 python; do \
+		if [ -n "$$candidate" ] && "$$candidate" -c "$$recent" >/dev/null 2>&1; then found=$$candidate; break; fi; \
 	done; \
 	if [ -z "$$found" ]; then \
 		echo "adjoin needs Python 3.11 or newer, and none was found; install one, or name it: make PYTHON=..." >&2; \
 		exit 1; \
 	fi; \
-	rm -rf $(VENV); \
-	if "$$found" -c 'import ensurepip, venv' >/dev/null 2>&1; then "$$found" -m venv $(VENV); \
-	elif "$$found" -m virtualenv --version >/dev/null 2>&1; then "$$found" -m virtualenv --quiet $(VENV); \
-	elif command -v virtualenv >/dev/null 2>&1; then virtualenv --quiet --python "$$found" $(VENV); \
+	if [ "$$found" = $(BIN)/python ]; then "$$found" -m pip --version >/dev/null 2>&1 || "$$found" -m ensurepip; \
+	elif "$$found" -c 'import ensurepip, venv' >/dev/null 2>&1; then "$$found" -m venv --clear $(VENV); \
+	elif "$$found" -m virtualenv --version >/dev/null 2>&1; then "$$found" -m virtualenv --quiet --clear $(VENV); \
+	elif command -v virtualenv >/dev/null 2>&1; then virtualenv --quiet --clear --python "$$found" $(VENV); \
 	else \
 		version=$$("$$found" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 		echo "$$found cannot make a virtual environment; on Debian and Ubuntu: sudo apt install python$$version-venv" >&2; \
