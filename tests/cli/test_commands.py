@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import pytest
 
 from adjoin import Edge, Expires, Graph, Node, __version__
@@ -62,6 +63,15 @@ def test_show_draws_an_index(file: str, capsys: pytest.CaptureFixture[str]) -> N
     assert title == "InvoiceAndBills, index GSI_1: 14 items"
     assert header.startswith("│ SK     │ PK")
     assert first.startswith("│ B#3392 │ B#3392")
+
+
+def test_show_fits_a_terminal(file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "90")
+    assert main(["show", file, "--table", "Education"]) == 0
+    lines = lines_of(capsys)
+    assert lines[2].split() == ["│", "PK", "│", "SK", "│", "attributes", "│"]
+    assert max(map(len, lines)) <= 90
 
 
 def test_show_stops_at_the_limit(file: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,13 +134,13 @@ def test_changes_in_text(single: str, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_changes_in_json_resume_after_a_position(single: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["changes", single, "--json"]) == 0
-    changes = [orjson.loads(line) for line in lines_of(capsys)]
+    changes = [json.loads(line) for line in lines_of(capsys)]
     assert [change["kind"] for change in changes] == ["insert", "modify", "remove"]
     assert changes[1]["old"]["YearLevel"] == {"N": "3"}
     assert changes[1]["new"]["YearLevel"] == {"N": "4"}
     assert changes[2]["new"] is None
     assert main(["changes", single, "--json", "--after", changes[0]["position"]]) == 0
-    assert [orjson.loads(line) for line in lines_of(capsys)] == changes[1:]
+    assert [json.loads(line) for line in lines_of(capsys)] == changes[1:]
 
 
 def test_changes_tell_expiry_from_removal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,6 +210,26 @@ def test_a_file_without_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_the_module_is_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "adjoin", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"adjoin {__version__}\n"
+
+
+def test_any_encoding_of_the_terminal_will_do(tmp_path: Path) -> None:
+    class Word(Node):
+        id: str
+
+    path = str(tmp_path / "words.db")
+    with Graph(path, [Word]) as g:
+        g.put(Word(id="日本🙂"))
+
+    def shown(*arguments: str) -> str:
+        ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+        done = subprocess.run(
+            [sys.executable, "-m", "adjoin", *arguments], capture_output=True, text=True, check=True, env=ascii_only
+        )
+        assert done.stderr == ""
+        return done.stdout
+
+    assert "WORD#???" in shown("show", path)
+    assert json.loads(shown("changes", path, "--json"))["key"]["PK"] == {"S": "WORD#日本🙂"}
 
 
 def test_a_reader_that_leaves_early_is_no_error(file: str) -> None:

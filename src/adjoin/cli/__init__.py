@@ -7,6 +7,7 @@ and exit status 1; arguments that cannot be understood are exit status 2. Nobody
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -34,6 +35,9 @@ def build_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; answers the exit status."""
     parsed = build_parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a character gets a "?" for it.
+        sys.stdout.reconfigure(errors="replace")
     try:
         parsed.run(parsed)
         sys.stdout.flush()

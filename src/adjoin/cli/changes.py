@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import json
 from collections.abc import Iterator
-
-import orjson
 
 from adjoin.cli.command import Command, chosen_table, existing_file
 from adjoin.cli.drawing import printable, shortened, shown
@@ -48,7 +47,8 @@ def _kind(change: ItemChange) -> str:
 
 
 def _as_json(change: ItemChange) -> str:
-    return orjson.dumps(
+    # The json module escapes what is not ASCII, so the line is whole whatever the encoding of stdout.
+    return json.dumps(
         {
             "position": change.position,
             "at": _time(change.at),
@@ -56,8 +56,9 @@ def _as_json(change: ItemChange) -> str:
             "key": change.key,
             "old": change.old,
             "new": change.new,
-        }
-    ).decode()
+        },
+        separators=(",", ":"),
+    )
 
 
 def _as_text(change: ItemChange) -> str:
