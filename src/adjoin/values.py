@@ -13,7 +13,7 @@ import datetime as dt
 import uuid
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation, Overflow, Underflow
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -27,8 +27,9 @@ Item: TypeAlias = dict[str, AttributeValue]
 MAX_DIGITS = 38
 MAX_EXPONENT = 125
 MIN_EXPONENT = -130
-_EXACT = Context(prec=1000, Emin=-(10**6), Emax=10**6)
+_EXACT = Context(prec=1000, Emin=-(10**6), Emax=10**6, traps=[InvalidOperation, Overflow, Underflow])
 _SMALL_INT = 10**MAX_DIGITS
+_OUT_OF_RANGE = "{} is outside DynamoDB's range of 1E-130 to 9.99E+125 in magnitude"
 
 
 # --- numbers -----------------------------------------------------------------------------------
@@ -40,6 +41,8 @@ def canonical_number(number: Decimal | str) -> str:
         value = _EXACT.create_decimal(number)
     except InvalidOperation:
         raise InvalidValue(f"{number!r} is not a number") from None
+    except ArithmeticError:
+        raise InvalidValue(_OUT_OF_RANGE.format(number)) from None
     if not value.is_finite():
         raise InvalidValue(f"{number} cannot be stored: DynamoDB has no NaN and no infinity; store None instead")
     if not value:
@@ -48,7 +51,7 @@ def canonical_number(number: Decimal | str) -> str:
     if len(value.as_tuple().digits) > MAX_DIGITS:
         raise InvalidValue(f"{number} has more than {MAX_DIGITS} significant digits; round it, or store it as text")
     if not MIN_EXPONENT <= value.adjusted() <= MAX_EXPONENT:
-        raise InvalidValue(f"{number} is outside DynamoDB's range of 1E-130 to 9.99E+125 in magnitude")
+        raise InvalidValue(_OUT_OF_RANGE.format(number))
     return format(value, "f")
 
 

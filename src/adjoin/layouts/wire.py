@@ -82,7 +82,13 @@ def _stored(schema: Any) -> tuple[str, Any] | None:
     if schema.get("strict"):
         return None
     if schema["type"] == "bytes":
-        return "B", core_schema.no_info_before_validator_function(a2b_base64, schema)
+        return "B", core_schema.no_info_before_validator_function(_from_base64, schema)
     is_text = schema["type"] == "enum" and schema.get("sub_type") == "str"
     tag = "S" if is_text else _TAGS.get(schema["type"])
     return None if tag is None else (tag, schema)
+
+
+def _from_base64(stored: Any) -> bytes:
+    if type(stored) is not str:
+        raise ValueError("not stored as binary")
+    return a2b_base64(stored)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeAlias
 from zlib import crc32
 
@@ -74,6 +75,7 @@ _LAST_CHARACTER = "\U0010ffff"
 _BEFORE_SURROGATES, _AFTER_SURROGATES = "\ud7ff", "\ue000"
 
 
+@lru_cache(maxsize=1024)
 def text_after(prefix: str) -> str | None:
     """The least text greater than all texts with this prefix; None where no text is."""
     kept = prefix.rstrip(_LAST_CHARACTER)

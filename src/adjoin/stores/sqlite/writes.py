@@ -49,7 +49,7 @@ from adjoin.units import (
     read_units,
     write_units,
 )
-from adjoin.values import Item, item_size
+from adjoin.values import Item, attribute_size, item_size, text_size
 
 Writing: TypeAlias = Put | Update | Delete | Check
 
@@ -103,20 +103,19 @@ def _test(request: Writing) -> Test | None:
     return None if request.condition is None else condition_test(request.condition)
 
 
-def _stored(table: Table, item: Item, fault: str) -> Stored:
-    normal, size = normal_item(item)
-    row = table.row(normal)
+def _stored(table: Table, item: Item, size: int, fault: str) -> Stored:
+    row = table.row(item)
     if size > MAX_ITEM_SIZE:
         raise ItemTooLarge(
             f"{fault} has exceeded the maximum allowed size:"
-            f" {size} bytes of {MAX_ITEM_SIZE} at key {table.key_of(normal)}"
+            f" {size} bytes of {MAX_ITEM_SIZE} at key {table.key_of(item)}"
         )
-    return Stored(normal, size, row)
+    return Stored(item, size, row)
 
 
 def _prepare_put(tables: Tables, request: Put) -> Prepared:
     table = tables(request.table)
-    new = _stored(table, request.item, "Item size")
+    new = _stored(table, *normal_item(request.item), "Item size")
     return Prepared(table, new.row[:2], _test(request), lambda _: new)  # type: ignore[arg-type]
 
 
@@ -124,12 +123,26 @@ def _prepare_update(tables: Tables, request: Update) -> Prepared:
     table = tables(request.table)
     key = table.locate(request.key)
     update = update_of(request.actions, request.key)
+    paths = [action.path.steps for action in request.actions]
+    is_flat = all(len(steps) == 1 for steps in paths)
 
     def become(old: Stored | None) -> Stored | None:
         new = update(None if old is None else old.item)
-        return None if new is None else _stored(table, new, "Item size to update")
+        if new is None:
+            return None
+        if old is None or not is_flat:
+            return _stored(table, *normal_item(new), "Item size to update")
+        # What is stored is normal, and so are whole attributes that an update sets.
+        grown = sum(_share(new, str(name)) - _share(old.item, str(name)) for (name,) in paths)
+        return _stored(table, new, old.size + grown, "Item size to update")
 
     return Prepared(table, key, _test(request), become)
+
+
+def _share(item: Item, name: str) -> int:
+    """What one attribute adds to the size of an item."""
+    attribute = item.get(name)
+    return 0 if attribute is None else text_size(name) + attribute_size(attribute)
 
 
 def _prepare_delete(tables: Tables, request: Delete) -> Prepared:
