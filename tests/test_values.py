@@ -39,7 +39,9 @@ def test_a_number_has_one_spelling(given_number: str, stored: str) -> None:
     assert canonical_number(given_number) == stored
 
 
-@pytest.mark.parametrize("bad", ["1E126", "1E-131", "1E99999999", "-1E-99999999", "NaN", "Infinity", "1" * 39, "1,5", ""])
+@pytest.mark.parametrize(
+    "bad", ["1E126", "1E-131", "1E99999999", "-1E-99999999", "NaN", "Infinity", "1" * 39, "1,5", ""]
+)
 def test_a_number_out_of_range_is_refused(bad: str) -> None:
     with pytest.raises(InvalidValue):
         canonical_number(bad)

@@ -20,7 +20,9 @@ T = TypeVar("T")
 
 
 class Watcher(Protocol):
-    def round(self, requests: Sequence[Request], responses: Sequence[Response]) -> None: ...
+    def round(self, requests: Sequence[Request], responses: Sequence[Response]) -> None:
+        """A round is over; there are no responses if one of its requests failed."""
+        ...
 
 
 class Rehearsal(Protocol):
@@ -54,6 +56,8 @@ def run(plan: Plan[T], store: Store) -> T:
             try:
                 responses = execute(requests)
             except AdjoinError as error:
+                for watcher in watchers:
+                    watcher.round(requests, ())
                 requests = plan.throw(error)
                 continue
             for watcher in watchers:
@@ -73,6 +77,8 @@ async def run_async(plan: Plan[T], store: AsyncStore) -> T:
             try:
                 responses = await store.execute(requests) if rehearsal is None else rehearsal.answer(requests)
             except AdjoinError as error:
+                for watcher in watchers:
+                    watcher.round(requests, ())
                 requests = plan.throw(error)
                 continue
             for watcher in watchers:

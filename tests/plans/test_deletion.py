@@ -115,7 +115,7 @@ def test_ten_thousand_edges(g: Graph, store: FaultyStore) -> None:
     assert list(g.into("hub", Enrollment)) == []
     assert g.out("s77", Enrollment).count() == 0
     assert leftovers(store) == []
-    # 100 marks of 100 edges, 400 batches of 25, and the pages that find them twice.
+    # 100 marks of 100 edges, 400 batches of 25, and the pages that find them three times.
     assert requests < 100 + 400 + 30
 
 

@@ -3,7 +3,8 @@
 A node whose edges fit into one transaction goes in that transaction. A larger one goes in steps that
 may stop anywhere and be run again:
 
-1. mark every edge with the token of this delete; a marked edge is still there for everybody;
+1. mark every edge with the token of this delete, until a look finds no other; a marked edge
+   is still there for everybody;
 2. switch: in one transaction remove the node and record the token in its partition; from then on
    whoever meets an edge with that mark looks the record up and does not show the edge;
 3. remove the edges, those in the node's own partition last, then the record.
@@ -80,7 +81,12 @@ def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
         yield (TransactWrite(tuple(deletes)) if len(deletes) > 1 else deletes[0],)
         return found
     token = uuid.uuid4().hex
-    yield from _mark(layout, text, token, list(around.edges.values()))
+    marked: set[tuple[str, ...]] = set()
+    # What somebody connects meanwhile is found by looking again.
+    while unmarked := [place for place in around.edges if place not in marked]:
+        yield from _mark(layout, text, token, [around.edges[place] for place in unmarked])
+        marked.update(unmarked)
+        around = yield from _gather(layout, kind, id)
     record = Update(layout.table, layout.deletion_key(text), (Add(attribute(TOKENS), {"SS": [token]}),))
     yield (TransactWrite((Delete(layout.table, key), record)),)
     after = yield from _gather(layout, kind, id)
