@@ -12,6 +12,7 @@ import pytest
 from pydantic import Field
 
 from adjoin import (
+    AdjacencyList,
     AdjoinError,
     AlreadyExists,
     AsyncGraph,
@@ -19,6 +20,7 @@ from adjoin import (
     Edge,
     Expires,
     Graph,
+    Index,
     InvalidItem,
     InvalidKey,
     InvalidModel,
@@ -27,6 +29,7 @@ from adjoin import (
     ItemTooLarge,
     Node,
     NotFound,
+    Projection,
     TableMismatch,
     TransactionCanceled,
     UnknownField,
@@ -123,6 +126,9 @@ def test_update_changes_named_fields_only(school: Any) -> None:
             "Student 'ann'",
         ),
         (lambda g: g.update(Student, "a", "b", name="x"), InvalidValue, "one id"),
+        (lambda g: g.connect(Enrollment, "bob", "art", grad="A"), UnknownField, "did you mean 'grade'"),
+        (lambda g: g.connect(Enrollment, "bob", "art", points="many"), InvalidValue, "points"),
+        (lambda g: g.connect(Attendance, "bob", "art"), InvalidValue, "day"),
         (lambda g: g.get(Enrollment, "ann"), InvalidModel, "Enrollment"),
         (lambda g: g.get(Student, Course.ref("x")), InvalidKey, "Course 'x'"),
         (lambda g: g.put("ann"), InvalidValue, "'ann'"),
@@ -505,6 +511,23 @@ def test_drop_and_create_table(school: Any) -> None:
         school.get(Student, "ann")
     school.create_table()
     assert school.get(Student, "ann") is None
+
+
+@pytest.mark.parametrize("projection", [Projection("KEYS_ONLY"), Projection("INCLUDE", ("grade",))])
+def test_an_index_that_holds_parts_only_is_completed_from_the_table(open_graph: Open, projection: Projection) -> None:
+    layout = AdjacencyList(reverse=Index("GSI1", "GSI1PK", "GSI1SK", projection=projection))
+    g = open_graph([Student, Course, Enrollment], layout=layout)
+    edges = [Enrollment(source=f"{number:03}", target="art", grade="A", points=number) for number in range(120)]
+    g.put_many(edges)
+    with g.meter() as meter:
+        assert list(g.into("art", Enrollment)) == edges
+    assert meter.requests == 3
+    assert g.into("art", Enrollment).count() == 120
+    with pytest.raises(InvalidValue, match="GSI1"):
+        g.into("art", Enrollment).where(field("points") > 3)
+    assert g.collection(ART, direction="into").edges == edges
+    assert g.delete(Course, "art") is True
+    assert list(g.out("007", Enrollment)) == []
 
 
 class Session(Node):

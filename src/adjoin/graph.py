@@ -12,7 +12,7 @@ from inspect import isawaitable
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from adjoin.cost import Explanation, Meter, Rehearsing
 from adjoin.errors import InvalidValue
@@ -37,7 +37,7 @@ from adjoin.queries import (
     PairQuery,
 )
 from adjoin.runner import run, run_async, unwatched
-from adjoin.schema import AnyEdge, EdgeType, Entity, Schema
+from adjoin.schema import AnyEdge, EdgeType, Entity, Schema, problems_in
 from adjoin.stores.interface import AsyncStore, Store
 from adjoin.stores.locations import open_async_store, open_store
 from adjoin.units import MAX_CHANGES
@@ -102,8 +102,15 @@ class _Verbs:
         return made
 
     def _made(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> E:
-        self._schema.edge(model)
-        return model.model_validate({**fields, "source": source, "target": target}, by_alias=True, by_name=True)
+        kind = self._schema.edge(model)
+        if model.model_config.get("extra") != "allow":
+            for name in fields:
+                if name not in kind.attributes.values():
+                    kind.attribute(name)
+        try:
+            return model.model_validate({**fields, "source": source, "target": target}, by_alias=True, by_name=True)
+        except ValidationError as error:
+            raise InvalidValue(f"this {kind.name} cannot be made: {problems_in(error)}") from None
 
     def _disconnect(self, model: type[E], source: Any, target: Any, key: dict[str, Any]) -> Plan[bool]:
         return disconnect(self._layout, *self._edge_parts(model, source, target, key))

@@ -123,8 +123,13 @@ class _Narrowing(_Base[T]):
 
     def where(self, predicate: Predicate) -> Self:
         """Only edges for which this holds. DynamoDB filters after reading, so it does not cost less."""
-        layout, kind = self._context.layout, self._kind
-        wanted = condition(layout, kind, predicate)
+        access = self._question.range.access
+        if access.is_partial:
+            raise InvalidValue(
+                f"the index {access.index!r} holds only parts of the items, and DynamoDB filters by what it holds; "
+                f"filter what comes back, or let the index project everything"
+            )
+        wanted = condition(self._context.layout, self._kind, predicate)
         return self._with(_question=self._question.with_(filter=all_of(self._question.filter, wanted)))
 
     def between(self, low: Any, high: Any) -> Self:

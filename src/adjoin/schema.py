@@ -90,8 +90,7 @@ class EntityType:
         try:
             return adapter.validate_python(value)
         except ValidationError as error:
-            detail = "; ".join(problem["msg"] for problem in error.errors())
-            raise InvalidValue(f"{value!r} does not fit {self.name}.{name}: {detail}") from None
+            raise InvalidValue(f"{value!r} does not fit {self.name}.{name}: {problems_in(error)}") from None
 
 
 @dataclass(frozen=True)
@@ -326,6 +325,14 @@ def _plain(hint: Any) -> type | None:
         kinds = {type(each) for each in get_args(hint)}
         return kinds.pop() if len(kinds) == 1 else None
     return hint if isinstance(hint, type) else None
+
+
+def problems_in(error: ValidationError) -> str:
+    """What pydantic found wrong, field by field, in one line."""
+    return "; ".join(
+        f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" if problem["loc"] else problem["msg"]
+        for problem in error.errors()
+    )
 
 
 def unknown_field(owner: str, name: str, known: Iterable[str]) -> str:

@@ -228,21 +228,24 @@ class BoundAdjacencyList:
     # --- where to look -------------------------------------------------------------------------
 
     def _leaving_access(self, keys: EdgeKeys) -> Access:
-        kind, ordered = keys.kind, keys.order_index
-        decode = self._reader.readers[kind.model]
-        if ordered is not None:
-            sort = self._keys.template(keys, ordered.sort_key or "")
-            return Access(
-                ordered.partition_key, decode, ordered.name, ordered.sort_key, sort, True, kind, self._type is None
-            )
-        rivals = [self._keys.nodes[kind.source.model].sort]
+        if keys.order_index is not None:
+            sort = self._keys.template(keys, keys.order_index.sort_key or "")
+            return self._index_access(keys.order_index, keys.kind, sort, exclusive=True)
+        rivals = [self._keys.nodes[keys.kind.source.model].sort]
         rivals += [other.sort for other in self._keys.edges.values() if other is not keys]
-        alone = _is_alone(keys.sort, rivals)
-        return Access(self._pk, decode, None, self._sk, keys.sort, alone, kind, self._type is None)
+        return Access(
+            self._pk,
+            self._reader.readers[keys.kind.model],
+            sort_key=self._sk,
+            sort=keys.sort,
+            exclusive=_is_alone(keys.sort, rivals),
+            kind=keys.kind,
+            told_by_keys=self._type is None,
+        )
 
     def _arriving_access(self, keys: EdgeKeys) -> Access | None:
-        kind, reverse = keys.kind, self._layout.reverse
-        if kind.symmetric:
+        reverse = self._layout.reverse
+        if keys.kind.symmetric:
             # Each end holds the edge: what arrives at a node is what leaves it, seen from the far end.
             leaving = self._leaving_access(keys)
             return replace(leaving, decode=lambda item: _turned(leaving.decode(item)))
@@ -252,9 +255,19 @@ class BoundAdjacencyList:
         others: list[EdgeKeys | NodeKeys] = [*self._keys.edges.values(), *self._keys.nodes.values()]
         templates = [self._keys.template(other, reverse.sort_key or "") for other in others if other is not keys]
         rivals = [template for template in templates if template is not None]
-        alone = sort is not None and _is_alone(sort, rivals)
+        return self._index_access(reverse, keys.kind, sort, exclusive=sort is not None and _is_alone(sort, rivals))
+
+    def _index_access(self, index: Index, kind: EdgeType, sort: Template | None, *, exclusive: bool) -> Access:
         return Access(
-            reverse.partition_key, self._reader.readers[kind.model], reverse.name, reverse.sort_key, sort, alone, kind
+            index.partition_key,
+            self._reader.readers[kind.model],
+            index=index.name,
+            sort_key=index.sort_key,
+            sort=sort,
+            exclusive=exclusive,
+            kind=kind,
+            told_by_keys=self._type is None,
+            is_partial=index.projection.kind != "ALL",
         )
 
     def out(self, kind: EdgeType, source: Any) -> Range:
@@ -279,7 +292,8 @@ class BoundAdjacencyList:
                 f"the layout has no reverse index, so what arrives at a {kind.name} cannot be found; "
                 f"give it one with reverse=Index(…)"
             )
-        return Range(Access(reverse.partition_key, self.read, reverse.name), text)
+        is_partial = reverse.projection.kind != "ALL"
+        return Range(Access(reverse.partition_key, self.read, index=reverse.name, is_partial=is_partial), text)
 
 
 def _turned(edge: AnyEdge | None) -> AnyEdge | None:

@@ -65,6 +65,8 @@ class Access:
     exclusive: bool = False
     kind: EntityType | None = None
     told_by_keys: bool = True
+    is_partial: bool = False
+    """Whether only parts of the items are there, and the rest has to be fetched from the table."""
 
     @cached_property
     def condition(self) -> SortCondition | None:

@@ -18,7 +18,7 @@ from pydantic_core import PydanticUndefined
 
 from adjoin.errors import InvalidItem, InvalidValue
 from adjoin.layouts.wire import wire_validator
-from adjoin.schema import Entity, EntityType
+from adjoin.schema import Entity, EntityType, problems_in
 from adjoin.values import AttributeValue, Item, decode, encode
 
 
@@ -111,8 +111,5 @@ def _encode_expiry(value: dt.datetime) -> AttributeValue:
 
 
 def _misfit(kind: EntityType, item: Mapping[str, AttributeValue], error: ValidationError) -> str:
-    problems = "; ".join(
-        f"{'.'.join(map(str, problem['loc'])) or 'item'}: {problem['msg']}" for problem in error.errors()
-    )
     shown = ", ".join(f"{name}={next(iter(value.values()))!r}" for name, value in list(item.items())[:2])
-    return f"the stored item ({shown}) is not a valid {kind.name}: {problems}; correct the item or the class"
+    return f"the stored item ({shown}) is not a valid {kind.name}: {problems_in(error)}; correct the item or the class"

@@ -143,6 +143,8 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
         (response,) = yield (question.request(layout.table, ask, start),)
         before = len(entities)
         items: Sequence[Item] = response.items
+        if access.is_partial:
+            items = yield from _whole(layout, items)
         for item in items:
             if DELETING in item:
                 del entities[before:]
@@ -161,6 +163,13 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
         if len(entities) == limit:
             return Found(entities, start, limit)
         ask = limit - len(entities) if is_exact else min(4 * (ask or limit), 100_000)
+
+
+def _whole(layout: BoundLayout, entries: Sequence[Item]) -> Plan[list[Item]]:
+    """The items that entries of an index stand for, without those that are gone meanwhile."""
+    gets = [Get(layout.table, layout.key_of(entry)) for entry in entries]
+    items = yield from get_all(gets)
+    return [entry | item for entry, item in zip(entries, items, strict=True) if item is not None]
 
 
 def _read_or_plain(layout: BoundLayout, item: Item) -> Any:
@@ -184,7 +193,7 @@ def count(layout: BoundLayout, question: Question, most: int | None) -> Plan[int
     blind = question.with_(filter=Not(Exists(attribute(DELETING))))
     while True:
         response: PageResponse | None = None
-        if question.is_exact and question.range.access.told_by_keys:
+        if question.is_exact and question.range.access.told_by_keys and not question.range.access.is_partial:
             (response,) = yield (blind.request(layout.table, None, start, count=True),)
         if response is not None and response.count == response.scanned:
             total, last = total + response.count, response.last
