@@ -319,6 +319,20 @@ def test_order(g: Any) -> None:
     assert [edge.target for edge in g.out("ann", Attendance)] == ["c1", "c2", "c0", "c3"]
 
 
+class Ranked(Edge[Student, Course], order="rank"):
+    rank: int | None = None
+
+
+def test_an_edge_needs_its_order_value_to_be_found(open_graph: Open) -> None:
+    g = open_graph([Ranked])
+    with pytest.raises(InvalidKey, match=r"Ranked\.rank is None"):
+        g.put(Ranked(source="a", target="b"))
+    g.put(Ranked(source="a", target="b", rank=1))
+    with pytest.raises(InvalidKey, match=r"Ranked\.rank is None"):
+        g.update(Ranked, "a", "b", rank=None)
+    assert [edge.rank for edge in g.out("a", Ranked)] == [1]
+
+
 def test_parallel_edges(g: Any) -> None:
     for term in ("spring", "autumn"):
         g.put(Exam(source="ann", target="art", term=term, mark=Decimal("1.5")))

@@ -201,6 +201,7 @@ class Hates(Edge[Person, Place]):
         (AdjacencyList(node="{label}#{name}"), ["Place", "'name'"]),
         (AdjacencyList(keys={Likes: Keys(reverse_partition="X#{since}")}), ["Likes", "Place"]),
         (AdjacencyList(keys={Person: Keys(partition="PERSON")}), ["Person", "id"]),
+        (AdjacencyList(keys={Likes: Keys(partition="X#{source.id}")}), ["Likes", "Person"]),
         (AdjacencyList(keys={Person: Keys(partition="PLACE#{id}")}), ["Person", "Place"]),
         (AdjacencyList(reverse=Index("R", "SK"), edge="{label}#{target}"), ["Likes", "Place"]),
         (AdjacencyList(keys={Ref: Keys()}), ["Ref"]),

@@ -217,6 +217,12 @@ class AdjacencyKeys:
     def _edge_keys(self, kind: EdgeType) -> EdgeKeys:
         compiled = self._compiled(kind, self._edge_templates(kind))
         partition, sort = compiled.pop(self._layout.partition_key), compiled.pop(self._layout.sort_key)
+        source = self.nodes[kind.source.model].partition
+        if str(partition) != source.spelled(id="source.id"):
+            raise InvalidModel(
+                f"the partition key {partition} of {kind.name} is not the key {source} of its source "
+                f"{kind.source.name}, so its edges could not be found from there"
+            )
         in_sort = [part.name for part in sort.parts if part.name in kind.attributes]
         if missing := [name for name in kind.key if name not in in_sort]:
             raise InvalidModel(

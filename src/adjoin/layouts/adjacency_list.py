@@ -156,8 +156,11 @@ class BoundAdjacencyList:
         return item
 
     def _index_text(self, kind: EntityType, name: str, template: Template, values: Mapping[str, Any]) -> str | None:
-        """An index key, or None if one of its parts is: the item is then not in the index."""
-        if any(values[part.name] is None for part in template.parts):
+        """An index key, or None if one of its parts is: the node is then not in the index.
+
+        An edge that is not in an index would not be found from its end, so its parts must be there.
+        """
+        if isinstance(kind, NodeType) and any(values[part.name] is None for part in template.parts):
             return None
         text = template.render(values)
         if len(text) > 256 or not text.isascii():
