@@ -7,6 +7,7 @@ one by waiting and one by awaiting.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from inspect import isawaitable
 from types import TracebackType
@@ -48,7 +49,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 
-class _Verbs:
+class _Verbs(ABC):
     """What both graphs are made of: the schema, the layout, and each verb as a plan."""
 
     def __init__(
@@ -64,9 +65,9 @@ class _Verbs:
         self._consistent = consistent
         self._context = Context(self._layout, self._secret, self._run)
 
+    @abstractmethod
     def _run(self, plan: Plan[Any]) -> Any:
         """Drives a plan; an asynchronous graph gives an awaitable of its result."""
-        raise NotImplementedError
 
     def meter(self) -> Meter:
         """Measures what the block consumes: `with g.meter() as m: ...`."""
