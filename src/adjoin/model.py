@@ -82,6 +82,8 @@ class End(Generic[NodeT]):
             hint = Annotated[hint, mark]
         id_schema = handler.generate_schema(hint)
         from_node = core_schema.no_info_before_validator_function(lambda value: _id_of(value, model), id_schema)
+        if id_schema["type"] not in ("str", "int", "uuid"):
+            return from_node
         # The first choice spares ids, the usual case and the one for stored edges, a Python call.
         return core_schema.union_schema([id_schema, from_node], mode="left_to_right")
 

@@ -17,10 +17,13 @@ from functools import cached_property
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
+import annotated_types
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import SchemaValidator
 
 from adjoin.errors import InvalidKey, InvalidModel, InvalidValue, UnknownField
+from adjoin.expressions import Comparator
 from adjoin.model import Edge, Expires, Node, Ref, Version, ends_of, node_id
 
 AnyEdge: TypeAlias = Edge[Any, Any]
@@ -30,6 +33,12 @@ KEY_TYPES: tuple[type, ...] = (str, int, Decimal, uuid.UUID, dt.datetime, dt.dat
 """Types whose values have one spelling in a key; float is out because it has several."""
 
 _LABEL_TABOO = frozenset("#%|{}")
+_BOUNDS: tuple[tuple[type, str, Comparator], ...] = (
+    (annotated_types.Ge, "ge", ">="),
+    (annotated_types.Gt, "gt", ">"),
+    (annotated_types.Le, "le", "<="),
+    (annotated_types.Lt, "lt", "<"),
+)
 
 
 @dataclass(frozen=True)
@@ -70,25 +79,50 @@ class EntityType:
         return _marked(self.fields, Expires)
 
     @cached_property
-    def _adapters(self) -> dict[tuple[str, Any], TypeAdapter[Any]]:
+    def _adapters(self) -> dict[str, TypeAdapter[Any]]:
+        return {}
+
+    @cached_property
+    def _validators(self) -> dict[str, Callable[[Any], Any]]:
         return {}
 
     def validated(self, name: str, value: Any) -> Any:
-        """A value as the field `name` takes it, or an error that says why it does not."""
-        return self._adapted(name, value, _full_hint)
+        """A value as the field `name` takes it, its validators included, or an error that says why not."""
+        return self._checked(name, value, self._validators.get(name) or self._new_validator(name))
+
+    def _new_validator(self, name: str) -> Callable[[Any], Any]:
+        schema: Any = self.model.__pydantic_core_schema__
+        fields = schema["schema"]["fields"] if schema["type"] == "model" and "fields" in schema["schema"] else {}
+        validate: Callable[[Any], Any]
+        if name in fields:
+            validate = SchemaValidator(fields[name]["schema"], schema.get("config")).validate_python
+        else:
+            validate = TypeAdapter(_full_hint(self.fields[name])).validate_python
+        self._validators[name] = validate
+        return validate
+
+    def limits(self, name: str) -> list[tuple[Comparator, Any]]:
+        """The bounds that a number field declares, as comparisons that must hold."""
+        return [
+            (operator, getattr(mark, attribute))
+            for mark in self.fields[name].metadata
+            for kind, attribute, operator in _BOUNDS
+            if isinstance(mark, kind)
+        ]
 
     def coerced(self, name: str, value: Any) -> Any:
         """A value of the field's type, to compare with; the field's limits do not bind it."""
         if isinstance(value, (int, Decimal)) and (plain_type(self.fields[name]) in (int, float, Decimal)):
             return value
-        return self._adapted(name, value, _bare_hint)
-
-    def _adapted(self, name: str, value: Any, hint: Callable[[FieldInfo], Any]) -> Any:
-        adapter = self._adapters.get((name, hint))
+        adapter = self._adapters.get(name)
         if adapter is None:
-            adapter = self._adapters[name, hint] = TypeAdapter(hint(self.fields[name]))
+            hint: Any = self.fields[name].annotation
+            adapter = self._adapters[name] = TypeAdapter(hint)
+        return self._checked(name, value, adapter.validate_python)
+
+    def _checked(self, name: str, value: Any, validate: Callable[[Any], Any]) -> Any:
         try:
-            return adapter.validate_python(value)
+            return validate(value)
         except ValidationError as error:
             raise InvalidValue(f"{value!r} does not fit {self.name}.{name}: {problems_in(error)}") from None
 
@@ -102,7 +136,10 @@ class NodeType(EntityType):
     @cached_property
     def _bare_id_type(self) -> type | None:
         """The type whose values are ids as they are, with nothing to check or to convert."""
-        return self.id_type if self.id_type in (str, int) and not self.fields["id"].metadata else None
+        schema: Any = self.model.__pydantic_core_schema__
+        fields = schema["schema"].get("fields", {}) if schema["type"] == "model" else {}
+        is_bare = fields.get("id", {}).get("schema") == {"type": self.id_type.__name__}
+        return self.id_type if self.id_type in (str, int) and is_bare else None
 
     def id(self, given: Any) -> Any:
         """The id that an id, a ref or a node of this type stands for."""
@@ -151,10 +188,14 @@ class Schema:
     """All node and edge types of one graph."""
 
     def __init__(self, models: Iterable[type[Any]]) -> None:
-        classes = list(dict.fromkeys(models))
-        for model in classes:
-            if not (isinstance(model, type) and issubclass(model, (Node, Edge))):
-                raise InvalidModel(f"{model!r} is not a Node or Edge class; pass the classes themselves")
+        if isinstance(models, type) or not isinstance(models, Iterable):
+            raise InvalidModel(f"{models!r} is not a list of classes; pass the Node and Edge classes in a list")
+        given = list(models)
+        for model in given:
+            is_one = isinstance(model, type) and issubclass(model, (Node, Edge))
+            if not is_one or model in (Node, Edge):
+                raise InvalidModel(f"{model!r} is not a Node or Edge class of yours; pass the classes themselves")
+        classes = list(dict.fromkeys(given))
         by_name = {model.__name__: model for model in classes}
         ends = {model: _resolved_ends(model, by_name) for model in classes if issubclass(model, Edge)}
         nodes = [model for model in classes if issubclass(model, Node)]
@@ -180,13 +221,13 @@ class Schema:
     def node(self, model: type[Any]) -> NodeType:
         try:
             return self.nodes[model]
-        except KeyError:
+        except (KeyError, TypeError):
             raise self._unknown(model, "Node") from None
 
     def edge(self, model: type[Any]) -> EdgeType:
         try:
             return self.edges[model]
-        except KeyError:
+        except (KeyError, TypeError):
             raise self._unknown(model, "Edge") from None
 
     def _unknown(self, model: Any, kind: str) -> InvalidModel:
@@ -303,10 +344,6 @@ def _full_hint(info: FieldInfo) -> Any:
     for mark in info.metadata:
         hint = Annotated[hint, mark]
     return hint
-
-
-def _bare_hint(info: FieldInfo) -> Any:
-    return info.annotation
 
 
 def plain_type(info: FieldInfo) -> type | None:

@@ -17,7 +17,8 @@ from decimal import Context, Decimal, InvalidOperation, Overflow, Underflow
 from enum import Enum
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, RootModel, TypeAdapter
+from pydantic.fields import FieldInfo
 
 from adjoin.errors import InvalidValue
 
@@ -90,11 +91,16 @@ def _encode_float(value: float) -> AttributeValue:
     return {"N": canonical_number(repr(value))}
 
 
+def in_utc(value: dt.datetime) -> dt.datetime:
+    """The same moment in UTC, where text order is time order, whatever zone it came with."""
+    try:
+        return value if value.tzinfo is None else value.astimezone(dt.UTC)
+    except OverflowError:
+        raise InvalidValue(f"{value} is outside the years 1 to 9999 in UTC") from None
+
+
 def _encode_datetime(value: dt.datetime) -> AttributeValue:
-    # In UTC, text order is time order, whatever zone the value came with.
-    if value.tzinfo is not None:
-        value = value.astimezone(dt.UTC)
-    return {"S": value.isoformat()}
+    return {"S": in_utc(value).isoformat()}
 
 
 _DURATION = TypeAdapter(dt.timedelta)
@@ -121,7 +127,10 @@ def _encode_sequence(value: Any) -> AttributeValue:
 
 
 def _encode_mapping(value: Mapping[Any, Any]) -> AttributeValue:
-    return {"M": {_map_key(key): encode(element) for key, element in value.items()}}
+    entries = {_map_key(key): encode(element) for key, element in value.items()}
+    if len(entries) < len(value):
+        raise InvalidValue(f"{value!r} has two keys that are stored alike; keys of a map are text")
+    return {"M": entries}
 
 
 def _map_key(key: Any) -> str:
@@ -142,13 +151,19 @@ def _encode_set(value: Any) -> AttributeValue:
     return {tag + "S": sorted(element[tag] for element in elements)}
 
 
+def nested_name(name: str, info: FieldInfo) -> str:
+    """What a field of a nested model is stored as: its alias, if the model takes that back, or its name."""
+    is_one = info.alias == info.validation_alias == info.serialization_alias
+    return info.alias if is_one and info.alias else name
+
+
 def _encode_model(value: BaseModel) -> AttributeValue:
-    return {
-        "M": {
-            field.serialization_alias or name: encode(getattr(value, name))
-            for name, field in type(value).model_fields.items()
-        }
-    }
+    if isinstance(value, RootModel):
+        return encode(value.root)
+    fields = type(value).model_fields
+    entries = {nested_name(name, info): encode(getattr(value, name)) for name, info in fields.items()}
+    extra = value.__pydantic_extra__ or {}
+    return {"M": entries | {name: encode(element) for name, element in extra.items()}}
 
 
 _ENCODERS: dict[type, Callable[[Any], AttributeValue]] = {

@@ -7,11 +7,13 @@ in one key. Items are not built here.
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from adjoin.errors import InvalidModel
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from adjoin.layouts.adjacency_list import AdjacencyList
 
 NODE_SORT_KEY = "#META"
+DELETION_SORT_KEY = "#DELETING"
+"""Where a delete in progress is recorded, in the partition of its node."""
 
 _Pieces: TypeAlias = list[str | Part]
 _T = TypeVar("_T")
@@ -75,6 +79,7 @@ class AdjacencyKeys:
         self._check_field_names()
         self._check_collisions()
         self._check_reverse()
+        self._check_order()
         self.definition = self._definition()
 
     def template(self, keys: NodeKeys | EdgeKeys, attribute: str) -> Template | None:
@@ -158,6 +163,8 @@ class AdjacencyKeys:
 
     def _node_piece(self, kind: NodeType, part: Part, template: str) -> _Pieces:
         match part.name:
+            case "label" | "node" if part.transform.name:
+                raise _no_transform(kind, part, template)
             case "label":
                 return [kind.label]
             case "node":
@@ -168,12 +175,16 @@ class AdjacencyKeys:
 
     def _edge_piece(self, kind: EdgeType, part: Part, template: str) -> _Pieces:
         match part.name:
+            case "label" | "source" | "target" if part.transform.name:
+                raise _no_transform(kind, part, template)
             case "label":
                 return [kind.label]
             case "source":
                 return self._node_pieces(kind.source, "source.id")
             case "target":
                 return self._node_pieces(kind.target, "target.id")
+            case "source.id" | "target.id" if part.transform.decode is None:
+                raise _no_transform(kind, part, template)
             case "source.id" | "target.id":
                 return [part]
             case name if name in kind.attributes:
@@ -243,7 +254,7 @@ class AdjacencyKeys:
             partition,
             sort,
             compiled,
-            Record(kind, told if self._is_declared(kind) else (), self.attributes),
+            Record(kind, _told(sort) if self._is_declared(kind) else (), self.attributes),
             fields=tuple(dict.fromkeys([*kind.key, *in_sort])),
             target_field=target_field,
             may_meet_node=bool(node_sort.parts) and node_sort.may_equal(sort),
@@ -264,14 +275,24 @@ class AdjacencyKeys:
 
     def _key_attributes(self) -> set[str]:
         layout = self._layout
+        if layout.partition_key == layout.sort_key or layout.type_attribute in self._other_keys():
+            raise InvalidModel(
+                "the layout uses one attribute for two things: give keys and type attributes of their own"
+            )
         names = {layout.partition_key, layout.sort_key, layout.type_attribute, DELETING}
         for index in self.indexes:
             names |= {index.partition_key, index.sort_key}
         return {name for name in names if name}
 
     def _check_field_names(self) -> None:
+        expiring = {kind.attributes[kind.expires] for kind in self._schema.types if kind.expires}
         for kind in self._schema.types:
             for name, stored in kind.attributes.items():
+                if stored in expiring and name != kind.expires:
+                    raise InvalidModel(
+                        f"{kind.name}.{name} is stored as {stored!r}, by which items of this table expire; "
+                        f"give it another alias"
+                    )
                 if stored in self.attributes:
                     raise InvalidModel(
                         f"{kind.name}.{name} is stored as {stored!r}, a name that the layout uses itself; "
@@ -285,6 +306,13 @@ class AdjacencyKeys:
                 raise InvalidModel(
                     f"{one.kind.name} and {other.kind.name} can have the same partition key {one.partition}; "
                     f"change a label or a template"
+                )
+        everything: list[NodeKeys | EdgeKeys] = [*nodes, *edges]
+        for keys in everything:
+            if keys.sort.match(DELETION_SORT_KEY) is not None:
+                raise InvalidModel(
+                    f"the sort key {keys.sort} of {keys.kind.name} can be {DELETION_SORT_KEY!r}, which marks a delete "
+                    f"in progress; change the template"
                 )
         for edge in edges:
             node = self.nodes[edge.kind.source.model]
@@ -314,6 +342,43 @@ class AdjacencyKeys:
                     f"the reverse partition key {template} of {edge.kind.name} is not the key {target} of its "
                     f"target {edge.kind.target.name}, so its edges could not be found from there"
                 )
+
+    def _check_order(self) -> None:
+        """That the neighbours of each ordered class come in its order, from wherever they are read."""
+        index = self.order_index
+        if index is not None and {index.partition_key, index.sort_key} & self._other_keys():
+            raise InvalidModel(f"the index {index.name!r} for order needs key attributes of its own")
+        for edge in self.edges.values():
+            if edge.kind.order is None:
+                continue
+            source = self.nodes[edge.kind.source.model].partition
+            template = edge.sort
+            if edge.order_index is not None:
+                partition = edge.index_keys.get(edge.order_index.partition_key)
+                if partition is None or str(partition) != source.spelled(id="source.id"):
+                    raise InvalidModel(
+                        f"the order partition key {partition} of {edge.kind.name} is not the key {source} of its "
+                        f"source {edge.kind.source.name}, so its edges could not be found from there"
+                    )
+                template = edge.index_keys.get(edge.order_index.sort_key or "", edge.sort)
+            first = template.parts[0] if template.parts else None
+            if first is None or first.name != edge.kind.order:
+                raise InvalidModel(
+                    f"{edge.kind.name} is ordered by {edge.kind.order!r}, but its key {template} does not begin "
+                    f"with that field"
+                )
+            if _is_number(edge.kind, first.name) and not first.transform.sorts:
+                raise InvalidModel(
+                    f"{edge.kind.name} is ordered by the number {first.name!r}, which does not sort as text in "
+                    f"{template}; write {{{first.name}:sortable}} or a width such as {{{first.name}:08}}"
+                )
+
+    def _other_keys(self) -> set[str]:
+        """The key attributes of the table and of its reverse index."""
+        layout, reverse = self._layout, self._layout.reverse
+        keys = [layout.partition_key, layout.sort_key]
+        keys += [name for name in (reverse.partition_key, reverse.sort_key) if name] if reverse else []
+        return set(keys)
 
     def _definition(self) -> TableDefinition:
         layout = self._layout
@@ -358,11 +423,30 @@ def _pairs(things: list[_T]) -> Iterable[tuple[_T, _T]]:
     return itertools.combinations(things, 2)
 
 
+def _no_transform(kind: EntityType, part: Part, template: str) -> InvalidModel:
+    return InvalidModel(
+        f"in the key template {template!r} of {kind.name}, {{{part.name}}} cannot be changed by "
+        f"{part.transform.name!r}: nodes would not be found by it, or found as others"
+    )
+
+
+def _is_number(kind: EntityType, name: str) -> bool:
+    plain = plain_type(kind.fields[name])
+    if plain is not None and issubclass(plain, Enum):
+        return all(isinstance(member.value, (int, Decimal)) for member in plain)
+    return plain is not None and issubclass(plain, (int, Decimal))
+
+
 def _fitting(kind: EntityType, part: Part) -> Part:
     """Only numbers need an encoding to sort; text that happens to look like one must stay as it is."""
     plain = plain_type(kind.fields[part.name])
-    is_number = plain is not None and issubclass(plain, (int, Decimal))
-    return part if is_number or part.transform.name != "sortable" else Part(part.name, transform(""))
+    if "%" in part.transform.name and not (plain is not None and issubclass(plain, dt.date)):
+        raise InvalidModel(
+            f"{kind.name}.{part.name} is no date, so {{{part.name}:{part.transform.name}}} has no meaning"
+        )
+    if part.transform.name != "sortable" or _is_number(kind, part.name):
+        return part
+    return Part(part.name, transform(""))
 
 
 def _snake(name: str) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 from adjoin.errors import InvalidKey, InvalidModel
 from adjoin.expressions import Action, Condition, Exists, Remove, Set, Value, attribute
-from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
+from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.interface import Access, Index, Keys, Range
 from adjoin.layouts.keys import Template, key_text
@@ -28,8 +28,6 @@ from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schem
 from adjoin.tables import Throughput
 from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
 from adjoin.values import AttributeValue, Item
-
-DELETION_SORT_KEY = "#DELETING"
 
 
 @dataclass(frozen=True)
@@ -232,8 +230,7 @@ class BoundAdjacencyList:
 
     def _leaving_access(self, keys: EdgeKeys) -> Access:
         if keys.order_index is not None:
-            sort = self._keys.template(keys, keys.order_index.sort_key or "")
-            return self._index_access(keys.order_index, keys.kind, sort, exclusive=True)
+            return self._index_access(keys.order_index, keys)
         rivals = [self._keys.nodes[keys.kind.source.model].sort]
         rivals += [other.sort for other in self._keys.edges.values() if other is not keys]
         return Access(
@@ -254,21 +251,21 @@ class BoundAdjacencyList:
             return replace(leaving, decode=lambda item: _turned(leaving.decode(item)))
         if reverse is None:
             return None
-        sort = self._keys.template(keys, reverse.sort_key) if reverse.sort_key else None
-        others: list[EdgeKeys | NodeKeys] = [*self._keys.edges.values(), *self._keys.nodes.values()]
-        templates = [self._keys.template(other, reverse.sort_key or "") for other in others if other is not keys]
-        rivals = [template for template in templates if template is not None]
-        return self._index_access(reverse, keys.kind, sort, exclusive=sort is not None and _is_alone(sort, rivals))
+        return self._index_access(reverse, keys)
 
-    def _index_access(self, index: Index, kind: EdgeType, sort: Template | None, *, exclusive: bool) -> Access:
+    def _index_access(self, index: Index, keys: EdgeKeys) -> Access:
+        sort = self._keys.template(keys, index.sort_key) if index.sort_key else None
+        others: list[EdgeKeys | NodeKeys] = [*self._keys.edges.values(), *self._keys.nodes.values()]
+        templates = [self._keys.template(other, index.sort_key or "") for other in others if other is not keys]
+        rivals = [template for template in templates if template is not None]
         return Access(
             index.partition_key,
-            self._reader.readers[kind.model],
+            self._reader.readers[keys.kind.model],
             index=index.name,
             sort_key=index.sort_key,
             sort=sort,
-            exclusive=exclusive,
-            kind=kind,
+            exclusive=sort is not None and _is_alone(sort, rivals),
+            kind=keys.kind,
             told_by_keys=self._type is None,
             is_partial=index.projection.kind != "ALL",
         )

@@ -113,16 +113,15 @@ class Range:
     def begins_with(self, prefix: Any) -> SortCondition | None:
         """Keys whose first open part starts with this."""
         sort, text, part = self._open_part("begins_with")
-        if not part.transform.prefixes:
-            raise InvalidValue(
-                f"{sort.owner}.{part.name} is encoded in the key so that it sorts, and such a form has no "
-                f"prefixes; use between instead"
-            )
-        return _begins_with(self._sort_key, text + sort.text(part, prefix))
+        return _begins_with(self._sort_key, text + sort.prefix(part, prefix))
 
     def between(self, low: Any, high: Any) -> SortCondition | None:
         """Keys whose first open part lies between two values, both included; None leaves an end open."""
         sort, start, part = self._open_part("between")
+        if part.transform.decode is None:
+            raise InvalidValue(
+                f"{sort.owner}.{part.name} is shortened or changed in the key {sort}, so a range of it cannot be told"
+            )
         first = start if low is None else start + sort.text(part, self._typed(part, low))
         if high is None:
             last = _after(start)

@@ -26,8 +26,8 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from adjoin.errors import InvalidKey, InvalidModel
-from adjoin.values import MAX_DIGITS, canonical_number
+from adjoin.errors import InvalidKey, InvalidModel, InvalidValue
+from adjoin.values import MAX_DIGITS, canonical_number, in_utc
 
 SEPARATOR = "#"
 
@@ -46,7 +46,7 @@ def key_text(value: object) -> str:
         case Decimal():
             return canonical_number(value)
         case dt.datetime() if value.tzinfo is not None:
-            return key_text(value.astimezone(dt.UTC).replace(tzinfo=None)) + "Z"
+            return key_text(in_utc(value).replace(tzinfo=None)) + "Z"
         case dt.datetime():
             return value.isoformat(timespec="microseconds")
         case dt.date():
@@ -109,17 +109,19 @@ class Transform:
     name: str
     encode: Callable[[Any], str]
     decode: Callable[[str], str] | None
-    prefixes: bool = True
-    """Whether the start of a value spells the start of its text."""
+    prefix: Callable[[Any], str] | None = key_text
+    """How the start of a value is spelled; None where it does not spell the start of the text."""
+    sorts: bool = False
+    """Whether the texts of numbers sort as the numbers do."""
 
 
 _TRANSFORMS = {
     transform.name: transform
     for transform in (
         Transform("", key_text, str),
-        Transform("upper", lambda value: key_text(value).upper(), None),
-        Transform("lower", lambda value: key_text(value).lower(), None),
-        Transform("sortable", sortable_text, unsorted_text, prefixes=False),
+        Transform("upper", lambda value: key_text(value).upper(), None, lambda start: key_text(start).upper()),
+        Transform("lower", lambda value: key_text(value).lower(), None, lambda start: key_text(start).lower()),
+        Transform("sortable", sortable_text, unsorted_text, prefix=None, sorts=True),
     )
 }
 
@@ -130,7 +132,7 @@ def transform(spec: str) -> Transform:
         return known
     if padding := re.fullmatch(r"0([1-9]\d?)d?", spec):
         width = int(padding[1])
-        return Transform(spec, lambda value: _padded(value, width), _unpadded, prefixes=False)
+        return Transform(spec, lambda value: _padded(value, width), _unpadded, prefix=None, sorts=True)
     if "%" in spec:
         return Transform(spec, lambda value: value.strftime(spec), None)
     raise InvalidModel(
@@ -250,6 +252,15 @@ class Template:
         return "".join(
             piece if isinstance(piece, str) else self.text(piece, values[piece.name]) for piece in self.pieces
         )
+
+    def prefix(self, part: Part, start: Any) -> str:
+        """The quoted text that values of a part begin with if they begin with this."""
+        if part.transform.prefix is None:
+            raise InvalidValue(
+                f"{self.owner}.{part.name} is encoded in the key so that it sorts, and such a form has no "
+                f"prefixes; use between instead"
+            )
+        return self.quoting.quote(part.transform.prefix(start))
 
     def text(self, part: Part, value: Any) -> str:
         """The quoted text of one part."""

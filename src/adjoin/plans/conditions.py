@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
+from decimal import Context, Decimal
 from typing import Any
 
 from pydantic import BaseModel
@@ -29,14 +31,17 @@ from adjoin.expressions import (
     Remove,
     Set,
     Value,
+    all_of,
     attribute,
 )
 from adjoin.fields import AllOf, AnyOf, Change, Comparison, Negation, Predicate
 from adjoin.layouts.interface import BoundLayout
 from adjoin.schema import EntityType, plain_type, unknown_field
-from adjoin.values import AttributeValue, encode
+from adjoin.values import AttributeValue, encode, nested_name
 
 NULL: AttributeValue = {"NULL": True}
+_EXACT = Context(prec=300)
+_RANGES = ("<", "<=", ">", ">=", "between")
 
 
 def condition(layout: BoundLayout, kind: EntityType, predicate: Predicate) -> Condition:
@@ -61,6 +66,15 @@ def _comparison(layout: BoundLayout, kind: EntityType, comparison: Comparison) -
     if operands == (None,) and operator in ("=", "<>"):
         absent = Or((Not(Exists(path)), Compare("=", path, Value(NULL))))
         return absent if operator == "=" else Not(absent)
+    if operator == "in" and None in operands:
+        rest = tuple(each for each in operands if each is not None)
+        missing = _comparison(layout, kind, Comparison(comparison.field, "=", (None,)))
+        return Or((missing, _comparison(layout, kind, Comparison(comparison.field, "in", rest)))) if rest else missing
+    if operator in _RANGES and "." not in comparison.field and plain_type(kind.fields[comparison.field]) is timedelta:
+        raise InvalidValue(
+            f"{kind.name}.{comparison.field} is a duration, which is stored as text that does not sort by length; "
+            f"compare with == and != only, or store a number"
+        )
     if operator == "contains":
         return Contains(path, Value(encode(operands[0])))
     if operator == "begins_with":
@@ -90,7 +104,7 @@ def _path(layout: BoundLayout, kind: EntityType, name: str) -> Path:
             info = model.model_fields.get(step)
             if info is None:
                 raise UnknownField(unknown_field(model.__name__, step, model.model_fields))
-            steps.append(info.serialization_alias or step)
+            steps.append(nested_name(step, info))
             model = plain_type(info)
         else:
             steps.append(int(step) if step.isdecimal() else step)
@@ -122,21 +136,43 @@ def update_actions(
 
 def _change(kind: EntityType, name: str, stored: str, change: Change) -> Action:
     path, origin = attribute(stored), attribute(kind.attribute(change.field))
-    operand = encode(change.operand)
-    match change.operator:
-        case "+" | "-" if "N" not in operand:
-            raise InvalidValue(f"{kind.name}.{name}: {change.operand!r} is not a number to add or subtract")
-        case "+" if origin == path:
-            return Add(path, operand)
-        case "-" if origin == path:
-            return Add(path, encode(-change.operand))
-        case "+" | "-":
-            return Set(path, Arithmetic(change.operator, IfNotExists(origin, Value({"N": "0"})), Value(operand)))
-        case "append":
-            return Set(path, ListAppend(IfNotExists(origin, Value({"L": []})), Value(operand)))
+    if change.operator in ("+", "-"):
+        return _sum(kind, name, path, origin, change)
+    operand = encode(kind.coerced(name, change.operand))
+    if change.operator == "append":
+        return Set(path, ListAppend(IfNotExists(origin, Value({"L": []})), Value(operand)))
     if origin != path or "L" in operand:
         raise InvalidValue(
             f"{kind.name}.{name}: elements can be put into or taken out of a set of text, numbers or bytes, "
             f"one that the same field holds"
         )
     return Add(path, operand) if change.operator == "add" else Discard(path, operand)
+
+
+def _sum(kind: EntityType, name: str, path: Path, origin: Path, change: Change) -> Action:
+    amount = change.operand
+    allowed = (int,) if plain_type(kind.fields[name]) is int else (int, Decimal, float)
+    if not isinstance(amount, allowed) or isinstance(amount, bool):
+        raise InvalidValue(f"{kind.name}.{name}: {amount!r} is not a number that can be added to it or taken from it")
+    if origin != path:
+        operands = IfNotExists(origin, Value({"N": "0"})), Value(encode(amount))
+        return Set(path, Arithmetic("+" if change.operator == "+" else "-", *operands))
+    if change.operator == "-":
+        # Negating with `-` would round a Decimal to the context's precision.
+        amount = amount.copy_negate() if isinstance(amount, Decimal) else -amount
+    return Add(path, encode(amount))
+
+
+def bounds(kind: EntityType, changes: Mapping[str, Any]) -> Condition | None:
+    """What must hold before a relative change for the field's limits to hold after it."""
+    conditions = []
+    for name, change in changes.items():
+        if not isinstance(change, Change) or change.operator not in ("+", "-") or change.field != name:
+            continue
+        path = attribute(kind.attribute(name))
+        amount = Decimal(encode(change.operand).get("N", "0"))
+        amount = amount if change.operator == "+" else amount.copy_negate()
+        for operator, limit in kind.limits(name):
+            before = _EXACT.subtract(Decimal(encode(limit)["N"]), amount)
+            conditions.append(Compare(operator, path, Value(encode(before))))
+    return all_of(*conditions)

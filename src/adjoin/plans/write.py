@@ -13,7 +13,7 @@ from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.model import Edge, Node, node_id
 from adjoin.plans import Plan
 from adjoin.plans.batches import BATCHES_A_ROUND, chunks, write_all
-from adjoin.plans.conditions import condition, update_actions
+from adjoin.plans.conditions import bounds, condition, update_actions
 from adjoin.plans.deletion import visible
 from adjoin.plans.read import edge as read_edge
 from adjoin.requests import Check, Delete, ItemResponse, Put, TransactWrite, Update
@@ -224,8 +224,8 @@ def update_requests(
     kind = identity.kind
     if not changes:
         raise InvalidValue(f"no field of {identity.name} was given to change; pass them by name")
-    for name in ("id", "source", "target"):
-        if name in changes and name in kind.fields:
+    for name in ("source", "target") if isinstance(kind, EdgeType) else ("id",):
+        if name in changes:
             raise InvalidValue(
                 f"{name!r} of {identity.name} is its key and cannot change; put a new one and delete this"
             )
@@ -235,6 +235,7 @@ def update_requests(
     wanted = all_of(
         layout.present,
         _version_is(kind, if_version),
+        bounds(kind, changes),
         None if only_if is None else condition(layout, kind, only_if),
     )
     return tuple(
