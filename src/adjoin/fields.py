@@ -20,10 +20,10 @@ class Predicate:
     __slots__ = ()
 
     def __and__(self, other: Predicate) -> AllOf:
-        return AllOf((self, _predicate(other)))
+        return AllOf((*_parts(self, AllOf), *_parts(other, AllOf)))
 
     def __or__(self, other: Predicate) -> AnyOf:
-        return AnyOf((self, _predicate(other)))
+        return AnyOf((*_parts(self, AnyOf), *_parts(other, AnyOf)))
 
     def __invert__(self) -> Negation:
         return Negation(self)
@@ -34,10 +34,11 @@ class Predicate:
         )
 
 
-def _predicate(thing: Any) -> Predicate:
+def _parts(thing: Any, kind: type[AllOf | AnyOf]) -> tuple[Predicate, ...]:
+    """What a chain of the same operator is made of, so that a long one is flat and not deep."""
     if not isinstance(thing, Predicate):
         raise InvalidValue(f"{thing!r} is not a comparison; put parentheses around each side of & and |")
-    return thing
+    return thing.predicates if isinstance(thing, kind) else (thing,)
 
 
 Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "between", "begins_with", "contains", "in", "exists"]
@@ -142,4 +143,6 @@ class FieldReference:
 
 def field(name: str) -> FieldReference:
     """A field, to compare (`where`, `only_if`) or to change (`update`)."""
+    if not isinstance(name, str):
+        raise InvalidValue(f"{name!r} does not name a field; give its name as text")
     return FieldReference(name)

@@ -187,6 +187,7 @@ class _TransactionVerbs:
     def update(
         self,
         model: type[Any],
+        /,
         *ids: Any,
         if_version: int | None = None,
         only_if: Predicate | None = None,
@@ -195,19 +196,19 @@ class _TransactionVerbs:
         """Cancels the transaction if it is not there."""
         self._buffer.update(model, ids, changes, if_version, only_if)
 
-    def connect(self, model: type[E], source: Any, target: Any, **fields: Any) -> E:
+    def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
         """Cancels the transaction if an end is not there, or the edge is."""
         made = self._graph._made(model, source, target, fields)
         self._buffer.connect(made)
         return made
 
-    def disconnect(self, model: type[AnyEdge], source: Any, target: Any, **key: Any) -> None:
+    def disconnect(self, model: type[AnyEdge], source: Any, target: Any, /, **key: Any) -> None:
         self._buffer.disconnect(*self._graph._edge_parts(model, source, target, key))
 
-    def delete(self, model: type[Node], id: Any) -> None:
+    def delete(self, what: type[Node] | Node | Ref[Any], id: Any = None) -> None:
         """The node and every edge at it; they are looked up when the transaction is committed."""
-        kind = self._graph._schema.node(model)
-        self._buffer.delete(kind, kind.id(id))
+        kind = self._graph._schema.node(what if isinstance(what, type) else getattr(what, "model", type(what)))
+        self._buffer.delete(kind, kind.id(id if isinstance(what, type) else what))
 
 
 # --- for programs that wait --------------------------------------------------------------------
@@ -240,11 +241,13 @@ class Graph(_Verbs):
     ) -> None:
         """`consistent` makes strongly consistent reads the default, where DynamoDB has them."""
         super().__init__(models, layout, cursor_secret, consistent)
+        is_own = isinstance(location, str | os.PathLike)
         self._store = open_store(location) if isinstance(location, str | os.PathLike) else location
         try:
             self.create_table()
         except BaseException:
-            self._store.close()
+            if is_own:
+                self._store.close()
             raise
 
     def _run(self, plan: Plan[T]) -> T:
@@ -289,21 +292,24 @@ class Graph(_Verbs):
         """The nodes of those ids, in that order, None where there is none."""
         return self._run(self._get_many(model, ids, consistent))
 
-    def edge(self, model: type[E], source: Any, target: Any, *, consistent: bool | None = None, **key: Any) -> E | None:
+    def edge(
+        self, model: type[E], source: Any, target: Any, /, *, consistent: bool | None = None, **key: Any
+    ) -> E | None:
         """The edge between two nodes, or None; key fields tell parallel edges apart."""
         return self._run(self._edge(model, source, target, key, consistent))
 
-    def connect(self, model: type[E], source: Any, target: Any, **fields: Any) -> E:
+    def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
         """Adds an edge if both ends are there (`NotFound`) and it is not (`AlreadyExists`)."""
         return self._run(self._connect(model, source, target, fields))
 
-    def disconnect(self, model: type[AnyEdge], source: Any, target: Any, **key: Any) -> bool:
+    def disconnect(self, model: type[AnyEdge], source: Any, target: Any, /, **key: Any) -> bool:
         """Removes an edge; says whether it was there."""
         return self._run(self._disconnect(model, source, target, key))
 
     def update(
         self,
         model: type[M],
+        /,
         *ids: Any,
         if_version: int | None = None,
         only_if: Predicate | None = None,
@@ -334,7 +340,7 @@ class Graph(_Verbs):
         self, x: Node | Ref[Any], *, direction: str = "out", consistent: bool | None = None
     ) -> CollectionQuery:
         """The node with all edges that leave it, of every type; or, `direction="into"`, that arrive."""
-        return CollectionQuery(self._context, self._collection(x, direction, consistent))
+        return CollectionQuery(self._context, self._collection(x, direction, consistent), _node=x)
 
     def transaction(self) -> Transaction:
         """`with g.transaction() as t:` all writes on `t` happen at the end of the block, or none."""
@@ -356,10 +362,13 @@ class Graph(_Verbs):
         `g.explain(lambda: g.delete(Student, "S1"))`.
         """
         with Rehearsing(self._layout.definition) as rehearsal:
-            if callable(call):
-                call = call(*args, **kwargs)
             if isinstance(call, EdgeQuery | PairQuery | CollectionQuery):
-                call.page()
+                call = call.page
+            if not callable(call):
+                raise InvalidValue("explain takes a query, or a verb with its arguments: g.explain(g.put, student)")
+            result = call(*args, **kwargs)
+            if isinstance(result, EdgeQuery | PairQuery | CollectionQuery):
+                result.page()
         return rehearsal.explanation()
 
 
@@ -448,22 +457,23 @@ class AsyncGraph(_Verbs):
         return await self._run(self._get_many(model, ids, consistent))
 
     async def edge(
-        self, model: type[E], source: Any, target: Any, *, consistent: bool | None = None, **key: Any
+        self, model: type[E], source: Any, target: Any, /, *, consistent: bool | None = None, **key: Any
     ) -> E | None:
         """The edge between two nodes, or None; key fields tell parallel edges apart."""
         return await self._run(self._edge(model, source, target, key, consistent))
 
-    async def connect(self, model: type[E], source: Any, target: Any, **fields: Any) -> E:
+    async def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
         """Adds an edge if both ends are there (`NotFound`) and it is not (`AlreadyExists`)."""
         return await self._run(self._connect(model, source, target, fields))
 
-    async def disconnect(self, model: type[AnyEdge], source: Any, target: Any, **key: Any) -> bool:
+    async def disconnect(self, model: type[AnyEdge], source: Any, target: Any, /, **key: Any) -> bool:
         """Removes an edge; says whether it was there."""
         return await self._run(self._disconnect(model, source, target, key))
 
     async def update(
         self,
         model: type[M],
+        /,
         *ids: Any,
         if_version: int | None = None,
         only_if: Predicate | None = None,
@@ -494,7 +504,7 @@ class AsyncGraph(_Verbs):
         self, x: Node | Ref[Any], *, direction: str = "out", consistent: bool | None = None
     ) -> AsyncCollectionQuery:
         """The node with all edges that leave it, of every type; or, `direction="into"`, that arrive."""
-        return AsyncCollectionQuery(self._context, self._collection(x, direction, consistent))
+        return AsyncCollectionQuery(self._context, self._collection(x, direction, consistent), _node=x)
 
     def transaction(self) -> AsyncTransaction:
         """`async with g.transaction() as t:` all writes on `t` happen at the end of the block, or none."""
@@ -521,6 +531,7 @@ class AsyncGraph(_Verbs):
                 call = call(*args, **kwargs)
             if isinstance(call, AsyncEdgeQuery | AsyncPairQuery | AsyncCollectionQuery):
                 call = call.page()
-            if isawaitable(call):
-                await call
+            if not isawaitable(call):
+                raise InvalidValue("explain takes a query, a coroutine, or a verb with its arguments")
+            await call
         return rehearsal.explanation()

@@ -15,7 +15,7 @@ from adjoin.errors import InvalidCursor, InvalidValue
 from adjoin.expressions import all_of
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import BoundLayout
-from adjoin.model import Node
+from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.plans import Plan
 from adjoin.plans.conditions import condition
 from adjoin.plans.cursors import decode_cursor, encode_cursor
@@ -70,9 +70,7 @@ class _Base(Generic[T]):
 
     def limit(self, most: int) -> Self:
         """At most so many results in all, after any filter."""
-        if most < 1:
-            raise InvalidValue(f"limit({most}) would never give anything; use at least 1")
-        return self._with(_most=most)
+        return self._with(_most=_whole_number("limit", most))
 
     def reverse(self) -> Self:
         """The other way round."""
@@ -82,25 +80,27 @@ class _Base(Generic[T]):
         return changed(self, changes)
 
     def _page_plan(self, limit: int | None, after: str | None) -> Plan[Page[T]]:
-        start = None if after is None else self._start(after)
-        wanted = min((most for most in (limit, self._most) if most is not None), default=None)
+        start, given = (None, 0) if after is None else self._start(after)
+        left = None if self._most is None else self._most - given
+        wanted = left if limit is None else min(_whole_number("a page's limit", limit), left or limit)
         found = yield from self._step(start, wanted)
+        given += len(found.entities)
         token = None
-        if found.last is not None:
-            token = encode_cursor(found.last, self._identity, self._context.secret)
+        if found.last is not None and given != self._most:
+            token = encode_cursor(found.last, given, self._identity, self._context.secret)
         return Page(found.entities, token)
 
     @property
     def _identity(self) -> bytes:
         """What a page token of this query is bound to."""
-        return self._question.identity(self._context.layout.table)
+        return self._question.identity(self._context.layout.table) + repr(self._most).encode()
 
-    def _start(self, after: str) -> Item:
-        start = decode_cursor(after, self._identity, self._context.secret)
+    def _start(self, after: str) -> tuple[Item, int]:
+        start, given = decode_cursor(after, self._identity, self._context.secret)
         access, partition = self._question.range.access, self._question.range.partition
         if start.get(access.partition_key) != {"S": partition}:
             raise InvalidCursor("the page token points outside of its query; start again from the first page")
-        return start
+        return start, given
 
     def _step(self, start: Item | None, left: int | None) -> Plan[Found]:
         """One stretch of an iteration, with its entities turned into results."""
@@ -162,16 +162,33 @@ class _Pairing(_Narrowing[tuple[E, Any]]):
     """Edges with the nodes at their far ends; an edge whose far node is not there is left out."""
 
     def _step(self, start: Item | None, left: int | None) -> Plan[Found]:
-        found = yield from super()._step(start, left)
         kind: NodeType = getattr(self._kind, self._far)
-        ids = [getattr(edge, self._far) for edge in found.entities]
-        nodes = yield from far_nodes(self._context.layout, kind, ids, self._question.consistent)
-        pairs = [(edge, nodes[id]) for edge, id in zip(found.entities, ids, strict=True) if id in nodes]
-        return Found(pairs, found.last, found.taken)
+        pairs: list[tuple[E, Any]] = []
+        while True:
+            found = yield from super()._step(start, left and left - len(pairs))
+            ids = [getattr(edge, self._far) for edge in found.entities]
+            nodes = yield from far_nodes(self._context.layout, kind, ids, self._question.consistent)
+            pairs += [(edge, nodes[id]) for edge, id in zip(found.entities, ids, strict=True) if id in nodes]
+            start = found.last
+            if start is None or left is None or len(pairs) == left:
+                return Found(pairs, start)
+
+    def _count_plan(self) -> Plan[int]:
+        counted = 0
+        start: Item | None = None
+        while True:
+            found = yield from self._step(start, self._most and self._most - counted)
+            counted += len(found.entities)
+            start = found.last
+            if start is None or counted == self._most:
+                return counted
 
 
+@dataclass(eq=False)
 class _Collecting(_Base[Any]):
     """A node's partition, whatever is in it."""
+
+    _node: Node | Ref[Any] | None = None
 
     def _collection_plan(self) -> Plan[Collection]:
         results: list[Any] = []
@@ -182,12 +199,23 @@ class _Collecting(_Base[Any]):
             start = found.last
             if start is None or self._most is not None:
                 break
-        nodes = [each for each in results if isinstance(each, Node)]
+        nodes = [each for each in results if isinstance(each, Node) and self._is_asked(each)]
         return Collection(
             nodes[0] if nodes else None,
-            [each for each in results if not isinstance(each, Node | dict)],
+            [each for each in results if isinstance(each, Edge)],
             [each for each in results if isinstance(each, dict)],
         )
+
+    def _is_asked(self, node: Node) -> bool:
+        asked = self._node
+        model, id = (asked.model, asked.id) if isinstance(asked, Ref) else (type(asked), getattr(asked, "id", None))
+        return type(node) is model and node_id(node) == id
+
+
+def _whole_number(name: str, number: int) -> int:
+    if not isinstance(number, int) or not 1 <= number < 2**31:
+        raise InvalidValue(f"{name} of {number!r} cannot be; give a whole number, at least 1")
+    return number
 
 
 # --- for programs that wait --------------------------------------------------------------------
@@ -200,7 +228,7 @@ class _Waiting(_Base[T]):
         while True:
             found = self._context.run(self._step(start, left))
             yield from found.entities
-            start, left = found.last, left and left - found.taken
+            start, left = found.last, left and left - len(found.entities)
             if start is None or left == 0:
                 return
 
@@ -262,7 +290,7 @@ class _Awaiting(_Base[T]):
             found = await self._context.run(self._step(start, left))
             for result in found.entities:
                 yield result
-            start, left = found.last, left and left - found.taken
+            start, left = found.last, left and left - len(found.entities)
             if start is None or left == 0:
                 return
 

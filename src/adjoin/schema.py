@@ -23,7 +23,6 @@ from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
 from adjoin.errors import InvalidKey, InvalidModel, InvalidValue, UnknownField
-from adjoin.expressions import Comparator
 from adjoin.model import Edge, Expires, Node, Ref, Version, ends_of, node_id
 
 AnyEdge: TypeAlias = Edge[Any, Any]
@@ -33,7 +32,8 @@ KEY_TYPES: tuple[type, ...] = (str, int, Decimal, uuid.UUID, dt.datetime, dt.dat
 """Types whose values have one spelling in a key; float is out because it has several."""
 
 _LABEL_TABOO = frozenset("#%|{}")
-_BOUNDS: tuple[tuple[type, str, Comparator], ...] = (
+Bound: TypeAlias = Literal[">=", ">", "<=", "<"]
+_BOUNDS: tuple[tuple[type, str, Bound], ...] = (
     (annotated_types.Ge, "ge", ">="),
     (annotated_types.Gt, "gt", ">"),
     (annotated_types.Le, "le", "<="),
@@ -101,7 +101,7 @@ class EntityType:
         self._validators[name] = validate
         return validate
 
-    def limits(self, name: str) -> list[tuple[Comparator, Any]]:
+    def limits(self, name: str) -> list[tuple[Bound, Any]]:
         """The bounds that a number field declares, as comparisons that must hold."""
         return [
             (operator, getattr(mark, attribute))
@@ -364,10 +364,25 @@ def _plain(hint: Any) -> type | None:
     return hint if isinstance(hint, type) else None
 
 
+def from_key_text(info: FieldInfo, text: str) -> Any:
+    """The value of a field that a key spells as text; what is no text in Python is made what it is."""
+    plain = plain_type(info)
+    if plain is None or plain is str or not isinstance(text, str):
+        return text
+    try:
+        if issubclass(plain, Enum):
+            return next((member for member in plain if str(member.value) == text), text)
+        return plain(text) if plain in (int, Decimal, uuid.UUID) else text
+    except (ValueError, ArithmeticError):
+        return text
+
+
 def problems_in(error: ValidationError) -> str:
     """What pydantic found wrong, field by field, in one line."""
     return "; ".join(
-        f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" if problem["loc"] else problem["msg"]
+        f"{'.'.join(str(step).strip(chr(0)) for step in problem['loc'])}: {problem['msg']}"
+        if problem["loc"]
+        else problem["msg"]
         for problem in error.errors()
     )
 

@@ -29,6 +29,9 @@ class Projection:
     kind: Literal["ALL", "KEYS_ONLY", "INCLUDE"] = "ALL"
     attributes: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return f"{self.kind} {', '.join(self.attributes)}".rstrip()
+
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:

@@ -74,6 +74,7 @@ class AdjacencyKeys:
         self.indexes = tuple(index for index in (layout.reverse, self.order_index) if index)
         self.attributes = self._key_attributes()
         self._quoting = self._make_quoting()
+        self._escaping = Quoting(self._quoting.ends, escape=True)
         self.nodes = {kind.model: self._node_keys(kind) for kind in schema.nodes.values()}
         self.edges = {kind.model: self._edge_keys(kind) for kind in edges}
         self._check_field_names()
@@ -206,10 +207,23 @@ class AdjacencyKeys:
     # --- compiling -----------------------------------------------------------------------------
 
     def _compiled(self, kind: EntityType, templates: Mapping[str, str]) -> dict[str, Template]:
+        made = self._made_sort_keys(kind)
         return {
-            attribute: Template(kind.name, self._expanded(kind, template), self._quoting)
+            attribute: Template(
+                kind.name, self._expanded(kind, template), self._escaping if attribute in made else self._quoting
+            )
             for attribute, template in templates.items()
         }
+
+    def _made_sort_keys(self, kind: EntityType) -> set[str | None]:
+        """Sort keys of indexes that nobody declared: whatever the layout, they escape, and so sort rightly."""
+        made: set[str | None] = set()
+        own, reverse, ordered = self._keys(kind), self._layout.reverse, self.order_index
+        if isinstance(kind, EdgeType) and reverse and not (own.reverse_sort or reverse.sort):
+            made.add(reverse.sort_key)
+        if isinstance(kind, EdgeType) and ordered and not ordered.sort:
+            made.add(ordered.sort_key)
+        return made - {self._layout.partition_key, self._layout.sort_key}
 
     def _node_keys(self, kind: NodeType) -> NodeKeys:
         compiled = self._compiled(kind, self._node_templates(kind))

@@ -12,7 +12,7 @@ from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.keys import Template
 from adjoin.layouts.wire import given
 from adjoin.model import Node
-from adjoin.schema import AnyEdge, Entity, EntityType
+from adjoin.schema import AnyEdge, Entity, EntityType, from_key_text
 from adjoin.values import Item
 
 Reader: TypeAlias = Callable[[Item], Entity | None]
@@ -62,7 +62,7 @@ class AdjacencyReader:
         told = keys.partition.match(item[self._pk]["S"])
         if told is None or not self._is_labelled(item, keys.kind):
             return None
-        node: Node = keys.record.decode(item, told)
+        node: Node = keys.record.decode(item, {"id": from_key_text(keys.kind.fields["id"], told["id"])})
         return node
 
     def _edge(self, keys: EdgeKeys, item: Item) -> AnyEdge | None:
@@ -75,7 +75,13 @@ class AdjacencyReader:
             told["target"] = told.pop("target.id")
         else:
             told["target"] = self._target_elsewhere(keys, item, told)
-        edge: AnyEdge = keys.record.decode(item, told)
+        kind, ends = keys.kind, {"source": keys.kind.source, "target": keys.kind.target}
+        known = {
+            name: from_key_text(ends[name].fields["id"] if name in ends else kind.fields[name], text)
+            for name, text in told.items()
+            if text is not None
+        }
+        edge: AnyEdge = keys.record.decode(item, known)
         return edge
 
     def _target_elsewhere(self, keys: EdgeKeys, item: Item, told: dict[str, Any]) -> str | None:

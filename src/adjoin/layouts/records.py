@@ -17,9 +17,11 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from adjoin.errors import InvalidItem, InvalidValue
-from adjoin.layouts.wire import wire_validator
+from adjoin.layouts.wire import given, given_validator, wire_validator
 from adjoin.schema import Entity, EntityType, problems_in
 from adjoin.values import AttributeValue, Item, decode, encode
+
+_LAST_SECOND = int(dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC).timestamp())
 
 
 class Record:
@@ -38,6 +40,7 @@ class Record:
         self._sets = tuple(name for name, absence in self._absence.items() if absence == "empty set")
         self._own = {*kind.attributes.values(), *layout_attributes}
         self._extra = kind.model.model_config.get("extra") == "allow"
+        self._given = given_validator(kind.model)
         self._validate = kind.model.__pydantic_validator__.validate_python
         plain = self.stored_names >= kind.attributes.keys() and kind.expires is None
         self.wire = wire_validator(kind.model, kind.attributes) if plain else None
@@ -80,14 +83,17 @@ class Record:
             stored = item.get(attribute)
             if stored is not None:
                 known[name] = decode(stored)
+        if self.kind.expires in known:
+            known[self.kind.expires] = _decode_expiry(known[self.kind.expires])
         for name in self._sets:
             known.setdefault(name, set())
+        extra = {}
         if self._extra:
-            for attribute, stored in item.items():
-                if attribute not in self._own:
-                    known[attribute] = decode(stored)
+            extra = {name: decode(stored) for name, stored in item.items() if name not in self._own}
         try:
-            return self._validate(known, by_alias=True, by_name=True)
+            if self._given is not None:
+                return self._given({given(name): value for name, value in known.items()} | extra)
+            return self._validate(extra | known, by_alias=True, by_name=True)
         except ValidationError as error:
             raise InvalidItem(_misfit(self.kind, item, error)) from None
 
@@ -108,6 +114,12 @@ def _encode_expiry(value: dt.datetime) -> AttributeValue:
     if value.tzinfo is None:
         raise InvalidValue(f"{value} has no time zone, so the second of its expiry is not known; give it one")
     return {"N": str(math.ceil(value.timestamp()))}
+
+
+def _decode_expiry(seconds: Any) -> Any:
+    # Pydantic would take a large number for milliseconds.
+    is_second = isinstance(seconds, int) and abs(seconds) <= _LAST_SECOND
+    return dt.datetime.fromtimestamp(seconds, dt.UTC) if is_second else seconds
 
 
 def _misfit(kind: EntityType, item: Mapping[str, AttributeValue], error: ValidationError) -> str:

@@ -42,6 +42,17 @@ def given(name: str) -> str:
     return "\0" + name
 
 
+def given_validator(model: type[BaseModel]) -> Validate | None:
+    """Validates plain values under `given` names, where no alias can be taken for the name of another field."""
+    schema: Any = model.__pydantic_core_schema__
+    if schema["type"] != "model" or schema["custom_init"] or schema["schema"]["type"] != "model-fields":
+        return None
+    fields = {name: {**field, "validation_alias": given(name)} for name, field in schema["schema"]["fields"].items()}
+    validator = _validator({**schema, "schema": {**schema["schema"], "fields": fields}})
+    # Nested models are given by name or by alias, whichever they are stored under.
+    return partial(validator.validate_python, by_alias=True, by_name=True, strict=False) if validator else None
+
+
 def wire_validator(model: type[BaseModel], attributes: Mapping[str, str]) -> Validate | None:
     """Validates a stored item with its key values added under `given` names; None if the class does not fit."""
     schema: Any = model.__pydantic_core_schema__

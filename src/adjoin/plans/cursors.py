@@ -18,12 +18,13 @@ from adjoin.values import Item
 _DIGEST_SIZE = 16
 
 
-def encode_cursor(start: Item, query: bytes, secret: bytes) -> str:
-    payload = orjson.dumps(start)
+def encode_cursor(start: Item, given: int, query: bytes, secret: bytes) -> str:
+    """A token for going on from a key, after so many results were given."""
+    payload = orjson.dumps([start, given])
     return _spelled(_digest(payload, query, secret) + payload)
 
 
-def decode_cursor(token: str, query: bytes, secret: bytes) -> Item:
+def decode_cursor(token: str, query: bytes, secret: bytes) -> tuple[Item, int]:
     try:
         raw = urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4))
     except (ValueError, AttributeError):
@@ -35,8 +36,8 @@ def decode_cursor(token: str, query: bytes, secret: bytes) -> Item:
             "the page token belongs to another query or was changed; "
             "pass it to the very query it came from, or start again from the first page"
         )
-    start: Item = orjson.loads(payload)
-    return start
+    start, given = orjson.loads(payload)
+    return start, given
 
 
 def _spelled(raw: bytes) -> str:

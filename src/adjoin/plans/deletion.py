@@ -1,7 +1,7 @@
 """Deleting a node with all its edges, so that nobody ever sees half of it.
 
-A node whose edges fit into one transaction goes in that transaction. A larger one goes in steps that
-may stop anywhere and be run again:
+A node whose edges fit into one transaction goes in that transaction, and then a last look finds what
+was connected meanwhile. A larger one goes in steps that may stop anywhere and be run again:
 
 1. mark every edge with the token of this delete, until a look finds no other; a marked edge
    is still there for everybody;
@@ -15,7 +15,9 @@ A reader pays nothing for this unless it meets a mark; then it is one batch get 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from adjoin.errors import ConditionFailed, TransactionCanceled
 from adjoin.expressions import Add, Compare, Discard, Value, attribute
@@ -24,10 +26,16 @@ from adjoin.plans import Plan
 from adjoin.plans.batches import BATCHES_A_ROUND, chunks, get_all, write_all
 from adjoin.requests import Delete, Get, PageResponse, Query, TransactWrite, Update
 from adjoin.schema import EdgeType, NodeType
-from adjoin.units import MAX_BATCH_WRITE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
+from adjoin.units import MAX_BATCH_WRITE, MAX_ITEM_SIZE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
 from adjoin.values import Item, item_size
 
 TOKENS = "tokens"
+Place: TypeAlias = tuple[str, ...]
+"""The key of an item, as a value that can be looked up."""
+
+_MARK_SIZE = 64
+"""Bytes of a mark without the node's key: its attribute's name and its token."""
+_UNMARKED = ("ConditionalCheckFailed", "ValidationError")
 
 # --- what readers do ---------------------------------------------------------------------------
 
@@ -57,12 +65,21 @@ def _tokens(record: Item | None) -> set[str]:
 
 @dataclass
 class _Neighbourhood:
-    """What lies at a node: itself, its edges by key, and deletes that have passed their switch."""
+    """What lies at a node: itself, its edges by key with their sizes, and deletes past their switch."""
 
     node: Item | None = None
-    edges: dict[tuple[str, ...], Item] = field(default_factory=dict)
+    edges: dict[Place, Item] = field(default_factory=dict)
+    sizes: dict[Place, int] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
-    size: int = 0
+
+    def add(self, key: Item, item: Item, size: int) -> None:
+        place = tuple(part["S"] for part in key.values())
+        self.edges[place] = key | {name: value for name, value in item.items() if name == DELETING}
+        self.sizes[place] = size
+
+    def fits_one_transaction(self) -> bool:
+        size = sum(self.sizes.values()) + (item_size(self.node) if self.node else 0)
+        return len(self.edges) < MAX_TRANSACTION and size < MAX_TRANSACTION_SIZE
 
 
 def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
@@ -76,15 +93,18 @@ def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
     if resumed:
         around = yield from _gather(layout, kind, id)
     found = resumed or around.node is not None or bool(around.edges)
-    if len(around.edges) < MAX_TRANSACTION and around.size < MAX_TRANSACTION_SIZE:
+    while around.fits_one_transaction():
         deletes = [Delete(layout.table, each) for each in (key, *map(layout.key_of, around.edges.values()))]
         yield (TransactWrite(tuple(deletes)) if len(deletes) > 1 else deletes[0],)
-        return found
+        # What somebody connected between the look and the transaction would hang there for ever.
+        around = yield from _gather(layout, kind, id)
+        if around.node is not None or not around.edges:
+            return found
     token = uuid.uuid4().hex
-    marked: set[tuple[str, ...]] = set()
+    marked: set[Place] = set()
     # What somebody connects meanwhile is found by looking again.
     while unmarked := [place for place in around.edges if place not in marked]:
-        yield from _mark(layout, text, token, [around.edges[place] for place in unmarked])
+        yield from _mark(layout, text, token, around, unmarked)
         marked.update(unmarked)
         around = yield from _gather(layout, kind, id)
     record = Update(layout.table, layout.deletion_key(text), (Add(attribute(TOKENS), {"SS": [token]}),))
@@ -106,6 +126,7 @@ def _gather(layout: BoundLayout, kind: NodeType, id: object) -> Plan[_Neighbourh
     ranges = [layout.collection(kind, id, arriving=False)]
     if any(edge.target is kind and not edge.symmetric for edge in layout.schema.edges.values()):
         ranges.append(layout.collection(kind, id, arriving=True))
+    partial = {each.access.index for each in ranges if each.access.is_partial}
     open_queries = [
         Query(
             layout.table,
@@ -120,14 +141,16 @@ def _gather(layout: BoundLayout, kind: NodeType, id: object) -> Plan[_Neighbourh
         following = []
         for query, response in zip(open_queries, responses, strict=True):
             for item in response.items:
-                _add(layout, kind, item, around)
+                # How large an item is that an index holds parts of is not known from there.
+                size = MAX_ITEM_SIZE if query.index in partial else item_size(item)
+                _add(layout, kind, item, size, around)
             if response.last is not None:
                 following.append(replace(query, start=response.last))
         open_queries = following
     return around
 
 
-def _add(layout: BoundLayout, kind: NodeType, item: Item, around: _Neighbourhood) -> None:
+def _add(layout: BoundLayout, kind: NodeType, item: Item, size: int, around: _Neighbourhood) -> None:
     if layout.is_bookkeeping(item):
         around.tokens |= _tokens(item)
         return
@@ -135,37 +158,42 @@ def _add(layout: BoundLayout, kind: NodeType, item: Item, around: _Neighbourhood
     if found is kind:
         around.node = item
     elif isinstance(found, EdgeType):
-        keys = [layout.key_of(item)]
-        if found.symmetric:
-            keys += layout.twin_keys(found, item)
-        for key in keys:
-            around.edges[tuple(part["S"] for part in key.values())] = key | {
-                name: value for name, value in item.items() if name == DELETING
-            }
-    else:
-        return
-    around.size += item_size(item)
+        for key in (layout.key_of(item), *layout.twin_keys(found, item)):
+            around.add(key, item, size)
 
 
-def _mark(layout: BoundLayout, text: str, token: str, edges: list[Item]) -> Plan[None]:
+def _mark(layout: BoundLayout, text: str, token: str, around: _Neighbourhood, places: list[Place]) -> Plan[None]:
     mark = (Add(attribute(DELETING), {"SS": [f"{token}:{text}"]}),)
-    waiting = list(chunks((layout.key_of(edge) for edge in edges), MAX_TRANSACTION))
+    waiting = list(_transactions(around, places, _MARK_SIZE + len(text.encode())))
     while waiting:
-        chunk = waiting.pop()
-        updates = tuple(Update(layout.table, key, mark, condition=layout.present) for key in chunk)
+        some = waiting.pop()
+        updates = tuple(
+            Update(layout.table, layout.key_of(around.edges[place]), mark, condition=layout.present) for place in some
+        )
         try:
             yield (TransactWrite(updates),)
         except TransactionCanceled as canceled:
-            # An edge that somebody else removed meanwhile needs no mark.
-            left = [
-                key
-                for key, reason in zip(chunk, canceled.reasons, strict=True)
-                if reason.code != "ConditionalCheckFailed"
-            ]
-            if len(left) == len(chunk):
+            # An edge that somebody removed meanwhile needs no mark, and one that is full has no room for it.
+            left = [place for place, reason in zip(some, canceled.reasons, strict=True) if reason.code not in _UNMARKED]
+            if len(left) == len(some):
                 raise
             if left:
-                waiting.append(tuple(left))
+                waiting.append(left)
+
+
+def _transactions(around: _Neighbourhood, places: list[Place], more: int) -> Iterator[list[Place]]:
+    """Places in groups of what one transaction takes, each item grown by `more` bytes."""
+    group: list[Place] = []
+    size = 0
+    for place in places:
+        grown = around.sizes[place] + more
+        if group and (len(group) == MAX_TRANSACTION or size + grown > MAX_TRANSACTION_SIZE):
+            yield group
+            group, size = [], 0
+        group.append(place)
+        size += grown
+    if group:
+        yield group
 
 
 def _sweep(layout: BoundLayout, text: str, token: str, around: _Neighbourhood) -> Plan[None]:

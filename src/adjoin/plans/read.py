@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from adjoin.errors import InvalidItem, InvalidValue
+from adjoin.errors import InvalidItem
 from adjoin.expressions import Condition, Exists, Not, attribute
 from adjoin.layouts.interface import DELETING, BoundLayout, Range
 from adjoin.plans import Plan
@@ -122,8 +122,6 @@ class Found:
 
     entities: list[Any]
     last: Item | None
-    taken: int
-    """How many edges the page is made of."""
 
 
 def page(layout: BoundLayout, question: Question, limit: int | None, start: Item | None) -> Plan[Found]:
@@ -132,8 +130,6 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
     A filter works after DynamoDB has counted its limit. So with one, more items are asked for than
     are wanted, four times as many in each request, and the page ends behind the last one shown.
     """
-    if limit is not None and limit < 1:
-        raise InvalidValue(f"a page of {limit} items cannot be; ask for at least 1")
     access, is_exact = question.range.access, question.is_exact
     decode_item = access.decode if access.kind is not None else lambda item: _read_or_plain(layout, item)
     entities: list[Any] = []
@@ -156,12 +152,12 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
                 entities.append(entity)
         start = response.last
         if limit is None or (start is None and len(entities) <= limit):
-            return Found(entities, start, len(entities))
+            return Found(entities, start)
         if len(entities) > limit or (len(entities) == limit and not is_exact):
             last = _item_of(items, decode_item, limit - before)
-            return Found(entities[:limit], layout.start_after(last, access.index), limit)
+            return Found(entities[:limit], layout.start_after(last, access.index))
         if len(entities) == limit:
-            return Found(entities, start, limit)
+            return Found(entities, start)
         ask = limit - len(entities) if is_exact else min(4 * (ask or limit), 100_000)
 
 

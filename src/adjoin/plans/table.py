@@ -42,6 +42,8 @@ def _differences(wanted: TableDefinition, found: TableDefinition) -> list[str]:
             differences.append(f"it has no index {index.name!r} over {_keys(index.keys)}")
         elif stored.keys != index.keys:
             differences.append(f"its index {index.name!r} is over {_keys(stored.keys)}, not {_keys(index.keys)}")
+        elif stored.projection != index.projection:
+            differences.append(f"its index {index.name!r} projects {stored.projection}, not {index.projection}")
     if wanted.ttl is not None and found.ttl != wanted.ttl:
         differences.append(f"its items expire by {found.ttl!r}, not {wanted.ttl!r}")
     return differences

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from adjoin.errors import CancellationReason, InvalidRequest, TransactionCanceled
+from adjoin.expressions import Condition
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import BoundLayout
+from adjoin.model import Edge
 from adjoin.plans import Plan
 from adjoin.plans.conditions import condition
 from adjoin.plans.deletion import doomed_keys
@@ -34,20 +36,28 @@ class Buffer:
         self._writes: list[tuple[Put | Update | Delete, str]] = []
         self._checks: list[tuple[Check, str]] = []
         self._deletes: list[tuple[NodeType, Any]] = []
+        self._edges: list[tuple[str, list[Item]]] = []
+        """The edges that are written, each with the keys of the nodes at its ends."""
 
     def __len__(self) -> int:
         return len(self._writes) + len(self._checks) + len(self._deletes)
 
     def put(self, entity: Entity, only_if: Predicate | None = None) -> None:
         kind = kind_of(self._layout, entity)
-        wanted = None if only_if is None else condition(self._layout, kind, only_if)
-        for item in self._layout.items(entity):
-            self._writes.append((Put(self._layout.table, item, wanted), f"put {described(entity)}"))
+        self._put(
+            entity, f"put {described(entity)}", None if only_if is None else condition(self._layout, kind, only_if)
+        )
 
     def add(self, entity: Entity) -> None:
         kind_of(self._layout, entity)
+        self._put(entity, f"add {described(entity)}", absent(self._layout))
+
+    def _put(self, entity: Entity, name: str, wanted: Condition | None) -> None:
         for item in self._layout.items(entity):
-            self._writes.append((Put(self._layout.table, item, absent(self._layout)), f"add {described(entity)}"))
+            self._writes.append((Put(self._layout.table, item, wanted), name))
+        if isinstance(entity, Edge):
+            kind = self._layout.schema.edge(type(entity))
+            self._edges.append((name, [check.key for check in end_checks(self._layout, kind, entity)]))
 
     def connect(self, entity: AnyEdge) -> None:
         kind = self._layout.schema.edge(type(entity))
@@ -87,9 +97,19 @@ class Buffer:
             writes[key] = (write, name)
         for kind, id in self._deletes:
             keys = yield from doomed_keys(self._layout, kind, id)
+            name = f"delete {kind.name} {id!r}"
+            for edge_name, ends in self._edges:
+                if keys[0] in ends:
+                    raise InvalidRequest(f"{edge_name!r} would hang at a node that {name!r} removes; do one of them")
             for each in keys:
-                # An edge between two nodes that both go is met twice; whatever else was meant for it, it goes.
-                writes[_spelled(each)] = (Delete(self._layout.table, each), f"delete {kind.name} {id!r}")
+                there = writes.get(_spelled(each))
+                if there is not None and not isinstance(there[0], Delete):
+                    raise InvalidRequest(
+                        f"a transaction takes an item once, but {there[1]!r} and {name!r} are about the same; "
+                        f"make two transactions of them"
+                    )
+                # An edge between two nodes that both go is met twice.
+                writes[_spelled(each)] = (Delete(self._layout.table, each), name)
         for check, name in self._checks:
             key = self._key(check)
             if key in writes and isinstance(writes[key][0], Delete):

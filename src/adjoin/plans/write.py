@@ -51,7 +51,7 @@ def put(layout: BoundLayout, entity: Entity, only_if: Predicate | None = None) -
     try:
         yield puts if len(puts) == 1 else (TransactWrite(puts),)
     except (ConditionFailed, TransactionCanceled) as error:
-        raise _not_held(layout, kind, described(entity), error) from None
+        raise _not_held(kind, described(entity), error) from None
 
 
 def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> Plan[None]:
@@ -200,18 +200,39 @@ def update(
     if_version: int | None = None,
     only_if: Predicate | None = None,
 ) -> Plan[Any]:
-    updates = update_requests(layout, identity, changes, if_version, only_if)
+    """The node or edge after the change; an edge that a delete has hidden counts as not there."""
+    unmarked = Not(Exists(attribute(DELETING))) if isinstance(identity.kind, EdgeType) else None
     try:
-        if len(updates) > 1:
-            yield (TransactWrite(updates),)
-            ends = identity.values[0]
-            assert isinstance(identity.kind, EdgeType)
-            return (yield from read_edge(layout, identity.kind, ends["source.id"], ends["target.id"], ends, True))
+        return (yield from _updated(layout, identity, changes, if_version, only_if, unmarked))
+    except (ConditionFailed, TransactionCanceled) as error:
+        item = _met(error)
+        if item is None or DELETING not in item:
+            raise _not_held(identity.kind, identity.name, error) from None
+    if not (yield from visible(layout, [dict(item)])):
+        raise NotFound(f"there is no {identity.name}; put it first")
+    try:
+        return (yield from _updated(layout, identity, changes, if_version, only_if, None))
+    except (ConditionFailed, TransactionCanceled) as error:
+        raise _not_held(identity.kind, identity.name, error) from None
+
+
+def _updated(
+    layout: BoundLayout,
+    identity: Identity,
+    changes: Mapping[str, Any],
+    if_version: int | None,
+    only_if: Predicate | None,
+    also: Condition | None,
+) -> Plan[Any]:
+    updates = update_requests(layout, identity, changes, if_version, only_if, also)
+    if len(updates) == 1:
         response: ItemResponse
         (response,) = yield updates
-    except (ConditionFailed, TransactionCanceled) as error:
-        raise _not_held(layout, identity.kind, identity.name, error) from None
-    return response.item and layout.decode(identity.kind, response.item)
+        return response.item and layout.decode(identity.kind, response.item)
+    yield (TransactWrite(updates),)
+    ends = identity.values[0]
+    assert isinstance(identity.kind, EdgeType)
+    return (yield from read_edge(layout, identity.kind, ends["source.id"], ends["target.id"], ends, True))
 
 
 def update_requests(
@@ -220,6 +241,7 @@ def update_requests(
     changes: Mapping[str, Any],
     if_version: int | None,
     only_if: Predicate | None,
+    also: Condition | None = None,
 ) -> tuple[Update, ...]:
     kind = identity.kind
     if not changes:
@@ -237,6 +259,7 @@ def update_requests(
         _version_is(kind, if_version),
         bounds(kind, changes),
         None if only_if is None else condition(layout, kind, only_if),
+        also,
     )
     return tuple(
         Update(layout.table, key, update_actions(layout, kind, values, changes), wanted, "new")
@@ -258,15 +281,17 @@ def _version_is(kind: EntityType, version: int | None) -> Condition | None:
     return Or((equal, Not(Exists(path)))) if version == 0 else equal
 
 
-def _not_held(
-    layout: BoundLayout, kind: EntityType, name: str, error: ConditionFailed | TransactionCanceled
-) -> Exception:
-    item = error.item if isinstance(error, ConditionFailed) else None
-    if isinstance(error, TransactionCanceled):
-        failed = [reason for reason in error.reasons if _failed(reason.code)]
-        if not failed:
-            return error
-        item = failed[0].item
+def _met(error: ConditionFailed | TransactionCanceled) -> Mapping[str, Any] | None:
+    """The item for which a condition did not hold."""
+    if isinstance(error, ConditionFailed):
+        return error.item
+    return next((reason.item for reason in error.reasons if _failed(reason.code)), None)
+
+
+def _not_held(kind: EntityType, name: str, error: ConditionFailed | TransactionCanceled) -> Exception:
+    if isinstance(error, TransactionCanceled) and not any(_failed(reason.code) for reason in error.reasons):
+        return error
+    item = _met(error)
     if item is None:
         return NotFound(f"there is no {name}; put it first")
     version = f" (its version is {item[stored]['N']})" if (stored := _version_attribute(kind)) in item else ""
