@@ -2,6 +2,7 @@
 
     cli
     graph
+    verbs
     queries
     runner, cost          plans                 stores' implementations
                           layouts               stores.interface
@@ -45,9 +46,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
         "plans", "runner", "cost",
     },
+    "verbs": {
+        "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
+        "plans", "runner", "cost", "queries",
+    },
     "graph": {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
-        "plans", "runner", "cost", "queries", "stores.interface", "stores.locations",
+        "plans", "runner", "cost", "queries", "verbs", "stores.interface", "stores.locations",
     },
     "cli": {
         "", "errors", "units", "values", "tables", "expressions", "requests", "graph", "cost",

@@ -1,47 +1,42 @@
 """`Graph` and `AsyncGraph`: two thin shells over the same plans, side by side.
 
-What a call means, its arguments and its plan, stands once, in `_Verbs`; the shells only run plans,
-one by waiting and one by awaiting.
+What a call means, its arguments and its plan, stands once, in `adjoin.verbs`; the shells only run
+plans, one by waiting and one by awaiting.
 """
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from inspect import isawaitable
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from adjoin.cost import Explanation, Meter, Rehearsing
+from adjoin.cost import Explanation, Rehearsing
 from adjoin.errors import InvalidValue
 from adjoin.fields import Predicate
-from adjoin.layouts.adjacency_list import AdjacencyList
-from adjoin.layouts.interface import BoundLayout, Layout, Range
-from adjoin.model import Edge, Node, Ref, node_id
+from adjoin.layouts.interface import Layout
+from adjoin.model import Node, Ref
 from adjoin.plans import Plan
 from adjoin.plans.changes import Change, read_changes
-from adjoin.plans.deletion import delete_node
-from adjoin.plans.read import Question, edge, get, get_many
 from adjoin.plans.table import drop_table, open_table
-from adjoin.plans.transaction import Buffer
-from adjoin.plans.write import add, connect, disconnect, identified, put, put_many, update
+from adjoin.plans.write import add, put, put_many
 from adjoin.queries import (
     AsyncCollectionQuery,
     AsyncEdgeQuery,
     AsyncPairQuery,
     CollectionQuery,
-    Context,
     EdgeQuery,
     PairQuery,
 )
 from adjoin.runner import run, run_async, unwatched
-from adjoin.schema import AnyEdge, EdgeType, Entity, Schema, problems_in
+from adjoin.schema import AnyEdge, Entity
 from adjoin.stores.interface import AsyncStore, Store
 from adjoin.stores.locations import open_async_store, open_store
 from adjoin.units import MAX_CHANGES
+from adjoin.verbs import TransactionVerbs, Verbs
 
 N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
@@ -49,172 +44,10 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 
-class _Verbs(ABC):
-    """What both graphs are made of: the schema, the layout, and each verb as a plan."""
-
-    def __init__(
-        self,
-        models: Iterable[type[Any]],
-        layout: Layout | None,
-        cursor_secret: str | bytes | None,
-        consistent: bool,
-    ) -> None:
-        self._schema = Schema(models)
-        self._layout: BoundLayout = (layout or AdjacencyList()).bind(self._schema)
-        self._secret = cursor_secret.encode() if isinstance(cursor_secret, str) else cursor_secret or b""
-        self._consistent = consistent
-        self._context = Context(self._layout, self._secret, self._run)
-
-    @abstractmethod
-    def _run(self, plan: Plan[Any]) -> Any:
-        """Drives a plan; an asynchronous graph gives an awaitable of its result."""
-
-    def meter(self) -> Meter:
-        """Measures what the block consumes: `with g.meter() as m: ...`."""
-        return Meter()
-
-    def _consistency(self, asked: bool | None) -> bool:
-        return self._consistent if asked is None else asked
-
-    def _get(self, model: type[N], id: Any, consistent: bool | None) -> Plan[N | None]:
-        kind = self._schema.node(model)
-        return get(self._layout, kind, kind.id(id), self._consistency(consistent))
-
-    def _get_many(self, model: type[N], ids: Iterable[Any], consistent: bool | None) -> Plan[list[N | None]]:
-        return get_many(self._layout, self._schema.node(model), ids, self._consistency(consistent))
-
-    def _edge_parts(
-        self, model: type[E], source: Any, target: Any, key: dict[str, Any]
-    ) -> tuple[EdgeType, Any, Any, dict[str, Any]]:
-        kind = self._schema.edge(model)
-        names = self._layout.key_fields(kind)
-        if unknown := [name for name in key if name not in names]:
-            raise InvalidValue(f"{unknown[0]!r} is no key field of {kind.name}; an edge is named by its ends and key")
-        return kind, kind.source.id(source), kind.target.id(target), kind.key_values(names, key)
-
-    def _edge(
-        self, model: type[E], source: Any, target: Any, key: dict[str, Any], consistent: bool | None
-    ) -> Plan[E | None]:
-        return edge(self._layout, *self._edge_parts(model, source, target, key), self._consistency(consistent))
-
-    def _connect(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> Plan[E]:
-        made = self._made(model, source, target, fields)
-        yield from connect(self._layout, made)
-        return made
-
-    def _made(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> E:
-        kind = self._schema.edge(model)
-        if model.model_config.get("extra") != "allow":
-            for name in fields:
-                if name not in kind.attributes.values():
-                    kind.attribute(name)
-        try:
-            return model.model_validate({**fields, "source": source, "target": target}, by_alias=True, by_name=True)
-        except ValidationError as error:
-            raise InvalidValue(f"this {kind.name} cannot be made: {problems_in(error)}") from None
-
-    def _disconnect(self, model: type[E], source: Any, target: Any, key: dict[str, Any]) -> Plan[bool]:
-        return disconnect(self._layout, *self._edge_parts(model, source, target, key))
-
-    def _update(
-        self,
-        model: type[Any],
-        ids: tuple[Any, ...],
-        if_version: int | None,
-        only_if: Predicate | None,
-        changes: dict[str, Any],
-    ) -> Plan[Any]:
-        identity, rest = identified(self._layout, model, ids, changes)
-        return update(self._layout, identity, rest, if_version, only_if)
-
-    def _delete(self, what: Any, id: Any) -> Plan[bool]:
-        match what:
-            case type() if issubclass(what, Edge):
-                raise InvalidValue(f"delete is for nodes; use disconnect({what.__name__}, source, target) for an edge")
-            case type():
-                model = what
-            case Ref(model=model, id=id):
-                pass
-            case Node():
-                model, id = type(what), node_id(what)
-            case Edge():
-                key = {name: getattr(what, name) for name in self._layout.key_fields(self._schema.edge(type(what)))}
-                return self._disconnect(type(what), what.source, what.target, key)
-            case _:
-                raise InvalidValue(f"{what!r} cannot be deleted; pass a class and an id, a node, a ref or an edge")
-        kind = self._schema.node(model)
-        return delete_node(self._layout, kind, kind.id(id))
-
-    def _question(self, range: Range, consistent: bool | None) -> Question:
-        asked = self._consistency(consistent)
-        if consistent and range.access.index is not None:
-            raise InvalidValue(
-                f"what is read from the index {range.access.index!r} is eventually consistent; DynamoDB has no other"
-            )
-        return Question(range, consistent=asked and range.access.index is None)
-
-    def _out(self, model: type[E], x: Any, consistent: bool | None) -> Question:
-        kind = self._schema.edge(model)
-        return self._question(self._layout.out(kind, kind.source.id(x)), consistent)
-
-    def _into(self, model: type[E], x: Any, consistent: bool | None) -> Question:
-        kind = self._schema.edge(model)
-        return self._question(self._layout.into(kind, kind.target.id(x)), consistent)
-
-    def _collection(self, x: Node | Ref[Any], direction: str, consistent: bool | None) -> Question:
-        if not isinstance(x, Node | Ref):
-            raise InvalidValue(f"{x!r} does not say of which class it is; pass the node, or Model.ref(id)")
-        if direction not in ("out", "into"):
-            raise InvalidValue(f'a collection is read "out" of a node or "into" it, not {direction!r}')
-        kind = self._schema.node(type(x) if isinstance(x, Node) else x.model)
-        return self._question(self._layout.collection(kind, kind.id(x), arriving=direction == "into"), consistent)
-
-
-class _TransactionVerbs:
-    """Writes that are collected and then happen together, 100 items at most."""
-
-    def __init__(self, graph: _Verbs) -> None:
-        self._graph = graph
-        self._buffer = Buffer(graph._layout)
-
-    def put(self, entity: Entity, *, only_if: Predicate | None = None) -> None:
-        self._buffer.put(entity, only_if)
-
-    def add(self, entity: Entity) -> None:
-        """Cancels the transaction if it is there already."""
-        self._buffer.add(entity)
-
-    def update(
-        self,
-        model: type[Any],
-        /,
-        *ids: Any,
-        if_version: int | None = None,
-        only_if: Predicate | None = None,
-        **changes: Any,
-    ) -> None:
-        """Cancels the transaction if it is not there."""
-        self._buffer.update(model, ids, changes, if_version, only_if)
-
-    def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
-        """Cancels the transaction if an end is not there, or the edge is."""
-        made = self._graph._made(model, source, target, fields)
-        self._buffer.connect(made)
-        return made
-
-    def disconnect(self, model: type[AnyEdge], source: Any, target: Any, /, **key: Any) -> None:
-        self._buffer.disconnect(*self._graph._edge_parts(model, source, target, key))
-
-    def delete(self, what: type[Node] | Node | Ref[Any], id: Any = None) -> None:
-        """The node and every edge at it; they are looked up when the transaction is committed."""
-        kind = self._graph._schema.node(what if isinstance(what, type) else getattr(what, "model", type(what)))
-        self._buffer.delete(kind, kind.id(id if isinstance(what, type) else what))
-
-
 # --- for programs that wait --------------------------------------------------------------------
 
 
-class Transaction(_TransactionVerbs):
+class Transaction(TransactionVerbs):
     """`with g.transaction() as t:` writes everything at the end of the block, or nothing."""
 
     def __enter__(self) -> Self:
@@ -227,7 +60,7 @@ class Transaction(_TransactionVerbs):
             self._graph._run(self._buffer.commit())
 
 
-class Graph(_Verbs):
+class Graph(Verbs):
     """A typed graph in one table, in a file or on DynamoDB."""
 
     def __init__(
@@ -375,7 +208,7 @@ class Graph(_Verbs):
 # --- for programs that await -------------------------------------------------------------------
 
 
-class AsyncTransaction(_TransactionVerbs):
+class AsyncTransaction(TransactionVerbs):
     """`async with g.transaction() as t:` writes everything at the end of the block, or nothing."""
 
     async def __aenter__(self) -> Self:
@@ -388,7 +221,7 @@ class AsyncTransaction(_TransactionVerbs):
             await self._graph._run(self._buffer.commit())
 
 
-class AsyncGraph(_Verbs):
+class AsyncGraph(Verbs):
     """The same graph for asyncio: the same verbs, awaited."""
 
     def __init__(

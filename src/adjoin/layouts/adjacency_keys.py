@@ -1,16 +1,14 @@
-"""The key templates of an adjacency list, compiled for each class and checked against each other.
+"""The key templates of an adjacency list, compiled for each class.
 
-Everything about keys that can go wrong in a declaration goes wrong here, when the graph opens: a
-placeholder that means nothing, a key that does not tell what it must, two classes that could meet
-in one key. Items are not built here.
+A placeholder that means nothing, or a key that does not tell what it must, is found here, when the
+graph opens; whether the classes get along is for `adjacency_checks`. Items are not built here.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -64,8 +62,8 @@ class AdjacencyKeys:
     """All templates of one layout for one schema."""
 
     def __init__(self, layout: AdjacencyList, schema: Schema) -> None:
-        self._layout = layout
-        self._schema = schema
+        self.layout = layout
+        self.schema = schema
         for model in layout.keys:
             if model not in schema.nodes and model not in schema.edges:
                 raise InvalidModel(f"keys= names {model.__name__}, which is no class of this graph")
@@ -77,24 +75,20 @@ class AdjacencyKeys:
         self._escaping = Quoting(self._quoting.ends, escape=True)
         self.nodes = {kind.model: self._node_keys(kind) for kind in schema.nodes.values()}
         self.edges = {kind.model: self._edge_keys(kind) for kind in edges}
-        self._check_field_names()
-        self._check_collisions()
-        self._check_reverse()
-        self._check_order()
         self.definition = self._definition()
 
     def template(self, keys: NodeKeys | EdgeKeys, attribute: str) -> Template | None:
         """What a class has in a key attribute, of the table or of an index."""
-        own = {self._layout.partition_key: keys.partition, self._layout.sort_key: keys.sort}
+        own = {self.layout.partition_key: keys.partition, self.layout.sort_key: keys.sort}
         return own.get(attribute) or keys.index_keys.get(attribute)
 
     # --- templates as declared -----------------------------------------------------------------
 
     def _keys(self, kind: EntityType) -> Keys:
-        return self._layout.keys.get(kind.model) or Keys()
+        return self.layout.keys.get(kind.model) or Keys()
 
     def _node_templates(self, kind: NodeType) -> dict[str, str]:
-        own, layout = self._keys(kind), self._layout
+        own, layout = self._keys(kind), self.layout
         templates = {
             layout.partition_key: own.partition or "{label}#{id}",
             layout.sort_key: own.sort or layout.node or NODE_SORT_KEY,
@@ -105,7 +99,7 @@ class AdjacencyKeys:
         return templates
 
     def _edge_templates(self, kind: EdgeType) -> dict[str, str]:
-        own, layout, reverse = self._keys(kind), self._layout, self._layout.reverse
+        own, layout, reverse = self._keys(kind), self.layout, self.layout.reverse
         order = f"{{{kind.order}:sortable}}#" if kind.order else ""
         rest = "".join(f"#{{{name}:sortable}}" for name in kind.key if name != kind.order)
         in_key = order if kind.order in kind.key else ""
@@ -129,7 +123,7 @@ class AdjacencyKeys:
     def _needs_order_index(self, kind: EdgeType) -> bool:
         if kind.order is None:
             return False
-        template = self._keys(kind).sort or self._layout.edge
+        template = self._keys(kind).sort or self.layout.edge
         if template is None:
             return kind.order not in kind.key
         parts = [piece for piece in self._expanded(kind, template) if isinstance(piece, Part)]
@@ -137,13 +131,13 @@ class AdjacencyKeys:
 
     def _is_declared(self, kind: EdgeType) -> bool:
         """Whether the templates were written for an existing table, rather than chosen by adjoin."""
-        return kind.model in self._layout.keys or self._layout.edge is not None
+        return kind.model in self.layout.keys or self.layout.edge is not None
 
     def _make_quoting(self) -> Quoting:
-        layout = self._layout
+        layout = self.layout
         declared: list[tuple[EntityType, dict[str, str]]] = [
-            *((kind, self._node_templates(kind)) for kind in self._schema.nodes.values()),
-            *((kind, self._edge_templates(kind)) for kind in self._schema.edges.values()),
+            *((kind, self._node_templates(kind)) for kind in self.schema.nodes.values()),
+            *((kind, self._edge_templates(kind)) for kind in self.schema.edges.values()),
         ]
         expanded = [self._expanded(kind, each) for kind, templates in declared for each in templates.values()]
         escape = layout.escape if layout.escape is not None else not layout.has_own_templates
@@ -218,16 +212,16 @@ class AdjacencyKeys:
     def _made_sort_keys(self, kind: EntityType) -> set[str | None]:
         """Sort keys of indexes that nobody declared: whatever the layout, they escape, and so sort rightly."""
         made: set[str | None] = set()
-        own, reverse, ordered = self._keys(kind), self._layout.reverse, self.order_index
+        own, reverse, ordered = self._keys(kind), self.layout.reverse, self.order_index
         if isinstance(kind, EdgeType) and reverse and not (own.reverse_sort or reverse.sort):
             made.add(reverse.sort_key)
         if isinstance(kind, EdgeType) and ordered and not ordered.sort:
             made.add(ordered.sort_key)
-        return made - {self._layout.partition_key, self._layout.sort_key}
+        return made - {self.layout.partition_key, self.layout.sort_key}
 
     def _node_keys(self, kind: NodeType) -> NodeKeys:
         compiled = self._compiled(kind, self._node_templates(kind))
-        partition, sort = compiled.pop(self._layout.partition_key), compiled.pop(self._layout.sort_key)
+        partition, sort = compiled.pop(self.layout.partition_key), compiled.pop(self.layout.sort_key)
         for role, template in (("partition", partition), ("sort", sort)):
             for part in template.parts:
                 if part.name != "id":
@@ -241,7 +235,7 @@ class AdjacencyKeys:
 
     def _edge_keys(self, kind: EdgeType) -> EdgeKeys:
         compiled = self._compiled(kind, self._edge_templates(kind))
-        partition, sort = compiled.pop(self._layout.partition_key), compiled.pop(self._layout.sort_key)
+        partition, sort = compiled.pop(self.layout.partition_key), compiled.pop(self.layout.sort_key)
         source = self.nodes[kind.source.model].partition
         if str(partition) != source.spelled(id="source.id"):
             raise InvalidModel(
@@ -272,12 +266,12 @@ class AdjacencyKeys:
             fields=tuple(dict.fromkeys([*kind.key, *in_sort])),
             target_field=target_field,
             may_meet_node=bool(node_sort.parts) and node_sort.may_equal(sort),
-            order_index=self._layout.ordered if self._needs_order_index(kind) else None,
+            order_index=self.layout.ordered if self._needs_order_index(kind) else None,
         )
 
     def _target_field(self, kind: EdgeType, index_keys: Mapping[str, Template]) -> str | None:
         """A field that is the target's id, because with it the reverse partition is the target's key."""
-        reverse = self._layout.reverse
+        reverse = self.layout.reverse
         template = index_keys.get(reverse.partition_key) if reverse else None
         if template is None or len(template.parts) != 1 or template.parts[0].name not in kind.attributes:
             return None
@@ -288,8 +282,8 @@ class AdjacencyKeys:
     # --- checks --------------------------------------------------------------------------------
 
     def _key_attributes(self) -> set[str]:
-        layout = self._layout
-        if layout.partition_key == layout.sort_key or layout.type_attribute in self._other_keys():
+        layout = self.layout
+        if layout.partition_key == layout.sort_key or layout.type_attribute in self.main_keys():
             raise InvalidModel(
                 "the layout uses one attribute for two things: give keys and type attributes of their own"
             )
@@ -298,105 +292,16 @@ class AdjacencyKeys:
             names |= {index.partition_key, index.sort_key}
         return {name for name in names if name}
 
-    def _check_field_names(self) -> None:
-        expiring = {kind.attributes[kind.expires] for kind in self._schema.types if kind.expires}
-        for kind in self._schema.types:
-            for name, stored in kind.attributes.items():
-                if stored in expiring and name != kind.expires:
-                    raise InvalidModel(
-                        f"{kind.name}.{name} is stored as {stored!r}, by which items of this table expire; "
-                        f"give it another alias"
-                    )
-                if stored in self.attributes:
-                    raise InvalidModel(
-                        f"{kind.name}.{name} is stored as {stored!r}, a name that the layout uses itself; "
-                        f"give the field another alias, or the layout other names"
-                    )
-
-    def _check_collisions(self) -> None:
-        nodes, edges = list(self.nodes.values()), list(self.edges.values())
-        for one, other in _pairs(nodes):
-            if one.partition.may_equal(other.partition):
-                raise InvalidModel(
-                    f"{one.kind.name} and {other.kind.name} can have the same partition key {one.partition}; "
-                    f"change a label or a template"
-                )
-        everything: list[NodeKeys | EdgeKeys] = [*nodes, *edges]
-        for keys in everything:
-            if keys.sort.match(DELETION_SORT_KEY) is not None:
-                raise InvalidModel(
-                    f"the sort key {keys.sort} of {keys.kind.name} can be {DELETION_SORT_KEY!r}, which marks a delete "
-                    f"in progress; change the template"
-                )
-        for edge in edges:
-            node = self.nodes[edge.kind.source.model]
-            if not edge.may_meet_node and node.sort.may_equal(edge.sort):
-                raise InvalidModel(
-                    f"the sort key {edge.sort} of {edge.kind.name} can be {node.sort}, which is that of "
-                    f"{node.kind.name} itself; change one of the templates"
-                )
-        for one_edge, other_edge in _pairs(edges):
-            same_source = one_edge.kind.source is other_edge.kind.source
-            if same_source and one_edge.sort.may_equal(other_edge.sort):
-                raise InvalidModel(
-                    f"{one_edge.kind.name} and {other_edge.kind.name} can have the same key {one_edge.sort} in "
-                    f"the partition of a {one_edge.kind.source.name}; add {{label}} to the edge template"
-                )
-
-    def _check_reverse(self) -> None:
-        reverse = self._layout.reverse
-        for edge in self.edges.values():
-            if reverse is None or edge.kind.symmetric:
-                continue
-            template = self.template(edge, reverse.partition_key)
-            target = self.nodes[edge.kind.target.model].partition
-            names = {"target.id", edge.target_field or "target.id"}
-            if template is None or str(template) not in {target.spelled(id=name) for name in names}:
-                raise InvalidModel(
-                    f"the reverse partition key {template} of {edge.kind.name} is not the key {target} of its "
-                    f"target {edge.kind.target.name}, so its edges could not be found from there"
-                )
-
-    def _check_order(self) -> None:
-        """That the neighbours of each ordered class come in its order, from wherever they are read."""
-        index = self.order_index
-        if index is not None and {index.partition_key, index.sort_key} & self._other_keys():
-            raise InvalidModel(f"the index {index.name!r} for order needs key attributes of its own")
-        for edge in self.edges.values():
-            if edge.kind.order is None:
-                continue
-            source = self.nodes[edge.kind.source.model].partition
-            template = edge.sort
-            if edge.order_index is not None:
-                partition = edge.index_keys.get(edge.order_index.partition_key)
-                if partition is None or str(partition) != source.spelled(id="source.id"):
-                    raise InvalidModel(
-                        f"the order partition key {partition} of {edge.kind.name} is not the key {source} of its "
-                        f"source {edge.kind.source.name}, so its edges could not be found from there"
-                    )
-                template = edge.index_keys.get(edge.order_index.sort_key or "", edge.sort)
-            first = template.parts[0] if template.parts else None
-            if first is None or first.name != edge.kind.order:
-                raise InvalidModel(
-                    f"{edge.kind.name} is ordered by {edge.kind.order!r}, but its key {template} does not begin "
-                    f"with that field"
-                )
-            if _is_number(edge.kind, first.name) and not first.transform.sorts:
-                raise InvalidModel(
-                    f"{edge.kind.name} is ordered by the number {first.name!r}, which does not sort as text in "
-                    f"{template}; write {{{first.name}:sortable}} or a width such as {{{first.name}:08}}"
-                )
-
-    def _other_keys(self) -> set[str]:
+    def main_keys(self) -> set[str]:
         """The key attributes of the table and of its reverse index."""
-        layout, reverse = self._layout, self._layout.reverse
+        layout, reverse = self.layout, self.layout.reverse
         keys = [layout.partition_key, layout.sort_key]
         keys += [name for name in (reverse.partition_key, reverse.sort_key) if name] if reverse else []
         return set(keys)
 
     def _definition(self) -> TableDefinition:
-        layout = self._layout
-        expiring = {kind.attributes[kind.expires]: kind for kind in self._schema.types if kind.expires is not None}
+        layout = self.layout
+        expiring = {kind.attributes[kind.expires]: kind for kind in self.schema.types if kind.expires is not None}
         if len(expiring) > 1:
             (one, first), (other, second) = list(expiring.items())[:2]
             raise InvalidModel(
@@ -433,10 +338,6 @@ def _told(*templates: Template) -> set[str]:
     return {part.name for template in templates for part in template.parts if part.transform.decode}
 
 
-def _pairs(things: list[_T]) -> Iterable[tuple[_T, _T]]:
-    return itertools.combinations(things, 2)
-
-
 def _no_transform(kind: EntityType, part: Part, template: str) -> InvalidModel:
     return InvalidModel(
         f"in the key template {template!r} of {kind.name}, {{{part.name}}} cannot be changed by "
@@ -444,7 +345,7 @@ def _no_transform(kind: EntityType, part: Part, template: str) -> InvalidModel:
     )
 
 
-def _is_number(kind: EntityType, name: str) -> bool:
+def is_number(kind: EntityType, name: str) -> bool:
     plain = plain_type(kind.fields[name])
     if plain is not None and issubclass(plain, Enum):
         return all(isinstance(member.value, (int, Decimal)) for member in plain)
@@ -458,7 +359,7 @@ def _fitting(kind: EntityType, part: Part) -> Part:
         raise InvalidModel(
             f"{kind.name}.{part.name} is no date, so {{{part.name}:{part.transform.name}}} has no meaning"
         )
-    if part.transform.name != "sortable" or _is_number(kind, part.name):
+    if part.transform.name != "sortable" or is_number(kind, part.name):
         return part
     return Part(part.name, transform(""))
 

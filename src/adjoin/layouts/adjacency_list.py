@@ -19,6 +19,7 @@ from typing import Any
 
 from adjoin.errors import InvalidKey, InvalidModel
 from adjoin.expressions import Action, Condition, Exists, Remove, Set, Value, attribute
+from adjoin.layouts.adjacency_checks import check
 from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.interface import Access, Index, Keys, Range
@@ -68,6 +69,7 @@ class BoundAdjacencyList:
         self.table = layout.table
         self._layout = layout
         self._keys = AdjacencyKeys(layout, schema)
+        check(self._keys)
         self._reader = AdjacencyReader(self._keys, layout.partition_key, layout.sort_key, layout.type_attribute)
         self.definition = self._keys.definition
         self.present: Condition = Exists(attribute(layout.partition_key))
