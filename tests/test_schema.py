@@ -148,6 +148,50 @@ def two_expiry_attributes() -> list[Any]:
     return [One, Two]
 
 
+def two_expiries() -> list[Any]:
+    class Thing(Node):
+        id: str
+        one: Annotated[dt.datetime, Expires()]
+        two: Annotated[dt.datetime, Expires()]
+
+    return [Thing]
+
+
+def an_id_that_may_be_none() -> list[Any]:
+    class Thing(Node):
+        id: str | None
+
+    return [Thing]
+
+
+def a_label_that_is_no_text() -> list[Any]:
+    class Thing(Node, label=5):
+        id: str
+
+    return [Thing]
+
+
+def an_order_that_is_no_name() -> list[Any]:
+    class Likes(Edge[Person, Place], order=["since"]):
+        since: int = 0
+
+    return [Likes]
+
+
+def symmetric_neither_true_nor_false() -> list[Any]:
+    class Likes(Edge[Person, Person], symmetric="no"):
+        pass
+
+    return [Likes]
+
+
+def a_class_keyword_that_means_nothing() -> list[Any]:
+    class Likes(Edge[Person, Place], ordr="since"):
+        since: int = 0
+
+    return [Likes]
+
+
 @pytest.mark.parametrize(
     ("declare", "words"),
     [
@@ -167,6 +211,12 @@ def two_expiry_attributes() -> list[Any]:
         (a_version_that_is_no_int, ["Thing.revision"]),
         (an_expiry_that_is_no_datetime, ["Thing.until"]),
         (two_expiry_attributes, ["One", "Two", "until", "till"]),
+        (two_expiries, ["Thing", "one", "two"]),
+        (an_id_that_may_be_none, ["Thing.id"]),
+        (a_label_that_is_no_text, ["Thing", "5"]),
+        (an_order_that_is_no_name, ["Likes", "order"]),
+        (symmetric_neither_true_nor_false, ["Likes", "symmetric"]),
+        (a_class_keyword_that_means_nothing, ["ordr", "order"]),
         (lambda: ["Person"], ["'Person'"]),
         (list, ["Node"]),
     ],

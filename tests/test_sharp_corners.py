@@ -390,6 +390,20 @@ def test_pairs_are_counted_as_pairs() -> None:
     assert pairs.first() is not None
 
 
+def test_edges_without_a_far_node_do_not_cost_a_request_each() -> None:
+    g = memory(Place, Road)
+    g.put_many(Road(source="s", target=f"{number:04}") for number in range(1000))
+    g.put_many([Place(id="0500"), Place(id="0501"), Place(id="0999")])
+    pairs = g.out("s", Road).nodes()
+    with g.meter() as meter:
+        page = pairs.page(limit=1)
+    assert [node.id for _, node in page] == ["0500"]
+    assert meter.requests < 20
+    rest = pairs.page(limit=5, after=page.next)
+    assert [node.id for _, node in rest] == ["0501", "0999"]
+    assert [node.id for _, node in pairs.limit(2)] == ["0500", "0501"]
+
+
 def test_a_limit_holds_across_pages() -> None:
     g = memory(Road)
     g.put_many(Road(source="s", target=str(number)) for number in range(8))
@@ -451,6 +465,9 @@ def test_a_collection_s_node_is_the_one_asked_for() -> None:
         lambda g: Graph(":memory:", Place),  # type: ignore[arg-type]
         lambda g: Graph(":memory:", [Place(id="x")]),  # type: ignore[list-item]
         lambda g: Graph(":memory:", [Node]),
+        lambda g: Graph(":memory:", [Place], "Education"),  # type: ignore[arg-type]
+        lambda g: Graph(":memory:", [Place], cursor_secret=""),
+        lambda g: bool(g.out("a", Road)),
     ],
 )
 def test_bad_input_is_an_error_of_ours(call: Callable[[Any], Any]) -> None:

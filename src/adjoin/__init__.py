@@ -1,4 +1,4 @@
-"""Many-to-many for DynamoDB: typed nodes and edges in one table, on a file or on the service."""
+"""Many-to-many for DynamoDB: typed nodes and edges in one table, in a file that behaves as the service does."""
 
 from adjoin.cost import Explanation, Meter
 from adjoin.errors import (

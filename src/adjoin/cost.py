@@ -139,7 +139,14 @@ class Meter:
             self._token = None
 
     def __str__(self) -> str:
-        return f"{self.requests} requests in {self.rounds} rounds, {self.rcu:g} RCU, {self.wcu:g} WCU"
+        asked = f"{_counted(self.requests, 'request')} in {_counted(self.rounds, 'round')}"
+        return f"{asked}, {self.rcu:g} RCU, {self.wcu:g} WCU"
+
+    __repr__ = __str__
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
 # --- the rehearsal -----------------------------------------------------------------------------

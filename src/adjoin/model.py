@@ -8,14 +8,14 @@ requests do not exist at this level.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar, Unpack, get_args
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from adjoin.errors import InvalidKey
+from adjoin.errors import InvalidKey, InvalidModel
 
 NodeT = TypeVar("NodeT", bound="Node")
 SourceT = TypeVar("SourceT", bound="Node")
@@ -26,6 +26,14 @@ _MODEL_CONFIG = ConfigDict(populate_by_name=True, validate_assignment=True)
 
 def _upper_snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).upper()
+
+
+def _refuse_keywords(model: type, unknown: Mapping[str, Any], known: str) -> None:
+    """Pydantic takes its own keywords out before; what is left is nobody's."""
+    for keyword in unknown:
+        raise InvalidModel(
+            f"{model.__name__} has the class keyword {keyword!r}, which means nothing; there are {known}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,8 @@ class Node(BaseModel):
     __declaration__: ClassVar[Declaration]
 
     def __init_subclass__(cls, *, label: str | None = None, **config: Unpack[ConfigDict]) -> None:
-        super().__init_subclass__(**config)
+        _refuse_keywords(cls, config, "label")
+        super().__init_subclass__()
         cls.__declaration__ = Declaration(label=_upper_snake(cls.__name__) if label is None else label)
 
     @classmethod
@@ -131,7 +140,8 @@ class Edge(BaseModel, Generic[SourceT, TargetT]):
         symmetric: bool | None = None,
         **config: Unpack[ConfigDict],
     ) -> None:
-        super().__init_subclass__(**config)
+        _refuse_keywords(cls, config, "label, key, order, symmetric")
+        super().__init_subclass__()
         base = getattr(cls, "__declaration__", Declaration(""))
         cls.__declaration__ = Declaration(
             label=_upper_snake(cls.__name__) if label is None else label,

@@ -7,7 +7,7 @@ twice, for programs that wait and programs that await; both only run the plans o
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, Self, TypeVar
 
@@ -60,13 +60,22 @@ class Context:
     """Runs a plan; gives its result, or an awaitable of it in an asynchronous graph."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class _Base(Generic[T]):
     """What all queries share: the question, how many at most, and pages of it as plans."""
 
-    _context: Context = field(repr=False)
+    _context: Context
     _question: Question
     _most: int | None = None
+
+    def __repr__(self) -> str:
+        access, partition = self._question.range.access, self._question.range.partition
+        what = access.kind.name if access.kind else "everything"
+        where = f"index {access.index}" if access.index else "table"
+        return f"<{type(self).__name__} of {what} at {partition!r} in the {where}; iterate it, or ask for .page()>"
+
+    def __bool__(self) -> bool:
+        raise InvalidValue("a query is neither true nor false before it is asked; use first(), count() or iterate it")
 
     def limit(self, most: int) -> Self:
         """At most so many results in all, after any filter."""
@@ -114,7 +123,7 @@ class _Base(Generic[T]):
         return first.items[0] if first.items else None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class _Narrowing(_Base[T]):
     """What only queries for edges have: conditions on fields and on key parts."""
 
@@ -164,14 +173,22 @@ class _Pairing(_Narrowing[tuple[E, Any]]):
     def _step(self, start: Item | None, left: int | None) -> Plan[Found]:
         kind: NodeType = getattr(self._kind, self._far)
         pairs: list[tuple[E, Any]] = []
+        ask = left
         while True:
-            found = yield from super()._step(start, left and left - len(pairs))
+            found = yield from super()._step(start, ask)
             ids = [getattr(edge, self._far) for edge in found.entities]
             nodes = yield from far_nodes(self._context.layout, kind, ids, self._question.consistent)
-            pairs += [(edge, nodes[id]) for edge, id in zip(found.entities, ids, strict=True) if id in nodes]
+            places = [place for place, id in enumerate(ids) if id in nodes]
+            missing = None if left is None else left - len(pairs)
+            pairs += [(found.entities[place], nodes[ids[place]]) for place in places[:missing]]
+            if missing is not None and len(places) > missing:
+                # Where to go on behind the last pair is known from the page that ends with its edge.
+                found = yield from super()._step(start, places[missing - 1] + 1)
             start = found.last
             if start is None or left is None or len(pairs) == left:
                 return Found(pairs, start)
+            # Edges without a node were met; as with a filter, the next request looks at more.
+            ask = max(4 * (ask or left), 100)
 
     def _count_plan(self) -> Plan[int]:
         counted = 0
@@ -184,7 +201,7 @@ class _Pairing(_Narrowing[tuple[E, Any]]):
                 return counted
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class _Collecting(_Base[Any]):
     """A node's partition, whatever is in it."""
 

@@ -234,7 +234,7 @@ class Schema:
         name = getattr(model, "__name__", repr(model))
         known = self.nodes if kind == "Node" else self.edges
         return InvalidModel(
-            f"{name} is not a {kind} class of this graph, which has "
+            f"{name} is not {'an' if kind == 'Edge' else 'a'} {kind} class of this graph, which has "
             f"{', '.join(each.__name__ for each in known) or 'none'}; pass it when the graph opens"
         )
 
@@ -266,6 +266,10 @@ def _node_type(model: type[Node]) -> NodeType:
     if "id" not in model.model_fields:
         raise InvalidModel(f"{model.__name__} has no field 'id'; every node needs one, such as id: str")
     _check_key_type(model, "id", "the id")
+    if type(None) in get_args(model.model_fields["id"].annotation):
+        raise InvalidModel(
+            f"{model.__name__}.id may be None, but a node cannot be found by that; take None out of its type"
+        )
     attributes = _attributes(model, without=("id",))
     kind = NodeType(model, model.__declaration__.label, attributes)
     _check_marks(kind)
@@ -276,9 +280,11 @@ def _edge_type(model: type[AnyEdge], source: NodeType, target: NodeType) -> Edge
     _check_label(model)
     declared = model.__declaration__
     attributes = _attributes(model, without=("source", "target"))
+    if not isinstance(declared.symmetric, bool):
+        raise InvalidModel(f"symmetric= of {model.__name__} is {declared.symmetric!r}; it is True or False")
     for role, names in (("key", declared.key), ("order", (declared.order,) if declared.order else ())):
         for name in names:
-            if name not in attributes:
+            if not isinstance(name, str) or name not in attributes:
                 raise InvalidModel(f"{role}={name!r}: " + unknown_field(model.__name__, name, attributes))
             _check_key_type(model, name, f"the {role} field")
     if declared.symmetric and source is not target:
@@ -302,7 +308,7 @@ def _edge_type(model: type[AnyEdge], source: NodeType, target: NodeType) -> Edge
 
 def _check_label(model: type[Entity]) -> None:
     label = model.__declaration__.label
-    if not label or not label.isprintable() or _LABEL_TABOO & set(label):
+    if not isinstance(label, str) or not label or not label.isprintable() or _LABEL_TABOO & set(label):
         raise InvalidModel(
             f"the label {label!r} of {model.__name__} cannot be part of a key; use letters, digits, '_' and '-'"
         )
@@ -318,6 +324,10 @@ def _check_key_type(model: type[Entity], name: str, role: str) -> None:
 
 
 def _check_marks(kind: EntityType) -> None:
+    for mark in (Version, Expires):
+        marked = [name for name, info in kind.fields.items() if any(isinstance(each, mark) for each in info.metadata)]
+        if len(marked) > 1:
+            raise InvalidModel(f"{kind.name} has {mark.__name__}() on {' and '.join(marked)}; mark one field")
     if kind.version and plain_type(kind.fields[kind.version]) is not int:
         raise InvalidModel(f"{kind.name}.{kind.version} is marked Version() but is not an int")
     if kind.expires and plain_type(kind.fields[kind.expires]) is not dt.datetime:
@@ -387,9 +397,9 @@ def problems_in(error: ValidationError) -> str:
     )
 
 
-def unknown_field(owner: str, name: str, known: Iterable[str]) -> str:
+def unknown_field(owner: str, name: Any, known: Iterable[str]) -> str:
     """Says that a field does not exist, and which one may have been meant."""
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
+    close = difflib.get_close_matches(str(name), names, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(map(repr, names)) or 'no fields'}"
     return f"{owner} has no field {name!r}; {hint}"

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from adjoin.cost import Meter
-from adjoin.errors import InvalidValue
+from adjoin.errors import InvalidModel, InvalidValue
 from adjoin.fields import Predicate
 from adjoin.layouts.adjacency_list import AdjacencyList
 from adjoin.layouts.interface import BoundLayout, Layout, Range
@@ -42,6 +42,10 @@ class Verbs(ABC):
         cursor_secret: str | bytes | None,
         consistent: bool,
     ) -> None:
+        if cursor_secret is not None and not cursor_secret:
+            raise InvalidValue("an empty cursor_secret signs nothing; give one, or None for tokens that are not signed")
+        if layout is not None and not hasattr(layout, "bind"):
+            raise InvalidModel(f"{layout!r} is no layout; pass one such as AdjacencyList(table={layout!r})")
         self._schema = Schema(models)
         self._layout: BoundLayout = (layout or AdjacencyList()).bind(self._schema)
         self._secret = cursor_secret.encode() if isinstance(cursor_secret, str) else cursor_secret or b""

@@ -62,7 +62,8 @@ class Buffer:
     def connect(self, entity: AnyEdge) -> None:
         kind = self._layout.schema.edge(type(entity))
         for check in end_checks(self._layout, kind, entity):
-            self._checks.append((check, f"connect {described(entity)}: its end"))
+            node = next(iter(check.key.values()))["S"]
+            self._checks.append((check, f"connect {described(entity)}: there is no node {node!r}"))
         self.add(entity)
 
     def update(
@@ -113,7 +114,7 @@ class Buffer:
         for check, name in self._checks:
             key = self._key(check)
             if key in writes and isinstance(writes[key][0], Delete):
-                raise InvalidRequest(f"{name} is deleted in the same transaction by {writes[key][1]!r}")
+                raise InvalidRequest(f"{name}, because {writes[key][1]!r} of the same transaction removes it")
             # A node that this transaction writes will be there; checking it too would be the item twice.
             writes.setdefault(key, (check, name))
         if not writes:
