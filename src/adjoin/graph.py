@@ -74,12 +74,11 @@ class Graph(Verbs):
     ) -> None:
         """`consistent` makes strongly consistent reads the default, where DynamoDB has them."""
         super().__init__(models, layout, cursor_secret, consistent)
-        is_own = isinstance(location, str | os.PathLike)
         self._store = open_store(location) if isinstance(location, str | os.PathLike) else location
         try:
             self.create_table()
         except BaseException:
-            if is_own:
+            if self._store is not location:
                 self._store.close()
             raise
 

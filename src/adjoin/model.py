@@ -151,9 +151,6 @@ class Edge(BaseModel, Generic[SourceT, TargetT]):
         )
 
 
-EdgeT = TypeVar("EdgeT", bound="Edge[Any, Any]")
-
-
 @dataclass(frozen=True, slots=True)
 class Version:
     """Marks the int field that `update` counts up and `if_version=` compares."""
@@ -162,6 +159,13 @@ class Version:
 @dataclass(frozen=True, slots=True)
 class Expires:
     """Marks the datetime field after which DynamoDB may remove the item (its time to live)."""
+
+
+def field_schemas(model: type[BaseModel]) -> dict[str, Any]:
+    """Pydantic's own schema of each field; empty for a class that validates as a whole, in a way of its own."""
+    schema: Any = model.__pydantic_core_schema__
+    is_plain = schema["type"] == "model" and not schema["custom_init"] and schema["schema"]["type"] == "model-fields"
+    return dict(schema["schema"]["fields"]) if is_plain else {}
 
 
 def node_id(node: Node) -> Any:

@@ -23,7 +23,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
 from adjoin.errors import InvalidKey, InvalidModel, InvalidValue, UnknownField
-from adjoin.model import Edge, Expires, Node, Ref, Version, ends_of, node_id
+from adjoin.model import Edge, Expires, Node, Ref, Version, ends_of, field_schemas, node_id
 
 AnyEdge: TypeAlias = Edge[Any, Any]
 Entity: TypeAlias = Node | AnyEdge
@@ -69,14 +69,17 @@ class EntityType:
     @cached_property
     def version(self) -> str | None:
         """The field that counts updates: one marked `Version()`, or an int named "version"."""
-        marked = _marked(self.fields, Version)
-        if marked is None and (info := self.fields.get("version")) and plain_type(info) is int:
+        if not self.marked(Version) and (info := self.fields.get("version")) and plain_type(info) is int:
             return "version"
-        return marked
+        return next(iter(self.marked(Version)), None)
 
     @cached_property
     def expires(self) -> str | None:
-        return _marked(self.fields, Expires)
+        return next(iter(self.marked(Expires)), None)
+
+    def marked(self, mark: type) -> list[str]:
+        """The fields with a mark of this class."""
+        return [name for name, info in self.fields.items() if any(isinstance(each, mark) for each in info.metadata)]
 
     @cached_property
     def _adapters(self) -> dict[str, TypeAdapter[Any]]:
@@ -91,11 +94,11 @@ class EntityType:
         return self._checked(name, value, self._validators.get(name) or self._new_validator(name))
 
     def _new_validator(self, name: str) -> Callable[[Any], Any]:
-        schema: Any = self.model.__pydantic_core_schema__
-        fields = schema["schema"]["fields"] if schema["type"] == "model" and "fields" in schema["schema"] else {}
+        field = field_schemas(self.model).get(name)
         validate: Callable[[Any], Any]
-        if name in fields:
-            validate = SchemaValidator(fields[name]["schema"], schema.get("config")).validate_python
+        if field is not None:
+            config = self.model.__pydantic_core_schema__.get("config")
+            validate = SchemaValidator(field["schema"], config).validate_python
         else:
             validate = TypeAdapter(_full_hint(self.fields[name])).validate_python
         self._validators[name] = validate
@@ -136,9 +139,7 @@ class NodeType(EntityType):
     @cached_property
     def _bare_id_type(self) -> type | None:
         """The type whose values are ids as they are, with nothing to check or to convert."""
-        schema: Any = self.model.__pydantic_core_schema__
-        fields = schema["schema"].get("fields", {}) if schema["type"] == "model" else {}
-        is_bare = fields.get("id", {}).get("schema") == {"type": self.id_type.__name__}
+        is_bare = field_schemas(self.model).get("id", {}).get("schema") == {"type": self.id_type.__name__}
         return self.id_type if self.id_type in (str, int) and is_bare else None
 
     def id(self, given: Any) -> Any:
@@ -325,8 +326,7 @@ def _check_key_type(model: type[Entity], name: str, role: str) -> None:
 
 def _check_marks(kind: EntityType) -> None:
     for mark in (Version, Expires):
-        marked = [name for name, info in kind.fields.items() if any(isinstance(each, mark) for each in info.metadata)]
-        if len(marked) > 1:
+        if len(marked := kind.marked(mark)) > 1:
             raise InvalidModel(f"{kind.name} has {mark.__name__}() on {' and '.join(marked)}; mark one field")
     if kind.version and plain_type(kind.fields[kind.version]) is not int:
         raise InvalidModel(f"{kind.name}.{kind.version} is marked Version() but is not an int")
@@ -343,10 +343,6 @@ def _attributes(model: type[Entity], without: tuple[str, ...]) -> dict[str, str]
         if (other := owners.setdefault(attribute, name)) != name:
             raise InvalidModel(f"{model.__name__}.{other} and {model.__name__}.{name} are both stored as {attribute!r}")
     return stored
-
-
-def _marked(fields: Mapping[str, FieldInfo], mark: type) -> str | None:
-    return next((name for name, info in fields.items() if any(isinstance(each, mark) for each in info.metadata)), None)
 
 
 def _full_hint(info: FieldInfo) -> Any:

@@ -23,9 +23,7 @@ from adjoin.plans.deletion import delete_node
 from adjoin.plans.read import Question, edge, get, get_many
 from adjoin.plans.transaction import Buffer
 from adjoin.plans.write import connect, disconnect, identified, update
-from adjoin.queries import (
-    Context,
-)
+from adjoin.queries import Context
 from adjoin.schema import AnyEdge, EdgeType, Entity, Schema, problems_in
 
 N = TypeVar("N", bound=Node)

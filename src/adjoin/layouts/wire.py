@@ -18,6 +18,8 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
+from adjoin.model import field_schemas
+
 Validate: TypeAlias = Callable[[dict[str, Any]], Any]
 
 _TAGS = {
@@ -44,24 +46,17 @@ def given(name: str) -> str:
 
 def given_validator(model: type[BaseModel]) -> Validate | None:
     """Validates plain values under `given` names, where no alias can be taken for the name of another field."""
-    schema: Any = model.__pydantic_core_schema__
-    if schema["type"] != "model" or schema["custom_init"] or schema["schema"]["type"] != "model-fields":
-        return None
-    fields = {name: {**field, "validation_alias": given(name)} for name, field in schema["schema"]["fields"].items()}
-    validator = _validator({**schema, "schema": {**schema["schema"], "fields": fields}})
+    fields = {name: {**field, "validation_alias": given(name)} for name, field in field_schemas(model).items()}
     # Nested models are given by name or by alias, whichever they are stored under.
-    return partial(validator.validate_python, by_alias=True, by_name=True, strict=False) if validator else None
+    return _validate(model, fields, by_name=True)
 
 
 def wire_validator(model: type[BaseModel], attributes: Mapping[str, str]) -> Validate | None:
     """Validates a stored item with its key values added under `given` names; None if the class does not fit."""
-    schema: Any = model.__pydantic_core_schema__
-    if schema["type"] != "model" or schema["custom_init"] or schema["schema"]["type"] != "model-fields":
-        return None
-    if any(schema.get("config", {}).get(option) for option in _STRICT_CONFIG):
+    if any(model.__pydantic_core_schema__.get("config", {}).get(option) for option in _STRICT_CONFIG):
         return None
     fields: dict[str, Any] = {}
-    for name, field in schema["schema"]["fields"].items():
+    for name, field in field_schemas(model).items():
         alias: list[Any] = [given(name)]
         if name in attributes:
             stored = _stored(field["schema"])
@@ -71,18 +66,21 @@ def wire_validator(model: type[BaseModel], attributes: Mapping[str, str]) -> Val
             # The second choice makes an attribute of another type fail, rather than look missing.
             alias = [[attributes[name], tag], [attributes[name]]]
         fields[name] = {**field, "validation_alias": alias}
-    validator = _validator({**schema, "schema": {**schema["schema"], "fields": fields}})
-    return partial(validator.validate_python, by_alias=True, by_name=False) if validator else None
+    return _validate(model, fields, by_name=False)
 
 
-def _validator(schema: Any) -> SchemaValidator | None:
+def _validate(model: type[BaseModel], fields: dict[str, Any], *, by_name: bool) -> Validate | None:
+    """The class's own validation with other fields; None for a class that has no such fields."""
+    if not fields:
+        return None
+    schema: Any = model.__pydantic_core_schema__
     build: Any = SchemaValidator
     try:
         # Without this, pydantic's core takes the validator that the class has already, aliases and all.
-        validator: SchemaValidator = build(schema, _use_prebuilt=False)
+        validator = build({**schema, "schema": {**schema["schema"], "fields": fields}}, _use_prebuilt=False)
     except (TypeError, SchemaError):
         return None
-    return validator
+    return partial(validator.validate_python, by_alias=True, by_name=by_name)
 
 
 def _stored(schema: Any) -> tuple[str, Any] | None:

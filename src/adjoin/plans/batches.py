@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from adjoin.plans import Plan
 from adjoin.requests import BatchGet, BatchGetResponse, BatchWrite, Delete, Get, Put, WriteResponse
@@ -14,7 +14,14 @@ from adjoin.values import Item
 BATCHES_A_ROUND = 16
 """Batches that are yielded together, to run side by side; a round is also a step of progress."""
 
+Place: TypeAlias = tuple[str, ...]
+"""The key of an item, partition first, as a value that can be looked up."""
+
 T = TypeVar("T")
+
+
+def place_of(key: Item) -> Place:
+    return tuple(part["S"] for part in key.values())
 
 
 def chunks(things: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:

@@ -17,22 +17,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from adjoin.errors import ConditionFailed, TransactionCanceled
 from adjoin.expressions import Add, Compare, Discard, Value, attribute
 from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.batches import BATCHES_A_ROUND, chunks, get_all, write_all
+from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, get_all, place_of, write_all
 from adjoin.requests import Delete, Get, PageResponse, Query, TransactWrite, Update
 from adjoin.schema import EdgeType, NodeType
 from adjoin.units import MAX_BATCH_WRITE, MAX_ITEM_SIZE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
 from adjoin.values import Item, item_size
 
 TOKENS = "tokens"
-Place: TypeAlias = tuple[str, ...]
-"""The key of an item, as a value that can be looked up."""
-
 _MARK_SIZE = 64
 """Bytes of a mark without the node's key: its attribute's name and its token."""
 _UNMARKED = ("ConditionalCheckFailed", "ValidationError")
@@ -73,7 +69,7 @@ class _Neighbourhood:
     tokens: set[str] = field(default_factory=set)
 
     def add(self, key: Item, item: Item, size: int) -> None:
-        place = tuple(part["S"] for part in key.values())
+        place = place_of(key)
         self.edges[place] = key | {name: value for name, value in item.items() if name == DELETING}
         self.sizes[place] = size
 
@@ -202,11 +198,10 @@ def _sweep(layout: BoundLayout, text: str, token: str, around: _Neighbourhood) -
     If the node is there again, somebody made it anew, and edges without the mark are of the new one.
     """
     mark = (text, token)
-    doomed = [layout.key_of(edge) for edge in around.edges.values() if around.node is None or mark in _marks(edge)]
+    doomed = [place for place, edge in around.edges.items() if around.node is None or mark in _marks(edge)]
     # The node's own partition goes last: the other half of a symmetric edge is found only through it.
-    own = [key for key in doomed if _partition(key) == text]
-    far = [key for key in doomed if _partition(key) != text]
-    for group in (far, own):
+    for is_own in (False, True):
+        group = [layout.key_of(around.edges[place]) for place in doomed if (place[0] == text) is is_own]
         for some in chunks(group, MAX_BATCH_WRITE * BATCHES_A_ROUND):
             yield from write_all(Delete(layout.table, key) for key in some)
     record = layout.deletion_key(text)
@@ -216,7 +211,3 @@ def _sweep(layout: BoundLayout, text: str, token: str, around: _Neighbourhood) -
     except ConditionFailed as failed:
         if failed.item is not None:
             yield (Update(layout.table, record, (Discard(attribute(TOKENS), {"SS": [token]}),)),)
-
-
-def _partition(key: Item) -> str:
-    return str(next(iter(key.values()))["S"])

@@ -11,6 +11,7 @@ from adjoin.fields import Predicate
 from adjoin.layouts.interface import BoundLayout
 from adjoin.model import Edge
 from adjoin.plans import Plan
+from adjoin.plans.batches import Place, place_of
 from adjoin.plans.conditions import condition
 from adjoin.plans.deletion import doomed_keys
 from adjoin.plans.write import (
@@ -62,7 +63,7 @@ class Buffer:
     def connect(self, entity: AnyEdge) -> None:
         kind = self._layout.schema.edge(type(entity))
         for check in end_checks(self._layout, kind, entity):
-            node = next(iter(check.key.values()))["S"]
+            node = place_of(check.key)[0]
             self._checks.append((check, f"connect {described(entity)}: there is no node {node!r}"))
         self.add(entity)
 
@@ -87,7 +88,7 @@ class Buffer:
         self._deletes.append((kind, id))
 
     def commit(self) -> Plan[None]:
-        writes: dict[tuple[str, ...], tuple[Put | Update | Delete | Check, str]] = {}
+        writes: dict[Place, tuple[Put | Update | Delete | Check, str]] = {}
         for write, name in self._writes:
             key = self._key(write)
             if key in writes:
@@ -103,14 +104,14 @@ class Buffer:
                 if keys[0] in ends:
                     raise InvalidRequest(f"{edge_name!r} would hang at a node that {name!r} removes; do one of them")
             for each in keys:
-                there = writes.get(_spelled(each))
+                there = writes.get(place_of(each))
                 if there is not None and not isinstance(there[0], Delete):
                     raise InvalidRequest(
                         f"a transaction takes an item once, but {there[1]!r} and {name!r} are about the same; "
                         f"make two transactions of them"
                     )
                 # An edge between two nodes that both go is met twice.
-                writes[_spelled(each)] = (Delete(self._layout.table, each), name)
+                writes[place_of(each)] = (Delete(self._layout.table, each), name)
         for check, name in self._checks:
             key = self._key(check)
             if key in writes and isinstance(writes[key][0], Delete):
@@ -128,12 +129,8 @@ class Buffer:
         except TransactionCanceled as canceled:
             raise _named(canceled, [name for _, name in writes.values()]) from None
 
-    def _key(self, write: Put | Update | Delete | Check) -> tuple[str, ...]:
-        return _spelled(self._layout.key_of(write.item) if isinstance(write, Put) else write.key)
-
-
-def _spelled(key: Item) -> tuple[str, ...]:
-    return tuple(part["S"] for part in key.values())
+    def _key(self, write: Put | Update | Delete | Check) -> Place:
+        return place_of(self._layout.key_of(write.item) if isinstance(write, Put) else write.key)
 
 
 def _named(canceled: TransactionCanceled, names: list[str]) -> TransactionCanceled:

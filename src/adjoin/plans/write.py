@@ -12,7 +12,7 @@ from adjoin.fields import Predicate
 from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.model import Edge, Node, node_id
 from adjoin.plans import Plan
-from adjoin.plans.batches import BATCHES_A_ROUND, chunks, write_all
+from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
 from adjoin.plans.conditions import bounds, condition, update_actions
 from adjoin.plans.deletion import visible
 from adjoin.plans.read import edge as read_edge
@@ -85,7 +85,7 @@ def _failed(code: str) -> bool:
 def _raise_missing(checks: tuple[Check, ...], canceled: TransactionCanceled) -> None:
     for check, reason in zip(checks, canceled.reasons, strict=False):
         if _failed(reason.code):
-            key = next(iter(check.key.values()))["S"]
+            key = place_of(check.key)[0]
             raise NotFound(f"there is no node {key!r} to connect; put it first, or put the edge itself unchecked")
 
 
@@ -106,11 +106,11 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
     """Writes any number in rounds of batches; of two for one key, the later one stays."""
     done = 0
     for some in chunks(entities, MAX_BATCH_WRITE * BATCHES_A_ROUND):
-        puts: dict[tuple[str, ...], Put] = {}
+        puts: dict[Place, Put] = {}
         for entity in some:
             kind_of(layout, entity)
             for item in layout.items(entity):
-                puts[tuple(part["S"] for part in layout.key_of(item).values())] = Put(layout.table, item)
+                puts[place_of(layout.key_of(item))] = Put(layout.table, item)
         yield from write_all(puts.values())
         done += len(some)
         if progress is not None:

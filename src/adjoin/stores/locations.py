@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+from typing import cast, get_args
 from urllib.parse import parse_qsl
 
 from adjoin.errors import InvalidLocation
 from adjoin.stores.interface import AsyncStore, Store
 from adjoin.stores.sqlite import AsyncSQLiteStore, SQLiteStore
+from adjoin.stores.sqlite.file import Durability
 
-Durability: TypeAlias = Literal["power", "process"]
 _OPTIONS = {"durability": get_args(Durability)}
 
 
