@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from adjoin import AsyncGraph, Graph
-from tests.models import SCHOOL
+from tests.models import ANN, ART, BOB, MATHS, SCHOOL, Enrollment
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("adjoin", deadline=None)
@@ -107,3 +107,12 @@ def open_graph(request: pytest.FixtureRequest, tmp_path: Path) -> Iterable[Open]
 def g(open_graph: Open) -> Any:
     """A school on a file, empty."""
     return open_graph()
+
+
+@pytest.fixture
+def school(g: Any) -> Any:
+    g.put_many([ANN, BOB, MATHS, ART])
+    g.put(Enrollment(source="ann", target="maths", grade="A", points=9))
+    g.put(Enrollment(source="ann", target="art", grade="C", points=3))
+    g.put(Enrollment(source="bob", target="maths", grade="B", points=7))
+    return g

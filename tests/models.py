@@ -48,6 +48,12 @@ class Friendship(Edge[Student, Student], symmetric=True):
 SCHOOL: list[type[Any]] = [Student, Course, Enrollment, Attendance, Exam, Friendship]
 
 
+ANN = Student(id="ann", name="Ann")
+BOB = Student(id="bob", name="Bob", year_level=2)
+MATHS = Course(id="maths", name="Maths", credits=5)
+ART = Course(id="art", name="Art", credits=2)
+
+
 class Colour(StrEnum):
     RED = "red"
     BLUE = "blue"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
@@ -15,44 +14,25 @@ from adjoin import (
     AdjacencyList,
     AdjoinError,
     AlreadyExists,
-    AsyncGraph,
     ConditionFailed,
     Edge,
     Expires,
-    Graph,
     Index,
     InvalidItem,
     InvalidKey,
     InvalidModel,
-    InvalidRequest,
     InvalidValue,
     ItemTooLarge,
     Node,
     NotFound,
     Projection,
     TableMismatch,
-    TransactionCanceled,
     UnknownField,
     Version,
     field,
 )
 from tests.conftest import Open
-from tests.models import SCHOOL, Attendance, Course, Enrollment, Exam, Friendship, Student
-
-ANN = Student(id="ann", name="Ann")
-BOB = Student(id="bob", name="Bob", year_level=2)
-MATHS = Course(id="maths", name="Maths", credits=5)
-ART = Course(id="art", name="Art", credits=2)
-
-
-@pytest.fixture
-def school(g: Any) -> Any:
-    g.put_many([ANN, BOB, MATHS, ART])
-    g.put(Enrollment(source="ann", target="maths", grade="A", points=9))
-    g.put(Enrollment(source="ann", target="art", grade="C", points=3))
-    g.put(Enrollment(source="bob", target="maths", grade="B", points=7))
-    return g
-
+from tests.models import ANN, ART, BOB, MATHS, Attendance, Course, Enrollment, Exam, Friendship, Student
 
 # --- nodes -------------------------------------------------------------------------------------
 
@@ -389,59 +369,6 @@ def test_collection(school: Any) -> None:
 # --- tables, transactions, and the rest --------------------------------------------------------
 
 
-def test_a_transaction_is_all_or_nothing(school: Any) -> None:
-    with school.meter() as meter, school.transaction() as t:
-        t.put(Course(id="music", name="Music"))
-        made = t.connect(Enrollment, "bob", "music", grade="A")
-        t.update(Student, "ann", name="Anna")
-        t.disconnect(Enrollment, "ann", "art")
-        t.add(Exam(source="bob", target="music", term="x"))
-    assert meter.requests == 1
-    assert school.edge(Enrollment, "bob", "music") == made
-    assert school.get(Student, "ann").name == "Anna"
-    assert school.edge(Enrollment, "ann", "art") is None
-    before = list(school.changes())
-    with pytest.raises(TransactionCanceled) as error, school.transaction() as t:
-        t.put(Course(id="new"))
-        t.add(ANN)
-        t.update(Student, "nobody", name="x")
-    assert [reason.code for reason in error.value.reasons] == ["None", *["ConditionalCheckFailed"] * 2]
-    assert "add Student 'ann'" in str(error.value)
-    assert list(school.changes()) == before
-
-
-def test_a_transaction_writes_nothing_if_its_block_fails(g: Any) -> None:
-    with pytest.raises(ZeroDivisionError), g.transaction() as t:
-        t.put(ANN)
-        _ = 1 / 0
-    assert g.get(Student, "ann") is None
-
-
-def test_what_a_transaction_refuses(school: Any) -> None:
-    with pytest.raises(InvalidRequest, match="put Student 'ann'"), school.transaction() as t:
-        t.put(ANN)
-        t.update(Student, "ann", name="x")
-    with pytest.raises(InvalidRequest, match="101"), school.transaction() as t:
-        for number in range(101):
-            t.put(Course(id=str(number)))
-    with pytest.raises(InvalidRequest, match="delete Course 'art'"), school.transaction() as t:
-        t.delete(Course, "art")
-        t.connect(Enrollment, "bob", "art")
-    with school.transaction() as t:
-        pass
-
-
-def test_delete_in_a_transaction_takes_the_edges_along(school: Any) -> None:
-    with school.transaction() as t:
-        t.delete(Student, "ann")
-        t.delete(Course, "art")
-        t.put(Course(id="new"))
-    assert school.get(Student, "ann") is None
-    assert [edge.source for edge in school.into("maths", Enrollment)] == ["bob"]
-    assert list(school.into("art", Enrollment)) == []
-    assert school.get(Course, "new") is not None
-
-
 def test_delete_takes_every_edge_along(school: Any) -> None:
     with school.meter() as meter:
         assert school.delete(Student, "ann") is True
@@ -470,44 +397,6 @@ def test_the_change_stream(g: Any) -> None:
     assert all(change.model is Student for change in changes)
     assert list(g.changes(after=changes[0].position)) == changes[1:]
     assert list(g.changes(after=changes[-1].position)) == []
-
-
-def test_explain_asks_nothing(school: Any) -> None:
-    before = list(school.changes())
-    with school.meter() as meter:
-        explained = school.explain(school.into("maths", Enrollment))
-    assert (explained.index, explained.partitions, explained.rcu) == ("GSI1", ("COURSE#maths",), 0.5)
-    assert "GSI1" in str(explained)
-    assert (meter.requests, meter.rcu, meter.wcu) == (0, 0, 0)
-    assert list(school.changes()) == before
-
-
-CALLS: list[tuple[str, tuple[Any, ...], int, float, float]] = [
-    ("get", (Student, "ann"), 1, 0.5, 0),
-    ("put", (ANN,), 1, 0, 1),
-    ("put", (Enrollment(source="ann", target="maths"),), 1, 0, 2),
-    ("put", (Attendance(source="ann", target="maths", day=dt.date(2024, 1, 1)),), 1, 0, 3),
-    ("put", (Course(id="c", name="x" * 3000),), 1, 0, 3),
-    ("get_many", (Student, ["a", "b", "c"]), 1, 1.5, 0),
-    ("connect", (Enrollment, "ann", "maths"), 1, 0, 8),
-    ("delete", (Student, "ann"), 3, 2, 1),
-]
-
-
-@pytest.mark.parametrize(("verb", "arguments", "requests", "rcu", "wcu"), CALLS)
-def test_explain_prices_calls(verb: str, arguments: tuple[Any, ...], requests: int, rcu: float, wcu: float) -> None:
-    with Graph(":memory:", SCHOOL) as graph:
-        explained = graph.explain(getattr(graph, verb), *arguments)
-        assert (len(explained.requests), explained.rcu, explained.wcu) == (requests, rcu, wcu)
-        assert explained == graph.explain(lambda: getattr(graph, verb)(*arguments))
-        assert list(graph.changes()) == []
-
-    async def main() -> None:
-        async with AsyncGraph(":memory:", SCHOOL) as graph:
-            assert await graph.explain(getattr(graph, verb), *arguments) == explained
-            assert await graph.explain(getattr(graph, verb)(*arguments)) == explained
-
-    asyncio.run(main())
 
 
 def test_a_table_of_another_shape_is_refused(open_graph: Open) -> None:

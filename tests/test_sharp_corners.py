@@ -232,6 +232,16 @@ def test_an_alias_may_be_the_name_of_another_field() -> None:
     assert g.get(Book, "b") == book
 
 
+def test_a_strict_class_reads_what_it_wrote() -> None:
+    class Strict(Node, strict=True):
+        id: str
+        day: dt.date
+
+    g = memory(Strict)
+    g.put(Strict(id="s", day=dt.date(2024, 1, 1)))
+    assert g.get(Strict, "s") == Strict(id="s", day=dt.date(2024, 1, 1))
+
+
 def test_a_ref_is_not_spelled_out_as_an_id() -> None:
     class Thing(Node):
         id: Annotated[str, BeforeValidator(str)]

@@ -80,7 +80,8 @@ def _validate(model: type[BaseModel], fields: dict[str, Any], *, by_name: bool) 
         validator = build({**schema, "schema": {**schema["schema"], "fields": fields}}, _use_prebuilt=False)
     except (TypeError, SchemaError):
         return None
-    return partial(validator.validate_python, by_alias=True, by_name=by_name)
+    # What a strict class takes from a program, say a date, is text here.
+    return partial(validator.validate_python, by_alias=True, by_name=by_name, strict=False)
 
 
 def _stored(schema: Any) -> tuple[str, Any] | None:

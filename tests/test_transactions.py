@@ -1,0 +1,63 @@
+"""Transactions, on both graphs: all or nothing, with a reason for every item."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adjoin import InvalidRequest, TransactionCanceled
+from tests.models import ANN, Course, Enrollment, Exam, Student
+
+
+def test_a_transaction_is_all_or_nothing(school: Any) -> None:
+    with school.meter() as meter, school.transaction() as t:
+        t.put(Course(id="music", name="Music"))
+        made = t.connect(Enrollment, "bob", "music", grade="A")
+        t.update(Student, "ann", name="Anna")
+        t.disconnect(Enrollment, "ann", "art")
+        t.add(Exam(source="bob", target="music", term="x"))
+    assert meter.requests == 1
+    assert school.edge(Enrollment, "bob", "music") == made
+    assert school.get(Student, "ann").name == "Anna"
+    assert school.edge(Enrollment, "ann", "art") is None
+    before = list(school.changes())
+    with pytest.raises(TransactionCanceled) as error, school.transaction() as t:
+        t.put(Course(id="new"))
+        t.add(ANN)
+        t.update(Student, "nobody", name="x")
+    assert [reason.code for reason in error.value.reasons] == ["None", *["ConditionalCheckFailed"] * 2]
+    assert "add Student 'ann'" in str(error.value)
+    assert list(school.changes()) == before
+
+
+def test_a_transaction_writes_nothing_if_its_block_fails(g: Any) -> None:
+    with pytest.raises(ZeroDivisionError), g.transaction() as t:
+        t.put(ANN)
+        _ = 1 / 0
+    assert g.get(Student, "ann") is None
+
+
+def test_what_a_transaction_refuses(school: Any) -> None:
+    with pytest.raises(InvalidRequest, match="put Student 'ann'"), school.transaction() as t:
+        t.put(ANN)
+        t.update(Student, "ann", name="x")
+    with pytest.raises(InvalidRequest, match="101"), school.transaction() as t:
+        for number in range(101):
+            t.put(Course(id=str(number)))
+    with pytest.raises(InvalidRequest, match="delete Course 'art'"), school.transaction() as t:
+        t.delete(Course, "art")
+        t.connect(Enrollment, "bob", "art")
+    with school.transaction() as t:
+        pass
+
+
+def test_delete_in_a_transaction_takes_the_edges_along(school: Any) -> None:
+    with school.transaction() as t:
+        t.delete(Student, "ann")
+        t.delete(Course, "art")
+        t.put(Course(id="new"))
+    assert school.get(Student, "ann") is None
+    assert [edge.source for edge in school.into("maths", Enrollment)] == ["bob"]
+    assert list(school.into("art", Enrollment)) == []
+    assert school.get(Course, "new") is not None
