@@ -57,10 +57,23 @@ class TableDefinition:
     """The attribute that holds the second (since 1970) after which an item may go."""
     stream: bool = True
     throughput: Throughput | None = None
+    point_in_time_recovery: bool = False
+    """Whether the service keeps the table's last 35 days; the embedded store only remembers the wish."""
+    deletion_protection: bool = False
+    """Whether the table must not be dropped."""
+    tags: tuple[tuple[str, str], ...] = ()
+    """Keys and values, in the order of the keys."""
 
     @property
     def keys(self) -> tuple[KeyAttribute, ...]:
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
+
+    def index_throughput(self, index: IndexDefinition) -> Throughput | None:
+        """The units of an index: its own, or else the table's.
+
+        None on demand, and for a local index, which takes from the units of its table.
+        """
+        return None if self.throughput is None or index.local else index.throughput or self.throughput
 
     def index(self, name: str) -> IndexDefinition | None:
         return next((index for index in self.indexes if index.name == name), None)

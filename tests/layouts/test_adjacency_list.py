@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from adjoin import AdjacencyList, Edge, Graph, Index, InvalidKey, Keys, Node
+from adjoin import AdjacencyList, Edge, Graph, Index, InvalidKey, InvalidRequest, Keys, Node, Throughput
 from adjoin.requests import Put
 from adjoin.schema import Schema
+from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from adjoin.values import Item
 
 
@@ -219,3 +220,34 @@ def test_an_edge_to_itself_cannot_take_the_key_of_its_node() -> None:
     assert graph.collection(Part.ref("a")).node == Part(id="a")
     assert graph.collection(Part.ref("a")).edges == [Contains(source="a", target="b")]
     assert [edge.source for edge in graph.into("b", Contains)] == ["a"]
+
+
+def test_settings_of_the_table() -> None:
+    assert LAYOUT.definition.stream
+    layout = AdjacencyList(
+        stream=False,
+        throughput=Throughput(5, 6),
+        point_in_time_recovery=True,
+        deletion_protection=True,
+        tags={"team": "billing", "stage": "test"},
+    )
+    definition = layout.bind(Schema([Person, Knows])).definition
+    assert definition == TableDefinition(
+        "adjoin",
+        KeyAttribute("PK"),
+        KeyAttribute("SK"),
+        (IndexDefinition("GSI1", KeyAttribute("GSI1PK"), KeyAttribute("GSI1SK")),),
+        stream=False,
+        throughput=Throughput(5, 6),
+        point_in_time_recovery=True,
+        deletion_protection=True,
+        tags=(("stage", "test"), ("team", "billing")),
+    )
+
+
+def test_a_protected_table_stays() -> None:
+    with Graph(":memory:", [Person], AdjacencyList(deletion_protection=True)) as g:
+        g.put(Person(id="1"))
+        with pytest.raises(InvalidRequest, match="protected against deletion; disable deletion protection first"):
+            g.drop_table()
+        assert g.get(Person, "1") == Person(id="1")

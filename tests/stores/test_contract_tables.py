@@ -32,6 +32,9 @@ FULL = TableDefinition(
     "expires",
     False,
     Throughput(5, 6),
+    True,
+    False,
+    (("cost center", "a/b:c@d"), ("équipe", "")),
 )
 
 
@@ -77,6 +80,16 @@ def test_dropping_a_table(store: Store) -> None:
     assert everything(store, "Plain") == []
 
 
+def test_a_protected_table_is_not_dropped(store: Store) -> None:
+    protected = replace(PLAIN, name="Protected", deletion_protection=True)
+    store.execute([CreateTable(protected)])
+    put(store, "Protected", item("A", "1"))
+    with pytest.raises(InvalidRequest, match="protected against deletion"):
+        store.execute([DropTable("Protected")])
+    assert one(store, DescribeTable("Protected"), TableResponse).definition == protected
+    assert everything(store, "Protected") == [item("A", "1")]
+
+
 def test_tables_do_not_mix(store: Store) -> None:
     store.execute([CreateTable(replace(PLAIN, name="Other"))])
     put(store, "Plain", item("A", "1", x=n(1)))
@@ -90,6 +103,7 @@ def indexes(count: int, **changes: Any) -> tuple[IndexDefinition, ...]:
     return tuple(replace(index, name=f"Idx{each}", **changes) for each in range(count))
 
 
+UNITS = Throughput(5, 5)
 LOCAL = {"local": True, "partition": KeyAttribute("PK"), "sort": KeyAttribute("x")}
 
 REJECTED: list[tuple[TableDefinition, str]] = [
@@ -122,6 +136,27 @@ REJECTED: list[tuple[TableDefinition, str]] = [
         replace(PLAIN, indexes=indexes(1, projection=Projection("INCLUDE", tuple(map(str, range(101)))))),
         "its indexes project 101 attributes, and 100 is the limit",
     ),
+    (replace(PLAIN, throughput=Throughput(0, 1)), "Plain has a throughput of 0 and 1 units; 1 is the least"),
+    (
+        replace(PLAIN, throughput=UNITS, indexes=indexes(1, throughput=Throughput(1, 0))),
+        "Idx0 has a throughput of 1 and 0 units; 1 is the least",
+    ),
+    (
+        replace(PLAIN, indexes=indexes(1, throughput=UNITS)),
+        "the index Idx0 has a throughput, but the table is on demand",
+    ),
+    (
+        replace(PLAIN, throughput=UNITS, indexes=indexes(1, throughput=UNITS, **LOCAL)),
+        "the local index Idx0 takes from the table's throughput",
+    ),
+    (replace(PLAIN, tags=tuple((str(each), "") for each in range(51))), "it has 51 tags, and 50 is the limit"),
+    (replace(PLAIN, tags=(("a", "1"), ("a", "2"))), "two tags have the same key"),
+    (replace(PLAIN, tags=(("", "1"),)), "the key '' of a tag has not 1 to 128 characters"),
+    (replace(PLAIN, tags=(("a" * 129, "1"),)), "of a tag has not 1 to 128 characters"),
+    (replace(PLAIN, tags=(("a", "1" * 257),)), "the value of the tag 'a' has 257 characters, and 256 is the limit"),
+    (replace(PLAIN, tags=(("AWS:a", "1"),)), "the tag 'AWS:a' begins as only those of AWS itself may"),
+    (replace(PLAIN, tags=(("a", "1*"),)), "the tag 'a' has characters other than letters"),
+    (replace(PLAIN, tags=(("a", 1),)), "the tag 'a' is 1; both must be text"),  # type: ignore[arg-type]
 ]
 
 
@@ -135,6 +170,7 @@ def test_the_largest_definition(store: Store) -> None:
     largest = replace(
         PLAIN,
         name="Largest",
+        tags=tuple(sorted((f"{each:0128}", "v" * 256) for each in range(50))),
         indexes=(*indexes(20), *(replace(each, name=f"Local{each.name}") for each in indexes(5, **LOCAL))),
     )
     store.execute([CreateTable(largest)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -25,10 +26,21 @@ from adjoin.errors import (
     NotAnAdjoinFile,
     StoreClosed,
 )
-from adjoin.requests import CreateTable, Get, ListTables, Put, TablesResponse
+from adjoin.requests import (
+    CreateTable,
+    DescribeTable,
+    DropTable,
+    Get,
+    ListTables,
+    Put,
+    TableResponse,
+    TablesResponse,
+)
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.file import APPLICATION_ID, FORMAT_VERSION, file_error
 from tests.stores.examples import PLAIN, everything, item, key, n, one, put, stored
+
+LATER_SETTINGS = ("point_in_time_recovery", "deletion_protection", "tags")
 
 
 @pytest.fixture
@@ -73,6 +85,21 @@ def test_a_file_keeps_what_was_written(path: Path) -> None:
     store = SQLiteStore(path)
     assert len(everything(store, "Plain")) == 3
     assert one(store, ListTables(), TablesResponse).names == ("Plain",)
+    store.close()
+
+
+def test_a_table_of_a_file_without_later_settings_has_their_defaults(path: Path) -> None:
+    make(path)
+    file = sqlite3.connect(path)
+    ((text,),) = file.execute("SELECT definition FROM adjoin_tables").fetchall()
+    older = {name: value for name, value in json.loads(text).items() if name not in LATER_SETTINGS}
+    assert len(older) == 7
+    with file:
+        file.execute("UPDATE adjoin_tables SET definition = ?", (json.dumps(older),))
+    file.close()
+    store = SQLiteStore(path)
+    assert one(store, DescribeTable("Plain"), TableResponse).definition == PLAIN
+    store.execute([DropTable("Plain")])
     store.close()
 
 

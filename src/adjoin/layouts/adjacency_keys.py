@@ -323,7 +323,11 @@ class AdjacencyKeys:
                 for index in self.indexes
             ),
             ttl=next(iter(expiring), None),
+            stream=layout.stream,
             throughput=layout.throughput,
+            point_in_time_recovery=layout.point_in_time_recovery,
+            deletion_protection=layout.deletion_protection,
+            tags=tuple(sorted(layout.tags.items())),
         )
 
 

@@ -51,6 +51,12 @@ class AdjacencyList:
     escape: bool | None = None
     """Whether keys percent-encode what would end a part; by default, if all templates are the default."""
     throughput: Throughput | None = None
+    """Provisioned units; an index without its own has as many as the table."""
+    stream: bool = True
+    """Whether the table has a change stream."""
+    point_in_time_recovery: bool = False
+    deletion_protection: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_own_templates(self) -> bool:

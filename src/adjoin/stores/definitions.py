@@ -1,4 +1,4 @@
-"""What a table may be: DynamoDB's rules for names, keys, indexes and projections."""
+"""What a table may be: DynamoDB's rules for names, keys, indexes, projections, throughput and tags."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from collections.abc import Iterator
 
 from adjoin.errors import InvalidRequest
 from adjoin.tables import IndexDefinition, TableDefinition
-from adjoin.units import MAX_GLOBAL_INDEXES, MAX_LOCAL_INDEXES, MAX_PROJECTED_ATTRIBUTES
+from adjoin.units import (
+    MAX_GLOBAL_INDEXES,
+    MAX_LOCAL_INDEXES,
+    MAX_PROJECTED_ATTRIBUTES,
+    MAX_TAG_KEY,
+    MAX_TAG_VALUE,
+    MAX_TAGS,
+)
 
 _NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
+_TAG = re.compile(r"[\w\s+\-=.:/@]*")
 
 
 def check_definition(definition: TableDefinition) -> None:
@@ -37,6 +45,8 @@ def _faults(definition: TableDefinition) -> Iterator[str]:
     projected = sum(len(index.projection.attributes) for index in indexes)
     if projected > MAX_PROJECTED_ATTRIBUTES:
         yield f"its indexes project {projected} attributes, and {MAX_PROJECTED_ATTRIBUTES} is the limit"
+    yield from _throughput_faults(definition)
+    yield from _tag_faults(definition)
 
 
 def _key_faults(definition: TableDefinition) -> Iterator[str]:
@@ -61,3 +71,35 @@ def _index_faults(definition: TableDefinition, index: IndexDefinition) -> Iterat
         yield f"the local index {index.name} needs a table with a sort key"
     if bool(index.projection.attributes) != (index.projection.kind == "INCLUDE"):
         yield f"the index {index.name} must name attributes exactly if it projects INCLUDE"
+
+
+def _throughput_faults(definition: TableDefinition) -> Iterator[str]:
+    holders: tuple[TableDefinition | IndexDefinition, ...] = (definition, *definition.indexes)
+    for holder in holders:
+        units = holder.throughput
+        if units is not None and min(units.read, units.write) < 1:
+            yield f"{holder.name} has a throughput of {units.read} and {units.write} units; 1 is the least"
+    for index in definition.indexes:
+        if index.local and index.throughput is not None:
+            yield f"the local index {index.name} takes from the table's throughput and can have none of its own"
+        elif index.throughput is not None and definition.throughput is None:
+            yield f"the index {index.name} has a throughput, but the table is on demand; give both one, or neither"
+
+
+def _tag_faults(definition: TableDefinition) -> Iterator[str]:
+    keys = [key for key, _ in definition.tags]
+    if len(keys) > MAX_TAGS:
+        yield f"it has {len(keys)} tags, and {MAX_TAGS} is the limit"
+    if len(set(keys)) < len(keys):
+        yield "two tags have the same key"
+    for key, value in definition.tags:
+        if not (isinstance(key, str) and isinstance(value, str)):
+            yield f"the tag {key!r} is {value!r}; both must be text"
+        if not 1 <= len(key) <= MAX_TAG_KEY:
+            yield f"the key {key!r} of a tag has not 1 to {MAX_TAG_KEY} characters"
+        if len(value) > MAX_TAG_VALUE:
+            yield f"the value of the tag {key!r} has {len(value)} characters, and {MAX_TAG_VALUE} is the limit"
+        if key.lower().startswith("aws:"):
+            yield f"the tag {key!r} begins as only those of AWS itself may"
+        if not (_TAG.fullmatch(key) and _TAG.fullmatch(value)):
+            yield f"the tag {key!r} has characters other than letters, digits, spaces and + - = . _ : / @"

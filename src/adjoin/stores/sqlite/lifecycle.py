@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import apsw
 
-from adjoin.errors import TableExists
+from adjoin.errors import InvalidRequest, TableExists
 from adjoin.requests import CreateTable, DescribeTable, DropTable, ListTables, TableResponse, TablesResponse
 from adjoin.stores.definitions import check_definition
 from adjoin.stores.sqlite.tables import (
@@ -26,6 +26,11 @@ def create(cursor: apsw.Cursor, tables: Tables, request: CreateTable, now: float
 
 def drop(cursor: apsw.Cursor, tables: Tables, request: DropTable, now: float) -> TableResponse:
     table = tables(request.table)
+    if table.definition.deletion_protection:
+        raise InvalidRequest(
+            f"the table {request.table} cannot be dropped: it is protected against deletion; "
+            f"disable deletion protection first"
+        )
     drop_table(cursor.connection, table)
     return TableResponse(table.definition)
 
