@@ -18,6 +18,7 @@ class FaultyStore:
 
     def __init__(self, inner: Store) -> None:
         self.inner = inner
+        self.creates_tables = inner.creates_tables
         self.fault: Callable[[int, Request], str | None] = lambda _number, _request: None
         self.sent = 0
         self.halve_batches = False

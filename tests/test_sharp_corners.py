@@ -351,6 +351,8 @@ def test_large_edges_can_be_deleted(edges: list[Any], projection: Projection) ->
 class Meddling:
     """A store before whose deletes somebody else does something."""
 
+    creates_tables = True
+
     def __init__(self, inner: SQLiteStore, meddle: Callable[[], Any]) -> None:
         self.inner, self.meddle = inner, meddle
 

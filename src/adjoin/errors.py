@@ -13,9 +13,14 @@ from typing import Any
 
 
 class AdjoinError(Exception):
-    """The base of every error that adjoin raises on purpose."""
+    """The base of every error that adjoin raises on purpose; `request_id` is the service's, if it answered."""
 
     retryable = False
+    request_id: str | None = None
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return message if self.request_id is None else f"{message} (request {self.request_id})"
 
 
 class InvalidModel(AdjoinError):
@@ -97,12 +102,56 @@ class Throttled(AdjoinError):
     retryable = True
 
 
+class TransactionConflict(AdjoinError):
+    """Another write of the same item was under way."""
+
+    retryable = True
+
+
+class CollectionTooLarge(InvalidRequest):
+    """A partition of a table with local indexes is larger than DynamoDB's 10 GB."""
+
+
+class ServiceFailed(AdjoinError):
+    """The service could not answer, for reasons of its own."""
+
+    retryable = True
+
+
+class ServiceUnreachable(AdjoinError):
+    """No connection to the service, or no whole answer from it."""
+
+    retryable = True
+
+
+class OutcomeUnknown(AdjoinError):
+    """The answer to a write was lost, and repeating it could apply it twice: it may have been applied or not."""
+
+
+class AccessDenied(AdjoinError):
+    """These credentials may not do that."""
+
+
+class InvalidCredentials(AdjoinError):
+    """There are no credentials, or the service does not know them."""
+
+
+class NotSupported(AdjoinError):
+    """This server does not have the operation."""
+
+
 class TableNotFound(AdjoinError):
     """There is no table of that name."""
 
 
 class TableExists(AdjoinError):
     """There is a table of that name already."""
+
+
+class TableBusy(AdjoinError):
+    """The table is being created, changed or deleted."""
+
+    retryable = True
 
 
 class TableMismatch(AdjoinError):
@@ -115,6 +164,10 @@ class ChangesTrimmed(AdjoinError):
 
 class InvalidLocation(AdjoinError):
     """A graph's location cannot be understood."""
+
+
+class MissingExtra(AdjoinError):
+    """A package is not installed that comes with one of adjoin's extras."""
 
 
 class StoreClosed(AdjoinError):

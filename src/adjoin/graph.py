@@ -34,7 +34,7 @@ from adjoin.queries import (
 from adjoin.runner import run, run_async, unwatched
 from adjoin.schema import AnyEdge, Entity
 from adjoin.stores.interface import AsyncStore, Store
-from adjoin.stores.locations import open_async_store, open_store
+from adjoin.stores.locations import open_async_store, open_store, table_named_by
 from adjoin.units import MAX_CHANGES
 from adjoin.verbs import TransactionVerbs, Verbs
 
@@ -73,10 +73,10 @@ class Graph(Verbs):
         consistent: bool = False,
     ) -> None:
         """`consistent` makes strongly consistent reads the default, where DynamoDB has them."""
-        super().__init__(models, layout, cursor_secret, consistent)
+        super().__init__(models, layout, table_named_by(location), cursor_secret, consistent)
         self._store = open_store(location) if isinstance(location, str | os.PathLike) else location
         try:
-            self.create_table()
+            self._run(open_table(self._layout.definition, create=self._store.creates_tables))
         except BaseException:
             if self._store is not location:
                 self._store.close()
@@ -98,7 +98,7 @@ class Graph(Verbs):
 
     def create_table(self) -> None:
         """Makes the table if it is not there; fails if it is there with other keys."""
-        self._run(open_table(self._layout.definition))
+        self._run(open_table(self._layout.definition, create=True))
 
     def drop_table(self) -> None:
         """Removes the table and everything in it."""
@@ -233,22 +233,26 @@ class AsyncGraph(Verbs):
         consistent: bool = False,
     ) -> None:
         """`consistent` makes strongly consistent reads the default, where DynamoDB has them."""
-        super().__init__(models, layout, cursor_secret, consistent)
+        super().__init__(models, layout, table_named_by(location), cursor_secret, consistent)
         self._store = open_async_store(location) if isinstance(location, str | os.PathLike) else location
         self._is_open = False
 
     async def _run(self, plan: Plan[T]) -> T:
         if not self._is_open:
             with unwatched():
-                await self.create_table()
+                await self._open()
         return await run_async(plan, self._store)
+
+    async def _open(self) -> None:
+        await run_async(open_table(self._layout.definition, create=self._store.creates_tables), self._store)
+        self._is_open = True
 
     async def close(self) -> None:
         await self._store.close()
 
     async def __aenter__(self) -> Self:
         try:
-            await self.create_table()
+            await self._open()
         except BaseException:
             await self.close()
             raise
@@ -261,7 +265,7 @@ class AsyncGraph(Verbs):
 
     async def create_table(self) -> None:
         """Makes the table if it is not there; fails if it is there with other keys."""
-        await run_async(open_table(self._layout.definition), self._store)
+        await run_async(open_table(self._layout.definition, create=True), self._store)
         self._is_open = True
 
     async def drop_table(self) -> None:

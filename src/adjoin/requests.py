@@ -151,6 +151,14 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
+class SetTimeToLive:
+    """Lets the items of a table that is there expire by an attribute."""
+
+    table: str
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True)
 class DropTable:
     table: str
 
@@ -183,6 +191,7 @@ Request: TypeAlias = (
     | Scan
     | Write
     | CreateTable
+    | SetTimeToLive
     | DropTable
     | DescribeTable
     | ListTables
@@ -243,7 +252,7 @@ class WriteResponse:
 
 @dataclass(frozen=True, slots=True)
 class TableResponse:
-    """To CreateTable, DescribeTable and DropTable."""
+    """To CreateTable, SetTimeToLive, DescribeTable and DropTable."""
 
     definition: TableDefinition
     item_count: int = 0

@@ -37,6 +37,7 @@ class Verbs(ABC):
         self,
         models: Iterable[type[Any]],
         layout: Layout | None,
+        table: str | None,
         cursor_secret: str | bytes | None,
         consistent: bool,
     ) -> None:
@@ -45,7 +46,8 @@ class Verbs(ABC):
         if layout is not None and not hasattr(layout, "bind"):
             raise InvalidModel(f"{layout!r} is no layout; pass one such as AdjacencyList(table={layout!r})")
         self._schema = Schema(models)
-        self._layout: BoundLayout = (layout or AdjacencyList()).bind(self._schema)
+        layout = layout or AdjacencyList()
+        self._layout: BoundLayout = (layout if table is None else layout.named(table)).bind(self._schema)
         self._secret = cursor_secret.encode() if isinstance(cursor_secret, str) else cursor_secret or b""
         self._consistent = consistent
         self._context = Context(self._layout, self._secret, self._run)

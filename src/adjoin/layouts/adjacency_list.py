@@ -63,6 +63,9 @@ class AdjacencyList:
         reverse = self.reverse and (self.reverse.partition or self.reverse.sort)
         return bool(self.node or self.edge or self.keys or reverse)
 
+    def named(self, table: str) -> AdjacencyList:
+        return replace(self, table=table)
+
     def bind(self, schema: Schema) -> BoundAdjacencyList:
         return BoundAdjacencyList(self, schema)
 

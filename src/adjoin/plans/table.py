@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from adjoin.errors import TableExists, TableMismatch, TableNotFound
 from adjoin.plans import Plan
-from adjoin.requests import CreateTable, DescribeTable, DropTable, TableResponse
-from adjoin.tables import KeyAttribute, TableDefinition
+from adjoin.requests import CreateTable, DescribeTable, DropTable, SetTimeToLive, TableResponse
+from adjoin.tables import KeyAttribute, Projection, TableDefinition
 
 
-def open_table(definition: TableDefinition) -> Plan[None]:
-    """Makes the table if it is not there; fails if it is there with other keys."""
+def open_table(definition: TableDefinition, *, create: bool) -> Plan[None]:
+    """Fails if the table is there with other keys; makes it if it is not there, where that is asked for."""
     try:
         response: TableResponse
         (response,) = yield (DescribeTable(definition.name),)
     except TableNotFound:
+        if not create:
+            return
         try:
             yield (CreateTable(definition),)
             return
         except TableExists:
             # Somebody else made it in between.
             (response,) = yield (DescribeTable(definition.name),)
-    differences = list(_differences(definition, response.definition))
+    differences = _differences(definition, response.definition)
     if differences:
         raise TableMismatch(
             f"the table {definition.name!r} is there with another shape: {'; '.join(differences)}; "
             f"change the layout, or name another table"
         )
+    if create and definition.ttl is not None and response.definition.ttl is None:
+        yield (SetTimeToLive(definition.name, definition.ttl),)
 
 
 def drop_table(table: str) -> Plan[None]:
@@ -42,11 +46,17 @@ def _differences(wanted: TableDefinition, found: TableDefinition) -> list[str]:
             differences.append(f"it has no index {index.name!r} over {_keys(index.keys)}")
         elif stored.keys != index.keys:
             differences.append(f"its index {index.name!r} is over {_keys(stored.keys)}, not {_keys(index.keys)}")
-        elif stored.projection != index.projection:
+        elif not _covers(stored.projection, index.projection):
             differences.append(f"its index {index.name!r} projects {stored.projection}, not {index.projection}")
-    if wanted.ttl is not None and found.ttl != wanted.ttl:
+    if wanted.ttl is not None and found.ttl not in (None, wanted.ttl):
         differences.append(f"its items expire by {found.ttl!r}, not {wanted.ttl!r}")
     return differences
+
+
+def _covers(stored: Projection, wanted: Projection) -> bool:
+    if stored.kind == wanted.kind == "INCLUDE":
+        return set(stored.attributes) >= set(wanted.attributes)
+    return stored.kind in (wanted.kind, "ALL")
 
 
 def _keys(keys: tuple[KeyAttribute, ...]) -> str:

@@ -20,6 +20,9 @@ from adjoin.requests import Request, Response
 class Store(Protocol):
     """A store for synchronous programs; safe to use from many threads."""
 
+    creates_tables: bool
+    """Whether opening a graph makes its table, as in a file, or only `create_table` does, as on the service."""
+
     def execute(self, requests: Sequence[Request]) -> list[Response]: ...
 
     def close(self) -> None: ...
@@ -27,6 +30,8 @@ class Store(Protocol):
 
 class AsyncStore(Protocol):
     """A store for asynchronous programs."""
+
+    creates_tables: bool
 
     async def execute(self, requests: Sequence[Request]) -> list[Response]: ...
 

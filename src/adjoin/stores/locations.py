@@ -1,48 +1,136 @@
-"""Where a graph's data is, by its location: a file, memory, or a table of the service."""
+"""Where a graph's data is, by its location: a file, memory, or a table of the service.
+
+What a file needs is always there; what DynamoDB needs comes with an extra, and is imported when a
+location asks for it.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import cast, get_args
+from importlib import import_module
+from typing import Any, TypeAlias, get_args
 from urllib.parse import parse_qsl
 
-from adjoin.errors import InvalidLocation
+from adjoin.errors import InvalidLocation, MissingExtra
 from adjoin.stores.interface import AsyncStore, Store
 from adjoin.stores.sqlite import AsyncSQLiteStore, SQLiteStore
 from adjoin.stores.sqlite.file import Durability
 
-_OPTIONS = {"durability": get_args(Durability)}
+SERVICE = "dynamodb://"
+Read: TypeAlias = Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class FileLocation:
     path: str
-    durability: Durability = "power"
+    options: Mapping[str, Any]
 
 
-def parse_location(location: str | os.PathLike[str]) -> FileLocation:
-    """What a location says; options follow the path as in a URL: "graph.db?durability=process"."""
+@dataclass(frozen=True, slots=True)
+class ServiceLocation:
+    """A table of DynamoDB; without a name it is the layout's."""
+
+    table: str | None
+    options: Mapping[str, Any]
+
+
+Location: TypeAlias = FileLocation | ServiceLocation
+
+
+def _text(value: str) -> str:
+    if not value:
+        raise ValueError("it is empty")
+    return value
+
+
+def _seconds(value: str) -> float:
+    seconds = float(value)
+    if not 0 < seconds < float("inf"):
+        raise ValueError("it is a number of seconds")
+    return seconds
+
+
+def _count(value: str) -> int:
+    if not int(value) > 0:
+        raise ValueError("it is a number above 0")
+    return int(value)
+
+
+def _durability(value: str) -> str:
+    if value not in get_args(Durability):
+        raise ValueError(f"it is one of {', '.join(get_args(Durability))}")
+    return value
+
+
+_FILE_OPTIONS: dict[str, Read] = {"durability": _durability}
+_SERVICE_OPTIONS: dict[str, Read] = {
+    "region": _text,
+    "endpoint": _text,
+    "profile": _text,
+    "connections": _count,
+    "timeout": _seconds,
+    "deadline": _seconds,
+}
+
+
+def parse_location(location: str | os.PathLike[str]) -> Location:
+    """What a location says; options follow as in a URL: "graph.db?durability=process"."""
     text = os.fspath(location)
-    if text.startswith("dynamodb://"):
-        raise InvalidLocation("this version of adjoin has no store for dynamodb:// yet; give the path of a file")
-    path, _, query = text.partition("?") if isinstance(location, str) else (text, "", "")
-    if not path:
+    if not isinstance(location, str):
+        return FileLocation(text, {})
+    place, _, query = text.partition("?")
+    if place.startswith(SERVICE):
+        name = place.removeprefix(SERVICE).rstrip("/")
+        return ServiceLocation(name or None, _options(query, _SERVICE_OPTIONS, "DynamoDB"))
+    if not place:
         raise InvalidLocation(f'{text!r} names no file; give a path, or ":memory:"')
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    for name, value in options.items():
-        if name not in _OPTIONS:
-            raise InvalidLocation(f"there is no option {name!r} for a file; there is {', '.join(_OPTIONS)}")
-        if value not in _OPTIONS[name]:
-            raise InvalidLocation(f"{name} cannot be {value!r}; it is one of {', '.join(_OPTIONS[name])}")
-    return FileLocation(path, cast(Durability, options.get("durability", "power")))
+    return FileLocation(place, _options(query, _FILE_OPTIONS, "a file"))
+
+
+def _options(query: str, known: Mapping[str, Read], place: str) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name not in known:
+            raise InvalidLocation(f"there is no option {name!r} for {place}; there is {', '.join(known)}")
+        try:
+            options[name] = known[name](value)
+        except ValueError as error:
+            raise InvalidLocation(f"{name} cannot be {value!r}; {error}") from None
+    return options
+
+
+def table_named_by(location: Any) -> str | None:
+    """The table that a location names; files name none, and neither does a store that is open already."""
+    if isinstance(location, str) and location.startswith(SERVICE):
+        found = parse_location(location)
+        return found.table if isinstance(found, ServiceLocation) else None
+    return None
 
 
 def open_store(location: str | os.PathLike[str]) -> Store:
     found = parse_location(location)
-    return SQLiteStore(found.path, durability=found.durability)
+    if isinstance(found, FileLocation):
+        return SQLiteStore(found.path, **found.options)
+    store: Store = _service_stores().DynamoDBStore(**found.options)
+    return store
 
 
 def open_async_store(location: str | os.PathLike[str]) -> AsyncStore:
     found = parse_location(location)
-    return AsyncSQLiteStore(found.path, durability=found.durability)
+    if isinstance(found, FileLocation):
+        return AsyncSQLiteStore(found.path, **found.options)
+    store: AsyncStore = _service_stores().AsyncDynamoDBStore(**found.options)
+    return store
+
+
+def _service_stores() -> Any:
+    try:
+        return import_module("adjoin.stores.dynamodb")
+    except ModuleNotFoundError as error:
+        if error.name and error.name.partition(".")[0] == "adjoin":
+            raise
+        raise MissingExtra(
+            f"dynamodb:// needs {error.name}; install it with: pip install 'adjoin[dynamodb]'"
+        ) from error

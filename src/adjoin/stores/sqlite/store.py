@@ -97,6 +97,8 @@ class SQLiteStore:
     seconds to wait for another process that writes.
     """
 
+    creates_tables = True
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -260,6 +262,8 @@ class AsyncSQLiteStore:
 
     The file is opened by the first thread; what is wrong with it is raised by the first call.
     """
+
+    creates_tables = True
 
     def __init__(
         self,

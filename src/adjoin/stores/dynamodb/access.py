@@ -1,0 +1,140 @@
+"""Who asks and where: credentials, region and endpoints, as botocore finds them.
+
+Environment, profiles, containers, instance metadata and web identity are botocore's; so is refreshing
+what expires. A server on this machine needs no credentials: where none are set, any will do for it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+import botocore.session
+from botocore.credentials import RefreshableCredentials
+from botocore.exceptions import BotoCoreError, ProfileNotFound
+
+from adjoin.errors import InvalidCredentials, InvalidLocation
+from adjoin.stores.dynamodb.signing import Credentials, Signer
+
+LOCAL_REGION = "us-east-1"
+_LOCAL = Credentials("local", "local")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An address requests go to, with the signer for it."""
+
+    url: str
+    signer: Signer
+
+
+def _endpoint(url: str, region: str) -> Endpoint:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidLocation(f"{url!r} is no endpoint; give one such as http://127.0.0.1:8000")
+    host = parts.hostname if ":" not in parts.hostname else f"[{parts.hostname}]"
+    standard = {"http": 80, "https": 443}[parts.scheme]
+    if parts.port not in (None, standard):
+        host = f"{host}:{parts.port}"
+    path = parts.path or "/"
+    return Endpoint(f"{parts.scheme}://{host}{path}", Signer(host, path, region))
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Access:
+    """Everything a request needs to be addressed and signed; safe for many threads."""
+
+    def __init__(self, region: str | None, endpoint: str | None, profile: str | None) -> None:
+        self._session = botocore.session.Session(profile=profile)
+        self._resolving = threading.Lock()
+        self._found: Any = None
+        try:
+            self._given_endpoint = endpoint or self._configured_endpoint()
+            self.region = region or self._session.get_config_variable("region") or self._default_region()
+        except ProfileNotFound as error:
+            raise InvalidLocation(f"there is no profile {profile!r} in AWS's configuration files") from error
+
+    def _configured_endpoint(self) -> str | None:
+        if os.environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true":
+            return None
+        for name in ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"):
+            if os.environ.get(name):
+                return os.environ[name]
+        configured = self._session.get_scoped_config().get("endpoint_url")
+        return str(configured) if configured else None
+
+    def _default_region(self) -> str:
+        if self._given_endpoint is None:
+            raise InvalidLocation(
+                "no region is set; name one in the location (dynamodb://Table?region=eu-west-1), "
+                "in AWS_DEFAULT_REGION or in a profile"
+            )
+        return LOCAL_REGION
+
+    @cached_property
+    def table_endpoint(self) -> Endpoint:
+        return _endpoint(self._given_endpoint or self._service_url("dynamodb"), self.region)
+
+    @cached_property
+    def stream_endpoint(self) -> Endpoint:
+        return _endpoint(self._given_endpoint or self._service_url("streams.dynamodb"), self.region)
+
+    def _service_url(self, service: str) -> str:
+        resolver = self._session.get_component("endpoint_resolver")
+        found = resolver.construct_endpoint(service, self.region)
+        if not found:
+            raise InvalidLocation(f"there is no DynamoDB in a region {self.region!r}")
+        return f"https://{found['hostname']}"
+
+    def credentials(self) -> Credentials | None:
+        """Valid credentials if no I/O is needed to have them, else None: ask `fetch` then."""
+        found = self._found
+        if type(found) is Credentials:
+            return found
+        if found is None or found.refresh_needed():
+            return None
+        return _frozen(found)
+
+    def fetch(self, *, anew: bool = False) -> Credentials:
+        """Credentials, looked up or refreshed; may take its time, so keep it off event loops."""
+        with self._resolving:
+            try:
+                if self._found is None or anew:
+                    self._found = self._resolve()
+                return self._found if type(self._found) is Credentials else _frozen(self._found)
+            except BotoCoreError as error:
+                raise InvalidCredentials(f"no credentials could be had: {error}") from error
+
+    def _resolve(self) -> Any:
+        is_local = self._given_endpoint is not None and _is_loopback(self._given_endpoint)
+        if is_local:
+            # Nobody waits for an instance's metadata to use a server on the same machine.
+            self._session.get_component("credential_provider").remove("iam-role")
+        found = self._session.get_credentials()
+        if isinstance(found, RefreshableCredentials):
+            return found
+        if found is not None:
+            return _frozen(found)
+        if is_local:
+            return _LOCAL
+        raise InvalidCredentials(
+            "no AWS credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile, "
+            "or run where a role provides them"
+        )
+
+
+def _frozen(found: Any) -> Credentials:
+    frozen = found.get_frozen_credentials()
+    return Credentials(frozen.access_key, frozen.secret_key, frozen.token or None)

@@ -1,0 +1,161 @@
+"""The DynamoDB store for programs that wait: the asynchronous one, driven on event loops of its own.
+
+A call takes an idle loop, or makes one, and gives it back: threads do not wait for each other, and there
+are as many loops as there were calls at once. A process that was forked starts with none; the parent's
+are never touched by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from adjoin.errors import StoreClosed
+from adjoin.requests import Request, Response
+from adjoin.stores.dynamodb.access import Access
+from adjoin.stores.dynamodb.store import CONNECTIONS, DEADLINE, TIMEOUT, AsyncDynamoDBStore
+
+T = TypeVar("T")
+
+_IDLE = 0.5
+"""Seconds after which a loop that stood still looks for connections that the other side has closed."""
+
+
+class _Driver:
+    """An event loop that one call at a time runs, with the connections on it."""
+
+    def __init__(self, store: AsyncDynamoDBStore) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._store = store
+        self._used = 0.0
+
+    def execute(self, requests: Sequence[Request]) -> list[Response]:
+        return self._loop.run_until_complete(self._execute(requests))
+
+    async def _execute(self, requests: Sequence[Request]) -> list[Response]:
+        if time.monotonic() - self._used > _IDLE:
+            for _ in range(3):
+                await asyncio.sleep(0)
+        try:
+            return await self._store.execute(requests)
+        finally:
+            self._used = time.monotonic()
+
+    def close(self) -> None:
+        try:
+            # An interrupted call leaves its task behind.
+            for task in asyncio.all_tasks(self._loop):
+                task.cancel()
+            self._loop.run_until_complete(self._store.close())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        finally:
+            self._loop.close()
+
+
+class _Drivers:
+    """The idle drivers of one store in one process."""
+
+    def __init__(self, make: Callable[[], AsyncDynamoDBStore]) -> None:
+        self._make = make
+        self._idle: deque[_Driver] = deque()
+        self._abandoned: list[_Driver] = []
+        self._closed = False
+
+    def execute(self, requests: Sequence[Request]) -> list[Response]:
+        if self._closed:
+            raise StoreClosed("the store was closed; open it again to use it")
+        try:
+            driver = self._idle.pop()
+        except IndexError:
+            driver = _Driver(self._make())
+        try:
+            responses = driver.execute(requests)
+        except Exception:
+            self._give_back(driver)
+            raise
+        except BaseException:
+            driver.close()
+            raise
+        self._give_back(driver)
+        return responses
+
+    def _give_back(self, driver: _Driver) -> None:
+        self._idle.append(driver)
+        if self._closed:
+            self.close()
+
+    def close(self) -> None:
+        self._closed = True
+        while True:
+            try:
+                driver = self._idle.pop()
+            except IndexError:
+                return
+            driver.close()
+
+    def forget(self) -> None:
+        """In a forked child: keep the parent's drivers from being used, closed or collected."""
+        self._abandoned += self._idle
+        self._idle = deque()
+
+
+def _away_from_loops(work: Callable[[], T]) -> T:
+    """Runs it here, or in a thread where this one runs an event loop already, as notebooks do."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
+_ALL: weakref.WeakSet[_Drivers] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for drivers in list(_ALL):
+        drivers.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
+
+
+class DynamoDBStore:
+    """DynamoDB, or a compatible server, for programs that wait; safe for many threads and after fork.
+
+    `connections` bounds how many requests of one call are under way at once, `timeout` the seconds that
+    one may take, and `deadline` the seconds that it may take with all its retries.
+    """
+
+    creates_tables = False
+
+    def __init__(
+        self,
+        *,
+        region: str | None = None,
+        endpoint: str | None = None,
+        profile: str | None = None,
+        connections: int = CONNECTIONS,
+        timeout: float = TIMEOUT,
+        deadline: float = DEADLINE,
+    ) -> None:
+        access = Access(region, endpoint, profile)
+        self._drivers = _Drivers(
+            lambda: AsyncDynamoDBStore(access=access, connections=connections, timeout=timeout, deadline=deadline)
+        )
+        _ALL.add(self._drivers)
+        # A graph that nobody closed is closed when it is collected, or when the program ends.
+        self._close = weakref.finalize(self, _away_from_loops, self._drivers.close)
+
+    def execute(self, requests: Sequence[Request]) -> list[Response]:
+        return _away_from_loops(lambda: self._drivers.execute(requests))
+
+    def close(self) -> None:
+        self._close()

@@ -1,0 +1,93 @@
+"""When to send a request again: how long to wait, and whether it is safe after a lost answer.
+
+Waits grow exponentially with full jitter (a random share of a doubling bound), within one deadline
+for the whole call. Source: the AWS architecture blog, "Exponential backoff and jitter".
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from adjoin.expressions import Action, Add, Discard, IfNotExists, Path, Remove, Set, Value
+from adjoin.requests import (
+    BatchGet,
+    BatchWrite,
+    Delete,
+    Get,
+    Put,
+    Query,
+    Request,
+    Scan,
+    TransactGet,
+    TransactWrite,
+    Update,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """`deadline` seconds for a call in all; waits are at most `first`, 2·`first`, 4·`first` … `longest`."""
+
+    deadline: float = 30.0
+    first: float = 0.05
+    longest: float = 5.0
+
+
+@dataclass(slots=True)
+class Attempts:
+    """The waits of one call; `next_wait` is None when the deadline would pass."""
+
+    backoff: Backoff
+    clock: Callable[[], float] = time.monotonic
+    share: Callable[[], float] = random.random
+    made: int = 0
+    _started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._started = self.clock()
+
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return self._started + self.backoff.deadline - self.clock()
+
+    def next_wait(self) -> float | None:
+        bound = min(self.backoff.longest, self.backoff.first * 2**self.made)
+        self.made += 1
+        wait = bound * self.share()
+        return wait if wait < self.left() else None
+
+
+def is_safe_in_doubt(request: Request) -> bool:
+    """Whether sending it again does no harm if it was applied already.
+
+    Reads, and writes that set a state. A transaction carries a token by which the service knows it. A
+    conditional write that was applied fails its condition when it comes again, or holds it still.
+    """
+    if isinstance(request, Update):
+        return all(map(_sets_a_state, request.actions))
+    return isinstance(request, _SAFE)
+
+
+_SAFE = (Get, BatchGet, TransactGet, Query, Scan, Put, Delete, BatchWrite, TransactWrite)
+
+
+def _sets_a_state(action: Action) -> bool:
+    match action:
+        case Set():
+            return isinstance(action.value, Value) or (
+                isinstance(action.value, IfNotExists) and isinstance(action.value.default, Value)
+            )
+        case Remove():
+            # Taking an element out of a list moves the others up.
+            return not _is_element(action.path)
+        case Add():
+            return "N" not in action.value
+        case Discard():
+            return True
+
+
+def _is_element(path: Path) -> bool:
+    return isinstance(path.steps[-1], int)

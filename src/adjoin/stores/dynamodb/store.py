@@ -1,0 +1,164 @@
+"""The DynamoDB store: each request as a call of the service, those of a batch side by side.
+
+Connections belong to the event loop that the store is used from; `blocking` has the same store for
+programs that wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from adjoin.errors import ConditionFailed, OutcomeUnknown, StoreClosed, Throttled
+from adjoin.requests import (
+    BatchGet,
+    BatchGetResponse,
+    BatchWrite,
+    CreateTable,
+    DescribeTable,
+    DropTable,
+    ItemResponse,
+    ListTables,
+    Put,
+    ReadChanges,
+    Request,
+    Response,
+    SetTimeToLive,
+    TransactWrite,
+    WriteResponse,
+)
+from adjoin.stores.dynamodb import lifecycle
+from adjoin.stores.dynamodb.access import Access
+from adjoin.stores.dynamodb.client import Client, RefusedAfterDoubt, together
+from adjoin.stores.dynamodb.protocol import OPERATIONS
+from adjoin.stores.dynamodb.retries import Attempts, Backoff, is_safe_in_doubt
+from adjoin.stores.dynamodb.streams import Streams
+from adjoin.stores.dynamodb.transport import Transport
+from adjoin.stores.items import normal_item
+
+Manage: TypeAlias = Callable[[Client, Any], Awaitable[Response]]
+
+_MANAGED: dict[type, Manage] = {
+    CreateTable: lifecycle.create,
+    SetTimeToLive: lifecycle.set_time_to_live,
+    DescribeTable: lifecycle.describe,
+    DropTable: lifecycle.drop,
+    ListTables: lifecycle.list_tables,
+}
+
+CONNECTIONS = 64
+TIMEOUT = 10.0
+DEADLINE = 30.0
+
+
+class _Connected:
+    """What calls need on one event loop: a client, and whatever is remembered between calls."""
+
+    def __init__(self, access: Access, connections: int, timeout: float, deadline: float) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.transport = Transport(connections, min(timeout, deadline))
+        self.client = Client(access, self.transport, Backoff(deadline))
+
+    async def perform(self, request: Request, streams: Streams) -> Response:
+        operation = OPERATIONS.get(type(request))
+        if operation is None:
+            if isinstance(request, ReadChanges):
+                return await streams.read(self.client, request)
+            return await _MANAGED[type(request)](self.client, request)
+        if isinstance(request, TransactWrite) and request.token is None:
+            request = replace(request, token=secrets.token_hex(16))
+        if isinstance(request, BatchGet | BatchWrite):
+            return await self._batch(request)
+        try:
+            answer = await self.client.table_call(
+                operation.target, operation.payload(request), safe_in_doubt=is_safe_in_doubt(request)
+            )
+        except RefusedAfterDoubt as refused:
+            return _settle(request, refused)
+        return operation.response(request, answer)
+
+    async def _batch(self, request: BatchGet | BatchWrite) -> BatchGetResponse | WriteResponse:
+        """What was done of a batch, which is at least something: one that is refused whole is tried again."""
+        operation = OPERATIONS[type(request)]
+        payload = operation.payload(request)
+        asked = len(request.gets) if isinstance(request, BatchGet) else len(request.writes)
+        attempts = Attempts(self.client.backoff)
+        while True:
+            try:
+                response: Any = operation.response(request, await self.client.table_call(operation.target, payload))
+            except RefusedAfterDoubt as refused:
+                raise refused.error from None
+            if len(response.unprocessed) < asked:
+                return response  # type: ignore[no-any-return]
+            wait = attempts.next_wait()
+            if wait is None:
+                raise Throttled(
+                    f"none of {asked} items of a batch was taken in {self.client.backoff.deadline:g} s; "
+                    f"raise the table's throughput, or spread the load over more keys and time"
+                )
+            await asyncio.sleep(wait)
+
+
+def _settle(request: Request, refused: RefusedAfterDoubt) -> Response:
+    """The meaning of a refusal where an earlier attempt may have been applied."""
+    error = refused.error
+    if not isinstance(error, ConditionFailed) or error.item is None:
+        raise error from None
+    if isinstance(request, Put) and normal_item(request.item)[0] == normal_item(dict(error.item))[0]:
+        # It is there, exactly as it was to be put.
+        return ItemResponse(None)
+    raise OutcomeUnknown(
+        f"the answer to a conditional write was lost, and its condition does not hold now, perhaps because it was "
+        f"applied; read the item, and decide: {error}"
+    ) from error
+
+
+class AsyncDynamoDBStore:
+    """DynamoDB, or a compatible server, for programs with an event loop.
+
+    `connections` bounds how many requests are under way at once, `timeout` the seconds that one may
+    take, and `deadline` the seconds that it may take with all its retries.
+    """
+
+    creates_tables = False
+
+    def __init__(
+        self,
+        *,
+        region: str | None = None,
+        endpoint: str | None = None,
+        profile: str | None = None,
+        connections: int = CONNECTIONS,
+        timeout: float = TIMEOUT,
+        deadline: float = DEADLINE,
+        access: Access | None = None,
+    ) -> None:
+        self._access = access or Access(region, endpoint, profile)
+        self._limits = (connections, timeout, deadline)
+        self._streams = Streams()
+        self._connected: _Connected | None = None
+        self._closed = False
+
+    async def execute(self, requests: Sequence[Request]) -> list[Response]:
+        connected = self._connected
+        if connected is None or connected.loop is not asyncio.get_running_loop():
+            connected = await self._connect()
+        if len(requests) == 1:
+            return [await connected.perform(requests[0], self._streams)]
+        return await together(*(connected.perform(request, self._streams) for request in requests))
+
+    async def _connect(self) -> _Connected:
+        if self._closed:
+            raise StoreClosed("this graph was closed; open a new one")
+        # A program may run one event loop after another; connections cannot follow it.
+        self._connected = _Connected(self._access, *self._limits)
+        return self._connected
+
+    async def close(self) -> None:
+        self._closed = True
+        connected, self._connected = self._connected, None
+        if connected is not None and connected.loop is asyncio.get_running_loop():
+            await connected.transport.close()
