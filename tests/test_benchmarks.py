@@ -135,6 +135,7 @@ def test_adjoin_and_the_handwritten_program_end_in_the_same_state(tmp_path: Path
 
     assert state(files["adjoin"]) == state(files["handwritten"])
     assert len(state(files["adjoin"])) != len(state(loaded))
+    assert changes(files["adjoin"]) == changes(files["handwritten"])
     sizes = [row[2] for row in state(files["adjoin"])]
     assert totals(files["adjoin"]) == totals(files["handwritten"]) == (len(sizes), sum(sizes))
 

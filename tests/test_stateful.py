@@ -21,6 +21,7 @@ from adjoin.plans import deletion
 from adjoin.requests import Scan
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
+from adjoin.values import Item
 from tests.faults import FaultyStore, Interrupted
 from tests.models import SCHOOL, Attendance, Course, Enrollment, Exam, Friendship, Student
 
@@ -73,6 +74,10 @@ def key_of(entity: Any) -> Key:
 
 def spelled(entity: Any) -> str:
     return repr(key_of(entity))
+
+
+def place_of(item: Item) -> str:
+    return f"{item['PK']} {item['SK']}"
 
 
 def twin_of(edge: Any) -> Any:
@@ -381,12 +386,11 @@ class GraphMachine(RuleBasedStateMachine):
         for change in self.graph.changes():
             item = change.new_item or change.old_item
             assert item is not None
-            key = f"{item['PK']} {item['SK']}"
-            assert items.pop(key, None) == change.old_item
+            assert items.pop(place_of(item), None) == change.old_item
             if change.new_item is not None:
-                items[key] = change.new_item
+                items[place_of(item)] = change.new_item
         scanned: Any = self.store.inner.execute((Scan("adjoin"),))[0]
-        assert sorted(map(repr, items.values())) == sorted(map(repr, scanned.items))
+        assert items == {place_of(item): item for item in scanned.items}
 
 
 class LargeDeletesMachine(GraphMachine):

@@ -14,7 +14,7 @@ from orjson import loads
 
 from adjoin.errors import ChangesTrimmed, InvalidRequest
 from adjoin.requests import ChangesResponse, ItemChange, ReadChanges
-from adjoin.stores.sqlite.keys import KeyValue
+from adjoin.stores.sqlite.rows import Found
 from adjoin.stores.sqlite.tables import Table, Tables
 from adjoin.stores.sqlite.writes import Decided, Prepared, Stored, apply
 from adjoin.units import MAX_CHANGES, MB
@@ -108,15 +108,15 @@ def trim(cursor: apsw.Cursor, table: Table, before: float, most: int) -> None:
 def expire(cursor: apsw.Cursor, table: Table, now: float, most: int) -> int:
     """Remove items that have expired, at most `most`; answers how many there were."""
     rows = cursor.execute(
-        f"SELECT pk, sk, size, body FROM {table.items} INDEXED BY {table.items}_expires"
+        f"SELECT {table.form.fields} FROM {table.items} INDEXED BY {table.items}_expires"
         " WHERE expires < ? AND expires > ? ORDER BY expires LIMIT ?",
         (now, now - _FIVE_YEARS, most),
     ).fetchall()
     for row in rows:
-        pk, sk, size, body = cast(tuple[KeyValue, KeyValue, int, bytes], row)
+        size, _, pk, sk, *_ = found = cast(Found, row)
         prepared = Prepared(table, (pk, sk), None, lambda _: None)
-        old = Stored({}, size, (pk, sk))
-        apply(cursor, Decided(prepared, old, body, None), now, expired=True)
+        old = Stored(table.form.item(found), size, found[2:])
+        apply(cursor, Decided(prepared, old, None), now, expired=True)
     return len(rows)
 
 

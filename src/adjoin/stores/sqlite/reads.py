@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, overload
 
 import apsw
-from orjson import JSONDecodeError, dumps, loads
+from orjson import JSONDecodeError, dumps
 
 from adjoin.errors import FileDamaged, InvalidRequest
 from adjoin.expressions import Condition, Exists, Not, Path
@@ -29,6 +29,7 @@ from adjoin.requests import (
 )
 from adjoin.stores.evaluate import condition_test, paths_in, projector, require_bounds
 from adjoin.stores.sqlite.keys import KeyValue, after_prefix
+from adjoin.stores.sqlite.rows import Found
 from adjoin.stores.sqlite.tables import AccessPath, KeyColumn, Table, Tables
 from adjoin.units import (
     MAX_BATCH_GET,
@@ -52,7 +53,7 @@ def get(cursor: apsw.Cursor, tables: Tables, request: Get) -> ItemResponse:
     found = cursor.execute(table.get_sql, table.locate(request.key)).get
     if found is None:
         return ItemResponse(None, table.paths[None].cost(0, request.consistent))
-    item = loads(found[1])
+    item = table.form.item(found)
     if request.projection is not None:
         item = projector(request.projection)(item)
     return ItemResponse(item, table.paths[None].cost(found[0], request.consistent))
@@ -65,13 +66,14 @@ def batch_get(cursor: apsw.Cursor, tables: Tables, request: BatchGet) -> BatchGe
     unprocessed: list[Get] = []
     units: dict[str, float] = {}
     total = 0
-    for one, (size, body) in zip(request.gets, found, strict=True):
+    for one, row in zip(request.gets, found, strict=True):
+        size = _size(row)
         if total + size > MAX_BATCH_SIZE:
             unprocessed.append(one)
             items.append(None)
             continue
         total += size
-        items.append(_item(one, body))
+        items.append(_item(tables, one, row))
         units[one.table] = units.get(one.table, 0.0) + read_units(size, consistent=one.consistent)
     return BatchGetResponse(items, tuple(unprocessed), _per_table(units))
 
@@ -79,28 +81,32 @@ def batch_get(cursor: apsw.Cursor, tables: Tables, request: BatchGet) -> BatchGe
 def transact_get(cursor: apsw.Cursor, tables: Tables, request: TransactGet) -> BatchGetResponse:
     _require_count("TransactGetItems", len(request.gets), MAX_TRANSACTION)
     found = _find(cursor, tables, request.gets, "Transaction request cannot include multiple operations on one item")
-    if sum(size for size, _ in found) > MAX_TRANSACTION_SIZE:
+    if sum(map(_size, found)) > MAX_TRANSACTION_SIZE:
         raise InvalidRequest("the items of a transaction are larger than 4 MB together; read fewer of them")
-    items = [_item(one, body) for one, (_, body) in zip(request.gets, found, strict=True)]
+    items = [_item(tables, one, row) for one, row in zip(request.gets, found, strict=True)]
     units: dict[str, float] = {}
-    for one, (size, _) in zip(request.gets, found, strict=True):
-        units[one.table] = units.get(one.table, 0.0) + read_units(size, transactional=True)
+    for one, row in zip(request.gets, found, strict=True):
+        units[one.table] = units.get(one.table, 0.0) + read_units(_size(row), transactional=True)
     return BatchGetResponse(items, (), _per_table(units))
 
 
-def _find(cursor: apsw.Cursor, tables: Tables, gets: Sequence[Get], duplicates: str) -> list[tuple[int, bytes | None]]:
-    """Size and body for each get, in order; (0, None) where nothing is."""
+def _find(cursor: apsw.Cursor, tables: Tables, gets: Sequence[Get], duplicates: str) -> list[Found | None]:
+    """The row for each get, in order; None where nothing is."""
     places = [(table.get_sql, table.locate(one.key)) for one in gets for table in (tables(one.table),)]
     if len(set(places)) < len(places):
         raise InvalidRequest(duplicates)
     # Within the transaction that the caller has opened, a statement for each costs little.
-    return [cursor.execute(sql, key).get or (0, None) for sql, key in places]
+    return [cursor.execute(sql, key).get for sql, key in places]
 
 
-def _item(request: Get, body: bytes | None) -> Item | None:
-    if body is None:
+def _size(row: Found | None) -> int:
+    return 0 if row is None else row[0]
+
+
+def _item(tables: Tables, request: Get, row: Found | None) -> Item | None:
+    if row is None:
         return None
-    item: Item = loads(body)
+    item = tables(request.table).form.item(row)
     return item if request.projection is None else projector(request.projection)(item)
 
 
@@ -162,22 +168,23 @@ def _page(
     if path.projected is None and cut is None:
         if test is None:
             return _whole_page(cursor, path, request, sql, bindings, None)
-        if request.count_only and isinstance(absent := request.filter, Not) and isinstance(absent.condition, Exists):
-            return _whole_page(cursor, path, request, sql, bindings, (absent.condition.path, test))
+        if request.count_only and (absent := _absence(path, request.filter)) is not None:
+            return _whole_page(cursor, path, request, sql, bindings, (absent, test))
 
     items: list[Item] = []
     total = 0
     fetched = 0.0
     projected = path.projected
-    for size, body in cursor.execute(sql, bindings):
-        item = loads(body)
+    read = path.form.item
+    for row in cursor.execute(sql, bindings):
+        item = read(row)
         if projected is None:
-            total += size
+            total += row[0]
         else:
             entry = {name: item[name] for name in item if name in projected}
             total += item_size(entry)
             if whole:
-                fetched += read_units(size, consistent=request.consistent)
+                fetched += read_units(row[0], consistent=request.consistent)
             else:
                 item = entry
         items.append(item)
@@ -208,45 +215,57 @@ def _whole_page(
     request: Query | Scan,
     sql: str,
     bindings: list[KeyValue | int],
-    absence: tuple[Path, Callable[[Item], bool]] | None,
+    absence: tuple[bytes, Callable[[Item], bool]] | None,
 ) -> PageResponse:
     """A page of items as they are, which are not parsed before somebody looks at them.
 
-    With `absence`, the attribute at a path must not be there; most items do not even hold its name.
+    With `absence`, every item must pass a test, which those do that do not even hold a name.
     """
-    bodies: list[bytes] = []
+    rows: list[Found] = []
     total = 0
-    for size, body in cursor.execute(sql, bindings):
-        bodies.append(body)
-        total += size
+    for row in cursor.execute(sql, bindings):
+        rows.append(row)
+        total += row[0]
         if total >= MAX_PAGE_SIZE:
             # An unfinished statement would hold its snapshot, and with it the WAL.
             cursor.execute("SELECT 1").fetchall()
             break
-    scanned = count = len(bodies)
-    last = path.last_key(loads(bodies[-1])) if scanned == request.limit or total >= MAX_PAGE_SIZE else None
+    read = path.form.item
+    scanned = count = len(rows)
+    last = path.last_key(read(rows[-1])) if scanned == request.limit or total >= MAX_PAGE_SIZE else None
     if absence is not None:
-        name, test = dumps(absence[0].steps[0]), absence[1]
-        count -= sum(name in body and not test(loads(body)) for body in bodies)
-    items: Sequence[Item] = [] if request.count_only else StoredItems(bodies)
+        name, test = absence
+        count -= sum(name in row[1] and not test(read(row)) for row in rows)
+    items: Sequence[Item] = [] if request.count_only else StoredItems(rows, read)
     return PageResponse(items, count, scanned, last, path.cost(total, request.consistent))
+
+
+def _absence(path: AccessPath, condition: Condition | None) -> bytes | None:
+    """If the condition only asks that an attribute is not there: its name, as any body that has it holds it."""
+    if isinstance(condition, Not) and isinstance(condition.condition, Exists):
+        name = condition.condition.path.steps[0]
+        if name not in path.form.names:
+            return dumps(name)
+    return None
 
 
 class StoredItems(Sequence[Item]):
     """Items that are parsed anew whenever they are looked at, so that reading many holds one at a time."""
 
-    __slots__ = ("_bodies",)
+    __slots__ = ("_read", "_rows")
 
-    def __init__(self, bodies: list[bytes]) -> None:
-        self._bodies = bodies
+    def __init__(self, rows: list[Found], read: Callable[[Found], Item]) -> None:
+        self._rows = rows
+        self._read = read
 
     def __len__(self) -> int:
-        return len(self._bodies)
+        return len(self._rows)
 
     def __iter__(self) -> Iterator[Item]:
+        read = self._read
         try:
-            for body in self._bodies:
-                yield loads(body)
+            for row in self._rows:
+                yield read(row)
         except JSONDecodeError as error:
             raise FileDamaged(f"an item in it is broken ({error}); restore the file from a backup") from None
 

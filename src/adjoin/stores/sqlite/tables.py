@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 from adjoin.errors import InvalidRequest
 from adjoin.requests import Consumed
 from adjoin.stores.sqlite.keys import KeyValue, key_value
+from adjoin.stores.sqlite.rows import RowForm
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from adjoin.units import (
     MAX_PARTITION_KEY_SIZE,
@@ -96,6 +97,7 @@ class AccessPath:
         self,
         table: str,
         items: str,
+        form: RowForm,
         partition: KeyColumn,
         sort: KeyColumn | None,
         primary: Sequence[KeyColumn],
@@ -103,6 +105,7 @@ class AccessPath:
         sql_index: str | None = None,
     ) -> None:
         self.table = table
+        self.form = form
         self.index = index
         self.index_name = None if index is None else index.name
         self.partition = partition
@@ -154,7 +157,7 @@ class AccessPath:
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
         direction = "" if forward else " DESC"
         by = ", ".join(column.column + direction for column in order)
-        return f"SELECT size, body FROM {self._source}{where}{f' ORDER BY {by}' if by else ''} LIMIT ?"
+        return f"SELECT {self.form.fields} FROM {self._source}{where}{f' ORDER BY {by}' if by else ''} LIMIT ?"
 
     def cost(self, size: int, consistent: bool) -> tuple[Consumed, ...]:
         """What reading `size` bytes along this path consumes."""
@@ -213,13 +216,18 @@ class Table:
         self.primary = [self._partition] if self._sort is None else [self._partition, self._sort]
         self._further = self.columns[len(self.primary) :]
         self.key_names = tuple(column.name for column in self.primary)
+        self.form = RowForm(
+            ["pk", "sk", *(column.column for column in self._further)],
+            {column.position: column.name for column in self.columns if column.tag == "S"},
+        )
 
-        base = AccessPath(name, items, self._partition, self._sort, self.primary)
+        base = AccessPath(name, items, self.form, self._partition, self._sort, self.primary)
         self.paths: dict[str | None, AccessPath] = {None: base}
         for position, index in enumerate(definition.indexes):
             self.paths[index.name] = AccessPath(
                 name,
                 items,
+                self.form,
                 columns[index.partition.name],
                 None if index.sort is None else columns[index.sort.name],
                 self.primary,
@@ -232,9 +240,8 @@ class Table:
         marks = ", ".join("?" for _ in range(5 + len(self._further)))
         values = f"{items}(pk, sk{further}, size, expires, body) VALUES ({marks})"
         here = "WHERE pk = ? AND sk = ?"
-        self.get_sql = f"SELECT size, body FROM {items} {here}"
+        self.get_sql = f"SELECT {self.form.fields} FROM {items} {here}"
         self.size_sql = f"SELECT size FROM {items} {here}"
-        self.old_sql = f"SELECT size, body{further} FROM {items} {here}"
         self.insert_sql = f"INSERT INTO {values}"
         self.replace_sql = f"REPLACE INTO {values}"
         self.update_sql = f"UPDATE {items} SET size = ?, expires = ?, body = ? {here}"

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any, TypeAlias
 
 import apsw
-from orjson import dumps, loads
+from orjson import dumps
 
 from adjoin.errors import (
     CancellationReason,
@@ -84,14 +84,13 @@ class Prepared:
 
 
 class Decided:
-    """A write whose effect is known: the item before and after, and the body before."""
+    """A write whose effect is known: the item before and after."""
 
-    __slots__ = ("body", "changed", "new", "old", "prepared")
+    __slots__ = ("changed", "new", "old", "prepared")
 
-    def __init__(self, prepared: Prepared, old: Stored | None, body: bytes | None, new: Stored | None) -> None:
+    def __init__(self, prepared: Prepared, old: Stored | None, new: Stored | None) -> None:
         self.prepared = prepared
         self.old = old
-        self.body = body
         self.new = new
         self.changed = old is not new if old is None or new is None else old is not new and old.item != new.item
 
@@ -171,27 +170,21 @@ def prepare(tables: Tables, request: Writing) -> Prepared:
 
 
 def decide(cursor: apsw.Cursor, prepared: Prepared) -> Decided:
-    found = cursor.execute(prepared.table.old_sql, prepared.key).get
-    if found is None:
-        old = body = None
-    else:
-        size, body, *further = found
-        old = Stored(loads(body), size, (*prepared.key, *further))
+    found = cursor.execute(prepared.table.get_sql, prepared.key).get
+    old = None if found is None else Stored(prepared.table.form.item(found), found[0], found[2:])
     if prepared.test is not None and not prepared.test({} if old is None else old.item):
         raise ConditionFailed("The conditional request failed", None if old is None else old.item)
-    return Decided(prepared, old, body, prepared.become(old))
+    return Decided(prepared, old, prepared.become(old))
 
 
 def apply(cursor: apsw.Cursor, decided: Decided, now: float, expired: bool = False) -> None:
     if not decided.changed:
         return
     table, key, old, new = decided.prepared.table, decided.prepared.key, decided.old, decided.new
-    body = None
     if new is None:
         cursor.execute(table.delete_sql, key)
     else:
-        body = dumps(new.item)
-        rest = (new.size, table.expiry(new.item), body)
+        rest = (new.size, table.expiry(new.item), table.form.body(new.item))
         if old is None:
             cursor.execute(table.insert_sql, (*new.row, *rest))
         elif old.row == new.row:
@@ -201,7 +194,11 @@ def apply(cursor: apsw.Cursor, decided: Decided, now: float, expired: bool = Fal
             cursor.execute(table.replace_sql, (*new.row, *rest))
     more = (new is not None) - (old is not None)
     totals = (now, expired, more, _size(new) - _size(old))
-    cursor.execute(table.change_sql, (*totals, decided.body, body) if table.definition.stream else totals)
+    cursor.execute(table.change_sql, (*totals, _image(old), _image(new)) if table.definition.stream else totals)
+
+
+def _image(stored: Stored | None) -> bytes | None:
+    return None if stored is None else dumps(stored.item)
 
 
 # --- requests ----------------------------------------------------------------------------------

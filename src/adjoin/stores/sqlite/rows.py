@@ -1,0 +1,73 @@
+"""The form of a row: which attributes of an item are columns, and which are in the body.
+
+An attribute of type S that is a key of the table or of an index is in its column and nowhere else: the
+column holds its text as it is. Other keys are in their columns in a form made for sorting, so they are
+in the body too, with everything that is no key. Short rows keep the tree of a large table flat.
+
+Nothing here executes SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from orjson import dumps, loads
+
+from adjoin.values import Item
+
+Found: TypeAlias = tuple[Any, ...]
+"""A row as it is read: size, body, then all key columns."""
+
+_PARTITION, _SORT = 2, 3
+"""Where the keys of the table are in it."""
+
+
+class RowForm:
+    """Turns the items of one table into bodies, and rows into items."""
+
+    def __init__(self, columns: Sequence[str], texts: dict[int, str]) -> None:
+        """`columns` are all key columns; `texts` names the attribute of type S for those that hold one."""
+        self.fields = ", ".join(("size", "body", *columns))
+        """What to select, for `item`."""
+        self.names = frozenset(texts.values())
+        """The attributes that no body holds."""
+        self.item = _reader({_PARTITION + position: name for position, name in texts.items()})
+        """The item of a row; what is broken in it is a `JSONDecodeError`."""
+        self._names = tuple(texts.values())
+
+    def body(self, item: Item) -> bytes:
+        rest = item.copy()
+        for name in self._names:
+            rest.pop(name, None)
+        return dumps(rest)
+
+
+def _reader(texts: dict[int, str]) -> Callable[[Found], Item]:
+    """A function, because every read calls it once an item: the usual table gets one of its own."""
+    further = [(place, name) for place, name in texts.items() if place > _SORT]
+    if _PARTITION not in texts or _SORT not in texts:
+        return _general_reader(list(texts.items()))
+    partition, sort = texts[_PARTITION], texts[_SORT]
+
+    def item(found: Found) -> Item:
+        item = {partition: {"S": found[2]}, sort: {"S": found[3]}, **loads(found[1])}
+        for place, name in further:
+            value = found[place]
+            if value is not None:
+                item[name] = {"S": value}
+        return item
+
+    return item
+
+
+def _general_reader(texts: Sequence[tuple[int, str]]) -> Callable[[Found], Item]:
+    def item(found: Found) -> Item:
+        item: Item = loads(found[1])
+        for place, name in texts:
+            value = found[place]
+            if value is not None:
+                item[name] = {"S": value}
+        return item
+
+    return item
