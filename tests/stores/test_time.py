@@ -7,8 +7,16 @@ from pathlib import Path as FilePath
 
 import pytest
 
-from adjoin.errors import ChangesTrimmed
-from adjoin.requests import ChangesResponse, CreateTable, ReadChanges, Scan
+from adjoin.errors import ChangesTrimmed, InvalidRequest
+from adjoin.requests import (
+    ChangesResponse,
+    CreateTable,
+    DescribeTable,
+    ReadChanges,
+    Scan,
+    SetTimeToLive,
+    TableResponse,
+)
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import AttributeValue
 from tests.stores.conftest import Clock
@@ -130,3 +138,30 @@ def test_trimming_keeps_up_with_writing(tmp_path: FilePath, clock: Clock) -> Non
         clock.now += 0.01
     assert len(read(store).changes) < 1000
     store.close()
+
+
+def test_items_can_be_made_to_expire_later(embedded: SQLiteStore, clock: Clock) -> None:
+    embedded.execute([CreateTable(PLAIN)])
+    put(embedded, "Plain", item("A", "old", until=n(int(clock.now) + 5)), item("A", "kept"))
+    response = one(embedded, SetTimeToLive("Plain", "until"), TableResponse)
+    assert response.definition == replace(PLAIN, ttl="until")
+    assert one(embedded, DescribeTable("Plain"), TableResponse).definition.ttl == "until"
+    put(embedded, "Plain", item("A", "new", until=n(int(clock.now) + 5)))
+    clock.now += 10
+    assert embedded.sweep() == 2
+    assert everything(embedded, "Plain") == [item("A", "kept")]
+    with pytest.raises(InvalidRequest, match="expire by 'until' already"):
+        embedded.execute([SetTimeToLive("Plain", "till")])
+
+
+def test_a_store_that_was_open_before_lets_items_expire_too(tmp_path: FilePath, clock: Clock) -> None:
+    path = tmp_path / "graph.db"
+    first, second = SQLiteStore(path, "process", clock), SQLiteStore(path, "process", clock)
+    first.execute([CreateTable(PLAIN)])
+    put(second, "Plain", item("A", "1"))
+    first.execute([SetTimeToLive("Plain", "until")])
+    put(second, "Plain", item("A", "2", until=n(int(clock.now) + 5)))
+    clock.now += 10
+    assert first.sweep() == 1
+    first.close()
+    second.close()

@@ -38,6 +38,7 @@ from adjoin.requests import (
     Request,
     Response,
     Scan,
+    SetTimeToLive,
     TransactGet,
     TransactWrite,
     Update,
@@ -85,6 +86,7 @@ _WRITES: dict[type, Write] = {
     BatchWrite: writes.batch_write,
     TransactWrite: writes.transact_write,
     CreateTable: lifecycle.create,
+    SetTimeToLive: lifecycle.set_time_to_live,
     DropTable: lifecycle.drop,
 }
 
@@ -182,6 +184,8 @@ class SQLiteStore:
         with self._writing:
             session.cursor.execute("BEGIN IMMEDIATE")
             try:
+                # Another process may have changed a table: what is written must fit it as it is now.
+                session.forget_stale_tables()
                 result = work(self._clock())
                 session.cursor.execute("COMMIT")
             except BaseException:

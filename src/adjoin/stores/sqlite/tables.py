@@ -10,9 +10,11 @@ Nothing here executes requests.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import apsw
+from orjson import loads
 from pydantic import TypeAdapter
 
 from adjoin.errors import InvalidRequest
@@ -379,11 +381,27 @@ def _schema(table: Table) -> Iterator[str]:
         present = " AND ".join(f"{column.column} IS NOT NULL" for column in path.present)
         yield f"CREATE INDEX {items}_{position} ON {items}({columns}){f' WHERE {present}' if present else ''}"
     if table.definition.ttl is not None:
-        yield f"CREATE INDEX {items}_expires ON {items}(expires) WHERE expires IS NOT NULL"
+        yield _expiry_index(table)
     yield (
         f"CREATE TABLE {table.changes}(seq INTEGER PRIMARY KEY, at REAL NOT NULL, expired INTEGER NOT NULL,"
         " items INTEGER NOT NULL, bytes INTEGER NOT NULL, old BLOB, new BLOB)"
     )
+
+
+def _expiry_index(table: Table) -> str:
+    return f"CREATE INDEX {table.items}_expires ON {table.items}(expires) WHERE expires IS NOT NULL"
+
+
+def expire_by(connection: apsw.Connection, table: Table, attribute: str) -> Table:
+    """The table with items that expire by an attribute, those that are there too."""
+    changed = Table(table.id, replace(table.definition, ttl=attribute))
+    rows = connection.execute(f"SELECT pk, sk, body FROM {table.items}")
+    mortal = [(expires, pk, sk) for pk, sk, body in rows if (expires := changed.expiry(loads(body))) is not None]
+    connection.executemany(f"UPDATE {table.items} SET expires = ? WHERE pk = ? AND sk = ?", mortal)
+    connection.execute(_expiry_index(changed))
+    definition = _DEFINITION.dump_json(changed.definition).decode()
+    connection.execute("UPDATE adjoin_tables SET definition = ? WHERE id = ?", (definition, table.id))
+    return changed
 
 
 def drop_table(connection: apsw.Connection, table: Table) -> None:
