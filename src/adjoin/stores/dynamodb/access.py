@@ -33,7 +33,7 @@ class Endpoint:
     signer: Signer
 
 
-def _endpoint(url: str, region: str) -> Endpoint:
+def endpoint_at(url: str, region: str) -> Endpoint:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidLocation(f"{url!r} is no endpoint; give one such as http://127.0.0.1:8000")
@@ -85,11 +85,11 @@ class Access:
 
     @cached_property
     def table_endpoint(self) -> Endpoint:
-        return _endpoint(self._given_endpoint or self._service_url("dynamodb"), self.region)
+        return endpoint_at(self._given_endpoint or self._service_url("dynamodb"), self.region)
 
     @cached_property
     def stream_endpoint(self) -> Endpoint:
-        return _endpoint(self._given_endpoint or self._service_url("streams.dynamodb"), self.region)
+        return endpoint_at(self._given_endpoint or self._service_url("streams.dynamodb"), self.region)
 
     def _service_url(self, service: str) -> str:
         resolver = self._session.get_component("endpoint_resolver")
