@@ -30,6 +30,7 @@ class Endpoint:
     """An address requests go to, with the signer for it."""
 
     url: str
+    host: str
     signer: Signer
 
 
@@ -42,7 +43,7 @@ def endpoint_at(url: str, region: str) -> Endpoint:
     if parts.port not in (None, standard):
         host = f"{host}:{parts.port}"
     path = parts.path or "/"
-    return Endpoint(f"{parts.scheme}://{host}{path}", Signer(host, path, region))
+    return Endpoint(f"{parts.scheme}://{host}{path}", host, Signer(host, path, region))
 
 
 def _is_loopback(url: str) -> bool:

@@ -109,8 +109,8 @@ class Client:
     async def _repair(self, retry: Retry, answer: Answer) -> None:
         if retry is Retry.REFRESHED:
             await asyncio.to_thread(self.access.fetch, anew=True)
-        elif answer.date is not None:
-            self._skew = parsedate_to_datetime(answer.date).timestamp() - time.time()
+        elif date := answer.headers.get("Date"):
+            self._skew = parsedate_to_datetime(date).timestamp() - time.time()
 
 
 def _not_json(endpoint: Endpoint, answer: Answer) -> tuple[AdjoinError, Retry]:
