@@ -20,6 +20,7 @@ from zlib import crc32
 import aiohttp
 from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection
+from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from adjoin.stores.dynamodb.access import Endpoint
@@ -73,7 +74,7 @@ class Transport:
         except (TimeoutError, aiohttp.ServerTimeoutError) as error:
             connection.close()
             raise AnswerLost("no answer came in time") from error
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             connection.close()
             raise AnswerLost(f"the connection broke ({type(error).__name__}: {error})") from error
         except BaseException:
