@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from adjoin.errors import InvalidRequest
 from adjoin.expressions import Compare, Exists, Path, Set, Value, attribute
 from adjoin.requests import (
     BatchGet,
@@ -246,14 +245,6 @@ RESPONSES: list[tuple[Request, dict[str, Any], Response]] = [
 @pytest.mark.parametrize(("request_", "answer", "response"), RESPONSES)
 def test_responses(request_: Request, answer: dict[str, Any], response: Response) -> None:
     assert OPERATIONS[type(request_)].response(request_, answer) == response
-
-
-def test_what_a_batch_cannot_say() -> None:
-    mixed = BatchGet((Get("T", A1), Get("T", key("A", "2"), consistent=True)))
-    with pytest.raises(InvalidRequest, match="must agree in consistency"):
-        OPERATIONS[BatchGet].payload(mixed)
-    with pytest.raises(InvalidRequest, match="cannot hold conditions"):
-        OPERATIONS[BatchWrite].payload(BatchWrite((Put("T", A1, A_EXISTS),)))
 
 
 # --- tables ------------------------------------------------------------------------------------

@@ -7,11 +7,10 @@ Creating, describing and dropping tables takes several calls and is in `lifecycl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from adjoin.errors import InvalidRequest
 from adjoin.expressions import Path, attribute
 from adjoin.requests import (
     BatchGet,
@@ -32,6 +31,7 @@ from adjoin.requests import (
     Update,
     WriteResponse,
 )
+from adjoin.stores.batches import by_table, check_batch_write
 from adjoin.stores.dynamodb.expressions import Expressions
 from adjoin.values import Item, canonical_number
 
@@ -180,18 +180,9 @@ def identity(names: Iterable[str], item: Item) -> Identity:
     return tuple(sorted(found))
 
 
-def _by_table(gets: Sequence[Get]) -> dict[str, list[Get]]:
-    tables: dict[str, list[Get]] = {}
-    for get in gets:
-        tables.setdefault(get.table, []).append(get)
-    return tables
-
-
 def _batch_get(request: BatchGet) -> Payload:
     items: Payload = {}
-    for table, gets in _by_table(request.gets).items():
-        if len({(get.consistent, get.projection) for get in gets}) > 1:
-            raise InvalidRequest(f"the gets of one batch from {table} must agree in consistency and projection")
+    for table, gets in by_table(request).items():
         entry: Payload = {"Keys": [get.key for get in gets]}
         if gets[0].consistent:
             entry["ConsistentRead"] = True
@@ -212,7 +203,7 @@ def _unasked_keys(get: Get) -> tuple[Path, ...]:
 def _batch_got(request: BatchGet, answer: Payload) -> BatchGetResponse:
     found: dict[tuple[str, Identity], Item] = {}
     left: set[tuple[str, Identity]] = set()
-    for table, gets in _by_table(request.gets).items():
+    for table, gets in by_table(request).items():
         names = tuple(gets[0].key)
         unasked = () if gets[0].projection is None else [path.steps[0] for path in _unasked_keys(gets[0])]
         for item in answer.get("Responses", {}).get(table, ()):
@@ -229,10 +220,9 @@ def _batch_got(request: BatchGet, answer: Payload) -> BatchGetResponse:
 
 
 def _batch_write(request: BatchWrite) -> Payload:
+    check_batch_write(request)
     items: dict[str, list[Payload]] = {}
     for write in request.writes:
-        if write.condition is not None or write.return_old:
-            raise InvalidRequest(f"a batch cannot hold conditions or return old items, as one for {write.table} asks")
         entry = (
             {"PutRequest": {"Item": write.item}} if isinstance(write, Put) else {"DeleteRequest": {"Key": write.key}}
         )

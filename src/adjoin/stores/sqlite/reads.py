@@ -27,6 +27,7 @@ from adjoin.requests import (
     SortCondition,
     TransactGet,
 )
+from adjoin.stores.batches import by_table
 from adjoin.stores.evaluate import condition_test, paths_in, projector, require_bounds
 from adjoin.stores.sqlite.keys import KeyValue, after_prefix
 from adjoin.stores.sqlite.rows import Found
@@ -61,6 +62,7 @@ def get(cursor: apsw.Cursor, tables: Tables, request: Get) -> ItemResponse:
 
 def batch_get(cursor: apsw.Cursor, tables: Tables, request: BatchGet) -> BatchGetResponse:
     _require_count("BatchGetItem", len(request.gets), MAX_BATCH_GET)
+    by_table(request)
     found = _find(cursor, tables, request.gets, "Provided list of item keys contains duplicates")
     items: list[Item | None] = []
     unprocessed: list[Get] = []

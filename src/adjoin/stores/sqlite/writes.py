@@ -35,6 +35,7 @@ from adjoin.requests import (
     Update,
     WriteResponse,
 )
+from adjoin.stores.batches import check_batch_write
 from adjoin.stores.evaluate import Test, condition_test, projector
 from adjoin.stores.items import normal_item
 from adjoin.stores.sqlite.keys import KeyValue
@@ -250,8 +251,7 @@ def batch_write(cursor: apsw.Cursor, tables: Tables, request: BatchWrite, now: f
         raise InvalidRequest(
             f"BatchWriteItem takes 1 to {MAX_BATCH_WRITE} writes, not {len(request.writes)}; split the request"
         )
-    if any(write.condition is not None for write in request.writes):
-        raise InvalidRequest("the writes of a batch cannot have conditions; use a transaction")
+    check_batch_write(request)
     prepared = [prepare(tables, write) for write in request.writes]
     _require_distinct(prepared, "Provided list of item keys contains duplicates")
     decided = [decide(cursor, write) for write in prepared]
