@@ -69,6 +69,7 @@ FAULTS: dict[str, Fault] = {
     "LimitExceededException": _THROTTLED,
     "TransactionConflictException": Fault(TransactionConflict, Retry.LATER, "try again"),
     "TransactionInProgressException": Fault(TransactionConflict, Retry.LATER, "try again with the same token"),
+    "ContinuousBackupsUnavailableException": Fault(TableBusy, Retry.LATER, "try again when the table is settled"),
     # failed inside
     "InternalServerError": _FAILED,
     "InternalServerErrorException": _FAILED,
