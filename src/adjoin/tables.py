@@ -68,6 +68,12 @@ class TableDefinition:
     def keys(self) -> tuple[KeyAttribute, ...]:
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
 
+    @property
+    def key_attributes(self) -> tuple[KeyAttribute, ...]:
+        """Every attribute that is a key of the table or of an index, once, the table's own first."""
+        keys = (*self.keys, *(key for index in self.indexes for key in index.keys))
+        return tuple({key.name: key for key in keys}.values())
+
     def index_throughput(self, index: IndexDefinition) -> Throughput | None:
         """The units of an index: its own, or else the table's.
 

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from adjoin.cost import Meter
-from adjoin.errors import InvalidModel, InvalidValue
+from adjoin.errors import InvalidValue
 from adjoin.fields import Predicate
-from adjoin.layouts.adjacency_list import AdjacencyList
+from adjoin.layouts.binding import bound_layout
 from adjoin.layouts.interface import BoundLayout, Layout, Range
 from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.plans import Plan
@@ -24,7 +24,7 @@ from adjoin.plans.read import Question, edge, get, get_many
 from adjoin.plans.transaction import Buffer
 from adjoin.plans.write import connect, disconnect, identified, update
 from adjoin.queries import Context
-from adjoin.schema import AnyEdge, EdgeType, Entity, Schema, problems_in
+from adjoin.schema import AnyEdge, EdgeType, Entity, problems_in
 
 N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
@@ -43,11 +43,8 @@ class Verbs(ABC):
     ) -> None:
         if cursor_secret is not None and not cursor_secret:
             raise InvalidValue("an empty cursor_secret signs nothing; give one, or None for tokens that are not signed")
-        if layout is not None and not hasattr(layout, "bind"):
-            raise InvalidModel(f"{layout!r} is no layout; pass one such as AdjacencyList(table={layout!r})")
-        self._schema = Schema(models)
-        layout = layout or AdjacencyList()
-        self._layout: BoundLayout = (layout if table is None else layout.named(table)).bind(self._schema)
+        self._layout: BoundLayout = bound_layout(models, layout, table)
+        self._schema = self._layout.schema
         self._secret = cursor_secret.encode() if isinstance(cursor_secret, str) else cursor_secret or b""
         self._consistent = consistent
         self._context = Context(self._layout, self._secret, self._run)

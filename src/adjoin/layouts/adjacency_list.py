@@ -22,7 +22,7 @@ from adjoin.expressions import Action, Condition, Exists, Remove, Set, Value, at
 from adjoin.layouts.adjacency_checks import check
 from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.adjacency_reader import AdjacencyReader
-from adjoin.layouts.interface import Access, Index, Keys, Range
+from adjoin.layouts.interface import Access, Index, Keys, Range, Shape
 from adjoin.layouts.keys import Template, key_text
 from adjoin.model import Edge, Node
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema
@@ -213,6 +213,15 @@ class BoundAdjacencyList:
 
     def _keys_of(self, kind: EntityType) -> NodeKeys | EdgeKeys:
         return self._keys.edges[kind.model] if isinstance(kind, EdgeType) else self._keys.nodes[kind.model]
+
+    def shape(self, kind: EntityType) -> Shape:
+        keys = self._keys_of(kind)
+        templates = {self._pk: keys.partition, self._sk: keys.sort, **keys.index_keys}
+        written = {name: str(template) for name, template in templates.items()}
+        if self._type:
+            written[self._type] = kind.label
+        stored = keys.record.stored_names
+        return Shape(written, {name: stored_as for name, stored_as in kind.attributes.items() if name in stored})
 
     # --- items back to instances ---------------------------------------------------------------
 

@@ -170,6 +170,16 @@ def _after(text: str) -> str:
     return text and text[:-1] + chr(ord(text[-1]) + 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the items of one class hold."""
+
+    written: Mapping[str, str]
+    """What the layout itself writes: attribute name to the template of its text, the table's keys first."""
+    fields: Mapping[str, str]
+    """Each stored field, and the attribute it is stored as."""
+
+
 class BoundLayout(Protocol):
     """A layout and a schema together."""
 
@@ -243,6 +253,10 @@ class BoundLayout(Protocol):
 
     def start_after(self, item: Item, index: str | None) -> Item:
         """The key to continue a query from, behind this item."""
+        ...
+
+    def shape(self, kind: EntityType) -> Shape:
+        """What the items of a class hold, for people and tools to see."""
         ...
 
     def is_bookkeeping(self, item: Item) -> bool:
