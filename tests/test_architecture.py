@@ -1,6 +1,7 @@
 """The direction of imports, read from the source: every module imports only from layers below its own.
 
     cli
+    aws
     graph
     verbs
     queries
@@ -28,6 +29,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "adjoin"
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "units": {"errors"},
+    "tenants": {"errors"},
     "values": {"errors", "units"},
     "tables": {"errors", "units", "values"},
     "expressions": {"errors", "units", "values"},
@@ -54,8 +56,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
         "plans", "runner", "cost", "queries", "verbs", "stores.interface", "stores.locations",
     },
+    "aws": {"errors", "units", "values", "tables", "tenants", "model", "schema", "layouts", "stores.definitions"},
     "cli": {
-        "", "errors", "units", "values", "tables", "expressions", "requests", "graph", "cost",
+        "", "aws", "errors", "units", "values", "tables", "expressions", "requests", "graph", "cost",
         "stores.interface", "stores.locations",
     },
     "__main__": {"cli"},

@@ -1,0 +1,166 @@
+"""A table as a data model of NoSQL Workbench: its keys and indexes, a facet for each class, and samples.
+
+The form is that of the files which NoSQL Workbench exports (version 3.0). It differs from DynamoDB in
+two ways: an attribute has one type in the whole table, and there is no place for local indexes.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from adjoin.aws.attribute_types import attribute_types
+from adjoin.errors import InvalidModel, InvalidValue
+from adjoin.layouts.binding import bound_layout
+from adjoin.layouts.interface import BoundLayout, Layout
+from adjoin.model import Edge, Node
+from adjoin.schema import Entity, EntityType
+from adjoin.stores.definitions import check_definition
+from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
+from adjoin.values import Item
+
+_UNKNOWN = "S"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_NO_DATE = dt.datetime(1970, 1, 1)
+
+_Samples: TypeAlias = Mapping[type[Any], list[Item]]
+
+
+def workbench(
+    table: TableDefinition,
+    models: Iterable[type[Any]] = (),
+    layout: Layout | None = None,
+    *,
+    sample: Iterable[Entity] = (),
+    author: str = "",
+    description: str = "",
+    created: dt.datetime = _NO_DATE,
+) -> dict[str, Any]:
+    """A data model to be written as JSON and imported in NoSQL Workbench.
+
+    With `models` and `layout`, those that the table is of, every class is a facet with its key
+    templates and attributes; `sample` fills the facets with the items of some nodes and edges.
+    """
+    check_definition(table)
+    if local := [index.name for index in table.indexes if index.local]:
+        raise InvalidValue(f"the index {local[0]} is local, and a model of NoSQL Workbench has no such indexes")
+    classes, entities = list(models), list(sample)
+    if entities and not classes:
+        raise InvalidValue("a sample needs its classes to be laid out; pass models= and layout= as to the graph")
+    bound = bound_layout(classes, layout) if classes else None
+    if bound is not None and (bound.definition.keys, bound.definition.indexes) != (table.keys, table.indexes):
+        raise InvalidValue(f"the models and the layout do not make the keys and indexes of {table.name}; pass its own")
+    samples = {} if bound is None else _samples(bound, entities)
+    date = f"{_MONTHS[created.month - 1]} {created:%d, %Y, %I:%M %p}"
+    return {
+        "ModelName": table.name,
+        "ModelMetadata": {
+            "Author": author,
+            "DateCreated": date,
+            "DateLastModified": date,
+            "Description": description,
+            "AWSService": "Amazon DynamoDB",
+            "Version": "3.0",
+        },
+        "DataModel": [_table(table, bound, samples)],
+    }
+
+
+def _table(table: TableDefinition, bound: BoundLayout | None, samples: _Samples) -> dict[str, Any]:
+    own = {key.name for key in table.keys}
+    types = {key.name: key.type for key in table.key_attributes} if bound is None else _types(table, bound, samples)
+    model: dict[str, Any] = {
+        "TableName": table.name,
+        "KeyAttributes": _key_attributes(table.keys),
+        "NonKeyAttributes": [_attribute(name, kind) for name, kind in types.items() if name not in own],
+        "TableFacets": [] if bound is None else [_facet(table, bound, kind, samples) for kind in bound.schema.types],
+        "GlobalSecondaryIndexes": [_index(index) for index in table.indexes],
+    }
+    if bound is None:
+        model["TableData"] = []
+    model["DataAccess"] = {"MySql": {}}
+    model["BillingMode"] = "PAY_PER_REQUEST" if table.throughput is None else "PROVISIONED"
+    if table.throughput is not None:
+        units = {"ReadCapacityUnits": table.throughput.read, "WriteCapacityUnits": table.throughput.write}
+        model["ProvisionedCapacitySettings"] = {"ProvisionedThroughput": units}
+    return model
+
+
+def _attribute(name: str, kind: str) -> dict[str, str]:
+    return {"AttributeName": name, "AttributeType": kind}
+
+
+def _key_attributes(keys: tuple[KeyAttribute, ...]) -> dict[str, Any]:
+    roles = ("PartitionKey", "SortKey")
+    return {role: _attribute(key.name, key.type) for role, key in zip(roles, keys, strict=False)}
+
+
+def _index(index: IndexDefinition) -> dict[str, Any]:
+    projection: dict[str, Any] = {"ProjectionType": index.projection.kind}
+    if index.projection.attributes:
+        projection["NonKeyAttributes"] = list(index.projection.attributes)
+    return {"IndexName": index.name, "KeyAttributes": _key_attributes(index.keys), "Projection": projection}
+
+
+# --- classes -----------------------------------------------------------------------------------
+
+
+def _samples(bound: BoundLayout, entities: Iterable[Entity]) -> _Samples:
+    """The items of each class, without nulls: for NoSQL Workbench, null is a second type."""
+    samples: dict[type[Any], list[Item]] = {}
+    for entity in entities:
+        if not isinstance(entity, Node | Edge):
+            raise InvalidValue(f"{entity!r} is no node or edge; a sample is made of them")
+        for item in bound.items(entity):
+            kept = {name: value for name, value in item.items() if "NULL" not in value}
+            samples.setdefault(type(entity), []).append(kept)
+    return samples
+
+
+def _types(table: TableDefinition, bound: BoundLayout, samples: _Samples) -> dict[str, str]:
+    """The type of every attribute, the layout's own first."""
+    types: dict[str, str] = {key.name: key.type for key in table.key_attributes}
+    owners: dict[str, str] = {}
+
+    def note(kind: EntityType, attribute: str, stored: str) -> None:
+        owner = owners.setdefault(attribute, kind.name)
+        if types.setdefault(attribute, stored) != stored:
+            raise InvalidModel(
+                f"{attribute!r} is stored as {types[attribute]} by {owner} and as {stored} by {kind.name}, but "
+                f"NoSQL Workbench has one type for an attribute; give one of the fields another alias"
+            )
+
+    shapes = [(kind, bound.shape(kind)) for kind in bound.schema.types]
+    for kind, shape in shapes:
+        for attribute in shape.written:
+            note(kind, attribute, "S")
+    undecided: dict[str, str] = {}
+    for kind, shape in shapes:
+        for name, attribute in shape.fields.items():
+            possible = ["N"] if name == kind.expires else attribute_types(kind.fields[name].annotation)
+            if len(possible) == 1:
+                note(kind, attribute, possible[0])
+            else:
+                undecided.setdefault(attribute, possible[0] if possible else _UNKNOWN)
+    for kind, _ in shapes:
+        for item in samples.get(kind.model, []):
+            for attribute, value in item.items():
+                note(kind, attribute, next(iter(value)))
+    return types | {name: stored for name, stored in undecided.items() if name not in types}
+
+
+def _facet(table: TableDefinition, bound: BoundLayout, kind: EntityType, samples: _Samples) -> dict[str, Any]:
+    shape, items = bound.shape(kind), samples.get(kind.model, [])
+    own = [key.name for key in table.keys]
+    roles = ("PartitionKeyAlias", "SortKeyAlias")
+    held = [*shape.written, *shape.fields.values(), *(name for item in items for name in item)]
+    return {
+        "FacetName": kind.name,
+        "KeyAttributeAlias": {
+            role: shape.written[name].replace("{", "").replace("}", "") for role, name in zip(roles, own, strict=False)
+        },
+        "TableData": items,
+        "NonKeyAttributes": [name for name in dict.fromkeys(held) if name not in own],
+        "DataAccess": {"MySql": {}},
+    }

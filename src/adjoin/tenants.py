@@ -1,0 +1,18 @@
+"""How the keys of a tenant are told from everybody else's in one table.
+
+Every key of a tenant, in the table and in its indexes, begins with the tenant's prefix. No prefix
+begins with another, so that whoever may reach one tenant's keys reaches nobody else's.
+"""
+
+from __future__ import annotations
+
+from adjoin.errors import InvalidKey
+
+_END = "#"
+
+
+def tenant_prefix(tenant: str) -> str:
+    """What the keys of a tenant begin with: "acme#" for "acme"."""
+    if not tenant or _END in tenant or not tenant.isprintable():
+        raise InvalidKey(f"{tenant!r} cannot name a tenant; use printable text without {_END!r}")
+    return tenant + _END
