@@ -27,7 +27,7 @@ from adjoin.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-TYPED = [ROOT / "README.md", ROOT / "docs" / "guide.md"]
+TYPED = [ROOT / "README.md", ROOT / "docs" / "guide.md", ROOT / "docs" / "aws.md"]
 OTHER_PROGRAMS = {"make", "pip", "git", "cd", "python", "python3", ".ci/run", "adjoin"}
 
 _FENCE = re.compile(

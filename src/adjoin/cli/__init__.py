@@ -1,4 +1,4 @@
-"""The command line: `adjoin COMMAND FILE …`, one module a command.
+"""The command line: `adjoin COMMAND …`, one module a command.
 
 Here the commands come together. What goes wrong on purpose, an `AdjoinError`, is one line on stderr
 and exit status 1; arguments that cannot be understood are exit status 2. Nobody sees a traceback.
@@ -13,20 +13,23 @@ import sys
 from collections.abc import Sequence
 
 from adjoin import __version__
-from adjoin.cli import changes, show, tables
+from adjoin.cli import changes, render, show, tables
 from adjoin.cli.command import Command
 from adjoin.errors import AdjoinError
 
-COMMANDS: tuple[Command, ...] = (show.COMMAND, tables.COMMAND, changes.COMMAND)
+COMMANDS: tuple[Command, ...] = (show.COMMAND, tables.COMMAND, changes.COMMAND, render.COMMAND)
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="adjoin", description="Looks into the files that adjoin keeps graphs in.")
+    parser = argparse.ArgumentParser(
+        prog="adjoin", description="Looks into the files that adjoin keeps graphs in, and renders tables for AWS."
+    )
     parser.add_argument("--version", action="version", version=f"adjoin {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         sub = commands.add_parser(command.name, help=command.summary, description=command.summary)
-        sub.add_argument("file", metavar="FILE", help="the file")
+        if command.takes_file:
+            sub.add_argument("file", metavar="FILE", help="the file")
         command.add_arguments(sub)
         sub.set_defaults(run=command.run)
     return parser

@@ -22,6 +22,8 @@ class Command:
     summary: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], None]
+    takes_file: bool = True
+    """Whether its first argument is a file; if not, it adds its own."""
 
 
 @contextmanager
