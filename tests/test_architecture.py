@@ -56,7 +56,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
         "plans", "runner", "cost", "queries", "verbs", "stores.interface", "stores.locations",
     },
-    "aws": {"errors", "units", "values", "tables", "tenants", "model", "schema", "layouts", "stores.definitions"},
+    "aws": {
+        "errors", "units", "values", "tables", "tenants", "model", "schema", "layouts", "stores.definitions",
+        "stores.descriptions",
+    },
     "cli": {
         "", "aws", "errors", "units", "values", "tables", "expressions", "requests", "graph", "cost",
         "stores.interface", "stores.locations",

@@ -36,7 +36,8 @@ ACTIONS: dict[type, tuple[aws.Access, tuple[tuple[str, str], ...]]] = {
     requests.BatchWrite: ("write", (("BatchWriteItem", TABLE),)),
     requests.TransactWrite: ("write", tuple((name, TABLE) for name in WRITES if name != "BatchWriteItem")),
     requests.CreateTable: ("manage", (("CreateTable", TABLE),)),
-    requests.DropTable: ("manage", (("DeleteTable", TABLE),)),
+    requests.SetTimeToLive: ("manage", (("UpdateTimeToLive", TABLE), ("DescribeTable", TABLE))),
+    requests.DropTable: ("manage", (("DeleteTable", TABLE), ("DescribeTable", TABLE))),
     requests.DescribeTable: ("read", (("DescribeTable", TABLE), ("DescribeTimeToLive", TABLE))),
     requests.ListTables: ("list", (("ListTables", "*"),)),
     requests.ReadChanges: (

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoin.stores.definitions import check_definition
-from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition, Throughput
+from adjoin.stores.descriptions import creation
+from adjoin.tables import TableDefinition
 
 _LOGICAL_ID = "Table"
 
@@ -41,17 +42,7 @@ def cloudformation(table: TableDefinition) -> dict[str, Any]:
 def table_properties(table: TableDefinition) -> dict[str, Any]:
     """The properties of the resource; what is not set is not there."""
     check_definition(table)
-    properties: dict[str, Any] = {
-        "TableName": table.name,
-        "AttributeDefinitions": [
-            {"AttributeName": key.name, "AttributeType": key.type} for key in table.key_attributes
-        ],
-        "KeySchema": _key_schema(table.keys),
-        "BillingMode": "PAY_PER_REQUEST" if table.throughput is None else "PROVISIONED",
-    }
-    _set(properties, "ProvisionedThroughput", _throughput(table.throughput))
-    _set(properties, "GlobalSecondaryIndexes", [_index(table, each) for each in table.indexes if not each.local])
-    _set(properties, "LocalSecondaryIndexes", [_index(table, each) for each in table.indexes if each.local])
+    properties = creation(table)
     if table.stream:
         properties["StreamSpecification"] = {"StreamViewType": "NEW_AND_OLD_IMAGES"}
     if table.ttl is not None:
@@ -59,27 +50,4 @@ def table_properties(table: TableDefinition) -> dict[str, Any]:
     # Said even where they are off, so that an update of the stack turns them off.
     properties["PointInTimeRecoverySpecification"] = {"PointInTimeRecoveryEnabled": table.point_in_time_recovery}
     properties["DeletionProtectionEnabled"] = table.deletion_protection
-    _set(properties, "Tags", [{"Key": key, "Value": value} for key, value in table.tags])
     return properties
-
-
-def _index(table: TableDefinition, index: IndexDefinition) -> dict[str, Any]:
-    projection: dict[str, Any] = {"ProjectionType": index.projection.kind}
-    _set(projection, "NonKeyAttributes", list(index.projection.attributes))
-    properties = {"IndexName": index.name, "KeySchema": _key_schema(index.keys), "Projection": projection}
-    _set(properties, "ProvisionedThroughput", _throughput(table.index_throughput(index)))
-    return properties
-
-
-def _key_schema(keys: tuple[KeyAttribute, ...]) -> list[dict[str, str]]:
-    roles = ("HASH", "RANGE")
-    return [{"AttributeName": key.name, "KeyType": role} for key, role in zip(keys, roles, strict=False)]
-
-
-def _throughput(units: Throughput | None) -> dict[str, int] | None:
-    return None if units is None else {"ReadCapacityUnits": units.read, "WriteCapacityUnits": units.write}
-
-
-def _set(properties: dict[str, Any], name: str, value: Any) -> None:
-    if value:
-        properties[name] = value

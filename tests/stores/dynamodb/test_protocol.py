@@ -29,7 +29,7 @@ from adjoin.requests import (
     Update,
     WriteResponse,
 )
-from adjoin.stores.dynamodb.descriptions import creation, described
+from adjoin.stores.descriptions import creation, described
 from adjoin.stores.dynamodb.protocol import OPERATIONS
 from adjoin.tables import IndexDefinition, KeyAttribute, Projection, TableDefinition, Throughput
 from tests.stores.examples import EDGES, item, key, n, s

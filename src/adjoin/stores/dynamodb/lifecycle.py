@@ -19,8 +19,8 @@ from adjoin.requests import (
     TableResponse,
     TablesResponse,
 )
+from adjoin.stores.descriptions import creation, described
 from adjoin.stores.dynamodb.client import Client, RefusedAfterDoubt, together
-from adjoin.stores.dynamodb.descriptions import creation, described
 from adjoin.stores.dynamodb.protocol import Payload, target
 
 _PATIENCE = 600.0

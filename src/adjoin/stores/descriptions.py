@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
-from adjoin.stores.dynamodb.protocol import Payload
 from adjoin.tables import IndexDefinition, KeyAttribute, Projection, TableDefinition, Throughput
+
+Payload: TypeAlias = dict[str, Any]
 
 
 def creation(definition: TableDefinition) -> Payload:
     """What CreateTable takes; time to live and recovery are set by calls of their own, afterwards."""
     payload: Payload = {
         "TableName": definition.name,
-        "AttributeDefinitions": _attributes(definition),
+        "AttributeDefinitions": [
+            {"AttributeName": key.name, "AttributeType": key.type} for key in definition.key_attributes
+        ],
         "KeySchema": _key_schema(definition.keys),
         "BillingMode": "PAY_PER_REQUEST" if definition.throughput is None else "PROVISIONED",
     }
     if definition.throughput is not None:
         payload["ProvisionedThroughput"] = _throughput(definition.throughput)
-    for member, local in (("LocalSecondaryIndexes", True), ("GlobalSecondaryIndexes", False)):
+    for member, local in (("GlobalSecondaryIndexes", False), ("LocalSecondaryIndexes", True)):
         indexes = [_index(definition, index) for index in definition.indexes if index.local is local]
         if indexes:
             payload[member] = indexes
@@ -30,12 +33,6 @@ def creation(definition: TableDefinition) -> Payload:
     if definition.tags:
         payload["Tags"] = [{"Key": key, "Value": value} for key, value in definition.tags]
     return payload
-
-
-def _attributes(definition: TableDefinition) -> list[Payload]:
-    holders: tuple[TableDefinition | IndexDefinition, ...] = (definition, *definition.indexes)
-    types = {key.name: key.type for holder in holders for key in holder.keys}
-    return [{"AttributeName": name, "AttributeType": kind} for name, kind in types.items()]
 
 
 def _key_schema(keys: Iterable[KeyAttribute]) -> list[Payload]:
