@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -17,6 +18,7 @@ from tests.aws.linting import faults
 from tests.aws.renderings import EVERY, TABLES
 
 EDUCATION = TABLES["education"]
+EXPIRING = replace(EDUCATION, ttl="until")
 TABLE = "arn:aws:dynamodb:eu-west-1:123456789012:table/Education"
 INDEX = f"{TABLE}/index/GSI1"
 STREAM = f"{TABLE}/stream/2026-11-15T00:00:00.000"
@@ -51,13 +53,13 @@ ACTIONS: dict[type, tuple[aws.Access, tuple[tuple[str, str], ...]]] = {
 def test_every_request_is_allowed_by_its_access_and_by_no_other(request_type: type) -> None:
     access, calls = ACTIONS[request_type]
     for action, resource in calls:
-        assert allows(aws.iam_policy(EDUCATION, access=access), action, resource)
-        assert allows(aws.iam_policy(EDUCATION, access="full"), action, resource)
+        assert allows(aws.iam_policy(EXPIRING, access=access), action, resource)
+        assert allows(aws.iam_policy(EXPIRING, access="full"), action, resource)
         other = resource.replace("Education", "Educations")
-        assert other == "*" or not allows(aws.iam_policy(EDUCATION, access="full"), action, other)
+        assert other == "*" or not allows(aws.iam_policy(EXPIRING, access="full"), action, other)
         others = [each for each in get_args(aws.Access) if each not in (access, "full")]
         is_open = action.startswith("Describe") and resource == TABLE
-        assert allows(aws.iam_policy(EDUCATION, access=others), action, resource) == is_open
+        assert allows(aws.iam_policy(EXPIRING, access=others), action, resource) == is_open
 
 
 def test_accesses_add_up() -> None:

@@ -7,6 +7,7 @@ what expires. A server on this machine needs no credentials: where none are set,
 from __future__ import annotations
 
 import os
+import re
 import threading
 from dataclasses import dataclass
 from functools import cached_property
@@ -93,11 +94,10 @@ class Access:
         return endpoint_at(self._given_endpoint or self._service_url("streams.dynamodb"), self.region)
 
     def _service_url(self, service: str) -> str:
-        resolver = self._session.get_component("endpoint_resolver")
-        found = resolver.construct_endpoint(service, self.region)
-        if not found:
-            raise InvalidLocation(f"there is no DynamoDB in a region {self.region!r}")
-        return f"https://{found['hostname']}"
+        for partition in self._session.get_data("partitions")["partitions"]:
+            if self.region in partition["regions"] or re.match(partition["regionRegex"], self.region):
+                return f"https://{service}.{self.region}.{partition['outputs']['dnsSuffix']}"
+        raise InvalidLocation(f"{self.region!r} is no region of AWS; name one such as eu-west-1")
 
     def credentials(self) -> Credentials | None:
         """Valid credentials if no I/O is needed to have them, else None: ask `fetch` then."""
