@@ -80,12 +80,19 @@ class CancellationReason:
     item: Mapping[str, Any] | None = None
 
 
+_TRANSIENT_REASONS = {"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
+
+
 class TransactionCanceled(AdjoinError):
-    """A transaction was not applied; `reasons` has one entry an item, in order."""
+    """A transaction was not applied; `reasons` has one entry an item, in order.
+
+    It is retryable if only other writers or load were in its way.
+    """
 
     def __init__(self, message: str, reasons: Sequence[CancellationReason]) -> None:
         super().__init__(message)
         self.reasons = tuple(reasons)
+        self.retryable = bool(reasons) and all(reason.code in _TRANSIENT_REASONS for reason in reasons)
 
 
 class TokenReused(AdjoinError):

@@ -46,6 +46,15 @@ def unwatched() -> Iterator[None]:
         REHEARSAL.reset(rehearsal)
 
 
+def _thrown(plan: Plan[T], error: AdjoinError) -> Sequence[Request]:
+    """What the plan asks next; an error that it raises instead is about the same request of the service."""
+    try:
+        return plan.throw(error)
+    except AdjoinError as named:
+        named.request_id = named.request_id or error.request_id
+        raise
+
+
 def run(plan: Plan[T], store: Store) -> T:
     rehearsal = REHEARSAL.get()
     execute = store.execute if rehearsal is None else rehearsal.answer
@@ -58,7 +67,7 @@ def run(plan: Plan[T], store: Store) -> T:
             except AdjoinError as error:
                 for watcher in watchers:
                     watcher.round(requests, ())
-                requests = plan.throw(error)
+                requests = _thrown(plan, error)
                 continue
             for watcher in watchers:
                 watcher.round(requests, responses)
@@ -79,7 +88,7 @@ async def run_async(plan: Plan[T], store: AsyncStore) -> T:
             except AdjoinError as error:
                 for watcher in watchers:
                     watcher.round(requests, ())
-                requests = plan.throw(error)
+                requests = _thrown(plan, error)
                 continue
             for watcher in watchers:
                 watcher.round(requests, responses)

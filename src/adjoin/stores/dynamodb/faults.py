@@ -65,9 +65,15 @@ FAULTS: dict[str, Fault] = {
     "ThrottlingException": _THROTTLED,
     "Throttling": _THROTTLED,
     "RequestLimitExceeded": _THROTTLED,
+    "RequestThrottled": _THROTTLED,
+    "RequestThrottledException": _THROTTLED,
+    "ThrottledException": _THROTTLED,
     "TooManyRequestsException": _THROTTLED,
+    "BandwidthLimitExceeded": _THROTTLED,
+    "SlowDown": _THROTTLED,
     "LimitExceededException": _THROTTLED,
     "TransactionConflictException": Fault(TransactionConflict, Retry.LATER, "try again"),
+    "ReplicatedWriteConflictException": Fault(TransactionConflict, Retry.LATER, "try again"),
     "TransactionInProgressException": Fault(TransactionConflict, Retry.LATER, "try again with the same token"),
     "ContinuousBackupsUnavailableException": Fault(TableBusy, Retry.LATER, "try again when the table is settled"),
     # failed inside
@@ -91,6 +97,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "ResourceNotFoundException": Fault(TableNotFound, remedy="create it with create_table(), or check region and name"),
     "ResourceInUseException": Fault(TableBusy),
+    "TableNotFoundException": Fault(TableNotFound, remedy="create it with create_table(), or check region and name"),
     "TableAlreadyExistsException": Fault(TableExists),
     "TrimmedDataAccessException": Fault(
         ChangesTrimmed, remedy="read the stream from the beginning, and rebuild what was made from it"
@@ -111,8 +118,13 @@ FAULTS: dict[str, Fault] = {
     "RequestTimeTooSkewed": Fault(InvalidCredentials, Retry.RECLOCKED, "set the clock right"),
 }
 
-_TRANSIENT_REASONS = {"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
-"""A transaction that was canceled for these reasons only may succeed as it is, later."""
+_BY_STATUS: dict[int, Fault] = {
+    403: Fault(AccessDenied, remedy="check the endpoint, and what stands in front of it"),
+    408: _FAILED,
+    429: _THROTTLED,
+    509: _THROTTLED,
+}
+"""What an answer without a known code means, such as a gateway's; else it is `_FAILED` from 500 on."""
 
 _TOO_LARGE = ("Item size has exceeded", "Item size to update has exceeded")
 
@@ -123,7 +135,7 @@ def understood(status: int, answer: Mapping[str, Any], request_id: str | None) -
     message = str(answer.get("message") or answer.get("Message") or "")
     fault = FAULTS.get(code)
     if fault is None:
-        fault = _FAILED if status >= 500 else Fault(InvalidRequest)
+        fault = _BY_STATUS.get(status) or (_FAILED if status >= 500 else Fault(InvalidRequest))
         message = f"{code or f'status {status}'}: {message}" if message else code or f"status {status}"
     error, retry = _error(fault, message, answer)
     error.request_id = request_id
@@ -145,5 +157,5 @@ def _canceled(message: str, answer: Mapping[str, Any]) -> tuple[AdjoinError, Ret
         CancellationReason(reason.get("Code") or "None", reason.get("Message") or "", reason.get("Item") or None)
         for reason in answer.get("CancellationReasons") or ()
     ]
-    is_transient = bool(reasons) and all(reason.code in _TRANSIENT_REASONS for reason in reasons)
-    return TransactionCanceled(message, reasons), Retry.LATER if is_transient else Retry.NEVER
+    error = TransactionCanceled(message, reasons)
+    return error, Retry.LATER if error.retryable else Retry.NEVER
