@@ -33,6 +33,10 @@ class NotSent(Exception):
 class AnswerLost(Exception):
     """The request was sent, and no whole answer came back."""
 
+    def __init__(self, reason: str, request_id: str | None = None) -> None:
+        super().__init__(reason)
+        self.request_id = request_id
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -60,7 +64,7 @@ class Transport:
         self._connector = aiohttp.TCPConnector(limit=connections)
         # Waiting for a free connection is not limited: it is waiting for other requests, which are.
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=timeout)
-        self._read_timeout = timeout
+        self._answer_timeout = timeout
         self._addresses: dict[str, _Address] = {}
 
     async def post(self, endpoint: Endpoint, headers: Mapping[str, str], body: bytes) -> Answer:
@@ -70,8 +74,10 @@ class Transport:
         except (aiohttp.ClientError, OSError) as error:
             raise NotSent(str(error) or type(error).__name__) from error
         try:
-            answer = await self._exchange(connection, address, headers, body)
-        except (TimeoutError, aiohttp.ServerTimeoutError) as error:
+            # For the whole answer, since one may come so slowly that no pause in it is long.
+            async with asyncio.timeout(self._answer_timeout):
+                answer = await self._exchange(connection, address, headers, body)
+        except TimeoutError as error:
             connection.close()
             raise AnswerLost("no answer came in time") from error
         except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
@@ -83,7 +89,7 @@ class Transport:
         connection.release()
         checksum = answer.headers.get("x-amz-crc32")
         if checksum is not None and checksum != str(crc32(answer.body)):
-            raise AnswerLost("the answer's checksum does not fit the answer")
+            raise AnswerLost("the answer's checksum does not fit the answer", answer.request_id)
         return answer
 
     async def _exchange(
@@ -92,10 +98,9 @@ class Transport:
         protocol, transport = connection.protocol, connection.transport
         if protocol is None or transport is None:
             raise aiohttp.ServerDisconnectedError
-        protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_timeout=self._read_timeout)
+        protocol.set_response_params(read_until_eof=True, auto_decompress=False)
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         transport.write(f"{address.head}{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        protocol.start_timeout()
         message, content = await protocol.read()
         while message.code < 200:
             message, content = await protocol.read()
