@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -15,14 +16,8 @@ from adjoin.stores.dynamodb.access import Access, Endpoint
 from adjoin.stores.dynamodb.faults import Retry, understood
 from adjoin.stores.dynamodb.protocol import Payload
 from adjoin.stores.dynamodb.retries import Attempts, Backoff
+from adjoin.stores.dynamodb.signing import Credentials
 from adjoin.stores.dynamodb.transport import Answer, AnswerLost, NotSent, Transport
-
-
-class RefusedAfterDoubt(Exception):
-    """A repeated request was refused, and an earlier attempt, whose answer was lost, may be why."""
-
-    def __init__(self, error: AdjoinError) -> None:
-        self.error = error
 
 
 async def together(*calls: Awaitable[Any]) -> list[Any]:
@@ -43,60 +38,74 @@ class Client:
         self._transport = transport
         self._skew = 0.0
 
-    async def table_call(self, target: str, payload: Payload, *, safe_in_doubt: bool = True) -> Payload:
-        return await self.call(self.access.table_endpoint, target, payload, safe_in_doubt=safe_in_doubt)
+    async def table_call(
+        self, target: str, payload: Payload, attempts: Attempts | None = None, *, safe_in_doubt: bool = True
+    ) -> Payload:
+        return await self.call(self.access.table_endpoint, target, payload, attempts, safe_in_doubt=safe_in_doubt)
 
     async def stream_call(self, target: str, payload: Payload) -> Payload:
         return await self.call(self.access.stream_endpoint, target, payload)
 
-    async def call(self, endpoint: Endpoint, target: str, payload: Payload, *, safe_in_doubt: bool = True) -> Payload:
+    async def call(
+        self,
+        endpoint: Endpoint,
+        target: str,
+        payload: Payload,
+        attempts: Attempts | None = None,
+        *,
+        safe_in_doubt: bool = True,
+    ) -> Payload:
         """The JSON of the answer.
 
         Where an answer was lost, a request that is not `safe_in_doubt` is not repeated but raises
-        `OutcomeUnknown`; one that was repeated and then refused raises `RefusedAfterDoubt`.
+        `OutcomeUnknown`. For one that is repeated, `attempts.in_doubt` tells that what comes in the end,
+        answer or error, may be due to an attempt before.
         """
         body = dumps(payload)
-        attempts = Attempts(self.backoff)
-        answer = None
-        doubted = False
+        attempts = attempts or Attempts(self.backoff)
         repaired: set[Retry] = set()
         while True:
             error: AdjoinError
+            answer = None
+            credentials = self.access.credentials()
+            if credentials is None:
+                credentials = await asyncio.to_thread(self.access.fetch)
             try:
-                answer = await self._send(endpoint, target, body, attempts)
+                answer = await self._send(endpoint, target, body, credentials, attempts)
             except NotSent as problem:
                 error, retry = ServiceUnreachable(f"{endpoint.url} cannot be reached: {problem}"), Retry.LATER
             except AnswerLost as problem:
-                error, retry = ServiceUnreachable(f"{endpoint.url} gave no answer: {problem}"), Retry.IN_DOUBT
+                error, retry = _lost(endpoint, str(problem), problem.request_id)
             else:
-                try:
-                    found: Payload = loads(answer.body)
+                found = _read(answer.body)
+                if found is not None:
                     if answer.status == 200:
                         return found
                     error, retry = understood(answer.status, found, answer.request_id)
-                except JSONDecodeError:
-                    error, retry = _not_json(endpoint, answer)
-            if retry is Retry.NEVER:
-                raise RefusedAfterDoubt(error) if doubted else error
+                elif answer.status == 200 or answer.request_id is not None:
+                    error, retry = _lost(endpoint, "what came is no JSON object", answer.request_id)
+                else:
+                    # A gateway on the way answers with a page of its own.
+                    said = {"message": answer.body[:200].decode(errors="replace")}
+                    error, retry = understood(answer.status, said, None)
             if retry is Retry.IN_DOUBT:
+                attempts.in_doubt = True
                 if not safe_in_doubt:
                     raise _unknown(target, error) from error
-                doubted = True
             elif retry is not Retry.LATER:
-                if retry in repaired or answer is None:
+                if retry is Retry.NEVER or retry in repaired or answer is None:
                     raise error
                 repaired.add(retry)
-                await self._repair(retry, answer)
+                await self._repair(retry, answer, credentials)
                 continue
             wait = attempts.next_wait()
             if wait is None:
                 raise error
             await asyncio.sleep(wait)
 
-    async def _send(self, endpoint: Endpoint, target: str, body: bytes, attempts: Attempts) -> Answer:
-        credentials = self.access.credentials()
-        if credentials is None:
-            credentials = await asyncio.to_thread(self.access.fetch)
+    async def _send(
+        self, endpoint: Endpoint, target: str, body: bytes, credentials: Credentials, attempts: Attempts
+    ) -> Answer:
         headers = endpoint.signer.headers(credentials, target, body, time.time() + self._skew)
         if not attempts.made:
             return await self._transport.post(endpoint, headers, body)
@@ -106,21 +115,32 @@ class Client:
         except TimeoutError:
             raise AnswerLost("no answer came in time") from None
 
-    async def _repair(self, retry: Retry, answer: Answer) -> None:
+    async def _repair(self, retry: Retry, answer: Answer, credentials: Credentials) -> None:
         if retry is Retry.REFRESHED:
-            await asyncio.to_thread(self.access.fetch, anew=True)
+            await asyncio.to_thread(self.access.fetch, credentials)
         elif date := answer.headers.get("Date"):
-            self._skew = parsedate_to_datetime(date).timestamp() - time.time()
+            with suppress(ValueError):
+                self._skew = parsedate_to_datetime(date).timestamp() - time.time()
 
 
-def _not_json(endpoint: Endpoint, answer: Answer) -> tuple[AdjoinError, Retry]:
-    if answer.status != 200:
-        return understood(answer.status, {"message": answer.body[:200].decode(errors="replace")}, answer.request_id)
-    return ServiceUnreachable(f"{endpoint.url} answered with something that is no JSON"), Retry.IN_DOUBT
+def _read(body: bytes) -> Payload | None:
+    try:
+        found = loads(body)
+    except JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _lost(endpoint: Endpoint, reason: str, request_id: str | None) -> tuple[AdjoinError, Retry]:
+    error = ServiceUnreachable(f"{endpoint.url} gave no answer: {reason}")
+    error.request_id = request_id
+    return error, Retry.IN_DOUBT
 
 
 def _unknown(target: str, error: AdjoinError) -> OutcomeUnknown:
-    return OutcomeUnknown(
-        f"the answer to {target.partition('.')[2]} was lost ({error}), and repeating it could apply it twice: "
+    unknown = OutcomeUnknown(
+        f"the answer to {target.partition('.')[2]} was lost ({error.args[0]}), and repeating it could apply it twice: "
         f"it may have been applied or not; read the item, and decide"
     )
+    unknown.request_id = error.request_id
+    return unknown

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 
-from adjoin.errors import NotSupported, TableBusy, TableExists, TableNotFound
+from adjoin.errors import InvalidRequest, NotSupported, TableBusy, TableExists, TableNotFound
 from adjoin.requests import (
     CreateTable,
     DescribeTable,
@@ -20,26 +21,29 @@ from adjoin.requests import (
     TablesResponse,
 )
 from adjoin.stores.descriptions import creation, described
-from adjoin.stores.dynamodb.client import Client, RefusedAfterDoubt, together
+from adjoin.stores.dynamodb.client import Client, together
 from adjoin.stores.dynamodb.protocol import Payload, target
+from adjoin.stores.dynamodb.retries import Attempts
+from adjoin.tables import TableDefinition
 
 _PATIENCE = 600.0
 """Seconds that a table may take to be made or dropped; large indexes take minutes."""
 _FIRST_LOOK, _LONGEST_PAUSE = 0.02, 2.0
-_ON_THE_WAY = ("CREATING", "DELETING")
+_ON_THE_WAY = ("creating", "deleting")
+_UNTIL_KNOWN = 30.0
+"""Seconds until every description tells of a new table; the service says "a few"."""
 
 
 async def create(client: Client, request: CreateTable) -> TableResponse:
     definition = request.definition
+    attempts = Attempts(client.backoff)
     try:
-        await client.table_call(target("CreateTable"), creation(definition))
+        await client.table_call(target("CreateTable"), creation(definition), attempts)
     except TableBusy as error:
-        raise TableExists(str(error)) from error
-    except RefusedAfterDoubt as refused:
         # The attempt whose answer was lost may be the one that made it.
-        if not isinstance(refused.error, TableBusy):
-            raise refused.error from None
-    await _settled(client, definition.name)
+        if not attempts.in_doubt or not await _is_there(client, definition):
+            raise _exists(error) from error
+    await _settled(client, definition.name, is_new=True)
     if definition.ttl is not None:
         await _enable_time_to_live(client, definition.name, definition.ttl)
     if definition.point_in_time_recovery:
@@ -53,11 +57,29 @@ async def create(client: Client, request: CreateTable) -> TableResponse:
     return TableResponse(definition)
 
 
+def _exists(error: TableBusy) -> TableExists:
+    exists = TableExists(error.args[0])
+    exists.request_id = error.request_id
+    return exists
+
+
+async def _is_there(client: Client, definition: TableDefinition) -> bool:
+    """Whether there is a table of that name with those keys and indexes."""
+    found = described(await _settled(client, definition.name), None)
+    return found.keys == definition.keys and {each.name: each.keys for each in found.indexes} == {
+        each.name: each.keys for each in definition.indexes
+    }
+
+
 async def _enable_time_to_live(client: Client, table: str, name: str) -> None:
-    await client.table_call(
-        target("UpdateTimeToLive"),
-        {"TableName": table, "TimeToLiveSpecification": {"Enabled": True, "AttributeName": name}},
-    )
+    payload = {"TableName": table, "TimeToLiveSpecification": {"Enabled": True, "AttributeName": name}}
+    attempts = Attempts(client.backoff)
+    try:
+        await client.table_call(target("UpdateTimeToLive"), payload, attempts)
+    except InvalidRequest:
+        # What is enabled already is refused, also if an attempt whose answer was lost has enabled it.
+        if not attempts.in_doubt or await _time_to_live(client, table) != name:
+            raise
 
 
 async def set_time_to_live(client: Client, request: SetTimeToLive) -> TableResponse:
@@ -73,14 +95,15 @@ async def describe(client: Client, request: DescribeTable) -> TableResponse:
 
 async def drop(client: Client, request: DropTable) -> TableResponse:
     found = await _settled(client, request.table)
-    try:
-        await client.table_call(target("DeleteTable"), {"TableName": request.table})
+    attempts = Attempts(client.backoff)
+    with suppress(TableNotFound):
+        try:
+            await client.table_call(target("DeleteTable"), {"TableName": request.table}, attempts)
+        except TableBusy:
+            # Being dropped already, perhaps by an attempt whose answer was lost.
+            if not attempts.in_doubt:
+                raise
         await _settled(client, request.table)
-    except TableNotFound:
-        pass
-    except RefusedAfterDoubt as refused:
-        if not isinstance(refused.error, TableNotFound):
-            raise refused.error from None
     return TableResponse(described(found, None), found.get("ItemCount", 0), found.get("TableSizeBytes", 0))
 
 
@@ -101,16 +124,26 @@ async def table_description(client: Client, name: str) -> Payload:
     return found
 
 
-async def _settled(client: Client, name: str) -> Payload:
-    """The description of a table that is neither being made nor being dropped; `TableNotFound` when it is gone."""
+async def _settled(client: Client, name: str, *, is_new: bool = False) -> Payload:
+    """The description of a table that is neither being made nor being dropped; `TableNotFound` when it is gone.
+
+    Descriptions are read eventually consistently: that of a table that `is_new` may not be there yet.
+    """
     started = time.monotonic()
     pause = _FIRST_LOOK
+    status = "creating"
     while True:
-        table = await table_description(client, name)
-        if table.get("TableStatus") not in _ON_THE_WAY:
-            return table
-        if time.monotonic() - started > _PATIENCE:
-            status = table["TableStatus"].lower()
+        taken = time.monotonic() - started
+        try:
+            table = await table_description(client, name)
+        except TableNotFound:
+            if not is_new or taken > _UNTIL_KNOWN:
+                raise
+        else:
+            status = table.get("TableStatus", "").lower()
+            if status not in _ON_THE_WAY:
+                return table
+        if taken > _PATIENCE:
             raise TableBusy(f"the table {name} is still {status} after {_PATIENCE:.0f} s; wait, and try again")
         await asyncio.sleep(pause)
         pause = min(_LONGEST_PAUSE, pause * 2)

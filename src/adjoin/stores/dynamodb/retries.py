@@ -15,6 +15,7 @@ from adjoin.expressions import Action, Add, Discard, IfNotExists, Path, Remove, 
 from adjoin.requests import (
     BatchGet,
     BatchWrite,
+    Check,
     Delete,
     Get,
     Put,
@@ -35,15 +36,24 @@ class Backoff:
     first: float = 0.05
     longest: float = 5.0
 
+    @property
+    def least(self) -> float:
+        """Seconds that an attempt must have left: one that is cut off at once only blurs what went wrong."""
+        return min(1.0, self.deadline / 10)
+
 
 @dataclass(slots=True)
 class Attempts:
-    """The waits of one call; `next_wait` is None when the deadline would pass."""
+    """The waits of one call; `next_wait` is None when the deadline would pass.
+
+    `in_doubt` is set when an answer was lost: the request may have been applied.
+    """
 
     backoff: Backoff
     clock: Callable[[], float] = time.monotonic
     share: Callable[[], float] = random.random
     made: int = 0
+    in_doubt: bool = False
     _started: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,13 +64,14 @@ class Attempts:
         return self._started + self.backoff.deadline - self.clock()
 
     def next_wait(self) -> float | None:
-        bound = min(self.backoff.longest, self.backoff.first * 2**self.made)
+        # Beyond 2**30 every first wait has reached the longest; a float ends at 2**1024.
+        bound = min(self.backoff.longest, self.backoff.first * 2 ** min(self.made, 30))
         self.made += 1
         wait = bound * self.share()
-        return wait if wait < self.left() else None
+        return wait if wait + self.backoff.least < self.left() else None
 
 
-def is_safe_in_doubt(request: Request) -> bool:
+def is_safe_in_doubt(request: Request | Check) -> bool:
     """Whether sending it again does no harm if it was applied already.
 
     Reads, and writes that set a state. A transaction carries a token by which the service knows it. A
@@ -71,14 +82,20 @@ def is_safe_in_doubt(request: Request) -> bool:
     return isinstance(request, _SAFE)
 
 
-_SAFE = (Get, BatchGet, TransactGet, Query, Scan, Put, Delete, BatchWrite, TransactWrite)
+_SAFE = (Get, BatchGet, TransactGet, Query, Scan, Put, Delete, Check, BatchWrite, TransactWrite)
 
 
 def _sets_a_state(action: Action) -> bool:
     match action:
         case Set():
-            return isinstance(action.value, Value) or (
-                isinstance(action.value, IfNotExists) and isinstance(action.value.default, Value)
+            # What is set beyond the end of a list is appended, each time.
+            return not _is_element(action.path) and (
+                isinstance(action.value, Value)
+                or (
+                    isinstance(action.value, IfNotExists)
+                    and isinstance(action.value.default, Value)
+                    and action.value.path == action.path
+                )
             )
         case Remove():
             # Taking an element out of a list moves the others up.

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from adjoin.errors import ConditionFailed, OutcomeUnknown, StoreClosed, Throttled
+from adjoin.errors import AdjoinError, StoreClosed, Throttled
 from adjoin.requests import (
     BatchGet,
     BatchGetResponse,
@@ -20,9 +20,7 @@ from adjoin.requests import (
     CreateTable,
     DescribeTable,
     DropTable,
-    ItemResponse,
     ListTables,
-    Put,
     ReadChanges,
     Request,
     Response,
@@ -32,12 +30,12 @@ from adjoin.requests import (
 )
 from adjoin.stores.dynamodb import lifecycle
 from adjoin.stores.dynamodb.access import Access
-from adjoin.stores.dynamodb.client import Client, RefusedAfterDoubt, together
+from adjoin.stores.dynamodb.client import Client, together
+from adjoin.stores.dynamodb.doubt import check_before, settled
 from adjoin.stores.dynamodb.protocol import OPERATIONS
 from adjoin.stores.dynamodb.retries import Attempts, Backoff, is_safe_in_doubt
 from adjoin.stores.dynamodb.streams import Streams
 from adjoin.stores.dynamodb.transport import Transport
-from adjoin.stores.items import normal_item
 
 Manage: TypeAlias = Callable[[Client, Any], Awaitable[Response]]
 
@@ -72,13 +70,19 @@ class _Connected:
             request = replace(request, token=secrets.token_hex(16))
         if isinstance(request, BatchGet | BatchWrite):
             return await self._batch(request)
+        attempts = Attempts(self.client.backoff)
         try:
             answer = await self.client.table_call(
-                operation.target, operation.payload(request), safe_in_doubt=is_safe_in_doubt(request)
+                operation.target, operation.payload(request), attempts, safe_in_doubt=is_safe_in_doubt(request)
             )
-        except RefusedAfterDoubt as refused:
-            return _settle(request, refused)
-        return operation.response(request, answer)
+        except AdjoinError as error:
+            if attempts.in_doubt:
+                return settled(request, error)
+            raise
+        response = operation.response(request, answer)
+        if attempts.in_doubt:
+            check_before(request, response)
+        return response
 
     async def _batch(self, request: BatchGet | BatchWrite) -> BatchGetResponse | WriteResponse:
         """What was done of a batch, which is at least something: one that is refused whole is tried again."""
@@ -87,10 +91,9 @@ class _Connected:
         asked = len(request.gets) if isinstance(request, BatchGet) else len(request.writes)
         attempts = Attempts(self.client.backoff)
         while True:
-            try:
-                response: Any = operation.response(request, await self.client.table_call(operation.target, payload))
-            except RefusedAfterDoubt as refused:
-                raise refused.error from None
+            response: Any = operation.response(
+                request, await self.client.table_call(operation.target, payload, attempts)
+            )
             if len(response.unprocessed) < asked:
                 return response  # type: ignore[no-any-return]
             wait = attempts.next_wait()
@@ -100,20 +103,6 @@ class _Connected:
                     f"raise the table's throughput, or spread the load over more keys and time"
                 )
             await asyncio.sleep(wait)
-
-
-def _settle(request: Request, refused: RefusedAfterDoubt) -> Response:
-    """The meaning of a refusal where an earlier attempt may have been applied."""
-    error = refused.error
-    if not isinstance(error, ConditionFailed) or error.item is None:
-        raise error from None
-    if isinstance(request, Put) and normal_item(request.item)[0] == normal_item(dict(error.item))[0]:
-        # It is there, exactly as it was to be put.
-        return ItemResponse(None)
-    raise OutcomeUnknown(
-        f"the answer to a conditional write was lost, and its condition does not hold now, perhaps because it was "
-        f"applied; read the item, and decide: {error}"
-    ) from error
 
 
 class AsyncDynamoDBStore:
