@@ -17,6 +17,7 @@ from adjoin.requests import (
     BatchGet,
     BatchGetResponse,
     BatchWrite,
+    Consumed,
     CreateTable,
     DescribeTable,
     DropTable,
@@ -68,8 +69,10 @@ class _Connected:
             return await _MANAGED[type(request)](self.client, request)
         if isinstance(request, TransactWrite) and request.token is None:
             request = replace(request, token=secrets.token_hex(16))
-        if isinstance(request, BatchGet | BatchWrite):
-            return await self._batch(request)
+        if isinstance(request, BatchGet):
+            return await self._batch_get(request)
+        if isinstance(request, BatchWrite):
+            return await self._batch_write(request)
         attempts = Attempts(self.client.backoff)
         try:
             answer = await self.client.table_call(
@@ -84,25 +87,46 @@ class _Connected:
             check_before(request, response)
         return response
 
-    async def _batch(self, request: BatchGet | BatchWrite) -> BatchGetResponse | WriteResponse:
-        """What was done of a batch, which is at least something: one that is refused whole is tried again."""
-        operation = OPERATIONS[type(request)]
+    async def _batch_get(self, request: BatchGet) -> BatchGetResponse:
+        """What was read of a batch, which is at least something; what is left may have been too large for one."""
+        operation = OPERATIONS[BatchGet]
         payload = operation.payload(request)
-        asked = len(request.gets) if isinstance(request, BatchGet) else len(request.writes)
         attempts = Attempts(self.client.backoff)
         while True:
-            response: Any = operation.response(
-                request, await self.client.table_call(operation.target, payload, attempts)
-            )
-            if len(response.unprocessed) < asked:
+            answer = await self.client.table_call(operation.target, payload, attempts)
+            response: Any = operation.response(request, answer)
+            if len(response.unprocessed) < len(request.gets):
                 return response  # type: ignore[no-any-return]
-            wait = attempts.next_wait()
-            if wait is None:
-                raise Throttled(
-                    f"none of {asked} items of a batch was taken in {self.client.backoff.deadline:g} s; "
-                    f"raise the table's throughput, or spread the load over more keys and time"
-                )
-            await asyncio.sleep(wait)
+            await self._pause(attempts, len(request.gets))
+
+    async def _batch_write(self, request: BatchWrite) -> WriteResponse:
+        """All of a batch, since what is left of one was throttled; at the deadline at least something."""
+        operation = OPERATIONS[BatchWrite]
+        attempts = Attempts(self.client.backoff)
+        waiting = request
+        consumed: tuple[Consumed, ...] = ()
+        while True:
+            answer = await self.client.table_call(operation.target, operation.payload(waiting), attempts)
+            response: Any = operation.response(waiting, answer)
+            consumed += response.consumed
+            if not response.unprocessed:
+                return WriteResponse((), consumed)
+            try:
+                await self._pause(attempts, len(request.writes))
+            except Throttled:
+                if len(response.unprocessed) < len(request.writes):
+                    return WriteResponse(response.unprocessed, consumed)
+                raise
+            waiting = BatchWrite(response.unprocessed)
+
+    async def _pause(self, attempts: Attempts, asked: int) -> None:
+        wait = attempts.next_wait()
+        if wait is None:
+            raise Throttled(
+                f"none of {asked} items of a batch was taken in {self.client.backoff.deadline:g} s; "
+                f"raise the table's throughput, or spread the load over more keys and time"
+            )
+        await asyncio.sleep(wait)
 
 
 class AsyncDynamoDBStore:
