@@ -301,7 +301,7 @@ def test_endpoints_of_regions(region: str, host: str) -> None:
 
 @pytest.mark.parametrize("region", ["nowhere", "eu west 1", "x/y"])
 def test_regions_that_are_none(region: str) -> None:
-    with pytest.raises(InvalidLocation, match="no DynamoDB in a region"):
+    with pytest.raises(InvalidLocation, match="is no region of AWS"):
         Access(region, None, None)
 
 
