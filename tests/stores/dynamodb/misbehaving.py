@@ -79,6 +79,8 @@ class Exchange:
 
     async def drip(self, answer: Answer, pause: float) -> None:
         for byte in answer.bytes():
+            if self._writer.is_closing():
+                return
             self._writer.write(bytes((byte,)))
             await asyncio.sleep(pause)
 
