@@ -2,7 +2,7 @@
 
     cli
     aws
-    graph
+    graph                 copying
     verbs
     queries
     runner, cost          plans                 stores' implementations
@@ -44,6 +44,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stores": {"errors", "units", "values", "tables", "expressions", "requests"},
     "runner": {"errors", "requests", "plans", "stores.interface"},
     "cost": {"errors", "units", "values", "tables", "expressions", "requests", "runner"},
+    "copying": {
+        "errors", "units", "values", "tables", "requests", "plans", "runner", "cost",
+        "stores.interface", "stores.items",
+    },
     "queries": {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
         "plans", "runner", "cost",
@@ -61,7 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "stores.descriptions",
     },
     "cli": {
-        "", "aws", "errors", "units", "values", "tables", "expressions", "requests", "graph", "cost",
+        "", "aws", "errors", "units", "values", "tables", "expressions", "requests", "graph", "cost", "copying",
         "stores.interface", "stores.locations",
     },
     "__main__": {"cli"},

@@ -165,8 +165,20 @@ class TableMismatch(AdjoinError):
     """The stored table has other keys or indexes than the layout."""
 
 
+class TableNotEmpty(AdjoinError):
+    """The table that a copy would fill holds items already."""
+
+
 class ChangesTrimmed(AdjoinError):
     """The change stream no longer reaches back to the place asked for."""
+
+
+class InvalidCopyState(AdjoinError):
+    """The record of an unfinished copy belongs to another copy, or cannot be read."""
+
+
+class CopyDiffers(AdjoinError):
+    """A copy does not hold what its source holds."""
 
 
 class InvalidLocation(AdjoinError):

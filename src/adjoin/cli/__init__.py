@@ -13,16 +13,17 @@ import sys
 from collections.abc import Sequence
 
 from adjoin import __version__
-from adjoin.cli import changes, render, show, tables
+from adjoin.cli import changes, copy, render, show, tables
 from adjoin.cli.command import Command
 from adjoin.errors import AdjoinError
 
-COMMANDS: tuple[Command, ...] = (show.COMMAND, tables.COMMAND, changes.COMMAND, render.COMMAND)
+COMMANDS: tuple[Command, ...] = (show.COMMAND, tables.COMMAND, changes.COMMAND, copy.COMMAND, render.COMMAND)
 
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="adjoin", description="Looks into the files that adjoin keeps graphs in, and renders tables for AWS."
+        prog="adjoin",
+        description="Looks into the files that adjoin keeps graphs in, copies them, and renders tables for AWS.",
     )
     parser.add_argument("--version", action="version", version=f"adjoin {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

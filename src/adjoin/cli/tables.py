@@ -30,7 +30,7 @@ def _rows(table: TableResponse) -> list[list[str]]:
     """A line for the table, and one for each further index."""
     definition = table.definition
     indexes = [f"{index.name} ({_keys(index.keys)})" for index in definition.indexes] or [""]
-    first = [definition.name, _keys(definition.keys), indexes[0], f"{table.item_count:,}", _size(table.size)]
+    first = [definition.name, _keys(definition.keys), indexes[0], f"{table.item_count:,}", sized(table.size)]
     return [first, *(["", "", index, "", ""] for index in indexes[1:])]
 
 
@@ -38,7 +38,8 @@ def _keys(keys: tuple[KeyAttribute, ...]) -> str:
     return ", ".join(key.name if key.type == "S" else f"{key.name} ({key.type})" for key in keys)
 
 
-def _size(size: int) -> str:
+def sized(size: int) -> str:
+    """Bytes as a person reads them."""
     if size < KB:
         return f"{size} B"
     return f"{size / KB:,.1f} KB" if size < MB else f"{size / MB:,.1f} MB"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
+import orjson
+
 from adjoin.plans import Plan
 from adjoin.requests import BatchGet, BatchGetResponse, BatchWrite, Delete, Get, Put, WriteResponse
-from adjoin.units import MAX_BATCH_GET, MAX_BATCH_WRITE
-from adjoin.values import Item
+from adjoin.units import KB, MAX_BATCH_GET, MAX_BATCH_SIZE, MAX_BATCH_WRITE, MB
+from adjoin.values import Item, item_size
 
 BATCHES_A_ROUND = 16
 """Batches that are yielded together, to run side by side; a round is also a step of progress."""
@@ -50,9 +52,45 @@ def get_all(gets: Sequence[Get]) -> Plan[list[Item | None]]:
     return [found[place] for place in range(len(gets))]
 
 
-def write_all(writes: Iterable[Put | Delete]) -> Plan[None]:
+Cut: TypeAlias = Callable[[Iterable[Put | Delete]], Iterable[tuple[Put | Delete, ...]]]
+"""How writes are cut into batches."""
+
+
+def by_count(writes: Iterable[Put | Delete]) -> Iterator[tuple[Put | Delete, ...]]:
+    return chunks(writes, MAX_BATCH_WRITE)
+
+
+_ROOM = MAX_BATCH_SIZE - MB
+"""Bytes of writes that a request of 16 MB has room for, beside names of tables and the like."""
+_SMALL = 48 * KB
+_WORST = 10
+"""No value is spelled longer than ten times its size; the worst is a list of empty texts."""
+
+
+def by_size(writes: Iterable[Put | Delete]) -> Iterator[tuple[Put | Delete, ...]]:
+    """Batches that are also small enough on the wire, for items of any size."""
+    batch: list[Put | Delete] = []
+    room = _ROOM
+    for write in writes:
+        size = _wire_size(write.item if isinstance(write, Put) else write.key)
+        if batch and (len(batch) == MAX_BATCH_WRITE or size > room):
+            yield tuple(batch)
+            batch, room = [], _ROOM
+        batch.append(write)
+        room -= size
+    if batch:
+        yield tuple(batch)
+
+
+def _wire_size(item: Item) -> int:
+    """At least as many bytes as the item has in JSON; exact for those few of which 25 might not fit."""
+    size = item_size(item)
+    return size * _WORST if size <= _SMALL else len(orjson.dumps(item))
+
+
+def write_all(writes: Iterable[Put | Delete], cut: Cut = by_count) -> Plan[None]:
     """Puts and deletes of different items, in one round of batches and as many as are needed after it."""
     waiting = tuple(writes)
     while waiting:
-        responses: list[WriteResponse] = yield tuple(BatchWrite(some) for some in chunks(waiting, MAX_BATCH_WRITE))
+        responses: list[WriteResponse] = yield tuple(BatchWrite(some) for some in cut(waiting))
         waiting = tuple(write for response in responses for write in response.unprocessed)

@@ -1,4 +1,4 @@
-"""The table's life cycle, and whether a stored table is the one the layout means."""
+"""The table's life cycle, and whether a stored table is the one that is meant."""
 
 from __future__ import annotations
 
@@ -22,18 +22,22 @@ def open_table(definition: TableDefinition, *, create: bool) -> Plan[None]:
         except TableExists:
             # Somebody else made it in between.
             (response,) = yield (DescribeTable(definition.name),)
-    differences = _differences(definition, response.definition)
-    if differences:
-        raise TableMismatch(
-            f"the table {definition.name!r} is there with another shape: {'; '.join(differences)}; "
-            f"change the layout, or name another table"
-        )
+    require_shape(definition, response.definition, "change the layout, or name another table")
     if create and definition.ttl is not None and response.definition.ttl is None:
         yield (SetTimeToLive(definition.name, definition.ttl),)
 
 
 def drop_table(table: str) -> Plan[None]:
     yield (DropTable(table),)
+
+
+def require_shape(wanted: TableDefinition, found: TableDefinition, remedy: str) -> None:
+    """Whatever is written for the one table must mean the same in the other."""
+    differences = _differences(wanted, found)
+    if differences:
+        raise TableMismatch(
+            f"the table {wanted.name!r} is there with another shape: {'; '.join(differences)}; {remedy}"
+        )
 
 
 def _differences(wanted: TableDefinition, found: TableDefinition) -> list[str]:

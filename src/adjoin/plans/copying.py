@@ -1,0 +1,145 @@
+"""Copying a table, as plans for one store each: what its source is asked, and what its destination.
+
+A copy reads the table page by page in segments, writes each page, and at the end applies what changed
+at the source since before the first page. Which page is next, and where an interrupted copy goes on,
+is decided by `adjoin.copying`, which drives these plans over two stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from adjoin.errors import ChangesTrimmed, TableNotFound
+from adjoin.plans import Plan
+from adjoin.plans.batches import by_size, write_all
+from adjoin.plans.table import require_shape
+from adjoin.requests import (
+    ChangesResponse,
+    CreateTable,
+    Delete,
+    DescribeTable,
+    ItemChange,
+    PageResponse,
+    Put,
+    ReadChanges,
+    Scan,
+    TableResponse,
+)
+from adjoin.tables import TableDefinition
+from adjoin.values import Item, item_size
+
+# --- tables ------------------------------------------------------------------------------------
+
+
+def describe(table: str) -> Plan[TableResponse]:
+    response: TableResponse
+    (response,) = yield (DescribeTable(table),)
+    return response
+
+
+def look_at_destination(definition: TableDefinition) -> Plan[bool | None]:
+    """Whether the table holds items; None if there is no table. One of another shape is refused."""
+    try:
+        described = yield from describe(definition.name)
+    except TableNotFound:
+        return None
+    require_shape(definition, described.definition, "copy into a table of another name")
+    page: PageResponse
+    # The count in a table's description may be hours old.
+    (page,) = yield (Scan(definition.name, limit=1, consistent=True),)
+    return page.scanned > 0
+
+
+def create(definition: TableDefinition) -> Plan[None]:
+    yield (CreateTable(definition),)
+
+
+# --- items -------------------------------------------------------------------------------------
+
+
+def read_pages(table: str, starts: Mapping[int, Item | None], segments: int) -> Plan[dict[int, PageResponse]]:
+    """The next page of each segment, by the key it goes on from.
+
+    Reads are strongly consistent: a copy must not miss what was written just before it began.
+    """
+    which = {number: None if segments == 1 else (number, segments) for number in starts}
+    pages: list[PageResponse] = yield tuple(
+        Scan(table, start=start, segment=which[number], consistent=True) for number, start in starts.items()
+    )
+    return dict(zip(starts, pages, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """So many items, and their bytes."""
+
+    items: int = 0
+    size: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.items + other.items, self.size + other.size)
+
+
+def put_pages(table: str, pages: Iterable[PageResponse]) -> Plan[Amount]:
+    puts = [Put(table, item) for page in pages for item in page.items]
+    yield from write_all(puts, by_size)
+    return Amount(len(puts), sum(item_size(put.item) for put in puts))
+
+
+# --- changes -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The newest change of a stream when a copy began; its time tells it from one of another stream.
+
+    `before` is the position of the change before it, from which it can be read again.
+    """
+
+    position: str | None = None
+    at: float = 0.0
+    before: str | None = None
+
+
+def newest_change(table: str) -> Plan[Mark]:
+    """The end of the stream, which is only found by reading to it."""
+    mark = Mark()
+    while True:
+        response: ChangesResponse
+        (response,) = yield (ReadChanges(table, mark.position),)
+        for change in response.changes:
+            mark = Mark(change.position, change.at, mark.position)
+        if not response.changes:
+            return replace(mark, position=response.next)
+
+
+def is_marked(table: str, mark: Mark) -> Plan[bool]:
+    """Whether the stream is the one of the mark. Fails with ChangesTrimmed if it does not reach back."""
+    yield (ReadChanges(table, mark.position, 1),)
+    try:
+        response: ChangesResponse
+        (response,) = yield (ReadChanges(table, mark.before, 1),)
+    except ChangesTrimmed:
+        # What comes after the mark is still there, and that is what a copy needs.
+        return True
+    return all(change.at == mark.at for change in response.changes if change.position == mark.position)
+
+
+def read_changes(table: str, after: str | None) -> Plan[ChangesResponse]:
+    response: ChangesResponse
+    (response,) = yield (ReadChanges(table, after),)
+    return response
+
+
+def apply_changes(table: str, changes: Iterable[ItemChange]) -> Plan[None]:
+    """Writes what each item became; of several changes of one item, the last counts."""
+    latest = {_place(change.key): change for change in changes}
+    yield from write_all(
+        (Delete(table, change.key) if change.new is None else Put(table, change.new) for change in latest.values()),
+        by_size,
+    )
+
+
+def _place(key: Item) -> tuple[str, ...]:
+    return tuple(value for attribute in key.values() for value in attribute.values())
