@@ -13,7 +13,7 @@ from hashlib import blake2b
 
 import orjson
 
-from adjoin.copying.copy import Progress
+from adjoin.copying.transfer import Progress
 from adjoin.errors import CopyDiffers
 from adjoin.plans import Plan
 from adjoin.plans.copying import describe, read_pages

@@ -1,0 +1,473 @@
+"""A copy is exact: whatever it copies, wherever it is interrupted, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import orjson
+import pytest
+
+from adjoin import (
+    AdjoinError,
+    ChangesTrimmed,
+    CopyDiffers,
+    InvalidCopyState,
+    InvalidRequest,
+    TableMismatch,
+    TableNotEmpty,
+    TableNotFound,
+)
+from adjoin.copying import Binding, Progress, StateFile, copy, transfer, verify
+from adjoin.plans.batches import by_size
+from adjoin.requests import (
+    BatchWrite,
+    CreateTable,
+    Delete,
+    DropTable,
+    ListTables,
+    PageResponse,
+    Put,
+    Request,
+    Response,
+    Scan,
+    TablesResponse,
+)
+from adjoin.stores.interface import Store
+from adjoin.stores.sqlite import SQLiteStore
+from adjoin.tables import KeyAttribute, TableDefinition, Throughput
+from adjoin.units import MAX_BATCH_SIZE, MB
+from adjoin.values import AttributeValue
+from tests.copying.examples import FULL, KINDS, assert_same, filled, many
+from tests.faults import FaultyStore, Interrupted
+from tests.stores.examples import PLAIN, SINGLE, everything, item, key, keyed_by, n, one, put, s, stored
+
+
+class Recording(FaultyStore):
+    """A store that keeps the requests it was sent."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.requests: list[Request] = []
+        self.fault = self._record
+
+    def _record(self, _number: int, request: Request) -> None:
+        self.requests.append(request)
+
+
+@pytest.fixture
+def source() -> Iterator[FaultyStore]:
+    store = FaultyStore(SQLiteStore(":memory:"))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def destination() -> Iterator[FaultyStore]:
+    store = FaultyStore(SQLiteStore(":memory:"))
+    yield store
+    store.close()
+
+
+def state_file(folder: Path, table: str = "Plain", segments: int = 1) -> StateFile:
+    return StateFile(folder / "state.json", Binding("here", "there", table, table, segments))
+
+
+# --- what is copied ----------------------------------------------------------------------------
+
+
+def test_every_kind_of_item_and_the_definition(source: FaultyStore, destination: FaultyStore) -> None:
+    filled(source, FULL, [item("p", kind, **attributes) for kind, attributes in KINDS.items()])
+    copied = copy(source, destination, "Full")
+    assert_same(source, destination, "Full")
+    assert (copied.items, copied.changes) == (len(KINDS), 0)
+    assert copied.read > 0
+    assert copied.write > len(KINDS)
+    assert verify(source, destination, "Full") == len(KINDS) - 1, "what has expired does not count"
+
+
+@pytest.mark.parametrize("kind", ["S", "N", "B"])
+def test_keys_of_every_type(source: FaultyStore, destination: FaultyStore, kind: str) -> None:
+    values = {"S": ["a", "ä", "\x00"], "N": ["-1", "0", "2.5"], "B": ["AA==", "AQ==", "/w=="]}[kind]
+    items = [{"PK": {kind: pk}, "SK": {kind: sk}} for pk in values for sk in values]
+    definition = keyed_by(kind)
+    filled(source, definition, items)
+    copy(source, destination, definition.name, segments=2)
+    assert_same(source, destination, definition.name)
+
+
+def test_a_table_without_sort_key_under_another_name(source: FaultyStore, destination: FaultyStore) -> None:
+    filled(source, SINGLE, [{"id": s(str(number))} for number in range(60)])
+    copy(source, destination, "Single", to="Other")
+    assert_same(source, destination, "Single", "Other")
+
+
+def test_settings_come_along(source: FaultyStore, destination: FaultyStore) -> None:
+    definition = replace(PLAIN, throughput=Throughput(5, 6), stream=False)
+    filled(source, definition, [item("a", "b")])
+    copied = copy(source, destination, "Plain")
+    assert copied.changes is None, "a table without a stream cannot tell what changed"
+    assert_same(source, destination, "Plain")
+
+
+def test_an_empty_table(source: FaultyStore, destination: FaultyStore) -> None:
+    filled(source, PLAIN, [])
+    assert copy(source, destination, "Plain", segments=3).items == 0
+    assert_same(source, destination, "Plain")
+
+
+def test_within_one_store(source: FaultyStore) -> None:
+    filled(source, PLAIN, many(100, 10))
+    copy(source, source, "Plain", to="Twin")
+    assert_same(source, source, "Plain", "Twin")
+
+
+@pytest.mark.parametrize("segments", [1, 7])
+def test_many_items(source: FaultyStore, destination: FaultyStore, segments: int) -> None:
+    items = many(12_000, 200)
+    filled(source, PLAIN, items)
+    told: list[Progress] = []
+    copied = copy(source, destination, "Plain", segments=segments, progress=told.append)
+    assert (copied.items, copied.size) == (12_000, sum(len(str(number // 20)) for number in range(12_000)) + 2_580_000)
+    assert_same(source, destination, "Plain")
+    assert verify(source, destination, "Plain", segments=segments) == 12_000
+    copying = [each for each in told if each.stage == "copying"]
+    assert copying[0] == Progress("copying", 0, 12_000)
+    assert copying[-1] == Progress("copying", 12_000, 12_000)
+    assert len(copying) > (2 if segments == 1 else 1)
+
+
+def test_batches_that_come_back_half_done(source: FaultyStore, destination: FaultyStore) -> None:
+    filled(source, PLAIN, many(500, 10))
+    destination.halve_batches = True
+    copy(source, destination, "Plain")
+    assert_same(source, destination, "Plain")
+
+
+def test_items_of_400_kilobytes(source: FaultyStore) -> None:
+    filled(source, PLAIN, [])
+    for number in range(60):
+        put(source, "Plain", item("p", str(number), value=s("\n" * 400_000)))
+    destination = Recording(SQLiteStore(":memory:"))
+    copy(source, destination, "Plain")
+    assert_same(source, destination, "Plain")
+    destination.close()
+
+
+@pytest.mark.parametrize(
+    ("value", "together"),
+    [
+        (s("x" * 400_000), 25),
+        (s("\n" * 400_000), 19),
+        (s("\x01" * 400_000), 6),
+        ({"L": [n(1)] * 130_000}, 12),
+        ({"L": [s("")] * 400_000}, 4),
+        ({"L": [s("")] * 40_000}, 25),
+    ],
+)
+def test_batches_fit_into_requests(value: AttributeValue, together: int) -> None:
+    """A request has 16 MB, as JSON spells it; an item's size says little about that."""
+    batches = list(by_size(Put("Plain", item("p", str(number), value=value)) for number in range(2 * together)))
+    assert [len(batch) for batch in batches] == [together, together]
+    wire = orjson.dumps([put.item for put in batches[0] if isinstance(put, Put)])
+    assert len(wire) <= MAX_BATCH_SIZE
+    assert together == 25 or len(wire) * (together + 1) / together > 15 * MB
+
+
+# --- interruptions -----------------------------------------------------------------------------
+
+
+def change_something(store: Store, step: int) -> None:
+    """A put, a replacement and a delete, of other items each time."""
+    store.execute(
+        [
+            Put("Plain", item("new", str(step), n=n(step))),
+            Put("Plain", item("p0", f"{step % 20:06d}", n=n(step))),
+            Delete("Plain", key("p1", f"{20 + step % 20:06d}")),
+        ]
+    )
+
+
+@pytest.mark.parametrize("side", ["source", "destination"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("segments", [1, 3])
+@pytest.mark.parametrize("pause", [0.0, 1000.0], ids=["each step saved", "hardly saved"])
+def test_interrupted_anywhere_and_run_again(
+    source: FaultyStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    side: str,
+    when: str,
+    segments: int,
+    pause: float,
+) -> None:
+    monkeypatch.setattr(transfer, "SAVE_SECONDS", pause)
+    filled(source, PLAIN, many(120, 40_000))
+    state = state_file(tmp_path, segments=segments)
+    for step in count():
+        destination = FaultyStore(SQLiteStore(":memory:"))
+        stopped = source if side == "source" else destination
+        end = stopped.sent + step
+        stopped.stop_at(step, when)
+        try:
+            copy(source, destination, "Plain", segments=segments, state=state)
+            reached = stopped.sent > end
+        except Interrupted:
+            reached = True
+            stopped.recover()
+            change_something(source, step)
+            copy(source, destination, "Plain", segments=segments, state=state)
+        stopped.recover()
+        assert_same(source, destination, "Plain")
+        assert not state.path.exists()
+        destination.close()
+        if not reached:
+            break
+    assert step > 6
+
+
+def test_goes_on_where_it_was(source: FaultyStore, tmp_path: Path) -> None:
+    filled(source, PLAIN, many(200, 40_000))
+    destination = Recording(SQLiteStore(":memory:"))
+    state = state_file(tmp_path)
+    scans = 0
+
+    def stop_at_sixth(_number: int, request: Request) -> str | None:
+        nonlocal scans
+        scans += isinstance(request, Scan)
+        return "before" if scans == 6 else None
+
+    source.fault = stop_at_sixth
+    with pytest.raises(Interrupted):
+        copy(source, destination, "Plain", state=state)
+    source.recover()
+    told: list[Progress] = []
+    copied = copy(source, destination, "Plain", state=state, progress=told.append)
+    assert copied.items == 200, "over both runs"
+    assert told[0].done > 100
+    written = sum(len(request.writes) for request in destination.requests if isinstance(request, BatchWrite))
+    assert written == 200, "nothing was written twice"
+    assert_same(source, destination, "Plain")
+
+
+def test_a_killed_process_goes_on(tmp_path: Path) -> None:
+    path, to = tmp_path / "from.db", tmp_path / "to.db"
+    source = SQLiteStore(path, durability="process")
+    filled(source, PLAIN, many(30_000, 150))
+    command = [sys.executable, "-m", "adjoin", "copy", str(path), f"{to}?durability=process", "--quiet"]
+    chance = random.Random(1)
+    for attempt in count():
+        change_something(source, attempt)
+        running = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            running.communicate(timeout=0.3 + chance.random() * 0.7 * (1 + attempt / 10))
+            break
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.communicate()
+    assert running.returncode == 0
+    assert attempt > 0
+    destination = SQLiteStore(to)
+    assert_same(source, destination, "Plain")
+    assert sorted(each.name for each in tmp_path.iterdir() if "copy" in each.name) == []
+    source.close()
+    destination.close()
+
+
+# --- a source that is written to ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("segments", [1, 3])
+def test_changes_made_meanwhile_are_included(source: FaultyStore, destination: FaultyStore, segments: int) -> None:
+    filled(source, PLAIN, many(200, 40_000))
+    steps = count()
+
+    def write_meanwhile(_number: int, request: Request) -> None:
+        if isinstance(request, Scan):
+            change_something(source.inner, next(steps))
+
+    source.fault = write_meanwhile
+    copied = copy(source, destination, "Plain", segments=segments)
+    assert copied.changes == 3 * next(steps)
+    source.recover()
+    assert_same(source, destination, "Plain")
+
+
+def test_a_source_without_rest_comes_to_an_end(destination: FaultyStore) -> None:
+    source = FaultyStore(SQLiteStore(":memory:", clock=lambda: time.time() + transfer.CLOCKS_DIFFER))
+    filled(source, PLAIN, many(50, 10))
+    steps = count()
+    source.fault = lambda _number, request: change_something(source.inner, next(steps))
+    copied = copy(source, destination, "Plain")
+    assert copied.changes
+    source.close()
+
+
+def test_a_writer_in_another_thread(tmp_path: Path, destination: FaultyStore) -> None:
+    source = SQLiteStore(tmp_path / "live.db", durability="process")
+    filled(source, PLAIN, many(3_000, 2_000))
+    stop = threading.Event()
+
+    def write() -> None:
+        for step in count():
+            if stop.is_set():
+                return
+            change_something(source, step)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+
+    def stop_at_the_end(progress: Progress) -> None:
+        if progress.stage == "following":
+            stop.set()
+            writer.join()
+
+    copied = copy(source, destination, "Plain", segments=2, progress=stop_at_the_end)
+    assert copied.changes
+    assert_same(source, destination, "Plain")
+    source.close()
+
+
+# --- what is refused ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        TableDefinition("Full", KeyAttribute("PK")),
+        TableDefinition("Full", KeyAttribute("PK"), KeyAttribute("SK", "N")),
+        replace(FULL, indexes=FULL.indexes[1:]),
+        replace(FULL, ttl=None),
+    ],
+)
+def test_another_shape_is_refused_before_anything_is_written(
+    source: FaultyStore, tmp_path: Path, other: TableDefinition
+) -> None:
+    filled(source, FULL, [item("a", "b")])
+    destination = Recording(SQLiteStore(":memory:"))
+    destination.execute([CreateTable(other)])
+    state = state_file(tmp_path, "Full")
+    with pytest.raises(TableMismatch, match="copy into a table of another name"):
+        copy(source, destination, "Full", state=state)
+    assert everything(destination, "Full") == []
+    assert not any(isinstance(request, BatchWrite) for request in destination.requests)
+    assert not state.path.exists()
+
+
+def test_a_table_with_items_is_refused_unless_they_may_be_replaced(
+    source: FaultyStore, destination: FaultyStore
+) -> None:
+    filled(source, PLAIN, [item("a", "1"), item("a", "2")])
+    filled(destination, PLAIN, [item("a", "1", old=n(1)), item("b", "1", old=n(1))])
+    with pytest.raises(TableNotEmpty, match="--overwrite"):
+        copy(source, destination, "Plain")
+    assert stored(destination, "Plain", key("a", "2")) is None
+    copy(source, destination, "Plain", overwrite=True)
+    assert everything(destination, "Plain") == [item("a", "1"), item("a", "2"), item("b", "1", old=n(1))]
+    with pytest.raises(CopyDiffers, match=r"destination holds 3 items, and .* source holds 2 items"):
+        verify(source, destination, "Plain")
+
+
+def test_verify_finds_one_changed_item(source: FaultyStore, destination: FaultyStore) -> None:
+    filled(source, PLAIN, many(100, 10))
+    copy(source, destination, "Plain")
+    put(destination, "Plain", item("p0", "000001", text=s("x" * 9 + "y")))
+    with pytest.raises(CopyDiffers, match="100 items, which are other ones"):
+        verify(source, destination, "Plain")
+
+
+def test_verify_knows_one_value_in_two_spellings(source: FaultyStore, destination: FaultyStore) -> None:
+    class Respelled(FaultyStore):
+        def execute(self, requests: Sequence[Request]) -> list[Response]:
+            (response,) = self.inner.execute(requests)
+            if not isinstance(response, PageResponse):
+                return [response]
+            return [
+                replace(response, items=[{**each, "n": n("1.50"), "s": {"SS": ["b", "a"]}} for each in response.items])
+            ]
+
+    filled(source, PLAIN, [item("a", "b", n=n("1.5"), s={"SS": ["a", "b"]})])
+    copy(source, destination, "Plain")
+    assert verify(source, Respelled(destination), "Plain") == 1
+
+
+def test_a_source_that_is_not_there(source: FaultyStore, destination: FaultyStore) -> None:
+    with pytest.raises(TableNotFound):
+        copy(source, destination, "Plain")
+    assert one(destination, ListTables(), TablesResponse).names == ()
+
+
+def test_segments_that_cannot_be(source: FaultyStore, destination: FaultyStore) -> None:
+    with pytest.raises(InvalidRequest, match="0 segments"):
+        copy(source, destination, "Plain", segments=0)
+
+
+def interrupted(source: FaultyStore, destination: FaultyStore, state: StateFile) -> None:
+    """A copy that stops after its first round."""
+    source.fault = lambda _number, request: "before" if isinstance(request, Scan) and request.start else None
+    with pytest.raises(Interrupted):
+        copy(source, destination, "Plain", state=state)
+    source.recover()
+    assert state.path.exists()
+
+
+@pytest.mark.parametrize("gone", ["dropped", "emptied"])
+def test_a_destination_that_lost_what_was_copied(
+    source: FaultyStore, destination: FaultyStore, tmp_path: Path, gone: str
+) -> None:
+    filled(source, PLAIN, many(60, 40_000))
+    state = state_file(tmp_path)
+    interrupted(source, destination, state)
+    destination.execute([DropTable("Plain")])
+    if gone == "emptied":
+        destination.execute([CreateTable(PLAIN)])
+    with pytest.raises(InvalidCopyState, match=r"holds none any more; remove .*state\.json"):
+        copy(source, destination, "Plain", state=state)
+
+
+@pytest.mark.parametrize("larger", [0, 40])
+def test_a_source_that_was_made_anew(
+    source: FaultyStore, destination: FaultyStore, tmp_path: Path, larger: int
+) -> None:
+    filled(source, PLAIN, many(60, 40_000))
+    state = state_file(tmp_path)
+    interrupted(source, destination, state)
+    other = SQLiteStore(":memory:")
+    filled(other, PLAIN, many(60 + larger, 40_000))
+    with pytest.raises(InvalidCopyState, match="not the one whose copy was begun"):
+        copy(other, destination, "Plain", state=state)
+    other.close()
+
+
+def test_a_source_that_was_dropped_and_made_anew(source: FaultyStore, destination: FaultyStore, tmp_path: Path) -> None:
+    filled(source, PLAIN, many(60, 40_000))
+    state = state_file(tmp_path)
+    interrupted(source, destination, state)
+    source.execute([DropTable("Plain")])
+    filled(source, PLAIN, many(60, 40_000))
+    with pytest.raises(AdjoinError, match="begin anew"):
+        copy(source, destination, "Plain", state=state)
+
+
+def test_a_copy_that_was_begun_too_long_ago(destination: FaultyStore, tmp_path: Path) -> None:
+    now = [1_700_000_000.0]
+    source = FaultyStore(SQLiteStore(":memory:", clock=lambda: now[0]))
+    filled(source, PLAIN, many(60, 40_000))
+    state = state_file(tmp_path)
+    interrupted(source, destination, state)
+    now[0] += 25 * 3600
+    for step in range(1200):
+        source.execute([Put("Plain", item("a", str(step)))])
+    now[0] += 25 * 3600
+    for step in range(1200):
+        source.execute([Put("Plain", item("b", str(step)))])
+    with pytest.raises(ChangesTrimmed, match=r"remove the table 'Plain' at the destination and .*state\.json"):
+        copy(source, destination, "Plain", state=state)
+    source.close()
