@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from adjoin.requests import BatchWrite, CreateTable, DescribeTable, Put, Scan, TableResponse
 from adjoin.stores.interface import Store
@@ -64,3 +66,11 @@ def assert_same(source: Store, destination: Store, table: str, to: str | None = 
     )
     assert theirs == replace(ours, definition=replace(ours.definition, name=to or table))
     assert dict(content(destination, to or table)) == dict(content(source, table))
+
+
+def copied_by(state: Path) -> int:
+    """How many items a state says were copied; -1 while there is none."""
+    try:
+        return int(json.loads(state.read_text())["state"]["copied"]["items"])
+    except FileNotFoundError:
+        return -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -45,7 +46,7 @@ from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import KeyAttribute, TableDefinition, Throughput
 from adjoin.units import MAX_BATCH_SIZE, MB
 from adjoin.values import AttributeValue
-from tests.copying.examples import FULL, KINDS, assert_same, filled, many
+from tests.copying.examples import FULL, KINDS, assert_same, copied_by, filled, many
 from tests.faults import FaultyStore, Interrupted
 from tests.stores.examples import PLAIN, SINGLE, everything, item, key, keyed_by, n, one, put, s, stored
 
@@ -260,23 +261,28 @@ def test_goes_on_where_it_was(source: FaultyStore, tmp_path: Path) -> None:
 def test_a_killed_process_goes_on(tmp_path: Path) -> None:
     path, to = tmp_path / "from.db", tmp_path / "to.db"
     source = SQLiteStore(path, durability="process")
-    filled(source, PLAIN, many(30_000, 150))
+    filled(source, PLAIN, many(60_000, 50))
     command = [sys.executable, "-m", "adjoin", "copy", str(path), f"{to}?durability=process", "--quiet"]
+    state = tmp_path / "state.json"
+    command += ["--state", str(state)]
     chance = random.Random(1)
-    for attempt in count():
+    seen = -1
+    for attempt in range(4):
         change_something(source, attempt)
-        running = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-        try:
-            running.communicate(timeout=0.3 + chance.random() * 0.7 * (1 + attempt / 10))
-            break
-        except subprocess.TimeoutExpired:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+            while running.poll() is None and copied_by(state) <= seen:
+                time.sleep(0.01)
+            time.sleep(chance.random() * 0.05)
             running.kill()
-            running.communicate()
-    assert running.returncode == 0
-    assert attempt > 0
+            _, errors = running.communicate()
+        assert running.returncode == -signal.SIGKILL, errors
+        assert copied_by(state) > seen, "each run goes further"
+        seen = copied_by(state)
+    assert 0 < seen < 60_000
+    subprocess.run(command, check=True, capture_output=True)
     destination = SQLiteStore(to)
     assert_same(source, destination, "Plain")
-    assert sorted(each.name for each in tmp_path.iterdir() if "copy" in each.name) == []
+    assert not state.exists()
     source.close()
     destination.close()
 
@@ -344,7 +350,7 @@ def test_a_writer_in_another_thread(tmp_path: Path, destination: FaultyStore) ->
         TableDefinition("Full", KeyAttribute("PK")),
         TableDefinition("Full", KeyAttribute("PK"), KeyAttribute("SK", "N")),
         replace(FULL, indexes=FULL.indexes[1:]),
-        replace(FULL, ttl=None),
+        replace(FULL, ttl="other"),
     ],
 )
 def test_another_shape_is_refused_before_anything_is_written(
@@ -359,6 +365,14 @@ def test_another_shape_is_refused_before_anything_is_written(
     assert everything(destination, "Full") == []
     assert not any(isinstance(request, BatchWrite) for request in destination.requests)
     assert not state.path.exists()
+
+
+def test_a_table_that_was_not_finished_is(source: FaultyStore, destination: FaultyStore) -> None:
+    """Time to live is turned on after a table is made, and an interruption may come between."""
+    filled(source, FULL, [item("a", "b")])
+    destination.execute([CreateTable(replace(FULL, ttl=None))])
+    copy(source, destination, "Full")
+    assert_same(source, destination, "Full")
 
 
 def test_a_table_with_items_is_refused_unless_they_may_be_replaced(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
 
@@ -15,12 +14,18 @@ from adjoin.cli.drawing import counted
 from adjoin.cli.progress import ProgressLine, duration
 from adjoin.cli.tables import sized
 from adjoin.copying import Binding, Copied, Progress, StateFile, copy, verify
-from adjoin.errors import ChangesTrimmed, InvalidLocation, NotFound
+from adjoin.errors import ChangesTrimmed, InvalidLocation, NotFound, TableNotFound
 from adjoin.stores.interface import Store
-from adjoin.stores.locations import open_store, parse_location
+from adjoin.stores.locations import FileLocation, ServiceLocation, identity, open_store, parse_location, table_named_by
+
+MEMORY = ":memory:"
+SERVICE_SEGMENTS = 8
+"""Parts of a table that are read side by side from the service; a file is read fastest in one."""
+STREAM_LAG = 2.0
+"""Seconds by which the service's change stream may lag behind its items; usually it is well below one."""
 
 _WORK = {
-    "preparing": ("preparing", "items"),
+    "preparing": ("looking at earlier changes", "changes"),
     "copying": ("copying", "items"),
     "following": ("applying changes", "changes"),
     "verifying": ("verifying", "items"),
@@ -35,7 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", metavar="NAME", help="the table's name at the destination (default: the same)")
     parser.add_argument("--overwrite", action="store_true", help="copy into a table that holds items already")
     parser.add_argument("--verify", action="store_true", help="compare all items at the end")
-    parser.add_argument("--segments", metavar="N", type=_segments, help="read so many parts of the table side by side")
+    parser.add_argument(
+        "--segments",
+        metavar="N",
+        type=_segments,
+        help=f"read so many parts of the table side by side (default: 1, {SERVICE_SEGMENTS} from DynamoDB)",
+    )
     parser.add_argument("--state", metavar="PATH", help="the file that remembers how far an interrupted copy came")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
@@ -47,16 +57,16 @@ def _segments(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    segments = arguments.segments or 1
-    with _source(arguments.source) as source:
-        table = chosen_table(source, arguments.table).definition.name
-        to = arguments.to or table
-        binding = Binding(_place(arguments.source), _place(arguments.destination), table, to, segments)
+    segments = arguments.segments or (SERVICE_SEGMENTS if _is_service(arguments.source) else 1)
+    with closing(_open_source(arguments.source)) as source:
+        table = _source_table(source, arguments.source, arguments.table)
+        to = _named(arguments.destination, arguments.to, "--to") or table
+        binding = Binding(identity(arguments.source), identity(arguments.destination), table, to, segments)
         if (binding.source, table) == (binding.destination, to):
-            raise InvalidLocation(f"source and destination are the same table {table!r}; choose a name with --to")
-        state = StateFile(arguments.state or _default_state(binding), binding)
+            raise InvalidLocation(f"source and destination are the same table {table!r}; choose another name with --to")
+        state = StateFile(arguments.state or _default_state(arguments, binding), binding)
         begun = state.load() is not None
-        with _destination(arguments.destination) as destination:
+        with closing(_open_destination(arguments.destination)) as destination:
             if begun and not arguments.quiet:
                 print(f"adjoin: going on with the copy that {state.path} remembers", file=sys.stderr)
             shown = _Shown(table, arguments.quiet)
@@ -68,6 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
                     to=to,
                     segments=segments,
                     overwrite=arguments.overwrite,
+                    lag=STREAM_LAG if _is_service(arguments.source) else 0.0,
                     state=state,
                     progress=shown,
                 )
@@ -100,7 +111,7 @@ class _Shown:
 
 
 def _summary(table: str, to: str, destination: str, copied: Copied) -> str:
-    renamed = "" if to == table else f" as {to}"
+    renamed = "" if to == table or table_named_by(destination) else f" as {to}"
     amount = f"{counted(copied.items, 'item')}, {sized(copied.size)}"
     units = f"{copied.read:,g} read units and {copied.write:,g} write units"
     price = f"${copied.dollars:,.2f}" if copied.dollars >= 0.01 else "less than $0.01"
@@ -117,33 +128,49 @@ def _summary(table: str, to: str, destination: str, copied: Copied) -> str:
 # --- places --------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _source(location: str) -> Iterator[Store]:
+def _is_service(location: str) -> bool:
+    return isinstance(parse_location(location), ServiceLocation)
+
+
+def _open_source(location: str) -> Store:
     found = parse_location(location)
-    if not os.path.exists(found.path):
+    if isinstance(found, FileLocation) and not os.path.exists(found.path):
         raise NotFound(f"there is no file {found.path}; check the name")
-    with closing(open_store(location)) as store:
-        yield store
+    return open_store(location)
 
 
-@contextmanager
-def _destination(location: str) -> Iterator[Store]:
-    if parse_location(location).path == ":memory:":
+def _open_destination(location: str) -> Store:
+    found = parse_location(location)
+    if isinstance(found, FileLocation) and found.path == MEMORY:
         raise InvalidLocation("a copy in memory would be gone at once; give the path of a file")
-    with closing(open_store(location)) as store:
-        yield store
+    return open_store(location)
 
 
-def _place(location: str) -> str:
-    """A location as it is called from everywhere, without what does not matter to its data."""
-    return os.path.realpath(parse_location(location).path)
+def _source_table(source: Store, location: str, asked: str | None) -> str:
+    named = _named(location, asked, "--table")
+    if not _is_service(location):
+        return chosen_table(source, named).definition.name
+    if named is None:
+        raise TableNotFound("the source names no table; name it as in dynamodb://Education, or with --table")
+    return named
 
 
-def _default_state(binding: Binding) -> Path:
-    """Beside the source file, where it is found from every directory; the name tells copies apart."""
-    named = "\0".join((binding.source, binding.destination, binding.table, binding.to))
-    digest = blake2b(named.encode(), digest_size=4).hexdigest()
-    return Path(f"{binding.source}.copy-{digest}.json")
+def _named(location: str, asked: str | None, option: str) -> str | None:
+    """The table that a location or an option names; both together must agree."""
+    named = table_named_by(location)
+    if named is not None and asked not in (None, named):
+        raise InvalidLocation(f"{location} names the table {named!r}, and {option} another; leave one of them out")
+    return named or asked
+
+
+def _default_state(arguments: argparse.Namespace, binding: Binding) -> Path:
+    """Beside a file that takes part, where it is found from every directory; the name tells copies apart."""
+    told = "\0".join((binding.source, binding.destination, binding.table, binding.to))
+    name = f"copy-{blake2b(told.encode(), digest_size=4).hexdigest()}.json"
+    for location, place in ((arguments.source, binding.source), (arguments.destination, binding.destination)):
+        if not _is_service(location):
+            return Path(f"{place}.{name}")
+    return Path(f"{binding.table}.{name}")
 
 
 COMMAND = Command("copy", "copies a table to another file, or to DynamoDB", add_arguments, run, takes_file=False)

@@ -18,27 +18,28 @@ from adjoin.cost import Meter, dollars
 from adjoin.errors import ChangesTrimmed, InvalidCopyState, InvalidRequest, TableNotEmpty
 from adjoin.plans import Plan
 from adjoin.plans.copying import (
+    Destination,
     Mark,
     apply_changes,
-    create,
     describe,
     is_marked,
     look_at_destination,
-    newest_change,
+    prepare,
     put_pages,
     read_changes,
     read_pages,
 )
-from adjoin.requests import PageResponse
+from adjoin.requests import ChangesResponse, PageResponse
 from adjoin.runner import run
 from adjoin.stores.interface import Store
-from adjoin.tables import TableDefinition
 from adjoin.values import Item
 
 SAVE_SECONDS = 0.25
 """The state is saved at most so often; what is copied in between is copied again if it must be."""
 CLOCKS_DIFFER = 5.0
 """Seconds by which the clocks of two machines may differ."""
+KEPT_SECONDS = 86400
+"""For so long a change stream reaches back."""
 
 Stage: TypeAlias = Literal["preparing", "copying", "following", "verifying"]
 T = TypeVar("T")
@@ -78,19 +79,21 @@ def copy(
     to: str | None = None,
     segments: int = 1,
     overwrite: bool = False,
+    lag: float = 0.0,
     state: StateFile | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Copied:
     """Copies a table's items, and makes the table if there is none; `to` is its name at the destination.
 
     With `state`, a copy that was interrupted goes on where it was. A table that holds items is refused
-    unless `overwrite`: then items of the same key are replaced, and others stay.
+    unless `overwrite`: then items of the same key are replaced, and others stay. `lag` is by how many seconds
+    the source's change stream may lag behind its items.
     """
     work = _Copying(source, destination, table, to or table, state, progress or (lambda _: None))
     try:
         work.begin(segments, overwrite)
         work.copy_pages()
-        work.follow()
+        work.follow(lag)
     except BaseException:
         work.save()
         raise
@@ -126,37 +129,46 @@ class _Copying:
             raise InvalidRequest(f"a table cannot be read in {segments} segments; there must be at least one")
         described = self._read(describe(self._table))
         self._total = described.item_count
-        definition = replace(described.definition, name=self._to)
-        holds_items = self._write(look_at_destination(definition))
+        found = self._write(look_at_destination(replace(described.definition, name=self._to)))
         before = None if self._file is None else self._file.load()
         if before is None:
-            self._require_empty(holds_items, overwrite)
-            mark = self._marked(definition)
+            self._require_empty(found, overwrite)
+            mark = self._marked() if described.definition.stream else None
             before = State(time.time(), (Segment(),) * segments, mark, None if mark is None else mark.position)
         else:
-            self._require_same(before, holds_items)
+            self._require_same(before, found)
         self._state = self._before = before
         self.save()
-        if holds_items is None:
-            self._write(create(definition))
+        self._tell()
+        self._write(prepare(found))
 
-    def _require_empty(self, holds_items: bool | None, overwrite: bool) -> None:
-        if holds_items and not overwrite:
+    def _require_empty(self, found: Destination, overwrite: bool) -> None:
+        if found.holds_items and not overwrite:
             raise TableNotEmpty(
                 f"the table {self._to!r} at the destination holds items already, which a copy would mix with its own;"
                 " copy into a table of another name, or replace items of the same key with --overwrite"
             )
 
-    def _marked(self, definition: TableDefinition) -> Mark | None:
-        self._progress(Progress("preparing", 0, 0))
-        if not definition.stream:
-            return None
-        return self._read(newest_change(self._table))
+    def _marked(self) -> Mark:
+        """The end of the source's change stream, which is only found by reading to it.
 
-    def _require_same(self, before: State, holds_items: bool | None) -> None:
+        A source that is written to all the time has none; then it is where the stream was when this began.
+        """
+        mark = Mark()
+        started = time.time()
+        seen = 0
+        while True:
+            response = self._read(read_changes(self._table, mark.position))
+            mark = mark.moved(response)
+            seen += len(response.changes)
+            self._progress(Progress("preparing", seen, 0))
+            if not response.changes or mark.at >= started:
+                return mark
+
+    def _require_same(self, before: State, found: Destination) -> None:
         """A state is worth nothing when the source or the destination is not what it was."""
         assert self._file is not None
-        lost = holds_items is None or (before.starts and not holds_items)
+        lost = found.found is None or (before.starts and not found.holds_items)
         if before.copied.items and lost:
             raise InvalidCopyState(
                 f"{before.copied.items:,} items had been copied, and the table {self._to!r} at the destination"
@@ -191,7 +203,6 @@ class _Copying:
             def read(starts: dict[int, Item | None]) -> Future[dict[int, PageResponse]]:
                 return reader.submit(self._read, read_pages(self._table, starts, len(self._current.segments)))
 
-            self._tell()
             waiting = read(starts) if (starts := self._current.starts) else None
             while waiting is not None:
                 pages = waiting.result()
@@ -204,28 +215,38 @@ class _Copying:
 
     # --- changes -----------------------------------------------------------------------------------
 
-    def follow(self) -> None:
-        """Applies the source's changes up to now.
+    def follow(self, lag: float) -> None:
+        """Applies the source's changes up to now, as far as its stream tells them; it may lag behind.
 
         A source that is written to all the time has no end; its changes are followed until one was made
         after the last page was read.
         """
         if self._current.mark is None:
             return
-        until = time.time() + CLOCKS_DIFFER
+        ended = time.time()
         while True:
-            try:
-                response = self._read(read_changes(self._table, self._current.applied))
-            except ChangesTrimmed:
-                raise self._too_late() from None
-            if not response.changes:
+            response = self._read_on()
+            if response.changes:
+                self._write(apply_changes(self._to, response.changes))
+                count = self._current.changes + len(response.changes)
+                self._state = replace(self._current, applied=response.next, changes=count)
+                self._step("following")
+                if response.changes[-1].at >= ended + CLOCKS_DIFFER:
+                    return
+            elif time.time() >= ended + lag:
                 return
-            self._write(apply_changes(self._to, response.changes))
-            count = self._current.changes + len(response.changes)
-            self._state = replace(self._current, applied=response.next, changes=count)
-            self._step("following")
-            if response.changes[-1].at >= until:
-                return
+            else:
+                time.sleep(lag / 10)
+
+    def _read_on(self) -> ChangesResponse:
+        applied = self._current.applied
+        try:
+            if applied is None and time.time() - self._current.started > KEPT_SECONDS:
+                # Reading from the oldest change that is kept would not tell that older ones are gone.
+                raise ChangesTrimmed("the stream is kept for 24 hours")
+            return self._read(read_changes(self._table, applied))
+        except ChangesTrimmed:
+            raise self._too_late() from None
 
     # --- the state ---------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from adjoin.errors import ChangesTrimmed, TableNotFound
 from adjoin.plans import Plan
-from adjoin.plans.batches import by_size, write_all
+from adjoin.plans.batches import BATCHES_A_ROUND, by_size, chunks, write_all
 from adjoin.plans.table import require_shape
 from adjoin.requests import (
     ChangesResponse,
@@ -24,9 +24,11 @@ from adjoin.requests import (
     Put,
     ReadChanges,
     Scan,
+    SetTimeToLive,
     TableResponse,
 )
 from adjoin.tables import TableDefinition
+from adjoin.units import MAX_BATCH_WRITE
 from adjoin.values import Item, item_size
 
 # --- tables ------------------------------------------------------------------------------------
@@ -38,24 +40,41 @@ def describe(table: str) -> Plan[TableResponse]:
     return response
 
 
-def look_at_destination(definition: TableDefinition) -> Plan[bool | None]:
-    """Whether the table holds items; None if there is no table. One of another shape is refused."""
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The table that is to be filled, as it was found; `definition` is what it should be."""
+
+    definition: TableDefinition
+    found: TableDefinition | None
+    holds_items: bool
+
+
+def look_at_destination(definition: TableDefinition) -> Plan[Destination]:
+    """What is there; a table of another shape is refused."""
     try:
         described = yield from describe(definition.name)
     except TableNotFound:
-        return None
+        return Destination(definition, None, False)
     require_shape(definition, described.definition, "copy into a table of another name")
     page: PageResponse
     # The count in a table's description may be hours old.
     (page,) = yield (Scan(definition.name, limit=1, consistent=True),)
-    return page.scanned > 0
+    return Destination(definition, described.definition, page.scanned > 0)
 
 
-def create(definition: TableDefinition) -> Plan[None]:
-    yield (CreateTable(definition),)
+def prepare(destination: Destination) -> Plan[None]:
+    """Makes the table; or finishes one whose making was interrupted before its items could expire."""
+    definition, found = destination.definition, destination.found
+    if found is None:
+        yield (CreateTable(definition),)
+    elif definition.ttl is not None and found.ttl is None:
+        yield (SetTimeToLive(definition.name, definition.ttl),)
 
 
 # --- items -------------------------------------------------------------------------------------
+
+PAGE_ITEMS = 1000
+"""Items that are read from a segment at a time; so many are copied again after an interruption."""
 
 
 def read_pages(table: str, starts: Mapping[int, Item | None], segments: int) -> Plan[dict[int, PageResponse]]:
@@ -65,7 +84,8 @@ def read_pages(table: str, starts: Mapping[int, Item | None], segments: int) -> 
     """
     which = {number: None if segments == 1 else (number, segments) for number in starts}
     pages: list[PageResponse] = yield tuple(
-        Scan(table, start=start, segment=which[number], consistent=True) for number, start in starts.items()
+        Scan(table, start=start, segment=which[number], limit=PAGE_ITEMS, consistent=True)
+        for number, start in starts.items()
     )
     return dict(zip(starts, pages, strict=True))
 
@@ -83,7 +103,7 @@ class Amount:
 
 def put_pages(table: str, pages: Iterable[PageResponse]) -> Plan[Amount]:
     puts = [Put(table, item) for page in pages for item in page.items]
-    yield from write_all(puts, by_size)
+    yield from _write(puts)
     return Amount(len(puts), sum(item_size(put.item) for put in puts))
 
 
@@ -101,17 +121,12 @@ class Mark:
     at: float = 0.0
     before: str | None = None
 
-
-def newest_change(table: str) -> Plan[Mark]:
-    """The end of the stream, which is only found by reading to it."""
-    mark = Mark()
-    while True:
-        response: ChangesResponse
-        (response,) = yield (ReadChanges(table, mark.position),)
-        for change in response.changes:
-            mark = Mark(change.position, change.at, mark.position)
+    def moved(self, response: ChangesResponse) -> Mark:
+        """The mark behind more changes."""
         if not response.changes:
-            return replace(mark, position=response.next)
+            return replace(self, position=response.next)
+        before = response.changes[-2].position if len(response.changes) > 1 else self.position
+        return Mark(response.next, response.changes[-1].at, before)
 
 
 def is_marked(table: str, mark: Mark) -> Plan[bool]:
@@ -135,10 +150,14 @@ def read_changes(table: str, after: str | None) -> Plan[ChangesResponse]:
 def apply_changes(table: str, changes: Iterable[ItemChange]) -> Plan[None]:
     """Writes what each item became; of several changes of one item, the last counts."""
     latest = {_place(change.key): change for change in changes}
-    yield from write_all(
-        (Delete(table, change.key) if change.new is None else Put(table, change.new) for change in latest.values()),
-        by_size,
+    yield from _write(
+        Delete(table, change.key) if change.new is None else Put(table, change.new) for change in latest.values()
     )
+
+
+def _write(writes: Iterable[Put | Delete]) -> Plan[None]:
+    for some in chunks(writes, MAX_BATCH_WRITE * BATCHES_A_ROUND):
+        yield from write_all(some, by_size)
 
 
 def _place(key: Item) -> tuple[str, ...]:

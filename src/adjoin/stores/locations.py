@@ -109,6 +109,18 @@ def table_named_by(location: Any) -> str | None:
     return None
 
 
+def identity(location: str | os.PathLike[str]) -> str:
+    """Where it is, whatever it is called from here: the same text for the same file, or account and region."""
+    found = parse_location(location)
+    if isinstance(found, FileLocation):
+        return os.path.realpath(found.path)
+    _service_stores()
+    named = {name: found.options.get(name) for name in ("region", "endpoint", "profile")}
+    access = import_module("adjoin.stores.dynamodb.access").Access(**named)
+    profile = f"&profile={named['profile']}" if named["profile"] else ""
+    return f"{SERVICE}?region={access.region}&endpoint={access.table_endpoint.url}{profile}"
+
+
 def open_store(location: str | os.PathLike[str]) -> Store:
     found = parse_location(location)
     if isinstance(found, FileLocation):
