@@ -154,6 +154,17 @@ def test_a_state_that_cannot_be_kept_stops_the_copy_before_it_writes(
     store.close()
 
 
+def test_a_table_that_cannot_be_made_leaves_no_state(
+    two: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["copy", two, str(tmp_path / "new.db"), "--table", "Plain", "--to", "x"]) == 1
+    assert capsys.readouterr().err == (
+        "adjoin: the table x cannot be created: 'x' is no name of 3 to 255 letters, digits, underscores, dots and"
+        " hyphens\n"
+    )
+    assert files(tmp_path) == {"two.db", "new.db"}
+
+
 def test_a_state_of_another_copy(two: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = tmp_path / "state.json"
     state.write_text("{}")

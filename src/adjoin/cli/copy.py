@@ -9,7 +9,7 @@ from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
 
-from adjoin.cli.command import Command, chosen_table
+from adjoin.cli.command import Command, chosen_table, described
 from adjoin.cli.drawing import counted
 from adjoin.cli.progress import ProgressLine, duration
 from adjoin.cli.tables import sized
@@ -113,7 +113,7 @@ class _Shown:
 def _summary(table: str, to: str, destination: str, copied: Copied) -> str:
     renamed = "" if to == table or table_named_by(destination) else f" as {to}"
     amount = f"{counted(copied.items, 'item')}, {sized(copied.size)}"
-    units = f"{copied.read:,g} read units and {copied.write:,g} write units"
+    units = f"{_units(copied.read, 'read')} and {_units(copied.write, 'write')}"
     price = f"${copied.dollars:,.2f}" if copied.dollars >= 0.01 else "less than $0.01"
     lines = [
         f"{table}: copied to {destination}{renamed}: {amount} in {duration(copied.seconds)}; {units}, {price} on demand"
@@ -123,6 +123,10 @@ def _summary(table: str, to: str, destination: str, copied: Copied) -> str:
     elif copied.changes:
         lines.append(f"{table}: {counted(copied.changes, 'change')} made while it was copied included")
     return "\n".join(lines)
+
+
+def _units(number: float, kind: str) -> str:
+    return f"{number:,.1f}".removesuffix(".0") + f" {kind} unit{'' if number == 1 else 's'}"
 
 
 # --- places --------------------------------------------------------------------------------------
@@ -152,7 +156,7 @@ def _source_table(source: Store, location: str, asked: str | None) -> str:
         return chosen_table(source, named).definition.name
     if named is None:
         raise TableNotFound("the source names no table; name it as in dynamodb://Education, or with --table")
-    return named
+    return described(source, named).definition.name
 
 
 def _named(location: str, asked: str | None, option: str) -> str | None:

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from adjoin.copying.state import Segment, State, StateFile
 from adjoin.cost import Meter, dollars
-from adjoin.errors import ChangesTrimmed, InvalidCopyState, InvalidRequest, TableNotEmpty
+from adjoin.errors import AdjoinError, ChangesTrimmed, InvalidCopyState, InvalidRequest, TableNotEmpty
 from adjoin.plans import Plan
 from adjoin.plans.copying import (
     Destination,
@@ -139,8 +139,13 @@ class _Copying:
             self._require_same(before, found)
         self._state = self._before = before
         self.save()
+        try:
+            self._write(prepare(found))
+        except AdjoinError:
+            if not before.copied.items:
+                self._forget()
+            raise
         self._tell()
-        self._write(prepare(found))
 
     def _require_empty(self, found: Destination, overwrite: bool) -> None:
         if found.holds_items and not overwrite:
@@ -279,10 +284,14 @@ class _Copying:
             seconds=self._before.seconds + time.monotonic() - self._started,
         )
 
-    def finish(self) -> Copied:
-        state = self._accounted()
+    def _forget(self) -> None:
+        self._state = None
         if self._file is not None:
             self._file.remove()
+
+    def finish(self) -> Copied:
+        state = self._accounted()
+        self._forget()
         changes = None if state.mark is None else state.changes
         return Copied(state.copied.items, state.copied.size, changes, state.read, state.write, state.seconds)
 
