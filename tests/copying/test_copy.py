@@ -28,11 +28,13 @@ from adjoin import (
 )
 from adjoin.copying import Binding, Progress, StateFile, copy, transfer, verify
 from adjoin.plans.batches import by_size
+from adjoin.plans.copying import apply_changes
 from adjoin.requests import (
     BatchWrite,
     CreateTable,
     Delete,
     DropTable,
+    ItemChange,
     ListTables,
     PageResponse,
     Put,
@@ -304,6 +306,21 @@ def test_changes_made_meanwhile_are_included(source: FaultyStore, destination: F
     assert copied.changes == 3 * next(steps)
     source.recover()
     assert_same(source, destination, "Plain")
+
+
+def test_of_several_changes_of_an_item_the_last_counts() -> None:
+    first, second = item("a", "1", n=n(1)), item("a", "1", n=n(2))
+    gone = item("b", "1")
+    plan = apply_changes(
+        "Plain",
+        [
+            ItemChange("1", 0.0, key("a", "1"), None, first),
+            ItemChange("2", 0.0, key("b", "1"), None, gone),
+            ItemChange("3", 0.0, key("a", "1"), first, second),
+            ItemChange("4", 0.0, key("b", "1"), gone, None),
+        ],
+    )
+    assert next(plan) == (BatchWrite((Put("Plain", second), Delete("Plain", key("b", "1")))),)
 
 
 def test_a_source_without_rest_comes_to_an_end(destination: FaultyStore) -> None:
