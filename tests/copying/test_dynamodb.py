@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from adjoin import Graph
 from adjoin.cli import main
 from adjoin.copying import Binding, StateFile, copy, verify
 from adjoin.requests import DropTable, Put, Request, Scan
@@ -20,6 +21,7 @@ from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import TableDefinition
 from tests.copying.examples import FULL, KINDS, filled, many
 from tests.faults import FaultyStore, Interrupted
+from tests.models import ANN, MATHS, SCHOOL, Enrollment
 from tests.stores.examples import PLAIN, everything, item, n
 
 ENDPOINT = os.environ.get("ADJOIN_TEST_ENDPOINT")
@@ -74,6 +76,20 @@ def test_to_the_service_and_back(service: Service, tmp_path: Path, capsys: pytes
     assert not list(tmp_path.glob("*.json"))
     source.close()
     returned.close()
+
+
+def test_a_program_goes_on_there_with_one_line_changed(service: Service, tmp_path: Path) -> None:
+    definition = service.named(PLAIN)
+    path = str(tmp_path / "school.db")
+    answers = []
+    for location in (path, service.at(definition.name)):
+        with Graph(location, SCHOOL) as g:
+            if location == path:
+                g.put_many([ANN, MATHS])
+                g.connect(Enrollment, "ann", "maths", grade="A")
+                assert main(["copy", path, service.at(definition.name), "--quiet"]) == 0
+            answers.append([(edge, node) for edge, node in g.into("maths", Enrollment).nodes()])
+    assert answers[0] == answers[1] != []
 
 
 def test_interrupted_on_the_way_to_the_service(service: Service, tmp_path: Path) -> None:
