@@ -85,12 +85,12 @@ def test_a_difference_is_an_error(two: str, tmp_path: Path, capsys: pytest.Captu
 def test_interrupted_and_run_again(tmp_path: Path, how: signal.Signals) -> None:
     path, to = tmp_path / "from.db", tmp_path / "to.db"
     store = SQLiteStore(path, durability="process")
-    filled(store, PLAIN, many(40_000, 50))
-    command = [sys.executable, "-m", "adjoin", "copy", str(path), str(to)]
+    filled(store, PLAIN, many(20_000, 50))
+    command = [sys.executable, "-m", "tests.copying.saving_copy", str(path), str(to)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         while not (states := [state for state in tmp_path.glob("from.db.copy-*.json") if copied_by(state) > 0]):
             assert running.poll() is None
-            time.sleep(0.01)
+            time.sleep(0.002)
         running.send_signal(how)
         out, errors = running.communicate()
     assert out == ""

@@ -156,7 +156,7 @@ def test_batches_that_come_back_half_done(source: FaultyStore, destination: Faul
 
 def test_items_of_400_kilobytes(source: FaultyStore) -> None:
     filled(source, PLAIN, [])
-    for number in range(60):
+    for number in range(12):
         put(source, "Plain", item("p", str(number), value=s("\n" * 400_000)))
     destination = Recording(SQLiteStore(":memory:"))
     copy(source, destination, "Plain")
@@ -261,26 +261,24 @@ def test_goes_on_where_it_was(source: FaultyStore, tmp_path: Path) -> None:
 
 
 def test_a_killed_process_goes_on(tmp_path: Path) -> None:
-    path, to = tmp_path / "from.db", tmp_path / "to.db"
+    path, to, state = tmp_path / "from.db", tmp_path / "to.db", tmp_path / "state.json"
     source = SQLiteStore(path, durability="process")
-    filled(source, PLAIN, many(60_000, 50))
-    command = [sys.executable, "-m", "adjoin", "copy", str(path), f"{to}?durability=process", "--quiet"]
-    state = tmp_path / "state.json"
-    command += ["--state", str(state)]
+    filled(source, PLAIN, many(40_000, 50))
+    command = [sys.executable, "-m", "tests.copying.saving_copy", str(path), str(to), "--state", str(state), "--quiet"]
     chance = random.Random(1)
     seen = -1
     for attempt in range(4):
         change_something(source, attempt)
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
             while running.poll() is None and copied_by(state) <= seen:
-                time.sleep(0.01)
+                time.sleep(0.002)
             time.sleep(chance.random() * 0.05)
             running.kill()
             _, errors = running.communicate()
         assert running.returncode == -signal.SIGKILL, errors
         assert copied_by(state) > seen, "each run goes further"
         seen = copied_by(state)
-    assert 0 < seen < 60_000
+    assert 0 < seen < 40_000
     subprocess.run(command, check=True, capture_output=True)
     destination = SQLiteStore(to)
     assert_same(source, destination, "Plain")
