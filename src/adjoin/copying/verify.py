@@ -47,16 +47,18 @@ def verify(
     """
     described = run(describe(table), source)
     until = int(time.time()) + _HOUR
-    sides: list[_Content] = []
-    for store, name in ((source, table), (destination, to or table)):
-        seen = sum(side.items for side in sides)
+    read = 0
 
-        def tell(items: int, before: int = seen) -> None:
-            if progress is not None:
-                progress(Progress("verifying", before + items, 2 * described.item_count))
+    def tell(items: int) -> None:
+        nonlocal read
+        read += items
+        if progress is not None:
+            progress(Progress("verifying", read, 2 * described.item_count))
 
-        sides.append(run(_content(name, segments, described.definition.ttl, until, tell), store))
-    ours, theirs = sides
+    ours, theirs = (
+        run(_content(name, segments, described.definition.ttl, until, tell), store)
+        for store, name in ((source, table), (destination, to or table))
+    )
     if ours != theirs:
         raise CopyDiffers(
             f"{_holding(to or table, 'destination', theirs)}, and {_holding(table, 'source', ours)}"
@@ -71,6 +73,7 @@ def _holding(table: str, side: str, content: _Content) -> str:
 
 
 def _content(table: str, segments: int, ttl: str | None, until: int, tell: Callable[[int], None]) -> Plan[_Content]:
+    """All that counts of a table; `tell` hears how many items were read at each step."""
     items = digest = 0
     starts: dict[int, Item | None] = dict.fromkeys(range(segments))
     while starts:
@@ -81,7 +84,7 @@ def _content(table: str, segments: int, ttl: str | None, until: int, tell: Calla
                     items += 1
                     digest += _digest(item)
         starts = {number: page.last for number, page in pages.items() if page.last is not None}
-        tell(items)
+        tell(sum(page.count for page in pages.values()))
     return _Content(items, digest % (1 << _BITS))
 
 
