@@ -31,7 +31,7 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-bench: $(VENV)/.installed-dev
+bench: $(VENV)/.installed-peers
 	$(BIN)/python -m benchmarks $(ARGS)
 
 clean:
@@ -47,6 +47,12 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/.made
 	@echo "installing adjoin and the tools for development into $(VENV)"
 	@$(PIP) -e '.[dev]'
 	@touch $@ $(VENV)/.installed
+
+# Both extras at once, so that one choice of versions fits all of them.
+$(VENV)/.installed-peers: pyproject.toml | $(VENV)/.made
+	@echo "installing adjoin, the tools for development and the other clients into $(VENV)"
+	@$(PIP) -e '.[dev,peers]'
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-dev
 
 # A .venv that is there and works is used as it is. A name on the path may be a shim without a Python
 # behind it, so each candidate has to answer.

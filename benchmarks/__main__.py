@@ -1,13 +1,14 @@
-"""Both benchmarks, one after the other: `python -m benchmarks [--quick]`."""
+"""All benchmarks, one after the other: `python -m benchmarks [--quick]`."""
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import linkbench, scale
+from benchmarks import client, linkbench, scale
 
 if __name__ == "__main__":
     if unknown := [argument for argument in sys.argv[1:] if argument != "--quick"]:
-        raise SystemExit(f"{unknown[0]!r} is not known here; run benchmarks.linkbench or benchmarks.scale for more")
+        raise SystemExit(f"{unknown[0]!r} is not known here; run one benchmark, such as benchmarks.client, for more")
+    client.main(sys.argv[1:])
     linkbench.main(sys.argv[1:])
     scale.main(sys.argv[1:])

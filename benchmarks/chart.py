@@ -71,6 +71,19 @@ def chart(title: str, groups: Sequence[Group], subtitle: str, ranges: Sequence[R
         _text(20, top, subtitle, "title"),
         *_ranges(ranges, top + 30),
     ]
+    return _page(title, height, body)
+
+
+def bar_chart(title: str, groups: Sequence[Group]) -> str:
+    """Bars alone, each group on a scale of its own."""
+    body, y = [_text(20, 32, title, "title")], 66
+    for group in groups:
+        body += _bars([group], y)
+        y += _GROUP + len(group.bars) * (_BAR + _GAP)
+    return _page(title, y, body)
+
+
+def _page(title: str, height: int, body: Sequence[str]) -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" role="img">',

@@ -1,0 +1,329 @@
+"""What a call to DynamoDB costs a program: adjoin beside other clients, against one stub, in one run.
+
+    python -m benchmarks.client [--quick] [--rounds R] [--only NAME ...]
+
+Each client runs in a process of its own. Rounds take turns, so that whatever else the machine does meets
+all of them. What is printed is Markdown, the tables of `docs/benchmarks.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+
+from benchmarks.chart import Bar, Group, bar_chart
+from benchmarks.clients.plain import ACCESS_KEY, REGION, SECRET_KEY
+from benchmarks.tables import table
+
+ROOT = Path(__file__).parent.parent
+CHART = ROOT / "docs" / "images" / "clients.svg"
+
+
+# --- who, and what -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Client:
+    """A contestant: what it is called, where it is, the package it needs, and the client of adjoin beside it."""
+
+    name: str
+    module: str
+    made: str
+    package: str
+    awaits: bool = False
+
+    @property
+    def is_adjoin(self) -> bool:
+        return self.package == "adjoin"
+
+    @property
+    def is_installed(self) -> bool:
+        return find_spec(self.package) is not None
+
+
+CLIENTS = (
+    Client("adjoin, Graph", "with_adjoin", "WithAdjoin", "adjoin"),
+    Client("adjoin, AsyncGraph", "with_adjoin", "WithAdjoinAwaited", "adjoin", awaits=True),
+    Client("boto3", "with_boto3", "WithBoto3", "boto3"),
+    Client("PynamoDB", "with_pynamodb", "WithPynamoDB", "pynamodb"),
+    Client("pydynox", "with_pydynox", "WithPydynox", "pydynox"),
+    Client("pydynox, awaited", "with_pydynox", "WithPydynoxAwaited", "pydynox", awaits=True),
+    Client("aiodynamo", "with_aiodynamo", "WithAiodynamo", "aiodynamo", awaits=True),
+    Client("aiobotocore", "with_aiobotocore", "WithAiobotocore", "aiobotocore", awaits=True),
+)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What is measured: how many edges a query finds, and by how much adjoin should be faster than whom."""
+
+    order: str
+    title: str
+    edges: int
+    goals: Mapping[str, float]
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether one call waits for the one before."""
+        return self.order != "together"
+
+
+_CALL_GOALS = {"boto3": 4.0, "PynamoDB": 4.0, "pydynox": 1.0, "pydynox, awaited": 1.0, "aiodynamo": 1.0}
+MEASUREMENTS = (
+    Measurement("get", "one node of 10 fields", 100, _CALL_GOALS),
+    Measurement("out", "100 edges of 8 fields", 100, _CALL_GOALS),
+    Measurement("together", "500 queries at once, 25 edges each", 25, {"aiobotocore": 5.0}),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    rounds: int
+    get: int
+    out: int
+    together: int
+
+
+FULL = Settings(rounds=15, get=400, out=100, together=500)
+QUICK = Settings(rounds=3, get=50, out=20, together=100)
+
+
+# --- processes ---------------------------------------------------------------------------------
+
+
+def _environment() -> dict[str, str]:
+    """Static credentials, and nothing of this machine's own settings for AWS or proxies."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    kept = {name: value for name, value in kept.items() if not name.lower().endswith("_proxy")}
+    return kept | {
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    }
+
+
+class Process:
+    """A module of the benchmark, running, that answers a line with a line until its input ends."""
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        self._module = module
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            cwd=ROOT,
+            env=_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def read(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{self._module} ended with {self._process.wait()}; what it said is above")
+        return line
+
+    def ask(self, order: str) -> str:
+        assert self._process.stdin is not None
+        self._process.stdin.write(order + "\n")
+        self._process.stdin.flush()
+        return self.read()
+
+    def end(self) -> str:
+        """Its last words."""
+        return self._process.communicate(timeout=30)[0]
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+
+
+@dataclass(frozen=True)
+class StubReport:
+    requests: int
+    processor: float
+
+
+@contextmanager
+def stub(edges: Sequence[int], reports: list[StubReport]) -> Iterator[dict[int, str]]:
+    """The endpoint for each number of edges; at the end, what the stub itself took."""
+    with Process("benchmarks.clients.stub", *map(str, edges)) as process:
+        ports = json.loads(process.read())
+        yield {number: f"http://127.0.0.1:{port}" for number, port in zip(edges, ports, strict=True)}
+        reports.append(StubReport(**json.loads(process.end())))
+
+
+# --- measuring ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Microseconds a call, by the clock and of the processor; the medians of all rounds."""
+
+    clock: float
+    processor: float
+
+
+Results = dict[str, dict[str, Figures]]
+
+
+def measured(
+    measurement: Measurement, clients: Sequence[Client], endpoint: str, settings: Settings
+) -> dict[str, Figures]:
+    """Every client in every round, in turns that change their order."""
+    calls: int = getattr(settings, measurement.order)
+    taken: dict[str, list[tuple[int, int]]] = {client.name: [] for client in clients}
+    with ExitStack() as running:
+        workers = {
+            client.name: running.enter_context(
+                Process(
+                    "benchmarks.clients.worker",
+                    f"benchmarks.clients.{client.module}",
+                    client.made,
+                    endpoint,
+                    str(measurement.edges),
+                )
+            )
+            for client in clients
+        }
+        for worker in workers.values():
+            worker.read()
+        for worker in workers.values():
+            worker.ask(f"{measurement.order} {calls}")
+        order = list(workers)
+        for _ in range(settings.rounds):
+            for name in order:
+                taken[name].append(json.loads(workers[name].ask(f"{measurement.order} {calls}")))
+            order.reverse()
+    return {
+        name: Figures(
+            median(clock for clock, _ in rounds) / calls / 1e3,
+            median(processor for _, processor in rounds) / calls / 1e3,
+        )
+        for name, rounds in taken.items()
+    }
+
+
+# --- showing -----------------------------------------------------------------------------------
+
+
+def beside(client: Client) -> str:
+    """The graph that a client is compared with: the one that waits, or the one that awaits, as it does."""
+    return next(each.name for each in CLIENTS if each.is_adjoin and each.awaits == client.awaits)
+
+
+def result_table(measurement: Measurement, figures: Mapping[str, Figures]) -> str:
+    rows = []
+    for client in CLIENTS:
+        if client.name not in figures:
+            continue
+        own, ours = figures[client.name], figures.get(beside(client))
+        ratio = "" if client.is_adjoin or ours is None else f"{own.clock / ours.clock:.1f}"
+        goal = measurement.goals.get(client.name)
+        shown = [f"{own.clock:,.0f}", f"{own.processor:,.0f}"]
+        if not measurement.in_turn:
+            shown.insert(0, f"{1e6 / own.clock:,.0f}")
+        rows.append([client.name, *shown, ratio, "" if goal is None else f"{goal:g}"])
+    head = ["µs a call", "processor, µs", "times adjoin's", "goal"]
+    if not measurement.in_turn:
+        head.insert(0, "queries/s")
+    return table([measurement.title, *head], rows)
+
+
+def drawn(results: Mapping[str, Mapping[str, Figures]]) -> str:
+    groups = []
+    for measurement in MEASUREMENTS:
+        figures = results.get(measurement.order, {})
+        bars = [
+            Bar(client.name, figures[client.name].clock, _note(measurement, figures, client), _style(client))
+            for client in CLIENTS
+            if client.name in figures
+        ]
+        if bars:
+            groups.append(Group(measurement.title, bars))
+    return bar_chart("What a call costs: microseconds by the clock, less is better", groups)
+
+
+def _style(client: Client) -> str:
+    return "adjoin" if client.is_adjoin else "other"
+
+
+def _note(measurement: Measurement, figures: Mapping[str, Figures], client: Client) -> str:
+    own, ours = figures[client.name], figures.get(beside(client))
+    told = f"{own.clock:,.0f} µs"
+    return told if client.is_adjoin or ours is None else f"{told}, {own.clock / ours.clock:.1f} times"
+
+
+# --- the command -------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser("python -m benchmarks.client", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="few calls, for a first look")
+    for name in FULL.__dataclass_fields__:
+        parser.add_argument(f"--{name}", type=int, metavar="N", help=f"{getattr(FULL, name):,}")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these packages, such as adjoin and boto3")
+    parser.add_argument("--chart", type=Path, help="where to draw the chart; a full run draws that of the docs")
+    parser.add_argument("--json", type=Path, help="where to write the figures")
+    chosen = parser.parse_args(arguments)
+    base = QUICK if chosen.quick else FULL
+    settings = Settings(
+        **{
+            name: getattr(base, name) if getattr(chosen, name) is None else getattr(chosen, name)
+            for name in FULL.__dataclass_fields__
+        }
+    )
+    clients = [client for client in CLIENTS if chosen.only is None or client.package in chosen.only]
+    missing = sorted({client.package for client in clients if not client.is_installed})
+    if missing and chosen.only is None:
+        print(f"not installed, so left out: {', '.join(missing)}; pip install 'adjoin[peers]' brings them\n")
+    elif missing:
+        raise SystemExit(f"{', '.join(missing)} is not installed; pip install 'adjoin[peers]' brings all of them")
+    clients = [client for client in clients if client.is_installed]
+    is_full = settings == FULL and clients == list(CLIENTS)
+    run(settings, clients, chosen.chart or (CHART if is_full else None), chosen.json)
+
+
+def run(settings: Settings, clients: Sequence[Client], chart_path: Path | None, json_path: Path | None) -> None:
+    reports: list[StubReport] = []
+    results: Results = {}
+    with stub(sorted({each.edges for each in MEASUREMENTS}), reports) as endpoints:
+        for measurement in MEASUREMENTS:
+            taking_part = [client for client in clients if measurement.in_turn or client.awaits]
+            if taking_part:
+                figures = measured(measurement, taking_part, endpoints[measurement.edges], settings)
+                results[measurement.order] = figures
+                calls = getattr(settings, measurement.order)
+                print(f"medians of {settings.rounds} rounds of {calls:,} calls\n")
+                print(result_table(measurement, figures), flush=True)
+    (report,) = reports
+    print(f"the stub took {report.processor / report.requests * 1e6:.0f} µs of a processor for each request")
+    if chart_path is not None:
+        chart_path.parent.mkdir(parents=True, exist_ok=True)
+        chart_path.write_text(drawn(results), encoding="utf-8")
+    if json_path is not None:
+        told = {order: {name: vars(each) for name, each in found.items()} for order, found in results.items()}
+        json_path.write_text(json.dumps(told, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
