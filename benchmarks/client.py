@@ -94,7 +94,7 @@ class Settings:
 
 
 FULL = Settings(rounds=15, get=400, out=100, together=500)
-QUICK = Settings(rounds=3, get=50, out=20, together=100)
+QUICK = Settings(rounds=3, get=100, out=30, together=500)
 
 
 # --- processes ---------------------------------------------------------------------------------
@@ -186,40 +186,31 @@ class Figures:
 Results = dict[str, dict[str, Figures]]
 
 
-def measured(
-    measurement: Measurement, clients: Sequence[Client], endpoint: str, settings: Settings
-) -> dict[str, Figures]:
-    """Every client in every round, in turns that change their order."""
-    calls: int = getattr(settings, measurement.order)
-    taken: dict[str, list[tuple[int, int]]] = {client.name: [] for client in clients}
+@contextmanager
+def working(clients: Sequence[Client], endpoint: str, edges: int) -> Iterator[dict[str, Process]]:
+    """A process for each client, whose answers are right."""
     with ExitStack() as running:
-        workers = {
-            client.name: running.enter_context(
-                Process(
-                    "benchmarks.clients.worker",
-                    f"benchmarks.clients.{client.module}",
-                    client.made,
-                    endpoint,
-                    str(measurement.edges),
-                )
-            )
-            for client in clients
-        }
+        workers = {}
+        for client in clients:
+            module = f"benchmarks.clients.{client.module}"
+            process = Process("benchmarks.clients.worker", module, client.made, endpoint, str(edges))
+            workers[client.name] = running.enter_context(process)
         for worker in workers.values():
             worker.read()
-        for worker in workers.values():
-            worker.ask(f"{measurement.order} {calls}")
-        order = list(workers)
-        for _ in range(settings.rounds):
-            for name in order:
-                taken[name].append(json.loads(workers[name].ask(f"{measurement.order} {calls}")))
-            order.reverse()
+        yield workers
+
+
+def measured(order: str, calls: int, rounds: int, workers: Mapping[str, Process]) -> dict[str, Figures]:
+    """Every client in every round, in turns that change their order; a first round is not counted."""
+    taken: dict[str, list[tuple[int, int]]] = {name: [] for name in workers}
+    turns = list(workers)
+    for _ in range(1 + rounds):
+        for name in turns:
+            taken[name].append(json.loads(workers[name].ask(f"{order} {calls}")))
+        turns.reverse()
     return {
-        name: Figures(
-            median(clock for clock, _ in rounds) / calls / 1e3,
-            median(processor for _, processor in rounds) / calls / 1e3,
-        )
-        for name, rounds in taken.items()
+        name: Figures(*(median(nanoseconds) / calls / 1e3 for nanoseconds in zip(*every[1:], strict=True)))
+        for name, every in taken.items()
     }
 
 
@@ -306,15 +297,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(settings: Settings, clients: Sequence[Client], chart_path: Path | None, json_path: Path | None) -> None:
     reports: list[StubReport] = []
     results: Results = {}
-    with stub(sorted({each.edges for each in MEASUREMENTS}), reports) as endpoints:
-        for measurement in MEASUREMENTS:
-            taking_part = [client for client in clients if measurement.in_turn or client.awaits]
-            if taking_part:
-                figures = measured(measurement, taking_part, endpoints[measurement.edges], settings)
-                results[measurement.order] = figures
-                calls = getattr(settings, measurement.order)
-                print(f"medians of {settings.rounds} rounds of {calls:,} calls\n")
-                print(result_table(measurement, figures), flush=True)
+    pages = {measurement.edges: measurement.in_turn for measurement in MEASUREMENTS}
+    with stub(list(pages), reports) as endpoints:
+        for edges, in_turn in pages.items():
+            taking_part = [client for client in clients if in_turn or client.awaits]
+            with working(taking_part, endpoints[edges], edges) as workers:
+                for measurement in MEASUREMENTS:
+                    if measurement.edges == edges and workers:
+                        calls = getattr(settings, measurement.order)
+                        figures = measured(measurement.order, calls, settings.rounds, workers)
+                        results[measurement.order] = figures
+                        print(f"medians of {settings.rounds} rounds of {calls:,} calls\n")
+                        print(result_table(measurement, figures), flush=True)
     (report,) = reports
     print(f"the stub took {report.processor / report.requests * 1e6:.0f} µs of a processor for each request")
     if chart_path is not None:

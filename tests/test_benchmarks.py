@@ -5,19 +5,26 @@ Nothing here is about time.
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
+import socket
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
+from zlib import crc32
 
 import apsw
 import pytest
 from orjson import loads
 
-from benchmarks import linkbench, scale
+from benchmarks import client, linkbench, scale
+from benchmarks.clients.answers import LAYOUT, Follows, Person
+from benchmarks.clients.plain import SOURCE, follows, person
 from benchmarks.contestant import Contestant
 from benchmarks.handwritten import Handwritten
 from benchmarks.measure import replay
@@ -169,6 +176,69 @@ def test_contestants_give_the_same_answers(tmp_path: Path) -> None:
     handwritten.close()
 
 
+# --- the stub ----------------------------------------------------------------------------------
+
+on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="it needs epoll, or asks for memory")
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[int]:
+    """The port of a stub whose queries find three edges."""
+    reports: list[client.StubReport] = []
+    with client.stub([3], reports) as endpoints:
+        yield int(endpoints[3].rpartition(":")[2])
+    (report,) = reports
+    assert report.requests > 0
+
+
+def asked(port: int, target: str, body: bytes = b"{}") -> tuple[HTTPResponse, Any]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("POST", "/", body, {"X-Amz-Target": f"DynamoDB_20120810.{target}"})
+        response = connection.getresponse()
+        content = response.read()
+        assert response.headers["x-amz-crc32"] == str(crc32(content))
+        return response, loads(content)
+    finally:
+        connection.close()
+
+
+@on_linux
+def test_the_stub_answers_with_items_as_adjoin_stores_them(stub: int) -> None:
+    _, got = asked(stub, "GetItem")
+    assert LAYOUT.read(got["Item"]) == Person(**person(SOURCE))
+    _, found = asked(stub, "Query")
+    assert [LAYOUT.read(item) for item in found["Items"]] == [Follows(**follows(SOURCE, n)) for n in range(3)]
+    assert found["Count"] == found["ScannedCount"] == 3
+
+
+@on_linux
+def test_the_stub_tells_what_was_consumed_if_it_is_asked(stub: int) -> None:
+    assert "ConsumedCapacity" not in asked(stub, "Query")[1]
+    _, found = asked(stub, "Query", b'{"ReturnConsumedCapacity":"TOTAL"}')
+    assert found["ConsumedCapacity"] == {"CapacityUnits": 0.5, "TableName": "Bench"}
+
+
+@on_linux
+def test_the_stub_refuses_what_it_does_not_know(stub: int) -> None:
+    response, said = asked(stub, "PutItem")
+    assert (response.status, said["message"]) == (400, "putitem")
+
+
+@on_linux
+def test_the_stub_reads_requests_in_any_pieces(stub: int) -> None:
+    request = b"POST / HTTP/1.1\r\ncontent-length: 2\r\nx-amz-target: D.GetItem\r\n\r\n{}"
+    with socket.create_connection(("127.0.0.1", stub), timeout=10) as connection:
+        for byte in request:
+            connection.sendall(bytes([byte]))
+        connection.sendall(request + request[:7])
+        connection.sendall(request[7:])
+        received = b""
+        while received.count(b'"Item"') < 3:
+            received += connection.recv(65536)
+    assert received.count(b"HTTP/1.1 200 OK") == 3
+
+
 # --- the commands ------------------------------------------------------------------------------
 
 
@@ -183,10 +253,35 @@ def test_linkbench_prints_its_tables_and_draws_its_chart(tmp_path: Path, capsys:
     assert "getlinklist" in "".join(ElementTree.parse(chart).getroot().itertext())
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="it asks Linux for memory")
+@on_linux
 def test_scale_reads_both_files_and_tells_the_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scale.main(["--edges=2000", "--samples=20", "--rounds=1", f"--files={tmp_path}"])
     shown = capsys.readouterr().out
     assert "g.edge" in shown
     assert shown.count(" MB |") == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == ["10000-edges.db", "2000-edges.db"]
+
+
+@on_linux
+def test_client_checks_the_answers_of_every_client_and_draws_its_chart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chart, figures = tmp_path / "chart.svg", tmp_path / "figures.json"
+    client.main(["--rounds=1", "--get=3", "--out=2", "--together=5", f"--chart={chart}", f"--json={figures}"])
+    shown = capsys.readouterr().out
+    taking_part = [each.name for each in client.CLIENTS if each.is_installed]
+    assert {"adjoin, Graph", "adjoin, AsyncGraph", "boto3"} <= set(taking_part)
+    told = json.loads(figures.read_text())
+    assert list(told) == ["get", "out", "together"]
+    assert list(told["get"]) == list(told["out"]) == taking_part
+    assert set(told["together"]) == {each.name for each in client.CLIENTS if each.is_installed and each.awaits}
+    drawn = "".join(ElementTree.parse(chart).getroot().itertext())
+    for name in taking_part:
+        assert f"| {name} |" in shown
+        assert name in drawn
+
+
+def test_client_names_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="boto3 is not installed; pip install 'adjoin\\[peers\\]'"):
+        client.main(["--only", "boto3"])
