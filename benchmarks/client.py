@@ -202,14 +202,14 @@ def working(clients: Sequence[Client], endpoint: str, edges: int) -> Iterator[di
 
 def measured(order: str, calls: int, rounds: int, workers: Mapping[str, Process]) -> dict[str, Figures]:
     """Every client in every round, in turns that change their order; a first round is not counted."""
-    taken: dict[str, list[tuple[int, int]]] = {name: [] for name in workers}
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in workers}
     turns = list(workers)
     for _ in range(1 + rounds):
         for name in turns:
             taken[name].append(json.loads(workers[name].ask(f"{order} {calls}")))
         turns.reverse()
     return {
-        name: Figures(*(median(nanoseconds) / calls / 1e3 for nanoseconds in zip(*every[1:], strict=True)))
+        name: Figures(*(median(nanoseconds) / 1e3 for nanoseconds in zip(*every[1:], strict=True)))
         for name, every in taken.items()
     }
 
@@ -228,16 +228,19 @@ def result_table(measurement: Measurement, figures: Mapping[str, Figures]) -> st
         if client.name not in figures:
             continue
         own, ours = figures[client.name], figures.get(beside(client))
-        ratio = "" if client.is_adjoin or ours is None else f"{own.clock / ours.clock:.1f}"
-        goal = measurement.goals.get(client.name)
         shown = [f"{own.clock:,.0f}", f"{own.processor:,.0f}"]
         if not measurement.in_turn:
             shown.insert(0, f"{1e6 / own.clock:,.0f}")
-        rows.append([client.name, *shown, ratio, "" if goal is None else f"{goal:g}"])
-    head = ["µs a call", "processor, µs", "times adjoin's", "goal"]
-    if not measurement.in_turn:
-        head.insert(0, "queries/s")
-    return table([measurement.title, *head], rows)
+        ratios = ["", ""]
+        if ours is not None and not client.is_adjoin:
+            ratios = [f"{own.clock / ours.clock:.1f}", f"{own.processor / ours.processor:.1f}"]
+        goal = measurement.goals.get(client.name)
+        rows.append([client.name, *shown, *ratios, "" if goal is None else f"{goal:g}"])
+    rate = [] if measurement.in_turn else ["queries/s"]
+    return table(
+        [measurement.title, *rate, "µs a call", "processor, µs", "times adjoin's", "by processor", "goal"],
+        rows,
+    )
 
 
 def drawn(results: Mapping[str, Mapping[str, Figures]]) -> str:

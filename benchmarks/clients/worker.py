@@ -2,8 +2,10 @@
 
     python -m benchmarks.clients.worker MODULE CLASS ENDPOINT EDGES
 
-It reads one order a line, `get N`, `out N` or `together N`, and answers each with the nanoseconds by
-the clock and of the processor that N calls took, whatever threads they ran in.
+It reads one order a line, `get N`, `out N` or `together N`, and answers each with the nanoseconds of a
+call by the clock and of the processor. By the clock it is the median call, because others use the
+machine too, and with calls at once their share of the whole; of the processor, whatever thread it was
+for, it is the mean.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from inspect import iscoroutinefunction
+from statistics import median
 from time import perf_counter_ns, process_time_ns
 from typing import Any
 
@@ -40,19 +43,19 @@ class Measuring:
         assert _fields(node, PersonModel) == person(SOURCE), node
         assert [_fields(edge, FollowsModel) for edge in found] == [follows(SOURCE, n) for n in range(edges)], found
 
-    def measure(self, order: str, calls: int) -> tuple[int, int]:
+    def measure(self, order: str, calls: int) -> tuple[float, float]:
         call = self._contestant.get if order == "get" else self._contestant.out
         asked = [IDS[number % len(IDS)] for number in range(calls)]
         gc.collect()
         begin, processor = perf_counter_ns(), process_time_ns()
         if order == "together":
             self._runner.run(_together(call, asked))
+            clock = (perf_counter_ns() - begin) / calls
         elif self._awaits:
-            self._runner.run(_in_turn(call, asked))
+            clock = median(self._runner.run(_awaited(call, asked)))
         else:
-            for id in asked:
-                call(id)
-        return perf_counter_ns() - begin, process_time_ns() - processor
+            clock = median(_waited(call, asked))
+        return clock, (process_time_ns() - processor) / calls
 
     def close(self) -> None:
         closing = self._contestant.close()
@@ -69,9 +72,23 @@ async def _both(one: Awaitable[Any], other: Awaitable[Any]) -> tuple[Any, Any]:
     return await one, await other
 
 
-async def _in_turn(call: Callable[[str], Awaitable[Any]], asked: Sequence[str]) -> None:
+def _waited(call: Callable[[str], Any], asked: Sequence[str]) -> list[int]:
+    """The nanoseconds of each call, one after the other."""
+    times = []
     for id in asked:
+        begin = perf_counter_ns()
+        call(id)
+        times.append(perf_counter_ns() - begin)
+    return times
+
+
+async def _awaited(call: Callable[[str], Awaitable[Any]], asked: Sequence[str]) -> list[int]:
+    times = []
+    for id in asked:
+        begin = perf_counter_ns()
         await call(id)
+        times.append(perf_counter_ns() - begin)
+    return times
 
 
 async def _together(call: Callable[[str], Awaitable[Any]], asked: Sequence[str]) -> None:
