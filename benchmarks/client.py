@@ -248,7 +248,7 @@ def drawn(results: Mapping[str, Mapping[str, Figures]]) -> str:
     for measurement in MEASUREMENTS:
         figures = results.get(measurement.order, {})
         bars = [
-            Bar(client.name, figures[client.name].clock, _note(measurement, figures, client), _style(client))
+            Bar(client.name, figures[client.name].clock, _note(figures, client), _style(client))
             for client in CLIENTS
             if client.name in figures
         ]
@@ -261,7 +261,7 @@ def _style(client: Client) -> str:
     return "adjoin" if client.is_adjoin else "other"
 
 
-def _note(measurement: Measurement, figures: Mapping[str, Figures], client: Client) -> str:
+def _note(figures: Mapping[str, Figures], client: Client) -> str:
     own, ours = figures[client.name], figures.get(beside(client))
     told = f"{own.clock:,.0f} µs"
     return told if client.is_adjoin or ours is None else f"{told}, {own.clock / ours.clock:.1f} times"
