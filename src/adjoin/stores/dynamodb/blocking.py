@@ -8,12 +8,14 @@ are never touched by it.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TypeVar
 
 from adjoin.errors import StoreClosed
@@ -25,6 +27,8 @@ T = TypeVar("T")
 
 _IDLE = 0.5
 """Seconds after which a loop that stood still looks for connections that the other side has closed."""
+_PATIENCE = 0.5
+"""Seconds that each part of closing a loop may take."""
 
 
 class _Driver:
@@ -34,9 +38,19 @@ class _Driver:
         self._loop = asyncio.new_event_loop()
         self._store = store
         self._used = 0.0
+        self.is_broken = False
+        """Whether a call was interrupted in the middle, as by the keyboard, and left the loop as it was then."""
 
     def execute(self, requests: Sequence[Request]) -> list[Response]:
-        return self._loop.run_until_complete(self._execute(requests))
+        task = self._loop.create_task(self._execute(requests))
+        try:
+            return self._loop.run_until_complete(task)
+        except BaseException as error:
+            # A handler of signals may raise anything anywhere: also where the loop does not expect it.
+            self.is_broken = not task.done() or not isinstance(error, Exception)
+            if task.done() and not task.cancelled():
+                task.exception()
+            raise
 
     async def _execute(self, requests: Sequence[Request]) -> list[Response]:
         if time.monotonic() - self._used > _IDLE:
@@ -49,43 +63,51 @@ class _Driver:
 
     def close(self) -> None:
         try:
-            # An interrupted call leaves its task behind.
-            for task in asyncio.all_tasks(self._loop):
-                task.cancel()
-            self._loop.run_until_complete(self._store.close())
+            self._loop.run_until_complete(self._end())
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
         finally:
             self._loop.close()
+
+    async def _end(self) -> None:
+        # An interrupted call leaves tasks behind, some of which may never end.
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_PATIENCE)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                await self._store.close()
 
 
 class _Drivers:
     """The idle drivers of one store in one process."""
 
-    def __init__(self, make: Callable[[], AsyncDynamoDBStore]) -> None:
+    def __init__(self, access: Access, make: Callable[[], AsyncDynamoDBStore]) -> None:
+        self._access = access
         self._make = make
         self._idle: deque[_Driver] = deque()
-        self._abandoned: list[_Driver] = []
         self._closed = False
 
     def execute(self, requests: Sequence[Request]) -> list[Response]:
         if self._closed:
-            raise StoreClosed("the store was closed; open it again to use it")
+            raise StoreClosed("this graph was closed; open a new one")
+        if self._access.credentials() is None:
+            # Here, and not on a loop: a thread that waits for them would stay, and threads and forks do not go well.
+            self._access.fetch()
         try:
             driver = self._idle.pop()
         except IndexError:
             driver = _Driver(self._make())
         try:
-            responses = driver.execute(requests)
-        except Exception:
+            return driver.execute(requests)
+        finally:
             self._give_back(driver)
-            raise
-        except BaseException:
-            driver.close()
-            raise
-        self._give_back(driver)
-        return responses
 
     def _give_back(self, driver: _Driver) -> None:
+        if driver.is_broken:
+            driver.close()
+            return
         self._idle.append(driver)
         if self._closed:
             self.close()
@@ -100,9 +122,19 @@ class _Drivers:
             driver.close()
 
     def forget(self) -> None:
-        """In a forked child: keep the parent's drivers from being used, closed or collected."""
-        self._abandoned += self._idle
+        """In a forked child: keep the parent's drivers from being used, closed or collected.
+
+        A loop that is closed or collected here would take the sockets from the selector that it shares
+        with the parent's.
+        """
+        for driver in self._idle:
+            _keep_for_ever(driver)
         self._idle = deque()
+
+
+def _keep_for_ever(thing: object) -> None:
+    """Takes a reference that nobody gives back, so that not even the end of the program finalizes it."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 def _away_from_loops(work: Callable[[], T]) -> T:
@@ -148,7 +180,8 @@ class DynamoDBStore:
     ) -> None:
         access = Access(region, endpoint, profile)
         self._drivers = _Drivers(
-            lambda: AsyncDynamoDBStore(access=access, connections=connections, timeout=timeout, deadline=deadline)
+            access,
+            lambda: AsyncDynamoDBStore(access=access, connections=connections, timeout=timeout, deadline=deadline),
         )
         _ALL.add(self._drivers)
         # A graph that nobody closed is closed when it is collected, or when the program ends.

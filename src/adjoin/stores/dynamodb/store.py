@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+import weakref
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -53,13 +54,37 @@ TIMEOUT = 10.0
 DEADLINE = 30.0
 
 
+async def _closed_in_the_end(transport: Transport) -> AsyncGenerator[None]:
+    """Closes connections that nobody closed, when their loop ends: `asyncio.run` then ends all generators."""
+    try:
+        yield
+    finally:
+        await transport.close()
+
+
+def _end_soon(loop: asyncio.AbstractEventLoop, end: AsyncGenerator[None]) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(lambda: loop.create_task(end.aclose()))
+
+
 class _Connected:
     """What calls need on one event loop: a client, and whatever is remembered between calls."""
 
     def __init__(self, access: Access, connections: int, timeout: float, deadline: float) -> None:
         self.loop = asyncio.get_running_loop()
-        self.transport = Transport(connections, min(timeout, deadline))
-        self.client = Client(access, self.transport, Backoff(deadline))
+        transport = Transport(connections, min(timeout, deadline))
+        self.client = Client(access, transport, Backoff(deadline))
+        self._end = _closed_in_the_end(transport)
+        # Of a graph that nobody closed, when it is collected before its loop ends.
+        self._collected = weakref.finalize(self, _end_soon, self.loop, self._end)
+        self._collected.atexit = False
+
+    async def open(self) -> None:
+        await anext(self._end)
+
+    async def close(self) -> None:
+        self._collected.detach()
+        await self._end.aclose()
 
     async def perform(self, request: Request, streams: Streams) -> Response:
         operation = OPERATIONS.get(type(request))
@@ -153,6 +178,8 @@ class AsyncDynamoDBStore:
         self._limits = (connections, timeout, deadline)
         self._streams = Streams()
         self._connected: _Connected | None = None
+        """On the loop that was used last."""
+        self._loops: dict[asyncio.AbstractEventLoop, _Connected] = {}
         self._closed = False
 
     async def execute(self, requests: Sequence[Request]) -> list[Response]:
@@ -164,14 +191,21 @@ class AsyncDynamoDBStore:
         return await together(*(connected.perform(request, self._streams) for request in requests))
 
     async def _connect(self) -> _Connected:
+        """A program may run several event loops, mostly one after another; connections stay with theirs."""
         if self._closed:
             raise StoreClosed("this graph was closed; open a new one")
-        # A program may run one event loop after another; connections cannot follow it.
-        self._connected = _Connected(self._access, *self._limits)
-        return self._connected
+        loop = asyncio.get_running_loop()
+        self._loops = {each: found for each, found in self._loops.items() if not each.is_closed()}
+        connected = self._loops.get(loop)
+        if connected is None:
+            connected = self._loops[loop] = _Connected(self._access, *self._limits)
+            await connected.open()
+        self._connected = connected
+        return connected
 
     async def close(self) -> None:
         self._closed = True
-        connected, self._connected = self._connected, None
-        if connected is not None and connected.loop is asyncio.get_running_loop():
-            await connected.transport.close()
+        self._connected = None
+        connected = self._loops.pop(asyncio.get_running_loop(), None)
+        if connected is not None:
+            await connected.close()

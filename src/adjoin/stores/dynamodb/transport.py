@@ -4,7 +4,7 @@ aiohttp keeps the connections and parses answers. Requests are written to the co
 they are all alike, and building them from parts is half of what aiohttp's session costs.
 
 Nothing is retried here and nothing is understood. What goes wrong is either `NotSent` (the service
-never saw the request) or `AnswerLost` (it may have applied it).
+never saw the request) or `AnswerLost` (it may have applied it); after `close` it is `StoreClosed`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from aiohttp.connector import Connection
 from aiohttp.http import HttpProcessingError
 from yarl import URL
 
+from adjoin.errors import StoreClosed
 from adjoin.stores.dynamodb.access import Endpoint
 
 
@@ -72,6 +73,8 @@ class Transport:
         try:
             connection = await self._connector.connect(address.request, [], self._timeout)
         except (aiohttp.ClientError, OSError) as error:
+            if self._connector.closed:
+                raise StoreClosed("this graph was closed while it was asked; open a new one") from None
             raise NotSent(str(error) or type(error).__name__) from error
         try:
             # For the whole answer, since one may come so slowly that no pause in it is long.
