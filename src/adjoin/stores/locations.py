@@ -7,6 +7,7 @@ location asks for it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,6 +20,8 @@ from adjoin.stores.sqlite import AsyncSQLiteStore, SQLiteStore
 from adjoin.stores.sqlite.file import Durability
 
 SERVICE = "dynamodb://"
+_OTHER_SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_NUMBER = re.compile(r"[0-9]*\.?[0-9]+(e-?[0-9]+)?")
 Read: TypeAlias = Callable[[str], Any]
 
 
@@ -46,15 +49,14 @@ def _text(value: str) -> str:
 
 
 def _seconds(value: str) -> float:
-    seconds = float(value)
-    if not 0 < seconds < float("inf"):
-        raise ValueError("it is a number of seconds")
-    return seconds
+    if not _NUMBER.fullmatch(value) or not 0 < float(value) < float("inf"):
+        raise ValueError("it is a number of seconds, such as 2.5")
+    return float(value)
 
 
 def _count(value: str) -> int:
-    if not int(value) > 0:
-        raise ValueError("it is a number above 0")
+    if not value.isdecimal() or int(value) == 0:
+        raise ValueError("it is a whole number above 0")
     return int(value)
 
 
@@ -84,6 +86,8 @@ def parse_location(location: str | os.PathLike[str]) -> Location:
     if place.startswith(SERVICE):
         name = place.removeprefix(SERVICE).rstrip("/")
         return ServiceLocation(name or None, _options(query, _SERVICE_OPTIONS, "DynamoDB"))
+    if other := _OTHER_SERVICE.match(place):
+        raise InvalidLocation(f"{other[0]} is no place for a graph; give a path, or {SERVICE}")
     if not place:
         raise InvalidLocation(f'{text!r} names no file; give a path, or ":memory:"')
     return FileLocation(place, _options(query, _FILE_OPTIONS, "a file"))
