@@ -87,10 +87,8 @@ def test_locations_that_cannot_be_understood(text: str, message: str) -> None:
 
 
 def test_what_is_opened(tmp_path: Path) -> None:
-    for location, kind in (
-        (tmp_path / "graph.db", SQLiteStore),
-        ("dynamodb://?endpoint=http://[::1]:1", DynamoDBStore),
-    ):
+    nowhere = "dynamodb://?endpoint=http://[::1]:1"
+    for location, kind in ((tmp_path / "graph.db", SQLiteStore), (nowhere, DynamoDBStore)):
         store = open_store(location)
         assert isinstance(store, kind)
         store.close()
