@@ -5,6 +5,7 @@
     graph                 copying
     verbs
     queries
+                                                server
     runner, cost          plans                 stores' implementations
                           layouts               stores.interface
                           fields                requests
@@ -42,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
     },
     "stores": {"errors", "units", "values", "tables", "expressions", "requests"},
+    "server": {"errors", "units", "values", "tables", "expressions", "requests", "stores"},
     "runner": {"errors", "requests", "plans", "stores.interface"},
     "cost": {"errors", "units", "values", "tables", "expressions", "requests", "runner"},
     "copying": {
@@ -170,6 +172,8 @@ def test_the_check_finds_what_it_is_for() -> None:
     assert not is_allowed("plans.read", "stores.sqlite")
     assert not is_allowed("stores.sqlite.store", "plans")
     assert not is_allowed("stores.items", "model")
+    assert not is_allowed("server.grammar", "plans")
+    assert not is_allowed("stores.sqlite.store", "server.grammar")
     assert not is_allowed("runner", "stores.sqlite")
     assert not is_allowed("graph", "stores.sqlite")
     assert not is_allowed("values", "requests")

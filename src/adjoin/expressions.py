@@ -120,7 +120,7 @@ def all_of(*conditions: Condition | None) -> Condition | None:
 @dataclass(frozen=True, slots=True)
 class IfNotExists:
     path: Path
-    default: Operand
+    default: Operand | IfNotExists
 
 
 @dataclass(frozen=True, slots=True)

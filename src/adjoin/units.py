@@ -26,6 +26,11 @@ MAX_TAG_KEY = 128
 MAX_TAG_VALUE = 256
 MAX_NESTING = 32
 MAX_IN_OPERANDS = 100
+MAX_EXPRESSION_SIZE = 4 * KB
+MAX_OPERATORS = 300
+"""Operators and functions of one expression."""
+MAX_PLACEHOLDER_SIZE = 255
+MAX_LIST_INDEX = 2**31 - 1
 MAX_CHANGES = 1000
 TOKEN_LIFETIME = 600
 """Seconds for which a transaction's client token is remembered."""

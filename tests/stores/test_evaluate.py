@@ -206,15 +206,15 @@ REJECTED: list[tuple[Condition, str]] = [
     (
         HasType(path("a"), "DOG"),
         "Invalid ConditionExpression: Invalid attribute type name found; type: DOG,"
-        " valid types: {B,BOOL,BS,L,M,N,NS,NULL,S,SS}",
+        " valid types: {S,SS,N,NS,B,BS,BOOL,NULL,L,M}",
     ),
     (
         In(path("a"), ()),
-        "Invalid ConditionExpression: Invalid number of operands for IN: 0; it takes 1 to 100",
+        "Invalid ConditionExpression: IN takes 1 to 100 operands, not none",
     ),
     (
         In(path("a"), (v(n(1)),) * 101),
-        "Invalid ConditionExpression: Invalid number of operands for IN: 101; it takes 1 to 100",
+        "Invalid ConditionExpression: The IN operator is provided with too many operands; number of operands: 101",
     ),
     (Compare("=", path("a"), v(n("x"))), "The parameter cannot be converted to a numeric value: x"),
     (

@@ -188,7 +188,7 @@ REJECTED: list[tuple[list[Action], str]] = [
     ),
     (
         [Set(path("a"), Size(path("list")))],
-        "Invalid UpdateExpression: The function is not allowed to be used this way in an expression; function: size",
+        "Invalid UpdateExpression: The function is not allowed in an update expression; function: size",
     ),
 ]
 

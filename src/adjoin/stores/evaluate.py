@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -41,9 +41,9 @@ from adjoin.values import AttributeValue, Item
 Test: TypeAlias = Callable[[Mapping[str, AttributeValue]], bool]
 Reader: TypeAlias = Callable[[Mapping[str, AttributeValue]], AttributeValue | None]
 
-TYPES = frozenset({"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"})
+TYPES = ("S", "SS", "N", "NS", "B", "BS", "BOOL", "NULL", "L", "M")
 
-_ORDERED: dict[str, Callable[[str], Any]] = {"S": str, "N": Decimal, "B": b64decode}
+ORDERED: dict[str, Callable[[str], Any]] = {"S": str, "N": Decimal, "B": b64decode}
 """The types that have an order, and what to order them by. Text by code point is text by UTF-8 byte."""
 
 
@@ -89,7 +89,7 @@ def _walk(item: Mapping[str, AttributeValue], steps: Sequence[str | int]) -> Att
     return found
 
 
-_LENGTHS: dict[str, Callable[[Any], int]] = {
+MEASURED: dict[str, Callable[[Any], int]] = {
     "S": len,
     "B": lambda value: len(b64decode(value)),
     "SS": len,
@@ -103,13 +103,15 @@ _LENGTHS: dict[str, Callable[[Any], int]] = {
 def _size_reader(path: Path) -> Reader:
     read = path_reader(path)
 
-    def measure(item: Mapping[str, AttributeValue]) -> AttributeValue | None:
-        for tag, value in (read(item) or {}).items():
-            if tag in _LENGTHS:
-                return {"N": str(_LENGTHS[tag](value))}
-        return None
+    return lambda item: size_of(read(item) or {})
 
-    return measure
+
+def size_of(attribute: AttributeValue) -> AttributeValue | None:
+    """What the `size` function gives for a value; None for one that has no size."""
+    for tag, value in attribute.items():
+        if tag in MEASURED:
+            return {"N": str(MEASURED[tag](value))}
+    return None
 
 
 def _reader(operand: Operand) -> Reader:
@@ -121,17 +123,27 @@ def _reader(operand: Operand) -> Reader:
     return lambda _: literal
 
 
-def _require_type(operand: Operand, allowed: Mapping[str, Any], name: str, purpose: str) -> None:
+def require_type(operand: object, allowed: Collection[str], name: str, purpose: str) -> None:
+    """Reject an operand whose type is known from the expression alone, and not one of those allowed."""
+    found: Collection[str] = ()
     if isinstance(operand, Value):
-        for tag in operand.attribute:
-            if tag not in allowed:
-                raise InvalidRequest(
-                    f"Invalid {purpose}: Incorrect operand type for operator or function;"
-                    f" operator or function: {name}, operand type: {tag}"
-                )
+        found = operand.attribute
+    elif isinstance(operand, Size):
+        found = "N"
+    for tag in found:
+        if tag not in allowed:
+            raise wrong_type(name, tag, purpose)
 
 
-def _require_distinct(first: Operand, others: Sequence[Operand], name: str, purpose: str) -> None:
+def wrong_type(name: str, found: str, purpose: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"Invalid {purpose}: Incorrect operand type for operator or function;"
+        f" operator or function: {name}, operand type: {found}"
+    )
+
+
+def require_distinct(first: object, others: Sequence[object], name: str, purpose: str) -> None:
+    """Reject a path that stands among the operands it is compared with."""
     if isinstance(first, Path) and first in [other for other in others if isinstance(other, Path)]:
         raise InvalidRequest(
             f"Invalid {purpose}: The first operand must be distinct from the remaining operands for this"
@@ -164,21 +176,21 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Comparison:
         if left is None or right is None:
             return False
         for tag, value in left.items():
-            if tag in right and tag in _ORDERED:
-                key = _ORDERED[tag]
+            if tag in right and tag in ORDERED:
+                key = ORDERED[tag]
                 return compare(key(value), key(right[tag]))
         return False
 
     return test
 
 
-_at_most = _ordered(operator.le)
+in_order = _ordered(operator.le)
 
 _COMPARISONS: dict[str, Comparison] = {
     "=": _equal,
     "<>": _unequal,
     "<": _ordered(operator.lt),
-    "<=": _at_most,
+    "<=": in_order,
     ">": _ordered(operator.gt),
     ">=": _ordered(operator.ge),
 }
@@ -186,10 +198,10 @@ _COMPARISONS: dict[str, Comparison] = {
 
 def _compare(condition: Compare, purpose: str) -> Test:
     name = condition.operator
+    require_distinct(condition.left, (condition.right,), name, purpose)
     if name not in ("=", "<>"):
-        _require_type(condition.left, _ORDERED, name, purpose)
-        _require_type(condition.right, _ORDERED, name, purpose)
-    _require_distinct(condition.left, (condition.right,), name, purpose)
+        require_type(condition.left, ORDERED, name, purpose)
+        require_type(condition.right, ORDERED, name, purpose)
     holds, left, right = _COMPARISONS[name], _reader(condition.left), _reader(condition.right)
     return lambda item: holds(left(item), right(item))
 
@@ -198,7 +210,7 @@ def require_bounds(low: AttributeValue, high: AttributeValue, purpose: str) -> N
     """Reject a BETWEEN whose literal bounds no value can lie between."""
     if low.keys() != high.keys():
         fault = "same data type for lower and upper bounds"
-    elif not _at_most(low, high):
+    elif not in_order(low, high):
         fault = "upper bound to be greater than or equal to lower bound"
     else:
         return
@@ -215,22 +227,28 @@ def _literal_text(attribute: AttributeValue) -> str:
 
 def _between(condition: Between, purpose: str) -> Test:
     operands = (condition.operand, condition.low, condition.high)
+    require_distinct(operands[0], operands[1:], "BETWEEN", purpose)
     for operand in operands:
-        _require_type(operand, _ORDERED, "BETWEEN", purpose)
-    _require_distinct(operands[0], operands[1:], "BETWEEN", purpose)
+        require_type(operand, ORDERED, "BETWEEN", purpose)
     value, low, high = map(_reader, operands)
     if isinstance(condition.low, Value) and isinstance(condition.high, Value):
         require_bounds(condition.low.attribute, condition.high.attribute, purpose)
-    return lambda item: _at_most(low(item), value(item)) and _at_most(value(item), high(item))
+    return lambda item: in_order(low(item), value(item)) and in_order(value(item), high(item))
+
+
+def require_few(options: Sequence[object], purpose: str) -> None:
+    """Reject an IN of more operands than the service takes."""
+    if len(options) > MAX_IN_OPERANDS:
+        raise InvalidRequest(
+            f"Invalid {purpose}: The IN operator is provided with too many operands; number of operands: {len(options)}"
+        )
 
 
 def _in(condition: In, purpose: str) -> Test:
-    if not 1 <= len(condition.options) <= MAX_IN_OPERANDS:
-        raise InvalidRequest(
-            f"Invalid {purpose}: Invalid number of operands for IN: {len(condition.options)};"
-            f" it takes 1 to {MAX_IN_OPERANDS}"
-        )
-    _require_distinct(condition.operand, condition.options, "IN", purpose)
+    if not condition.options:
+        raise InvalidRequest(f"Invalid {purpose}: IN takes 1 to {MAX_IN_OPERANDS} operands, not none")
+    require_few(condition.options, purpose)
+    require_distinct(condition.operand, condition.options, "IN", purpose)
     value, options = _reader(condition.operand), [_reader(option) for option in condition.options]
 
     def test(item: Mapping[str, AttributeValue]) -> bool:
@@ -248,18 +266,22 @@ def _exists(condition: Exists, purpose: str) -> Test:
     return lambda item: read(item) is not None
 
 
+def require_type_name(name: str, purpose: str) -> None:
+    """Reject what `attribute_type` does not know as a type."""
+    if name not in TYPES:
+        raise InvalidRequest(
+            f"Invalid {purpose}: Invalid attribute type name found; type: {name}, valid types: {{{','.join(TYPES)}}}"
+        )
+
+
 def _has_type(condition: HasType, purpose: str) -> Test:
     wanted = condition.type
-    if wanted not in TYPES:
-        raise InvalidRequest(
-            f"Invalid {purpose}: Invalid attribute type name found; type: {wanted},"
-            f" valid types: {{{','.join(sorted(TYPES))}}}"
-        )
+    require_type_name(wanted, purpose)
     read = path_reader(condition.path)
     return lambda item: wanted in (read(item) or ())
 
 
-_PREFIXES: dict[str, Callable[[str, str], bool]] = {
+PREFIXED: dict[str, Callable[[str, str], bool]] = {
     "S": str.startswith,
     "B": lambda value, prefix: b64decode(value).startswith(b64decode(prefix)),
 }
@@ -267,18 +289,16 @@ _PREFIXES: dict[str, Callable[[str, str], bool]] = {
 
 def _begins_with(condition: BeginsWith, purpose: str) -> Test:
     operands = (condition.operand, condition.prefix)
+    require_distinct(operands[0], operands[1:], "begins_with", purpose)
     for operand in operands:
-        _require_type(operand, _PREFIXES, "begins_with", purpose)
-    _require_distinct(operands[0], operands[1:], "begins_with", purpose)
+        require_type(operand, PREFIXED, "begins_with", purpose)
     value, prefix = map(_reader, operands)
 
     def test(item: Mapping[str, AttributeValue]) -> bool:
         whole, start = value(item), prefix(item)
         if whole is None or start is None:
             return False
-        return any(
-            tag in whole and tag in start and begins(whole[tag], start[tag]) for tag, begins in _PREFIXES.items()
-        )
+        return any(tag in whole and tag in start and begins(whole[tag], start[tag]) for tag, begins in PREFIXED.items())
 
     return test
 
@@ -294,7 +314,7 @@ _HOLDERS: dict[str, Callable[[Any, AttributeValue], bool]] = {
 
 
 def _contains(condition: Contains, purpose: str) -> Test:
-    _require_distinct(condition.operand, (condition.element,), "contains", purpose)
+    require_distinct(condition.operand, (condition.element,), "contains", purpose)
     value, element = _reader(condition.operand), _reader(condition.element)
 
     def test(item: Mapping[str, AttributeValue]) -> bool:

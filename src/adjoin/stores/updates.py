@@ -21,14 +21,13 @@ from adjoin.expressions import (
     Discard,
     IfNotExists,
     ListAppend,
-    Operand,
     Path,
     Remove,
     Set,
     Size,
     Value,
 )
-from adjoin.stores.evaluate import path_reader, path_tree
+from adjoin.stores.evaluate import path_reader, path_tree, require_type
 from adjoin.stores.items import normal_attribute
 from adjoin.values import AttributeValue, Item, canonical_number
 
@@ -150,7 +149,7 @@ def _remove(action: Remove) -> Change:
 
 
 def _add(action: Add) -> Change:
-    tag, operand = _literal(action.value, _SUMS, "ADD", "ALLOWED_FOR_ADD_OPERAND")
+    tag, operand = _literal(action.value, "ADD")
     read, combine = path_reader(action.path), _SUMS[tag]
 
     def change(old: Old) -> tuple[Path, AttributeValue | None]:
@@ -163,7 +162,7 @@ def _add(action: Add) -> Change:
 
 
 def _discard(action: Discard) -> Change:
-    tag, operand = _literal(action.value, _SETS, "DELETE", "ALLOWED_FOR_DELETE_OPERAND")
+    tag, operand = _literal(action.value, "DELETE")
     read = path_reader(action.path)
 
     def change(old: Old) -> tuple[Path, AttributeValue | None]:
@@ -192,14 +191,19 @@ _TYPE_NAMES = {
 }
 
 
-def _literal(value: AttributeValue, allowed: Collection[str], name: str, type_set: str) -> tuple[str, Any]:
+def _literal(value: AttributeValue, clause: str) -> tuple[str, Any]:
     ((tag, operand),) = normal_attribute(value).items()
-    if tag not in allowed:
-        raise InvalidRequest(
-            f"Invalid UpdateExpression: Incorrect operand type for operator or function; operator: {name},"
-            f" operand type: {_TYPE_NAMES[tag]}, typeSet: {type_set}"
-        )
+    require_clause_type(tag, clause)
     return tag, operand
+
+
+def require_clause_type(tag: str, clause: str) -> None:
+    """Reject a type that the ADD or the DELETE clause does not take."""
+    if tag not in (_SUMS if clause == "ADD" else _SETS):
+        raise InvalidRequest(
+            f"Invalid UpdateExpression: Incorrect operand type for operator or function; operator: {clause},"
+            f" operand type: {_TYPE_NAMES[tag]}, typeSet: ALLOWED_FOR_{clause}_OPERAND"
+        )
 
 
 def _typed(attribute: AttributeValue, tag: str) -> Any:
@@ -234,7 +238,7 @@ def _path(path: Path) -> Callable[[Old], AttributeValue]:
 
 def _size(_: Size) -> Callable[[Old], AttributeValue]:
     raise InvalidRequest(
-        "Invalid UpdateExpression: The function is not allowed to be used this way in an expression; function: size"
+        "Invalid UpdateExpression: The function is not allowed in an update expression; function: size"
     )
 
 
@@ -259,12 +263,8 @@ def _arithmetic(value: Arithmetic) -> Callable[[Old], AttributeValue]:
     return lambda old: {"N": combine(left(old), right(old))}
 
 
-def _operand(value: Operand | IfNotExists, tag: str, name: str) -> Callable[[Old], Any]:
-    if isinstance(value, Value) and tag not in value.attribute:
-        raise InvalidRequest(
-            "Invalid UpdateExpression: Incorrect operand type for operator or function;"
-            f" operator or function: {name}, operand type: {next(iter(value.attribute))}"
-        )
+def _operand(value: object, tag: str, name: str) -> Callable[[Old], Any]:
+    require_type(value, (tag,), name, "UpdateExpression")
     read = _right_side(value)
     return lambda old: _typed(read(old), tag)
 

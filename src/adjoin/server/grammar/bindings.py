@@ -1,0 +1,148 @@
+"""ExpressionAttributeNames and ExpressionAttributeValues: what the placeholders of one request stand for.
+
+They are checked when they are made, in the order in which the service checks them. All expressions of a
+request share them, and `check_unused` afterwards refuses what none of them used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from adjoin.errors import InvalidRequest
+from adjoin.expressions import Path, Value
+from adjoin.server.grammar.syntax import Literal, Place
+from adjoin.stores.items import normal_attribute
+from adjoin.units import MAX_NESTING, MAX_PLACEHOLDER_SIZE
+from adjoin.values import AttributeValue, text_size
+
+_NAME = re.compile(r"#[A-Za-z0-9_]+")
+_VALUE = re.compile(r":[A-Za-z0-9_]+")
+
+
+class Bindings:
+    """What the placeholders of one request stand for, and which of them were used."""
+
+    __slots__ = ("_names", "_used_names", "_used_values", "_values")
+
+    def __init__(
+        self, names: Mapping[str, str] | None = None, values: Mapping[str, AttributeValue] | None = None
+    ) -> None:
+        _check_names(names)
+        _check_values(values)
+        self._names = names or {}
+        self._values = values or {}
+        self._used_names: set[str] = set()
+        self._used_values: set[str] = set()
+
+    def steps(self, place: Place, purpose: str) -> tuple[str | int, ...]:
+        """The steps of a path, with the names that its placeholders stand for."""
+        if place.path is not None:
+            return place.steps
+        return tuple(
+            self._name(step, purpose) if isinstance(step, str) and step[0] == "#" else step for step in place.steps
+        )
+
+    def path(self, place: Place, purpose: str) -> Path:
+        path = place.path or Path(self.steps(place, purpose))
+        if len(path.steps) > MAX_NESTING:
+            raise InvalidRequest(
+                f"Invalid {purpose}: The document path has too many nesting levels; nesting levels: {len(path.steps)}"
+            )
+        return path
+
+    def _name(self, placeholder: str, purpose: str) -> str:
+        name = self._names.get(placeholder)
+        if name is None:
+            raise InvalidRequest(
+                f"Invalid {purpose}: An expression attribute name used in the document path is not defined;"
+                f" attribute name: {placeholder}"
+            )
+        self._used_names.add(placeholder)
+        return name
+
+    def value(self, literal: Literal, purpose: str) -> Value:
+        attribute = self._values.get(literal.name)
+        if attribute is None:
+            raise InvalidRequest(
+                f"Invalid {purpose}: An expression attribute value used in expression is not defined;"
+                f" attribute value: {literal.name}"
+            )
+        self._used_values.add(literal.name)
+        return Value(attribute)
+
+    def check_unused(self) -> None:
+        """Refuse placeholders that no expression of the request used."""
+        for kind, bound, used in (
+            ("Names", self._names, self._used_names),
+            ("Values", self._values, self._used_values),
+        ):
+            if len(used) < len(bound):
+                unused = _hash_order([key for key in bound if key not in used], len(bound))
+                raise InvalidRequest(
+                    f"Value provided in ExpressionAttribute{kind} unused in expressions: keys: {{{', '.join(unused)}}}"
+                )
+
+
+def _check_names(names: Mapping[str, str] | None) -> None:
+    if names is None:
+        return
+    parameter = "ExpressionAttributeNames"
+    _check_some(names, parameter)
+    for key, name in names.items():
+        if text_size(key) > MAX_PLACEHOLDER_SIZE:
+            raise _too_long(parameter, f" size of key: {text_size(key)}")
+        _check_form(key, _NAME, parameter)
+        if not name:
+            raise InvalidRequest(f"{parameter} contains invalid value: Empty attribute name for key {key}")
+
+
+def _check_values(values: Mapping[str, AttributeValue] | None) -> None:
+    if values is None:
+        return
+    parameter = "ExpressionAttributeValues"
+    _check_some(values, parameter)
+    for key in values:
+        if text_size(key) > MAX_PLACEHOLDER_SIZE:
+            raise _too_long(parameter)
+        _check_form(key, _VALUE, parameter)
+    faults: dict[str, str] = {}
+    for key, value in values.items():
+        try:
+            normal_attribute(value)
+        except InvalidRequest as fault:
+            faults[key] = str(fault)
+    for key in _hash_order(list(faults), len(values)):
+        raise InvalidRequest(f"{parameter} contains invalid value: {faults[key]} for key {key}")
+
+
+def _check_some(bound: Collection[Any], parameter: str) -> None:
+    if not bound:
+        raise InvalidRequest(f"{parameter} must not be empty")
+
+
+def _check_form(key: str, form: re.Pattern[str], parameter: str) -> None:
+    if not form.fullmatch(key):
+        raise InvalidRequest(f'{parameter} contains invalid key: Syntax error; key: "{key}"')
+
+
+def _too_long(parameter: str, size: str = "") -> InvalidRequest:
+    return InvalidRequest(
+        f"{parameter} contains invalid key: The expression attribute map contains a key that is too long;{size}"
+    )
+
+
+def _hash_order(keys: Sequence[str], total: int) -> list[str]:
+    """Some of the keys of a map of `total` keys, in the order in which the service lists them: Java's."""
+    slots = 16
+    while slots < total / 0.75 + 1:
+        slots *= 2
+    return sorted(keys, key=lambda key: _java_hash(key) & (slots - 1))
+
+
+def _java_hash(text: str) -> int:
+    value = 0
+    for unit in memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H"):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    return value ^ (value >> 16)

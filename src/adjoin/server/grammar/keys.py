@@ -1,0 +1,189 @@
+"""What a Query asks of its keys, however it says so: a KeyConditionExpression or the older KeyConditions.
+
+`KeyConditions` knows the tests but not the table, because the service reports most faults before it looks
+for one. `on` then fits them to a table or an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from adjoin.errors import InvalidRequest
+from adjoin.requests import SortCondition, SortOperator
+from adjoin.server.grammar.bindings import Bindings
+from adjoin.server.grammar.syntax import (
+    Call,
+    Comparison,
+    Conjunction,
+    Disjunction,
+    Literal,
+    Logic,
+    Membership,
+    Negation,
+    Place,
+    Range,
+    Term,
+)
+from adjoin.tables import KeyAttribute
+from adjoin.values import AttributeValue
+
+_PURPOSE = "KeyConditionExpression"
+_INVALID = "One or more parameter values were invalid: "
+
+# Operators as KeyConditions has them, and what a sort key can be asked.
+_SORT: dict[str, SortOperator] = {
+    "EQ": "=",
+    "LT": "<",
+    "LE": "<=",
+    "GT": ">",
+    "GE": ">=",
+    "BETWEEN": "between",
+    "BEGINS_WITH": "begins_with",
+}
+_OPERATORS = {"=": "EQ", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
+_TURNED = {"EQ": "EQ", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTest:
+    """What one attribute must satisfy; the operator is one of KeyConditions'."""
+
+    operator: str
+    operands: tuple[AttributeValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyConditions:
+    """One or two tests, by attribute."""
+
+    tests: Mapping[str, KeyTest]
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.tests) <= 2:
+            raise InvalidRequest("Conditions can be of length 1 or 2 only")
+
+    def on(
+        self, partition: KeyAttribute, sort: KeyAttribute | None
+    ) -> tuple[tuple[str, AttributeValue], SortCondition | None]:
+        """The partition and the condition on the sort key, for a table or an index with these keys."""
+        if sort is None and len(self.tests) > 1:
+            raise InvalidRequest("Query key condition not supported")
+        test = self._test(partition, required=True)
+        assert test is not None
+        if test.operator != "EQ":
+            raise InvalidRequest("Query key condition not supported")
+        asked = (partition.name, test.operands[0])
+        if sort is None:
+            return asked, None
+        test = self._test(sort, required=len(self.tests) > 1)
+        return asked, None if test is None else SortCondition(sort.name, _SORT[test.operator], test.operands)
+
+    def _test(self, key: KeyAttribute, required: bool) -> KeyTest | None:
+        test = self.tests.get(key.name)
+        if test is None:
+            if required:
+                raise InvalidRequest(f"Query condition missed key schema element: {key.name}")
+            return None
+        if test.operator not in _SORT:
+            raise InvalidRequest("Attempted conditional constraint is not an indexable operation")
+        for operand in test.operands:
+            if key.type not in operand:
+                raise InvalidRequest(f"{_INVALID}Condition parameter type does not match schema type")
+            if operand[key.type] == "" and key.type != "N":
+                kind = "string" if key.type == "S" else "binary"
+                raise InvalidRequest(
+                    "One or more parameter values are not valid. The AttributeValue for a key attribute"
+                    f" cannot contain an empty {kind} value. Key: {key.name}"
+                )
+        return test
+
+
+# --- expressions -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KeyExpression:
+    """A key condition whose syntax and operands are right; `conditions` says whether keys can be asked that."""
+
+    root: Logic
+    bindings: Bindings
+
+    def conditions(self) -> KeyConditions:
+        tests: dict[str, KeyTest] = {}
+        for node in _tests(self.root):
+            name, test = self._test(node)
+            if name in tests:
+                raise InvalidRequest("KeyConditionExpressions must only contain one condition per key")
+            tests[name] = test
+        return KeyConditions(tests)
+
+    def _test(self, node: Comparison | Range | Call) -> tuple[str, KeyTest]:
+        terms: tuple[Term, ...]
+        match node:
+            case Comparison():
+                operator, terms = _OPERATORS[node.operator], (node.left, node.right)
+            case Range():
+                operator, terms = "BETWEEN", (node.operand, node.low, node.high)
+                _require_leading(node.operand, "BETWEEN")
+            case Call():
+                operator, terms = "BEGINS_WITH", node.arguments
+                _require_leading(terms[0], node.function)
+        name, values = self._sides(terms)
+        if not isinstance(terms[0], Place):
+            operator = _TURNED[operator]
+        return name, KeyTest(operator, values)
+
+    def _sides(self, terms: tuple[Term, ...]) -> tuple[str, tuple[AttributeValue, ...]]:
+        name: str | int | None = None
+        values = []
+        for term in terms:
+            match term:
+                case Literal():
+                    values.append(self.bindings.value(term, _PURPOSE).attribute)
+                case Call():
+                    raise InvalidRequest("KeyConditionExpressions cannot contain nested operations")
+                case Place():
+                    if name is not None:
+                        raise _condition("Multiple attribute names used in one condition")
+                    name, *nested = self.bindings.steps(term, _PURPOSE)
+                    if nested:
+                        raise InvalidRequest("KeyConditionExpressions cannot have conditions on nested attributes")
+        if name is None:
+            raise _condition("No key attribute specified")
+        return str(name), tuple(values)
+
+
+def _tests(root: Logic) -> Iterator[Comparison | Range | Call]:
+    """The parts that all must hold, from left to right."""
+    pending: list[Logic] = [root]
+    while pending:
+        node = pending.pop()
+        match node:
+            case Conjunction():
+                pending.extend(reversed(node.parts))
+            case Disjunction():
+                raise _operator("OR")
+            case Negation():
+                raise _operator("NOT")
+            case Membership():
+                raise _operator("IN")
+            case Comparison(operator="<>"):
+                raise _operator("<>")
+            case Call() if node.function != "begins_with":
+                raise _operator(node.function)
+            case _:
+                yield node
+
+
+def _require_leading(term: Term, operator: str) -> None:
+    if not isinstance(term, Place):
+        raise _condition(f"{operator} operator must have the key attribute as its first operand")
+
+
+def _operator(name: str) -> InvalidRequest:
+    return InvalidRequest(f"Invalid operator used in KeyConditionExpression: {name}")
+
+
+def _condition(fault: str) -> InvalidRequest:
+    return InvalidRequest(f"Invalid condition in KeyConditionExpression: {fault}")

@@ -1,0 +1,338 @@
+"""Text to syntax: one parser for conditions, updates and projections.
+
+It never looks back and never calls itself: what is open stands on a stack of its own, so that four
+thousand parentheses are no deeper than one. Which functions there are, which words are reserved and what
+a placeholder stands for is not asked here.
+
+Anything may stand in parentheses once. `(a)` is an operand or the start of a condition, which only what
+follows can tell; so a group that holds a lone operand hands it on as an operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, cast
+
+from adjoin.server.grammar.syntax import (
+    Call,
+    Clause,
+    Comparison,
+    Conjunction,
+    Disjunction,
+    Keyword,
+    Literal,
+    Logic,
+    Membership,
+    Negation,
+    Place,
+    Range,
+    Step,
+    Sum,
+    Term,
+    place,
+)
+from adjoin.server.grammar.tokens import Fault, Token, syntax_fault, tokens_of
+
+COMPARATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
+
+Part = TypeVar("Part")
+
+
+def parse_condition(text: str) -> Logic:
+    parser = _Parser(text, continues=True)
+    return cast(Logic, parser.read(_Group(closes=False)))
+
+
+def parse_projection(text: str) -> tuple[Place, ...]:
+    parser = _Parser(text)
+    places = parser.several(parser.place)
+    parser.expect("end")
+    return places
+
+
+def parse_update(text: str) -> tuple[Clause, ...]:
+    parser = _Parser(text)
+    clauses = [parser.clause()]
+    while parser.kind != "end":
+        clauses.append(parser.clause())
+    return tuple(clauses)
+
+
+class _Frame(Protocol):
+    """Something that is open: it takes what was read for it, and says what it has become, if it is complete.
+
+    The second of what it answers is whether that stands in parentheses. A complete frame leaves the stack.
+    """
+
+    def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool] | None: ...
+
+    def inner(self) -> _Frame:
+        """What a parenthesis opens here."""
+        ...
+
+
+class _Parser:
+    def __init__(self, text: str, continues: bool = False) -> None:
+        self._text = text
+        self._tokens: list[Token] = tokens_of(text)
+        self._at = 0
+        # Whether a path in parentheses may go on behind them, as in `(a.b).c`.
+        self._continues = continues
+        self.stack: list[_Frame] = []
+        self.kind = self._tokens[0].kind
+
+    # --- tokens ---
+
+    def advance(self) -> Token:
+        token = self._tokens[self._at]
+        self._at += 1
+        self.kind = self._tokens[self._at].kind
+        return token
+
+    def expect(self, kind: str) -> None:
+        if self.kind != kind:
+            raise self.fault()
+        if kind != "end":
+            self.advance()
+
+    def fault(self) -> Fault:
+        return syntax_fault(self._text, self._tokens, self._at)
+
+    # --- operands ---
+
+    def read(self, root: _Frame) -> Any:
+        """What the frame becomes, with everything in it."""
+        self.stack.append(root)
+        while True:
+            node: Any = self._start()
+            grouped = False
+            while (complete := self.stack[-1].take(self, node, grouped)) is not None:
+                self.stack.pop()
+                node, grouped = complete
+                if not self.stack:
+                    return node
+
+    def _start(self) -> Term:
+        """The next path or placeholder, with whatever opens before it."""
+        while True:
+            kind, frame = self.kind, self.stack[-1]
+            if kind == "word" and self._tokens[self._at + 1].kind == "(":
+                self.stack.append(_Arguments(self.advance().text))
+                self.advance()
+            elif kind in ("word", "name"):
+                return self.place()
+            elif kind == "value":
+                return Literal(self.advance().text)
+            elif kind == "(":
+                self.advance()
+                self.stack.append(frame.inner())
+            elif kind == "NOT" and isinstance(frame, _Group):
+                self.advance()
+                frame.negations += 1
+            else:
+                raise self.fault()
+
+    def place(self) -> Place:
+        if self.kind not in ("word", "name"):
+            raise self.fault()
+        return place((self.advance().text, *self._steps()))
+
+    def _steps(self) -> list[str | int]:
+        steps: list[str | int] = []
+        while self.kind in (".", "["):
+            if self.advance().kind == ".":
+                if self.kind not in ("word", "name"):
+                    raise self.fault()
+                steps.append(self.advance().text)
+            else:
+                if self.kind != "index":
+                    raise self.fault()
+                steps.append(int(self.advance().text))
+                self.expect("]")
+        return steps
+
+    def close(self, node: Any, grouped: bool) -> tuple[Any, bool]:
+        """Leave a parenthesis that held this."""
+        self.expect(")")
+        if grouped:
+            raise Fault("The expression has redundant parentheses;")
+        if self._continues and isinstance(node, Place) and self.kind in (".", "["):
+            return place((*node.steps, *self._steps())), False
+        return node, True
+
+    # --- lists ---
+
+    def several(self, one: Callable[[], Part]) -> tuple[Part, ...]:
+        parts = [one()]
+        while self.kind == ",":
+            self.advance()
+            parts.append(one())
+        return tuple(parts)
+
+    def clause(self) -> Clause:
+        keyword = self.kind
+        if keyword not in _ACTIONS:
+            raise self.fault()
+        self.advance()
+        action = _ACTIONS[keyword]
+        return Clause(cast(Keyword, keyword), self.several(lambda: action(self)))
+
+    def set_action(self) -> Step:
+        target = self.place()
+        self.expect("=")
+        return Step("SET", target, self.read(_Amount(closes=False)))
+
+    def remove_action(self) -> Step:
+        return Step("REMOVE", self.place(), None)
+
+    def literal_action(self, keyword: Keyword) -> Step:
+        target = self.place()
+        if self.kind != "value":
+            raise self.fault()
+        return Step(keyword, target, Literal(self.advance().text))
+
+
+_ACTIONS: dict[str, Callable[[_Parser], Step]] = {
+    "SET": _Parser.set_action,
+    "REMOVE": _Parser.remove_action,
+    "ADD": lambda parser: parser.literal_action("ADD"),
+    "DELETE": lambda parser: parser.literal_action("DELETE"),
+}
+
+
+# --- what can be open --------------------------------------------------------------------------
+
+
+class _Holder:
+    """An open thing that holds operands only."""
+
+    def inner(self) -> _Frame:
+        return _Parenthesis()
+
+
+class _Parenthesis(_Holder):
+    def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool]:
+        return parser.close(node, grouped)
+
+
+class _Arguments(_Holder):
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self._terms: list[Term] = []
+
+    def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool] | None:
+        self._terms.append(node)
+        if parser.kind == ",":
+            parser.advance()
+            return None
+        parser.expect(")")
+        return Call(self._function, tuple(self._terms)), False
+
+
+class _Right(_Holder):
+    """The right operand of a comparison or a sum."""
+
+    def __init__(self, kind: type[Comparison] | type[Sum], operator: Any, left: Term) -> None:
+        self._kind, self._operator, self._left = kind, operator, left
+
+    def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool]:
+        return self._kind(self._operator, self._left, node), False
+
+
+class _Bounds(_Holder):
+    def __init__(self, operand: Term) -> None:
+        self._operand = operand
+        self._low: Term | None = None
+
+    def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool] | None:
+        if self._low is not None:
+            return Range(self._operand, self._low, node), False
+        parser.expect("AND")
+        self._low = node
+        return None
+
+
+class _Options(_Holder):
+    def __init__(self, operand: Term) -> None:
+        self._operand = operand
+        self._options: list[Term] = []
+
+    def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool] | None:
+        self._options.append(node)
+        if parser.kind == ",":
+            parser.advance()
+            return None
+        parser.expect(")")
+        return Membership(self._operand, tuple(self._options)), False
+
+
+class _Amount:
+    """What SET gives an attribute: an operand or a sum of two, or that in parentheses."""
+
+    def __init__(self, closes: bool) -> None:
+        self._closes = closes
+
+    def inner(self) -> _Frame:
+        return _Amount(closes=True)
+
+    def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool] | None:
+        if parser.kind in ("+", "-") and not isinstance(node, Sum):
+            parser.stack.append(_Right(Sum, parser.advance().kind, node))
+            return None
+        return parser.close(node, grouped) if self._closes else (node, grouped)
+
+
+class _Group:
+    """A condition up to its closing parenthesis, or to the end of the text."""
+
+    def __init__(self, closes: bool) -> None:
+        self._closes = closes
+        self._either: list[Logic] = []
+        self._both: list[Logic] = []
+        self.negations = 0
+
+    def inner(self) -> _Frame:
+        return _Group(closes=True)
+
+    def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool] | None:
+        alone = not (self._either or self._both or self.negations)
+        if isinstance(node, Place | Literal | Call):
+            if self._compare(parser, node):
+                return None
+            if alone and self._closes and parser.kind == ")":
+                return parser.close(node, grouped)
+            if not isinstance(node, Call):
+                raise parser.fault()
+        while self.negations:
+            node = Negation(node)
+            self.negations -= 1
+        self._both.append(node)
+        if parser.kind in ("AND", "OR"):
+            if parser.advance().kind == "OR":
+                self._either.append(_joined(Conjunction, self._both))
+                self._both = []
+            return None
+        whole = _joined(Disjunction, [*self._either, _joined(Conjunction, self._both)])
+        if self._closes:
+            return parser.close(whole, alone and grouped)
+        parser.expect("end")
+        return whole, False
+
+    def _compare(self, parser: _Parser, left: Term) -> bool:
+        """Whether the operand that was read is the first one of a comparison."""
+        if parser.kind in COMPARATORS:
+            parser.stack.append(_Right(Comparison, parser.advance().kind, left))
+        elif parser.kind == "BETWEEN":
+            parser.advance()
+            parser.stack.append(_Bounds(left))
+        elif parser.kind == "IN":
+            parser.advance()
+            parser.expect("(")
+            parser.stack.append(_Options(left))
+        else:
+            return False
+        return True
+
+
+def _joined(kind: type[Conjunction] | type[Disjunction], parts: list[Logic]) -> Logic:
+    return parts[0] if len(parts) == 1 else kind(tuple(parts))

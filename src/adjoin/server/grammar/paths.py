@@ -1,0 +1,76 @@
+"""Document paths of one expression together: none may lie within another, or ask one thing to be a list and a map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adjoin.errors import InvalidRequest
+from adjoin.expressions import Path
+from adjoin.server.grammar.bindings import Bindings
+from adjoin.server.grammar.syntax import Place
+from adjoin.stores.evaluate import path_text
+
+
+def projection_of(places: Sequence[Place], bindings: Bindings, purpose: str) -> tuple[Path, ...]:
+    paths = tuple(bindings.path(place, purpose) for place in places)
+    require_apart(paths, purpose)
+    return paths
+
+
+def require_apart(paths: Sequence[Path], purpose: str) -> None:
+    """Reject two paths that overlap or conflict; of several pairs, the service names the one written last."""
+    if len({path.steps[0] for path in paths}) == len(paths):
+        return
+    root = _Node(0, "")
+    for index, path in enumerate(paths):
+        node = root
+        for step in path.steps:
+            node = node.inner.setdefault(step, _Node(index, step))
+        node.ends.append(_Node(index, None))
+    clash = _clash(root)
+    if clash is not None:
+        how, *pair = clash
+        one, two = (path_text(paths[index]) for index in sorted(pair))
+        raise InvalidRequest(
+            f"Invalid {purpose}: Two document paths {how} with each other; must remove or rewrite one of these"
+            f" paths; path one: {one}, path two: {two}"
+        )
+
+
+class _Node:
+    """A step that paths share, `first` the one that came here first; without a step, the end of a path."""
+
+    __slots__ = ("ends", "first", "inner", "step")
+
+    def __init__(self, first: int, step: str | int | None) -> None:
+        self.first = first
+        self.step = step
+        self.inner: dict[str | int, _Node] = {}
+        self.ends: list[_Node] = []
+
+    def entries(self) -> list[_Node]:
+        """What follows here, newest first."""
+        return sorted([*self.inner.values(), *self.ends], key=lambda node: node.first, reverse=True)
+
+    def last(self) -> int:
+        """A path that goes through here: the one that the newest entry at each step leads to."""
+        node = self
+        while node.step is not None:
+            node = node.entries()[0]
+        return node.first
+
+
+def _clash(node: _Node) -> tuple[str, int, int] | None:
+    entries = node.entries()
+    for one in entries:
+        found = _clash(one) if one.inner else None
+        if found is not None:
+            return found
+        for other in entries:
+            if other is one:
+                continue
+            if one.step is None or other.step is None:
+                return "overlap", one.last(), other.last()
+            if isinstance(one.step, int) is not isinstance(other.step, int):
+                return "conflict", one.last(), other.last()
+    return None
