@@ -63,7 +63,7 @@ class _Node:
 def _clash(node: _Node) -> tuple[str, int, int] | None:
     entries = node.entries()
     for one in entries:
-        found = _clash(one) if one.inner else None
+        found = None if one.step is None else _clash(one)
         if found is not None:
             return found
         for other in entries:
