@@ -235,6 +235,31 @@ RESPONSES: list[tuple[Request, dict[str, Any], Response]] = [
     ),
     (TransactGet((Get("T", A1), Get("T", A1))), {"Responses": [{}, {"Item": A1}]}, BatchGetResponse([None, A1])),
     (
+        TransactGet((Get("T", A1, projection=(attribute("a"),)),)),
+        {"Responses": [{"Item": {}}]},
+        BatchGetResponse([{}]),
+    ),
+    (
+        TransactWrite((Put("T", A1),), "token"),
+        {"ConsumedCapacity": [{"TableName": "T", "CapacityUnits": 2.0, "ReadCapacityUnits": 2.0}]},
+        WriteResponse((), (Consumed("T", None, 2.0, 0.0),)),
+    ),
+    (
+        TransactWrite((Put("T", A1),)),
+        {
+            "ConsumedCapacity": [
+                {
+                    "TableName": "T",
+                    "CapacityUnits": 4.0,
+                    "WriteCapacityUnits": 4.0,
+                    "Table": {"CapacityUnits": 2.0, "WriteCapacityUnits": 2.0},
+                    "GlobalSecondaryIndexes": {"G": {"CapacityUnits": 2.0, "WriteCapacityUnits": 2.0}},
+                }
+            ]
+        },
+        WriteResponse((), (Consumed("T", None, 0.0, 2.0), Consumed("T", "G", 0.0, 2.0))),
+    ),
+    (
         TransactWrite((Put("T", A1),)),
         {"ConsumedCapacity": [CAPACITY]},
         WriteResponse((), (Consumed("T", None, 0, 1.0), Consumed("T", "L", 0, 1.0), Consumed("T", "G", 0, 2.0))),

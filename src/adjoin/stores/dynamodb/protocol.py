@@ -64,17 +64,21 @@ def _units(found: Payload | Iterable[Payload] | None, *, writes: bool) -> tuple[
     rows: list[Consumed] = []
     for capacity in (found,) if isinstance(found, dict) else found:
         name = capacity["TableName"]
-        own = capacity.get("Table")
+        own = capacity.get("Table", capacity)
         indexes = {**capacity.get("LocalSecondaryIndexes", {}), **capacity.get("GlobalSecondaryIndexes", {})}
-        units = capacity["CapacityUnits"] if own is None else own["CapacityUnits"]
-        if units or not indexes:
-            rows.append(_row(name, None, units, writes))
-        rows += [_row(name, index, taken["CapacityUnits"], writes) for index, taken in indexes.items()]
+        if own["CapacityUnits"] or not indexes:
+            rows.append(_row(name, None, own, writes))
+        rows += [_row(name, index, taken, writes) for index, taken in indexes.items()]
     return tuple(rows)
 
 
-def _row(table: str, index: str | None, units: float, writes: bool) -> Consumed:
-    return Consumed(table, index, 0.0, float(units)) if writes else Consumed(table, index, float(units), 0.0)
+def _row(table: str, index: str | None, taken: Payload, writes: bool) -> Consumed:
+    if "ReadCapacityUnits" in taken or "WriteCapacityUnits" in taken:
+        # Of transactions: one that is repeated with its token costs reading instead of writing.
+        read, write = taken.get("ReadCapacityUnits", 0.0), taken.get("WriteCapacityUnits", 0.0)
+        return Consumed(table, index, float(read), float(write))
+    units = float(taken["CapacityUnits"])
+    return Consumed(table, index, 0.0, units) if writes else Consumed(table, index, units, 0.0)
 
 
 # --- single items ------------------------------------------------------------------------------
@@ -257,7 +261,7 @@ def _transact_get(request: TransactGet) -> Payload:
 
 
 def _transact_got(request: TransactGet, answer: Payload) -> BatchGetResponse:
-    items = [found.get("Item") or None for found in answer["Responses"]]
+    items = [found.get("Item") for found in answer["Responses"]]
     return BatchGetResponse(items, (), _units(answer.get("ConsumedCapacity"), writes=False))
 
 
