@@ -139,12 +139,18 @@ def _keep_for_ever(thing: object) -> None:
 
 def _away_from_loops(work: Callable[[], T]) -> T:
     """Runs it here, or in a thread where this one runs an event loop already, as notebooks do."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _runs_a_loop():
         return work()
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(work).result()
+
+
+def _runs_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 _ALL: weakref.WeakSet[_Drivers] = weakref.WeakSet()
