@@ -9,9 +9,9 @@ from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from orjson import JSONDecodeError, dumps, loads
+from orjson import JSONDecodeError, JSONEncodeError, dumps, loads
 
-from adjoin.errors import AdjoinError, OutcomeUnknown, ServiceUnreachable
+from adjoin.errors import AdjoinError, InvalidRequest, OutcomeUnknown, ServiceUnreachable
 from adjoin.stores.dynamodb.access import Access, Endpoint
 from adjoin.stores.dynamodb.faults import Retry, understood
 from adjoin.stores.dynamodb.protocol import Payload
@@ -61,7 +61,7 @@ class Client:
         `OutcomeUnknown`. For one that is repeated, `attempts.in_doubt` tells that what comes in the end,
         answer or error, may be due to an attempt before.
         """
-        body = dumps(payload)
+        body = _json(payload)
         attempts = attempts or Attempts(self.backoff)
         repaired: set[Retry] = set()
         while True:
@@ -121,6 +121,13 @@ class Client:
         elif date := answer.headers.get("Date"):
             with suppress(ValueError):
                 self._skew = parsedate_to_datetime(date).timestamp() - time.time()
+
+
+def _json(payload: Payload) -> bytes:
+    try:
+        return dumps(payload)
+    except JSONEncodeError as error:
+        raise InvalidRequest(f"the request cannot be sent as JSON in UTF-8: {error}") from None
 
 
 def _read(body: bytes) -> Payload | None:

@@ -20,6 +20,7 @@ from adjoin.requests import (
     TableResponse,
     TablesResponse,
 )
+from adjoin.stores.definitions import check_definition
 from adjoin.stores.descriptions import creation, described
 from adjoin.stores.dynamodb.client import Client, together
 from adjoin.stores.dynamodb.protocol import Payload, target
@@ -36,6 +37,7 @@ _UNTIL_KNOWN = 30.0
 
 async def create(client: Client, request: CreateTable) -> TableResponse:
     definition = request.definition
+    check_definition(definition)
     attempts = Attempts(client.backoff)
     try:
         await client.table_call(target("CreateTable"), creation(definition), attempts)
