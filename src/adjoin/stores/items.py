@@ -13,18 +13,22 @@ import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from adjoin.errors import InvalidRequest, InvalidValue
 from adjoin.units import MAX_NESTING
-from adjoin.values import AttributeValue, Item, canonical_number, number_size
+from adjoin.values import MAX_EXPONENT, MIN_EXPONENT, AttributeValue, Item, canonical_number, number_size
 
 Normal = tuple[Any, int]
 """A value in normal form, and its size in bytes."""
 
 # Whole numbers and short fractions are canonical as they stand; anything else takes the long way.
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,37}|-?(?:0|[1-9][0-9]{0,18})\.[0-9]{0,17}[1-9]")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,18})?")
+
+
+_INVALID = "One or more parameter values were invalid: "
 
 
 def normal_item(item: Item) -> tuple[Item, int]:
@@ -110,9 +114,18 @@ def _number(value: Any, depth: int) -> Normal:
             raise InvalidRequest(f"The parameter cannot be converted to a numeric value: {value}")
         try:
             value = canonical_number(value)
-        except InvalidValue as error:
-            raise InvalidRequest(str(error)) from None
+        except InvalidValue:
+            raise InvalidRequest(_number_fault(value)) from None
     return value, number_size(value)
+
+
+def _number_fault(text: str) -> str:
+    exponent = Decimal(text).adjusted()
+    if exponent > MAX_EXPONENT:
+        return "Number overflow. Attempting to store a number with magnitude larger than supported range"
+    if exponent < MIN_EXPONENT:
+        return "Number underflow. Attempting to store a number with magnitude smaller than supported range"
+    return "Attempting to store more than 38 significant digits in a Number"
 
 
 def _binary(value: Any, depth: int) -> Normal:
@@ -134,19 +147,17 @@ def _boolean(value: Any, depth: int) -> Normal:
 
 def _null(value: Any, depth: int) -> Normal:
     if value is not True:
-        raise InvalidRequest(
-            "One or more parameter values were invalid: Null attribute value types must have the value of true"
-        )
+        raise InvalidRequest(f"{_INVALID}Null attribute value types must have the value of true")
     return value, 1
 
 
-def _deeper(depth: int) -> int:
-    if depth == MAX_NESTING:
-        raise InvalidRequest("Nesting Levels have exceeded supported limits")
-    return depth + 1
-
-
 def _inner(attribute: AttributeValue, depth: int) -> tuple[AttributeValue, int]:
+    """A value within `depth` others, which together are at most 32."""
+    if depth == MAX_NESTING:
+        raise InvalidRequest(
+            "Nesting Levels have exceeded supported limits:"
+            " Attributes in the item have nested levels beyond supported limit"
+        )
     if not isinstance(attribute, dict) or len(attribute) != 1:
         raise _not_one_type(attribute)
     ((tag, value),) = attribute.items()
@@ -157,11 +168,10 @@ def _inner(attribute: AttributeValue, depth: int) -> tuple[AttributeValue, int]:
 def _list(value: Any, depth: int) -> Normal:
     if not isinstance(value, list):
         raise _of(list, "L", value)
-    depth = _deeper(depth)
     size = 3 + len(value)
     normal = []
     for element in value:
-        inner, length = _inner(element, depth)
+        inner, length = _inner(element, depth + 1)
         normal.append(inner)
         size += length
     same = all(new is old for new, old in zip(normal, value, strict=True))
@@ -171,30 +181,26 @@ def _list(value: Any, depth: int) -> Normal:
 def _map(value: Any, depth: int) -> Normal:
     if not isinstance(value, dict):
         raise _of(dict, "M", value)
-    depth = _deeper(depth)
     size = 3 + len(value)
     altered = {}
     for name, element in value.items():
-        inner, length = _inner(element, depth)
+        inner, length = _inner(element, depth + 1)
         size += length + len(_utf8(name))
         if inner is not element:
             altered[name] = inner
     return {**value, **altered} if altered else value, size
 
 
-def _set_of(rule: Callable[[Any, int], Normal], kind: str) -> Callable[[Any, int], Normal]:
+def _set_of(rule: Callable[[Any, int], Normal], tag: str, empty: str, twice: str) -> Callable[[Any, int], Normal]:
     def check(value: Any, depth: int) -> Normal:
         if not isinstance(value, list):
-            raise _of(list, kind + " set", value)
+            raise _of(list, tag, value)
         if not value:
-            raise InvalidRequest(f"One or more parameter values were invalid: An {kind} set  may not be empty")
+            raise InvalidRequest(_INVALID + empty)
         pairs = [rule(element, depth) for element in value]
         normal = sorted(element for element, _ in pairs)
         if len(set(normal)) < len(normal):
-            raise InvalidRequest(
-                "One or more parameter values were invalid:"
-                f" Input collection [{', '.join(map(str, value))}] contains duplicates."
-            )
+            raise InvalidRequest(_INVALID + twice.format(", ".join(map(str, value))))
         return value if normal == value else normal, sum(size for _, size in pairs)
 
     return check
@@ -208,7 +214,9 @@ _RULES: dict[str, Callable[[Any, int], Normal]] = {
     "NULL": _null,
     "L": _list,
     "M": _map,
-    "SS": _set_of(_text, "string"),
-    "NS": _set_of(_number, "number"),
-    "BS": _set_of(_binary, "binary"),
+    "SS": _set_of(_text, "SS", "An string set  may not be empty", "Input collection [{}] contains duplicates."),
+    "NS": _set_of(_number, "NS", "An number set  may not be empty", "Input collection contains duplicates"),
+    "BS": _set_of(
+        _binary, "BS", "Binary sets should not be empty", "Input collection [{}]of type BS contains duplicates."
+    ),
 }
