@@ -253,7 +253,8 @@ def estimate(request: Request | Check, definition: TableDefinition) -> list[Cons
             return [row for write in request.writes for row in estimate(write, definition)]
         case TransactWrite():
             rows = [row for write in request.writes for row in estimate(write, definition)]
-            return [Consumed(row.table, row.index, row.read * 2, row.write * 2) for row in rows]
+            # Double on the table, and not on its indexes.
+            return [row if row.index else Consumed(row.table, None, row.read * 2, row.write * 2) for row in rows]
     return []
 
 

@@ -32,6 +32,7 @@ MAX_OPERATORS = 300
 MAX_PLACEHOLDER_SIZE = 255
 MAX_LIST_INDEX = 2**31 - 1
 MAX_CHANGES = 1000
+MAX_TOKEN = 36
 TOKEN_LIFETIME = 600
 """Seconds for which a transaction's client token is remembered."""
 

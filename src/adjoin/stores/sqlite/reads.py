@@ -51,12 +51,13 @@ Bound: TypeAlias = tuple[str, KeyValue]
 
 def get(cursor: apsw.Cursor, tables: Tables, request: Get) -> ItemResponse:
     table = tables(request.table)
+    cut = None if request.projection is None else projector(request.projection)
     found = cursor.execute(table.get_sql, table.locate(request.key)).get
     if found is None:
         return ItemResponse(None, table.paths[None].cost(0, request.consistent))
     item = table.form.item(found)
-    if request.projection is not None:
-        item = projector(request.projection)(item)
+    if cut is not None:
+        item = cut(item)
     return ItemResponse(item, table.paths[None].cost(found[0], request.consistent))
 
 
@@ -106,10 +107,11 @@ def _size(row: Found | None) -> int:
 
 
 def _item(tables: Tables, request: Get, row: Found | None) -> Item | None:
+    cut = None if request.projection is None else projector(request.projection)
     if row is None:
         return None
     item = tables(request.table).form.item(row)
-    return item if request.projection is None else projector(request.projection)(item)
+    return item if cut is None else cut(item)
 
 
 def _require_count(name: str, count: int, limit: int) -> None:

@@ -36,6 +36,10 @@ _DEFINITION = TypeAdapter(TableDefinition)
 _NO_SORT_KEY = b""
 
 
+class KeyMismatch(InvalidRequest):
+    """A key attribute is missing, or has another type than its table or index says."""
+
+
 class KeyColumn:
     """One key attribute: its column, and what DynamoDB asks of its values."""
 
@@ -261,7 +265,7 @@ class Table:
                 return self._partition.value(key[self._partition.name]), self._sort.value(key[self._sort.name])
         except KeyError:
             pass
-        raise InvalidRequest("The provided key element does not match the schema")
+        raise KeyMismatch("The provided key element does not match the schema")
 
     def row(self, item: Item) -> Row:
         """The key columns of an item; every key attribute that is there must be as it should."""
@@ -311,14 +315,14 @@ def _change_sql(changes: str, stream: bool) -> str:
     return f"REPLACE INTO {changes}(seq, at, expired, items, bytes) VALUES (1, ?, ?, {items}, {size})"
 
 
-def _bad_key(column: KeyColumn, item: Item) -> InvalidRequest:
+def _bad_key(column: KeyColumn, item: Item) -> KeyMismatch:
     fault = "One or more parameter values were invalid: "
     if column.name not in item:
-        return InvalidRequest(f"{fault}Missing the key {column.name} in the item")
+        return KeyMismatch(f"{fault}Missing the key {column.name} in the item")
     actual = next(iter(item[column.name]), "nothing")
     if column.index is None:
-        return InvalidRequest(f"{fault}Type mismatch for key {column.name} expected: {column.tag} actual: {actual}")
-    return InvalidRequest(
+        return KeyMismatch(f"{fault}Type mismatch for key {column.name} expected: {column.tag} actual: {actual}")
+    return KeyMismatch(
         f"{fault}Type mismatch for Index Key {column.name} Expected: {column.tag} Actual: {actual}"
         f" IndexName: {column.index}"
     )

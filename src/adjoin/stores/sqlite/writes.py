@@ -39,11 +39,12 @@ from adjoin.stores.batches import check_batch_write
 from adjoin.stores.evaluate import Test, condition_test, projector
 from adjoin.stores.items import normal_item
 from adjoin.stores.sqlite.keys import KeyValue
-from adjoin.stores.sqlite.tables import AccessPath, Row, Table, Tables
+from adjoin.stores.sqlite.tables import AccessPath, KeyMismatch, Row, Table, Tables
 from adjoin.stores.updates import update_of
 from adjoin.units import (
     MAX_BATCH_WRITE,
     MAX_ITEM_SIZE,
+    MAX_TOKEN,
     MAX_TRANSACTION,
     MAX_TRANSACTION_SIZE,
     TOKEN_LIFETIME,
@@ -263,7 +264,9 @@ def batch_write(cursor: apsw.Cursor, tables: Tables, request: BatchWrite, now: f
 def transact_write(cursor: apsw.Cursor, tables: Tables, request: TransactWrite, now: float) -> WriteResponse:
     if not 1 <= len(request.writes) <= MAX_TRANSACTION:
         raise InvalidRequest(f"TransactWriteItems takes 1 to {MAX_TRANSACTION} writes, not {len(request.writes)}")
-    prepared = [prepare(tables, write) for write in request.writes]
+    if request.token is not None and not 1 <= len(request.token) <= MAX_TOKEN:
+        raise InvalidRequest(f"a client token has 1 to {MAX_TOKEN} characters, not {len(request.token)}")
+    prepared = _prepare_all(tables, request.writes)
     _require_distinct(prepared, "Transaction request cannot include multiple operations on one item")
     token = None if request.token is None else _Token(request, now)
     if token is not None and token.was_used(cursor):
@@ -283,6 +286,19 @@ def _require_distinct(prepared: Sequence[Prepared], message: str) -> None:
         raise InvalidRequest(message)
 
 
+def _prepare_all(tables: Tables, writes: Sequence[Writing]) -> list[Prepared]:
+    """A key that does not fit its table cancels the transaction, before any condition is tested."""
+    prepared: list[Prepared] = []
+    for write in writes:
+        try:
+            prepared.append(prepare(tables, write))
+        except KeyMismatch as error:
+            reasons = [CancellationReason("None")] * len(writes)
+            reasons[len(prepared)] = CancellationReason("ValidationError", str(error))
+            raise _canceled(reasons) from None
+    return prepared
+
+
 def _decide_all(cursor: apsw.Cursor, prepared: Iterable[Prepared]) -> list[Decided]:
     decided: list[Decided] = []
     reasons: list[CancellationReason] = []
@@ -295,11 +311,15 @@ def _decide_all(cursor: apsw.Cursor, prepared: Iterable[Prepared]) -> list[Decid
         except InvalidRequest as error:
             reasons.append(CancellationReason("ValidationError", str(error)))
     if len(decided) < len(reasons):
-        codes = ", ".join(reason.code for reason in reasons)
-        raise TransactionCanceled(
-            f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]", reasons
-        )
+        raise _canceled(reasons)
     return decided
+
+
+def _canceled(reasons: Sequence[CancellationReason]) -> TransactionCanceled:
+    codes = ", ".join(reason.code for reason in reasons)
+    return TransactionCanceled(
+        f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]", reasons
+    )
 
 
 # --- client tokens -----------------------------------------------------------------------------
@@ -350,7 +370,10 @@ def _size(stored: Stored | None) -> int:
 
 
 def consumed(writes: Sequence[Decided], transactional: bool = False) -> tuple[Consumed, ...]:
-    """What the writes take from their tables and indexes, each table before its indexes."""
+    """What the writes take from their tables and indexes, each table before its indexes.
+
+    A transaction takes twice as much from the table, and no more than any other write from an index.
+    """
     times = 2.0 if transactional else 1.0
     if len(writes) == 1:
         return tuple(_taken(writes[0], times))
@@ -371,7 +394,7 @@ def _taken(write: Decided, times: float) -> list[Consumed]:
         for path in table.indexes:
             units = _index_units(path, old, new)
             if units:
-                rows.append(Consumed(table.name, path.index_name, 0.0, times * units))
+                rows.append(Consumed(table.name, path.index_name, 0.0, units))
     return rows
 
 
