@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 CHECKED := src tests examples benchmarks
 
-.PHONY: help demo test lint types bench clean
+.PHONY: help demo test lint types servers bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -15,13 +15,14 @@ help:
 	@echo "make test    everything that must pass: lint, types and tests"
 	@echo "make lint    ruff: rules and format"
 	@echo "make types   mypy, strict"
+	@echo "make servers the servers that the stores' tests run against"
 	@echo "make bench   the benchmarks of docs/benchmarks.md"
 	@echo "make clean   removes .venv and what tools left behind"
 
 demo: $(VENV)/.installed
 	@$(BIN)/python -m examples.demo
 
-test: lint types
+test: lint types servers
 	$(BIN)/python -m pytest -q -n auto
 
 lint: $(VENV)/.installed-dev
@@ -30,6 +31,10 @@ lint: $(VENV)/.installed-dev
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
+
+# Independent implementations of DynamoDB that the stores' tests run against; once, into build/servers.
+servers: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.servers.install
 
 bench: $(VENV)/.installed-peers
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -12,10 +12,19 @@ from hypothesis import settings
 
 from adjoin import AsyncGraph, Graph
 from tests.models import ANN, ART, BOB, MATHS, SCHOOL, Enrollment
+from tests.servers.open import Stores
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("adjoin", deadline=None)
 settings.load_profile("adjoin")
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Stores]:
+    """Stores on independent implementations of the service; `servers.open("dynalite")` starts it."""
+    stores = Stores()
+    yield stores
+    stores.close()
 
 
 class Driven:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from adjoin import AlreadyExists, ConditionFailed, Graph, NotFound, TransactionCanceled, field
 from adjoin.plans import deletion
@@ -24,6 +24,8 @@ from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import Item
 from tests.faults import FaultyStore, Interrupted
 from tests.models import SCHOOL, Attendance, Course, Enrollment, Exam, Friendship, Student
+from tests.servers.open import Stores
+from tests.servers.processes import NAMES
 
 IDS = ["a", "b#", "%23"]
 TERMS = ["x", "y#|"]
@@ -146,6 +148,8 @@ class GraphMachine(RuleBasedStateMachine):
     def open(self) -> None:
         self.store = FaultyStore(self.make_store())
         self.graph = Graph(self.store, SCHOOL)
+        if not self.store.creates_tables:
+            self.graph.create_table()
         self.reference = Reference()
 
     def teardown(self) -> None:
@@ -413,6 +417,21 @@ TestLargeDeletes = LargeDeletesMachine.TestCase
 TestGraph.settings = TestLargeDeletes.settings = settings(
     max_examples=120, stateful_step_count=30, deadline=None, suppress_health_check=[*HealthCheck]
 )
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "dynalite"])
+def test_a_graph_on_a_server(servers: Stores, name: str) -> None:
+    """The same on independent servers; dynalite has no transactions."""
+    servers.open(name)
+
+    class Served(GraphMachine):
+        def make_store(self) -> Store:
+            return servers.open(name)
+
+    run_state_machine_as_test(
+        Served,
+        settings=settings(max_examples=10, stateful_step_count=12, deadline=None, suppress_health_check=[*HealthCheck]),
+    )
 
 
 def test_the_reference_is_not_trivial() -> None:

@@ -1,4 +1,4 @@
-"""Stores to test: the contract suite runs over each."""
+"""Stores to test: the contract suite runs over each, and over each independent server."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import pytest
 from adjoin.requests import CreateTable
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
+from tests.servers import processes
+from tests.servers.differences import Difference, expect_differences
+from tests.servers.open import Stores
 from tests.stores.examples import EDGES, PLAIN, SINGLE
 
 
@@ -28,17 +31,38 @@ def clock() -> Clock:
     return Clock()
 
 
+def open_embedded(kind: str, tmp_path: Path, clock: Clock) -> SQLiteStore:
+    path = str(tmp_path / "graph.db") if kind == "file" else ":memory:"
+    return SQLiteStore(path, durability="process", clock=clock)
+
+
 @pytest.fixture(params=["file", "memory"])
 def embedded(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[SQLiteStore]:
     """The embedded store, for what only it can do."""
-    path = str(tmp_path / "graph.db") if request.param == "file" else ":memory:"
-    store = SQLiteStore(path, durability="process", clock=clock)
+    store = open_embedded(request.param, tmp_path, clock)
     yield store
     store.close()
 
 
-@pytest.fixture
-def store(embedded: SQLiteStore) -> Store:
+@pytest.fixture(params=["file", "memory", *processes.NAMES])
+def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, servers: Stores) -> Iterator[Store]:
     """Any store, with the example tables."""
-    embedded.execute([CreateTable(definition) for definition in (EDGES, PLAIN, SINGLE)])
-    return embedded
+    opened: Store
+    if request.param in processes.NAMES:
+        opened = servers.open(request.param, (EDGES, PLAIN, SINGLE))
+    else:
+        opened = open_embedded(request.param, tmp_path, clock)
+        opened.execute([CreateTable(definition) for definition in (EDGES, PLAIN, SINGLE)])
+    yield opened
+    opened.close()
+
+
+UNUSED = pytest.StashKey[set[Difference]]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    unused = expect_differences(items)
+    # Of a part of the suite nothing can be said about what it does not hold.
+    is_whole = not any("::" in argument or argument.endswith(".py") for argument in config.args)
+    config.stash[UNUSED] = unused if is_whole else set()

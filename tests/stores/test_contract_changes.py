@@ -22,7 +22,6 @@ from adjoin.requests import (
     Update,
 )
 from adjoin.stores.interface import Store
-from tests.stores.conftest import Clock
 from tests.stores.examples import PLAIN, all_changes, item, key, n, one, put, s
 
 THERE = Exists(attribute("PK"))
@@ -36,22 +35,29 @@ def test_nothing_has_changed(store: Store) -> None:
     assert read(store) == ChangesResponse([], None)
 
 
-def test_changes_in_order_with_images(store: Store, clock: Clock) -> None:
+def test_changes_in_order_with_images(store: Store) -> None:
     first, second = item("A", "1", a=n(1)), item("A", "1", a=n(2))
     put(store, "Plain", first)
-    clock.now += 1
     store.execute([Update("Plain", key("A", "1"), (Add(attribute("a"), n(1)),))])
     store.execute([Delete("Plain", key("A", "1"))])
     response = read(store)
-    positions = [change.position for change in response.changes]
+    places = [(change.position, change.at) for change in response.changes]
     assert response.changes == [
-        ItemChange(positions[0], clock.now - 1, key("A", "1"), None, first),
-        ItemChange(positions[1], clock.now, key("A", "1"), first, second),
-        ItemChange(positions[2], clock.now, key("A", "1"), second, None),
+        ItemChange(*places[0], key("A", "1"), None, first),
+        ItemChange(*places[1], key("A", "1"), first, second),
+        ItemChange(*places[2], key("A", "1"), second, None),
     ]
-    assert positions == sorted(set(positions)), "positions compare as text"
-    assert response.next == positions[2]
+    assert places == sorted(places, key=lambda place: place[1]), "never back in time"
+    assert response.next == places[2][0]
     assert response.consumed == ()
+
+
+def test_every_position_can_be_read_on_from(store: Store) -> None:
+    put(store, "Plain", *(item("A", str(each)) for each in range(4)))
+    changes = read(store).changes
+    assert len({change.position for change in changes}) == 4
+    for at, change in enumerate(changes):
+        assert read(store, change.position).changes == changes[at + 1 :]
 
 
 def test_what_changes_nothing_is_no_change(store: Store) -> None:
@@ -78,7 +84,6 @@ def test_reading_on(store: Store) -> None:
     third = read(store, second.next)
     assert all_changes(third) == [(None, item("A", "4"))]
     assert read(store, third.next) == ChangesResponse([], third.next)
-    assert read(store, "0") == read(store)
     put(store, "Plain", item("B", "1"))
     assert all_changes(read(store, third.next)) == [(None, item("B", "1"))]
 
@@ -86,12 +91,12 @@ def test_reading_on(store: Store) -> None:
 def test_batches_and_transactions_change_item_by_item(store: Store) -> None:
     store.execute([BatchWrite((Put("Plain", item("A", "1")), Put("Plain", item("A", "2"))))])
     store.execute([TransactWrite((Delete("Plain", key("A", "1")), Put("Plain", item("A", "3"))))])
-    assert all_changes(read(store)) == [
-        (None, item("A", "1")),
-        (None, item("A", "2")),
-        (item("A", "1"), None),
-        (None, item("A", "3")),
-    ]
+    changes = all_changes(read(store))
+    # Changes of different items have no order between them.
+    assert sorted(changes, key=str) == sorted(
+        [(None, item("A", "1")), (None, item("A", "2")), (item("A", "1"), None), (None, item("A", "3"))], key=str
+    )
+    assert changes.index((None, item("A", "1"))) < changes.index((item("A", "1"), None))
 
 
 def test_each_table_has_its_own_stream(store: Store) -> None:
@@ -104,14 +109,15 @@ def test_each_table_has_its_own_stream(store: Store) -> None:
 def test_one_reading_brings_about_one_megabyte(store: Store) -> None:
     put(store, "Plain", *(item("A", str(each), x=s("x" * 300_000)) for each in range(6)))
     first = read(store)
-    assert len(first.changes) == 4
-    assert len(read(store, first.next).changes) == 2
+    # The guide does not say whether the record that reaches 1 MB belongs to the reading.
+    assert len(first.changes) in (3, 4)
+    assert len(first.changes) + len(read(store, first.next).changes) == 6
 
 
 def test_a_table_without_a_stream(store: Store) -> None:
     store.execute([CreateTable(replace(PLAIN, name="Quiet", stream=False))])
     put(store, "Quiet", item("A", "1"))
-    with pytest.raises(InvalidRequest, match="the table Quiet keeps no changes"):
+    with pytest.raises(InvalidRequest, match="Quiet keeps no changes"):
         store.execute([ReadChanges("Quiet")])
 
 
@@ -123,7 +129,8 @@ def test_limits_of_reading(store: Store, limit: int) -> None:
 
 @pytest.mark.parametrize("position", ["x", "-1", "١"])
 def test_positions_that_are_not(store: Store, position: str) -> None:
-    with pytest.raises(InvalidRequest, match="is not a position of the change stream of Plain"):
+    put(store, "Plain", item("A", "1"))
+    with pytest.raises(InvalidRequest, match="is not a position of the change stream of "):
         read(store, position)
 
 
@@ -133,6 +140,6 @@ def test_the_stream_of_a_dropped_table_does_not_go_on(store: Store) -> None:
     store.execute([DropTable("Plain")])
     store.execute([CreateTable(PLAIN)])
     put(store, "Plain", item("A", "1"), item("A", "2"))
-    with pytest.raises(ChangesTrimmed, match="the change stream of Plain"):
+    with pytest.raises(ChangesTrimmed, match="the change stream of "):
         read(store, position)
     assert len(read(store).changes) == 2

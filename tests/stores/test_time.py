@@ -8,6 +8,7 @@ from pathlib import Path as FilePath
 import pytest
 
 from adjoin.errors import ChangesTrimmed, InvalidRequest
+from adjoin.expressions import Add, attribute
 from adjoin.requests import (
     ChangesResponse,
     CreateTable,
@@ -16,6 +17,8 @@ from adjoin.requests import (
     Scan,
     SetTimeToLive,
     TableResponse,
+    TransactWrite,
+    Update,
 )
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import AttributeValue
@@ -92,6 +95,31 @@ def test_opening_sweeps(tmp_path: FilePath, clock: Clock) -> None:
     assert page(store, Scan("Expiring", count_only=True)).count == 500, "a step at a time"
     assert store.sweep() == 500
     store.close()
+
+
+def test_a_change_has_its_time_and_its_place(embedded: SQLiteStore, clock: Clock) -> None:
+    embedded.execute([CreateTable(PLAIN)])
+    put(embedded, "Plain", item("A", "1"))
+    clock.now += 1
+    put(embedded, "Plain", item("A", "2"), item("A", "3"))
+    changes = read(embedded).changes
+    assert [change.at for change in changes] == [clock.now - 1, clock.now, clock.now]
+    positions = [change.position for change in changes]
+    assert positions == sorted(set(positions)), "positions compare as text"
+    assert read(embedded, "0") == read(embedded)
+
+
+def test_a_token_lasts_ten_minutes(embedded: SQLiteStore, clock: Clock) -> None:
+    def increment(by: int) -> TransactWrite:
+        return TransactWrite((Update("Plain", key("A", "1"), (Add(attribute("a"), n(by)),)),), "t")
+
+    embedded.execute([CreateTable(PLAIN)])
+    embedded.execute([increment(1)])
+    clock.now += 599
+    embedded.execute([increment(1)])
+    clock.now += 1
+    embedded.execute([increment(5)])
+    assert stored(embedded, "Plain", key("A", "1")) == item("A", "1", a=n(6))
 
 
 def test_changes_are_kept_for_a_day(embedded: SQLiteStore, clock: Clock) -> None:

@@ -1,0 +1,40 @@
+"""Opening adjoin's own store on a server: the one place where the two meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from adjoin.stores.dynamodb import DynamoDBStore
+from adjoin.stores.dynamodb.store import DEADLINE
+from adjoin.tables import TableDefinition
+from tests.servers.own_tables import OwnTables
+from tests.servers.processes import NotInstalled, Server, Servers
+
+_DEADLINE = 5.0
+"""Seconds for a request with its retries; a server on this machine that cannot answer by then never will."""
+
+
+class Stores:
+    """Stores on the servers of one process of pytest; each test gets tables of its own through one of them."""
+
+    def __init__(self) -> None:
+        self._servers = Servers()
+        self._stores: dict[Server, DynamoDBStore] = {}
+
+    def open(self, name: str, there: Iterable[TableDefinition] = ()) -> OwnTables:
+        """Tables of one's own on the server of that name; skips the test where the server is not installed."""
+        try:
+            server = self._servers[name]
+        except NotInstalled as error:
+            pytest.skip(str(error))
+        if server not in self._stores:
+            deadline = _DEADLINE if server.is_ours else DEADLINE
+            self._stores[server] = DynamoDBStore(endpoint=server.endpoint, region=server.region, deadline=deadline)
+        return OwnTables(self._stores[server], server, there)
+
+    def close(self) -> None:
+        for store in self._stores.values():
+            store.close()
+        self._servers.stop()

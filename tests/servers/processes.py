@@ -1,0 +1,221 @@
+"""Servers that run for a test session: each a process of its own, in memory, on a free port of this machine.
+
+A process of pytest starts a server when a test first asks for it (a fifth of a second) and has it to
+itself, so that workers never meet. A server ends when its standard input does; that is when the session
+ends it, and also when the session is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from adjoin.requests import ReadChanges, SetTimeToLive, TransactGet, TransactWrite
+from tests.servers import install
+
+ENDPOINT = "ADJOIN_TEST_ENDPOINT"
+"""The environment variable that names a further server: its URL, or "aws" for the service in AWS_REGION."""
+
+
+@dataclass(frozen=True, eq=False)
+class Server:
+    """Where a server answers (None: where the service does), and which requests it has nothing for."""
+
+    name: str
+    endpoint: str | None
+    region: str
+    lacks: Mapping[type, str] = field(default_factory=dict)
+    is_ours: bool = True
+    """Whether it ends with the session, and all that is on it."""
+
+
+class NotInstalled(Exception):
+    """A server is not on this machine; the message says how to get it."""
+
+
+class Servers:
+    """The servers of one process of pytest, started as they are asked for."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, tuple[Server, Process | None]] = {}
+
+    def __getitem__(self, name: str) -> Server:
+        server, process = self._running.get(name) or self._start(name)
+        if process is not None and not process.is_alive():
+            # A request that brings a server down fails the test that sent it, and no other.
+            process.stop()
+            server, process = self._start(name)
+        return server
+
+    def process(self, name: str) -> Process:
+        """The process of a server that runs here."""
+        _, process = self._running[name]
+        assert process is not None
+        return process
+
+    def _start(self, name: str) -> tuple[Server, Process | None]:
+        self._running[name] = _KINDS[name]()
+        return self._running[name]
+
+    def stop(self) -> None:
+        for _, process in self._running.values():
+            if process is not None:
+                process.stop()
+        self._running.clear()
+
+
+# --- the kinds ---------------------------------------------------------------------------------
+
+_MINISTACK = """
+import os, sys, threading
+
+def end_with_the_session():
+    sys.stdin.read()
+    os._exit(0)
+
+threading.Thread(target=end_with_the_session, daemon=True).start()
+from ministack.app import main
+main()
+"""
+
+_DYNALITE = """
+const [port] = process.argv.slice(1)
+process.stdin.on('end', () => process.exit()).resume()
+require('dynalite')({createTableMs: 0, deleteTableMs: 0, updateTableMs: 0}).listen(Number(port), '127.0.0.1')
+"""
+
+
+def _ministack() -> tuple[Server, Process | None]:
+    _require(install.MINISTACK, install.HERE / "requirements.txt", "MiniStack")
+
+    def environment(port: int) -> dict[str, str]:
+        return {
+            "PYTHONPATH": str(install.MINISTACK),
+            "BIND_HOST": "127.0.0.1",
+            "GATEWAY_PORT": str(port),
+            "SERVICES": "dynamodb,dynamodbstreams",
+            "LOG_LEVEL": "ERROR",
+            "PERSIST_STATE": "0",
+        }
+
+    process = Process(lambda _: [sys.executable, "-c", _MINISTACK], environment, "/_ministack/health")
+    return Server("ministack", process.url, "us-east-1"), process
+
+
+def _dynalite() -> tuple[Server, Process | None]:
+    _require(install.DYNALITE, install.HERE / "package.json", "dynalite")
+    node = install.node_command()
+    if node is None:
+        raise NotInstalled(f"there is no Node {install.OLDEST_NODE} for dynalite; run: {install.COMMAND}")
+
+    def command(port: int) -> list[str]:
+        return [str(node), "--eval", _DYNALITE, str(port)]
+
+    process = Process(command, lambda _: {"NODE_PATH": str(install.DYNALITE / "node_modules")}, "/")
+    lacks: dict[type, str] = {
+        TransactGet: "transactions",
+        TransactWrite: "transactions",
+        ReadChanges: "streams",
+        SetTimeToLive: "time to live",
+    }
+    return Server("dynalite", process.url, "us-east-1", lacks), process
+
+
+def _endpoint() -> tuple[Server, Process | None]:
+    named = os.environ[ENDPOINT]
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if named == "aws" and region is None:
+        raise NotInstalled(f"{ENDPOINT} is aws, and AWS_REGION does not say where; set it")
+    return Server("endpoint", None if named == "aws" else named, region or "us-east-1", is_ours=False), None
+
+
+_KINDS: dict[str, Callable[[], tuple[Server, Process | None]]] = {
+    "ministack": _ministack,
+    "dynalite": _dynalite,
+    "endpoint": _endpoint,
+}
+
+NAMES = [name for name in _KINDS if name != "endpoint" or os.environ.get(ENDPOINT)]
+"""The servers that tests run against: those that can be installed, and the one that is named."""
+
+
+def _require(folder: Path, wanted: Path, name: str) -> None:
+    if not install.is_installed(folder, wanted):
+        raise NotInstalled(f"{name} is not installed, or is out of date; run: {install.COMMAND}")
+
+
+# --- processes ---------------------------------------------------------------------------------
+
+_PATIENCE = 30.0
+_ATTEMPTS = 3
+"""Between finding a free port and listening on it, somebody else may take it."""
+
+
+class Process:
+    """A running server that answers on `url`."""
+
+    def __init__(
+        self, command: Callable[[int], list[str]], environment: Callable[[int], dict[str, str]], path: str
+    ) -> None:
+        for attempt in range(_ATTEMPTS):
+            port = _free_port()
+            self.url = f"http://127.0.0.1:{port}"
+            self._log: IO[bytes] = TemporaryFile()  # noqa: SIM115 - the process writes to it until it is stopped
+            self._process = subprocess.Popen(
+                command(port),
+                env={**os.environ, **environment(port)},
+                stdin=subprocess.PIPE,
+                stdout=self._log,
+                stderr=subprocess.STDOUT,
+            )
+            if self._answers(self.url + path):
+                return
+            said = self._said()
+            self.stop()
+            if attempt == _ATTEMPTS - 1:
+                raise RuntimeError(f"{command(port)[0]} does not answer on {self.url}; it said: {said}")
+
+    def _answers(self, url: str) -> bool:
+        deadline = time.monotonic() + _PATIENCE
+        while time.monotonic() < deadline and self._process.poll() is None:
+            try:
+                with urlopen(url, timeout=_PATIENCE):
+                    return True
+            except (URLError, OSError):
+                time.sleep(0.02)
+        return False
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def _said(self) -> str:
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace")[-2000:]
+
+    def stop(self) -> None:
+        """End the server; again does nothing."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
