@@ -1,6 +1,7 @@
 """The documents are true: every Python block runs, every shown result and command output is what comes out.
 
-The blocks of one document run in order, in one namespace, in an empty directory.
+The blocks of one document run in order, in one namespace, in an empty directory. Where they name a table
+of DynamoDB, it is one of MiniStack.
 
 - In a Python block, `expression  # -> text` is checked against the value's repr, and
   `statement  # -> raises Name` against the error; `>>>` works as in doctest.
@@ -24,6 +25,7 @@ import pytest
 from mypy import api as mypy
 
 from adjoin.cli import main
+from tests.servers.open import Stores
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -59,9 +61,16 @@ def blocks_of(document: Path) -> list[Block]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_blocks_run_and_show_what_comes_out(
-    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    document: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    servers: Stores,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    if any("dynamodb://" in block.body for block in blocks_of(document) if block.language == "python"):
+        # What is written for the service runs on a server that takes its place.
+        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", servers.address("ministack"))
     module = types.ModuleType(f"document_{document.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for block in blocks_of(document):

@@ -25,14 +25,23 @@ class Stores:
 
     def open(self, name: str, there: Iterable[TableDefinition] = ()) -> OwnTables:
         """Tables of one's own on the server of that name; skips the test where the server is not installed."""
-        try:
-            server = self._servers[name]
-        except NotInstalled as error:
-            pytest.skip(str(error))
+        server = self._server(name)
         if server not in self._stores:
             deadline = _DEADLINE if server.is_ours else DEADLINE
             self._stores[server] = DynamoDBStore(endpoint=server.endpoint, region=server.region, deadline=deadline)
         return OwnTables(self._stores[server], server, there)
+
+    def address(self, name: str) -> str:
+        """Where that server answers, which must be one of ours."""
+        address = self._server(name).endpoint
+        assert address is not None
+        return address
+
+    def _server(self, name: str) -> Server:
+        try:
+            return self._servers[name]
+        except NotInstalled as error:
+            pytest.skip(str(error))
 
     def close(self) -> None:
         for store in self._stores.values():
