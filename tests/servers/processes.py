@@ -37,6 +37,8 @@ class Server:
     lacks: Mapping[type, str] = field(default_factory=dict)
     is_ours: bool = True
     """Whether it ends with the session, and all that is on it."""
+    settles_in: float = 0.0
+    """Seconds after which every read shows what was written."""
 
 
 class NotInstalled(Exception):
@@ -136,7 +138,9 @@ def _endpoint() -> tuple[Server, Process | None]:
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if named == "aws" and region is None:
         raise NotInstalled(f"{ENDPOINT} is aws, and AWS_REGION does not say where; set it")
-    return Server("endpoint", None if named == "aws" else named, region or "us-east-1", is_ours=False), None
+    if named == "aws":
+        return Server("endpoint", None, region or "", is_ours=False, settles_in=1.0), None
+    return Server("endpoint", named, region or "us-east-1", is_ours=False), None
 
 
 _KINDS: dict[str, Callable[[], tuple[Server, Process | None]]] = {
