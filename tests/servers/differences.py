@@ -342,7 +342,7 @@ DIFFERENCES = (*_MINISTACK, *_DYNALITE)
 
 # --- words -------------------------------------------------------------------------------------
 
-_NO_FUNCTION = re.escape("Invalid UpdateExpression: The function is not allowed to be used this way in an expression")
+_NO_FUNCTION = re.escape("Invalid UpdateExpression: The function is not allowed in an update expression")
 
 WORDS: dict[str, dict[str, str]] = {
     "ministack": {

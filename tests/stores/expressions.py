@@ -208,10 +208,6 @@ REJECTED_CONDITIONS: list[tuple[Condition, str]] = [
         " valid types: {S,SS,N,NS,B,BS,BOOL,NULL,L,M}",
     ),
     (
-        In(path("a"), ()),
-        "Invalid ConditionExpression: IN takes 1 to 100 operands, not none",
-    ),
-    (
         In(path("a"), (v(n(1)),) * 101),
         "Invalid ConditionExpression: The IN operator is provided with too many operands; number of operands: 101",
     ),

@@ -36,6 +36,11 @@ def test_rejected_without_looking_at_an_item(condition: Condition, message: str)
     assert str(caught.value) == message
 
 
+def test_in_needs_operands() -> None:
+    with pytest.raises(InvalidRequest, match="Invalid ConditionExpression: IN takes 1 to 100 operands, not none"):
+        condition_test(In(path("a"), ()))
+
+
 def test_a_filter_is_named_in_its_errors() -> None:
     with pytest.raises(InvalidRequest, match="Invalid FilterExpression: Incorrect operand type"):
         condition_test(BeginsWith(path("a"), v(n(1))), "FilterExpression")
