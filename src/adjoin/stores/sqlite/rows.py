@@ -44,30 +44,18 @@ class RowForm:
 
 
 def _reader(texts: dict[int, str]) -> Callable[[Found], Item]:
-    """A function, because every read calls it once an item: the usual table gets one of its own."""
-    further = [(place, name) for place, name in texts.items() if place > _SORT]
-    if _PARTITION not in texts or _SORT not in texts:
-        return _general_reader(list(texts.items()))
-    partition, sort = texts[_PARTITION], texts[_SORT]
-
-    def item(found: Found) -> Item:
-        item = {partition: {"S": found[2]}, sort: {"S": found[3]}, **loads(found[1])}
-        for place, name in further:
-            value = found[place]
-            if value is not None:
-                item[name] = {"S": value}
-        return item
-
-    return item
-
-
-def _general_reader(texts: Sequence[tuple[int, str]]) -> Callable[[Found], Item]:
-    def item(found: Found) -> Item:
-        item: Item = loads(found[1])
-        for place, name in texts:
-            value = found[place]
-            if value is not None:
-                item[name] = {"S": value}
-        return item
-
-    return item
+    """Compiled for one table, as every item that is read comes through it: a loop takes a sixth longer."""
+    own = "".join(f"{name!r}: {{'S': found[{place}]}}, " for place, name in texts.items() if place <= _SORT)
+    lines = ["def item(found):", f"    item = {{{own}**loads(found[1])}}"]
+    for place, name in texts.items():
+        if place > _SORT:
+            lines += [
+                f"    value = found[{place}]",
+                "    if value is not None:",
+                f"        item[{name!r}] = {{'S': value}}",
+            ]
+    lines.append("    return item")
+    names: dict[str, Any] = {"loads": loads}
+    exec("\n".join(lines), names)
+    reader: Callable[[Found], Item] = names["item"]
+    return reader
