@@ -1,8 +1,7 @@
-"""Copies to DynamoDB and from it, on the server that ADJOIN_TEST_ENDPOINT names."""
+"""Copies to DynamoDB and from it, on MiniStack."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -22,21 +21,20 @@ from adjoin.tables import TableDefinition
 from tests.copying.examples import FULL, KINDS, filled, many
 from tests.faults import FaultyStore, Interrupted
 from tests.models import ANN, MATHS, SCHOOL, Enrollment
+from tests.servers.open import Stores
 from tests.stores.examples import PLAIN, everything, item, n
-
-ENDPOINT = os.environ.get("ADJOIN_TEST_ENDPOINT")
-pytestmark = pytest.mark.skipif(ENDPOINT is None, reason="ADJOIN_TEST_ENDPOINT names no server")
 
 
 class Service:
     """The server, and tables on it that are this test's own."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str) -> None:
+        self._address = address
         self._names: list[str] = []
         self.store: Store = open_store(self.at(""))
 
     def at(self, table: str) -> str:
-        return f"dynamodb://{table}?endpoint={ENDPOINT}&region=us-east-1"
+        return f"dynamodb://{table}?endpoint={self._address}&region=us-east-1"
 
     def named(self, definition: TableDefinition) -> TableDefinition:
         self._names.append(f"copy-{uuid4().hex}")
@@ -48,8 +46,8 @@ class Service:
 
 
 @pytest.fixture
-def service() -> Iterator[Service]:
-    service = Service()
+def service(servers: Stores) -> Iterator[Service]:
+    service = Service(servers.address("ministack"))
     yield service
     service.close()
 
