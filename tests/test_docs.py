@@ -68,7 +68,7 @@ def test_blocks_run_and_show_what_comes_out(
     servers: Stores,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if any("dynamodb://" in block.body for block in blocks_of(document) if block.language == "python"):
+    if any("dynamodb://" in block.body for block in blocks_of(document)):
         # What is written for the service runs on a server that takes its place.
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", servers.address("ministack"))
     module = types.ModuleType(f"document_{document.stem}")
