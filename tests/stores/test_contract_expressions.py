@@ -49,9 +49,8 @@ def spelled(expression: object) -> str:
 
 
 def sentence(message: str) -> str:
-    """What the service says first; the details behind it change with its versions, and `IN` has words of ours."""
-    first = message.partition(";")[0]
-    return "" if "operands for IN" in first else re.escape(first)
+    """What the service says first; the details behind it change with its versions."""
+    return re.escape(message.partition(";")[0])
 
 
 COMPARED = [(Compare(operator, left, right), expected) for left, operator, right, expected in COMPARISONS]
