@@ -12,9 +12,13 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
-from tests.stores.dynamodb.misbehaving import Exchange, MisbehavingServer, Misbehaviour
+from adjoin import Graph
+from tests.models import Course
+from tests.stores.dynamodb.misbehaving import THROTTLED, Call, Exchange, MisbehavingServer, Misbehaviour
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -176,6 +180,41 @@ for handler, error in ((signal.default_int_handler, KeyboardInterrupt), (impatie
 print(g.get(Course, MATHS.id) == MATHS)
 """
     assert run(program, location, name) == "interrupted\n" * 6 + "True\n"
+
+
+def test_what_was_interrupted_does_not_go_on(
+    location: str, behind: Graph, server: MisbehavingServer, name: str
+) -> None:
+    """A write that was waiting for its next attempt is not made by the calls that follow."""
+    asked: list[str] = []
+
+    def end() -> None:
+        os.kill(int(asked[0]), signal.SIGUSR1)
+        time.sleep(0.3)
+        server.behave()
+
+    def choose(call: Call) -> Misbehaviour | None:
+        found = re.search(r"process-(\d+)", json.dumps(call.payload))
+        if found and not asked:
+            asked.append(found[1])
+            threading.Timer(0.2, end).start()
+        return THROTTLED if found else None
+
+    server.choose = choose
+    program = """
+g = Graph(URL, [Course])
+g.put(MATHS)
+signal.signal(signal.SIGUSR1, signal.default_int_handler)
+try:
+    g.put(Course(id=f"process-{os.getpid()}"))
+except KeyboardInterrupt:
+    print("interrupted")
+for _ in range(10):
+    time.sleep(0.1)
+    assert g.get(Course, MATHS.id) == MATHS
+"""
+    assert run(program, location, name) == "interrupted\n"
+    assert behind.get(Course, f"process-{asked[0]}") is None
 
 
 def test_forks(location: str, name: str) -> None:

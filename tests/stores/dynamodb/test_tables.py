@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adjoin import AdjacencyList, Graph, TableExists, TableNotFound
+from adjoin import AdjacencyList, Graph, InvalidRequest, TableExists, TableNotFound
 from adjoin.requests import CreateTable, DescribeTable, DropTable, ListTables, SetTimeToLive
 from adjoin.stores.dynamodb import DynamoDBStore
 from adjoin.tables import KeyAttribute, TableDefinition
@@ -112,6 +112,19 @@ def test_time_to_live_of_a_table_that_is_there(
     server.misbehave(how, how, operation="UpdateTimeToLive")
     (found,) = store.execute([SetTimeToLive(wanted.name, "expires")])
     assert found.definition.ttl == "expires"  # type: ignore[union-attr]
+
+
+def test_time_to_live_that_is_set_already(store: DynamoDBStore, server: MisbehavingServer, name: str) -> None:
+    """The service refuses to set it twice, and a lost call may have been the first."""
+    wanted = definition(name)
+    store.execute([CreateTable(wanted)])
+    refused = error(400, "ValidationException")
+    server.misbehave(DROPPED_AFTER, refused, operation="UpdateTimeToLive")
+    store.execute([SetTimeToLive(wanted.name, "expires")])
+    for ways, attribute in (((refused,), "expires"), ((DROPPED, refused), "other")):
+        server.misbehave(*ways, operation="UpdateTimeToLive")
+        with pytest.raises(InvalidRequest):
+            store.execute([SetTimeToLive(wanted.name, attribute)])
 
 
 @each_way
