@@ -20,7 +20,7 @@ from adjoin.stores.dynamodb import store as store_module
 from adjoin.stores.dynamodb.retries import Backoff
 from tests.conftest import DrivenGraph
 from tests.models import SCHOOL
-from tests.stores.dynamodb.backend import running_backend
+from tests.servers.open import Stores
 from tests.stores.dynamodb.misbehaving import MisbehavingServer
 
 _NUMBERS = count()
@@ -38,11 +38,10 @@ def _no_settings_of_this_machine() -> Iterator[pytest.MonkeyPatch]:
         yield patch
 
 
-@pytest.fixture(scope="session")
-def backend() -> Iterator[str]:
-    """The address of a real implementation of the service, which behaves."""
-    with running_backend() as url:
-        yield url
+@pytest.fixture(scope="module")
+def backend(servers: Stores) -> str:
+    """The address of a real implementation of the service, which behaves; it knows transactions by their tokens."""
+    return servers.address("ministack")
 
 
 @pytest.fixture(scope="module")
