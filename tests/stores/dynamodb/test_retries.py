@@ -34,7 +34,7 @@ from adjoin.requests import (
     TransactWrite,
     Update,
 )
-from adjoin.stores.dynamodb.retries import Attempts, Backoff, is_safe_in_doubt
+from adjoin.stores.dynamodb.retries import Attempts, Backoff, is_safe_in_doubt, with_token
 
 
 class Clock:
@@ -92,6 +92,12 @@ def test_waits_are_spread_over_their_whole_range() -> None:
     tenths = Counter(int(wait * 10) for wait in found)
     assert set(tenths) == set(range(10))
     assert max(tenths.values()) < 2 * min(tenths.values())
+
+
+def test_a_transaction_is_not_repeated_when_its_token_is_forgotten() -> None:
+    """Ten minutes, says the API Reference of TransactWriteItems; the last attempt must arrive before."""
+    assert with_token(Backoff(deadline=3600, first=0.1)) == Backoff(deadline=540, first=0.1)
+    assert with_token(Backoff(deadline=30)) == Backoff(deadline=30)
 
 
 def test_attempts_without_number() -> None:

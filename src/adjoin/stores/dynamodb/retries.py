@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from adjoin.expressions import Action, Add, Discard, IfNotExists, Path, Remove, Set, Value
 from adjoin.requests import (
@@ -40,6 +40,15 @@ class Backoff:
     def least(self) -> float:
         """Seconds that an attempt must have left: one that is cut off at once only blurs what went wrong."""
         return min(1.0, self.deadline / 10)
+
+
+_TOKEN_LIFETIME = 540.0
+"""Seconds for which a transaction is repeated at most: the service knows its token for ten minutes."""
+
+
+def with_token(backoff: Backoff) -> Backoff:
+    """The waits of what must not be repeated when its token is forgotten."""
+    return replace(backoff, deadline=min(backoff.deadline, _TOKEN_LIFETIME))
 
 
 @dataclass(slots=True)

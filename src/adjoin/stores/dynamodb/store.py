@@ -35,7 +35,7 @@ from adjoin.stores.dynamodb.access import Access
 from adjoin.stores.dynamodb.client import Client, together
 from adjoin.stores.dynamodb.doubt import check_before, settled
 from adjoin.stores.dynamodb.protocol import OPERATIONS
-from adjoin.stores.dynamodb.retries import Attempts, Backoff, is_safe_in_doubt
+from adjoin.stores.dynamodb.retries import Attempts, Backoff, is_safe_in_doubt, with_token
 from adjoin.stores.dynamodb.streams import Streams
 from adjoin.stores.dynamodb.transport import Transport
 
@@ -92,13 +92,16 @@ class _Connected:
             if isinstance(request, ReadChanges):
                 return await streams.read(self.client, request)
             return await _MANAGED[type(request)](self.client, request)
-        if isinstance(request, TransactWrite) and request.token is None:
-            request = replace(request, token=secrets.token_hex(16))
+        backoff = self.client.backoff
+        if isinstance(request, TransactWrite):
+            backoff = with_token(backoff)
+            if request.token is None:
+                request = replace(request, token=secrets.token_hex(16))
         if isinstance(request, BatchGet):
             return await self._batch_get(request)
         if isinstance(request, BatchWrite):
             return await self._batch_write(request)
-        attempts = Attempts(self.client.backoff)
+        attempts = Attempts(backoff)
         try:
             answer = await self.client.table_call(
                 operation.target, operation.payload(request), attempts, safe_in_doubt=is_safe_in_doubt(request)
