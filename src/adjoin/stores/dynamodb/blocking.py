@@ -22,6 +22,7 @@ from adjoin.errors import StoreClosed
 from adjoin.requests import Request, Response
 from adjoin.stores.dynamodb.access import Access
 from adjoin.stores.dynamodb.store import CONNECTIONS, DEADLINE, TIMEOUT, AsyncDynamoDBStore
+from adjoin.stores.dynamodb.streams import Streams
 
 T = TypeVar("T")
 
@@ -185,9 +186,12 @@ class DynamoDBStore:
         deadline: float = DEADLINE,
     ) -> None:
         access = Access(region, endpoint, profile)
+        streams = Streams()
         self._drivers = _Drivers(
             access,
-            lambda: AsyncDynamoDBStore(access=access, connections=connections, timeout=timeout, deadline=deadline),
+            lambda: AsyncDynamoDBStore(
+                access=access, streams=streams, connections=connections, timeout=timeout, deadline=deadline
+            ),
         )
         _ALL.add(self._drivers)
         # A graph that nobody closed is closed when it is collected, or when the program ends.

@@ -91,7 +91,11 @@ class _Connected:
         if operation is None:
             if isinstance(request, ReadChanges):
                 return await streams.read(self.client, request)
-            return await _MANAGED[type(request)](self.client, request)
+            try:
+                return await _MANAGED[type(request)](self.client, request)
+            finally:
+                if isinstance(request, CreateTable | DropTable):
+                    streams.forget()
         backoff = self.client.backoff
         if isinstance(request, TransactWrite):
             backoff = with_token(backoff)
@@ -176,10 +180,11 @@ class AsyncDynamoDBStore:
         timeout: float = TIMEOUT,
         deadline: float = DEADLINE,
         access: Access | None = None,
+        streams: Streams | None = None,
     ) -> None:
         self._access = access or Access(region, endpoint, profile)
         self._limits = (connections, timeout, deadline)
-        self._streams = Streams()
+        self._streams = streams or Streams()
         self._connected: _Connected | None = None
         """On the loop that was used last."""
         self._loops: dict[asyncio.AbstractEventLoop, _Connected] = {}

@@ -1,209 +1,386 @@
 """The change stream of a table, read from DynamoDB Streams shard by shard.
 
-An item's changes lie in one shard, or in a shard and its children: a shard is read only when its parent
-is read to its end. A position is the stream's name and, for each shard that was begun and is still
-listed, the last sequence number that was read, or that it is finished; it can be resumed anywhere by
-anybody. Changes of different items have no order between them beyond that.
+A position says how far each shard was read, see `shards`; it can be resumed anywhere by anybody. Changes
+of one item come in their order. Changes of different items have no order between them. Whatever follows
+a position is delivered, or `ChangesTrimmed` says that it cannot be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from adjoin.errors import ChangesTrimmed, InvalidRequest, TableNotFound
+from adjoin.errors import ChangesTrimmed, InvalidRequest, ServiceFailed, TableNotFound
 from adjoin.requests import ChangesResponse, ItemChange, ReadChanges
-from adjoin.stores.dynamodb.client import Client, together
+from adjoin.stores.dynamodb.client import Client, RefusedAfterDoubt, together
 from adjoin.stores.dynamodb.faults import IteratorExpired
 from adjoin.stores.dynamodb.lifecycle import table_description
 from adjoin.stores.dynamodb.protocol import Payload
+from adjoin.stores.dynamodb.shards import EMPTY, FINISHED, FROM, Family, Position, Read, Shard, parse_position
 from adjoin.units import MAX_CHANGES
 from adjoin.values import Item
 
-FINISHED = "*"
-_LOOKS, _MORE_LOOKS = 12, 2
-"""An open shard may answer with nothing although more follows, since an answer covers a stretch of time; so
-often it is asked before it counts as read, from an iterator that is new, and from one that was there before."""
+_IMAGES = "NEW_AND_OLD_IMAGES"
+_EXPIRY = ("Service", "dynamodb.amazonaws.com")
 
+_LISTING_LIFE, _LISTED_AT_ONCE = 10.0, 100
+"""Seconds for which a listing of so many shards will do: that one was closed is told by its records anyway,
+and the service lists ten times a second at most."""
+_ITERATOR_LIFE = 14 * 60.0
+"""Seconds; the service lets one expire after 15 minutes."""
+_SURELY_KEPT = 23 * 3600.0
+"""Seconds; the service keeps records for 24 hours, and its clock may differ from ours."""
+_SURELY_SEEN = _SURELY_KEPT / 2
+"""Seconds; what is older than that in an open shard is found by looking as often as we do. The service
+closes a shard after some hours."""
+_RENEWALS = 3
 
-def _target(operation: str) -> str:
-    return f"DynamoDBStreams_20120810.{operation}"
+_FIRST_WAVE, _WIDEST_WAVE = 4, 64
+"""So many shards are asked at once, and each wave twice as many: what is full soon ends a reading, and what
+is empty does not hold it up."""
 
+_LOOKS, _STRETCH, _LOOKS_FOR_AN_END = 12, 20.0, 10_000
+"""An open shard may answer with nothing although more follows, since an answer covers a stretch of time. It
+counts as read after so many empty answers, or one for each so many seconds that nobody looked. A closed
+shard has an end, and is read up to it."""
 
-# --- positions ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """The stream by its label (the time it was enabled), and how far each shard was read."""
-
-    label: str
-    read: Mapping[str, str]
-
-    def __str__(self) -> str:
-        return "/".join((self.label, *(f"{shard}={number}" for shard, number in self.read.items())))
-
-
-def parse_position(table: str, text: str) -> Position:
-    label, *shards = text.split("/")
-    read = dict(shard.partition("=")[::2] for shard in shards)
-    if not label or not read or not all(number == FINISHED or number.isdigit() for number in read.values()):
-        raise InvalidRequest(f"{text!r} is not a position of the change stream of {table}")
-    return Position(label, read)
-
-
-# --- shards ------------------------------------------------------------------------------------
+_POSITIONS_AHEAD = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
-    id: str
-    parent: str | None
-
-
-def ready(shards: Mapping[str, Shard], read: Mapping[str, str]) -> list[Shard]:
-    """Shards that may be read now: not finished, and their parents are, or are gone."""
-    return [
-        shard
-        for shard in shards.values()
-        if read.get(shard.id) != FINISHED
-        and (shard.parent is None or shard.parent not in shards or read.get(shard.parent) == FINISHED)
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """What a table's description says of its stream."""
+class _View:
+    """A table's stream and its shards, as they were seen at a time."""
 
     arn: str
     label: str
     key_names: tuple[str, ...]
+    family: Family = Family(())
+    created: float | None = None
+    seen: float = 0.0
+
+    def is_recent(self, now: float) -> bool:
+        life = _LISTING_LIFE * max(1.0, len(self.family.shards) / _LISTED_AT_ONCE)
+        return 0 <= now - self.seen < life
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An iterator behind an extent of a shard, since when it is there, and up to what time it has looked."""
+
+    extent: str | None
+    iterator: str
+    since: float
+    looked: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """The records that follow in a shard, and whether they end it."""
+
+    shard: Shard
+    records: Sequence[Payload]
+    is_end: bool
 
 
 class Streams:
-    """Reads changes for one store; remembers iterators, which are only a short cut for a position."""
+    """Reads changes for a store; may be shared by threads and event loops.
 
-    def __init__(self) -> None:
-        self._iterators: dict[tuple[str, str, str | None], str] = {}
+    What it remembers saves requests. How far a reader looked without finding anything saves more: where
+    nothing changes for a day, the shard that the reader's position names is gone, and only who looked
+    knows that nothing was in it.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._views: dict[str, _View] = {}
+        self._places: dict[tuple[str, str], _Place] = {}
+        self._ahead: dict[tuple[str, str], Read] = {}
+
+    def forget(self) -> None:
+        """To be called when tables are made or dropped."""
+        self._views.clear()
+        self._places.clear()
 
     async def read(self, client: Client, request: ReadChanges) -> ChangesResponse:
         if not 1 <= request.limit <= MAX_CHANGES:
             raise InvalidRequest(f"a limit of {request.limit} changes is not within 1 to {MAX_CHANGES}")
-        stream = await _stream(client, request.table)
-        read = _begun(request, stream)
+        position = None if request.after is None else parse_position(request.table, request.after)
+        try:
+            if position is not None and (view := self._recent(request, position)) is not None:
+                try:
+                    return await self._read(client, request, view, position)
+                except (ChangesTrimmed, TableNotFound):
+                    # Perhaps only the view is too old.
+                    pass
+            view = await self._look(client, request.table)
+            if position is not None and position.label != view.label:
+                raise _trimmed(request, "its stream was replaced by another")
+            return await self._read(client, request, view, position)
+        except RefusedAfterDoubt as refused:
+            raise refused.error from None
+
+    async def _read(
+        self, client: Client, request: ReadChanges, view: _View, position: Position | None
+    ) -> ChangesResponse:
+        read = self._begun(view, request, position)
         while True:
-            shards = await _shards(client, stream.arn)
-            if request.after is not None:
-                _check_reach(request, shards, read)
-            parents = {shard.parent for shard in shards.values()}
-            read = {shard: number for shard, number in read.items() if shard in shards or shard in parents}
-            candidates = ready(shards, read)
-            pages = await together(*(self._page(client, stream, shard.id, read, request) for shard in candidates))
-            changes: list[ItemChange] = []
-            finished = False
-            for shard, (records, is_end) in zip(candidates, pages, strict=True):
-                room = request.limit - len(changes)
-                for record in records[:room]:
-                    read[shard.id] = record["dynamodb"]["SequenceNumber"]
-                    changes.append(_change(record, stream, str(Position(stream.label, read))))
-                if is_end and len(records) <= room:
-                    read[shard.id] = FINISHED
-                    finished = True
-            if changes or not finished:
-                return ChangesResponse(changes, str(Position(stream.label, read)) if read else request.after)
+            reason = None if position is None else view.family.out_of_reach(read)
+            if reason is not None:
+                raise _trimmed(request, reason)
+            pages = await self._pages(client, request, view, read)
+            ended = [page.shard.id for page in pages if page.is_end and not page.records]
+            read |= dict.fromkeys(ended, FINISHED)
+            if any(page.records for page in pages):
+                if position is None:
+                    read |= await self._beginnings(client, request, view, read, pages)
+                return _delivered(view, read | self._empty(view, read, pages), pages)
+            if not ended:
+                break
+            if not all(map(view.family.has_children, ended)):
+                view = await self._listed(client, request.table, view)
+        if request.after is None:
+            return ChangesResponse([], None)
+        read = view.family.condensed(read | self._empty(view, read, pages))
+        self._remember(view, request.after, read)
+        return ChangesResponse([], str(Position(view.label, read)))
+
+    # --- what is remembered ----------------------------------------------------------------------
+
+    def _recent(self, request: ReadChanges, position: Position) -> _View | None:
+        """A view that will do: not old, and not from before the children of a closed shard were listed."""
+        view = self._views.get(request.table)
+        if view is None or view.label != position.label or not view.is_recent(self._clock()):
+            return None
+        read = self._begun(view, request, position)
+        finished = (shard for shard, extent in read.items() if extent == FINISHED)
+        return view if all(map(view.family.has_children, finished)) else None
+
+    def _begun(self, view: _View, request: ReadChanges, position: Position | None) -> Read:
+        if position is None or request.after is None:
+            return {}
+        return dict(self._ahead.get((view.arn, request.after)) or position.read)
+
+    def _remember(self, view: _View, after: str, read: Read) -> None:
+        self._ahead.pop((view.arn, after), None)
+        self._ahead[(view.arn, after)] = read
+        for oldest in list(self._ahead)[:-_POSITIONS_AHEAD]:
+            self._ahead.pop(oldest, None)
+
+    # --- tables and shards -----------------------------------------------------------------------
+
+    async def _look(self, client: Client, name: str) -> _View:
+        table = await table_description(client, name)
+        stream = table.get("StreamSpecification") or {}
+        if not stream.get("StreamEnabled"):
+            raise InvalidRequest(f"the table {name} keeps no changes; create it with a stream to read them")
+        if stream.get("StreamViewType") != _IMAGES:
+            raise InvalidRequest(
+                f"the stream of {name} has {stream.get('StreamViewType')} only, and changes need both images; "
+                f"disable it, and enable it with {_IMAGES}"
+            )
+        keys = sorted(table["KeySchema"], key=lambda entry: str(entry["KeyType"]))
+        names = tuple(entry["AttributeName"] for entry in keys)
+        return await self._listed(client, name, _View(table["LatestStreamArn"], table["LatestStreamLabel"], names))
+
+    async def _listed(self, client: Client, table: str, view: _View) -> _View:
+        """The view with all shards that are kept now."""
+        seen = self._clock()
+        shards: list[Shard] = []
+        payload: Payload = {"StreamArn": view.arn}
+        while True:
+            description = (await _call(client, "DescribeStream", payload))["StreamDescription"]
+            shards += map(_shard, description["Shards"])
+            last = description.get("LastEvaluatedShardId")
+            if not last:
+                break
+            payload["ExclusiveStartShardId"] = last
+        view = replace(view, family=Family(shards), created=description.get("CreationRequestDateTime"), seen=seen)
+        before = self._views.get(table)
+        self._views[table] = view
+        for place in list(self._places):
+            is_gone = place[0] == view.arn and place[1] not in view.family.shards
+            if is_gone or (before is not None and before.arn != view.arn and place[0] == before.arn):
+                self._places.pop(place, None)
+        return view
+
+    # --- records ---------------------------------------------------------------------------------
+
+    async def _pages(self, client: Client, request: ReadChanges, view: _View, read: Read) -> list[_Page]:
+        """Pages of the shards that may be read, until there are as many records as asked for."""
+        pages: list[_Page] = []
+        waiting = view.family.ready(read)
+        room, width = request.limit, _FIRST_WAVE
+        while waiting and room > 0:
+            wave = waiting[: min(width, room)]
+            del waiting[: len(wave)]
+            share = room // len(wave)
+            found = await together(
+                *(self._page(client, request, view, shard, read.get(shard.id), share) for shard in wave)
+            )
+            pages += found
+            room -= sum(len(page.records) for page in found)
+            width = min(width * 2, _WIDEST_WAVE)
+        return pages
+
+    async def _beginnings(
+        self, client: Client, request: ReadChanges, view: _View, read: Read, pages: Sequence[_Page]
+    ) -> Read:
+        """Where a reader starts that starts with the oldest that is kept: if it is trimmed later, that is known."""
+        seen = {page.shard.id for page in pages}
+        others = [shard for shard in view.family.ready(read) if shard.id not in seen]
+        begun = list(pages)
+        for start in range(0, len(others), _WIDEST_WAVE):
+            wave = others[start : start + _WIDEST_WAVE]
+            begun += await together(*(self._page(client, request, view, shard, None, 1) for shard in wave))
+        return {page.shard.id: self._beginning(page) for page in begun}
+
+    def _beginning(self, page: _Page) -> str:
+        if page.records:
+            return FROM + _number(page.records[0])
+        return FINISHED if page.is_end else f"{EMPTY}{self._clock() - _SURELY_SEEN:.0f}"
+
+    def _empty(self, view: _View, read: Read, pages: Sequence[_Page]) -> Read:
+        """Shards of some age that were never anything but empty; what comes into them is younger than that."""
+        return {
+            page.shard.id: self._beginning(page)
+            for page in pages
+            if not page.records
+            and not page.is_end
+            and read.get(page.shard.id, EMPTY).startswith(EMPTY)
+            and not self._is_whole(view, page.shard, read.get(page.shard.id), _SURELY_SEEN)
+        }
 
     async def _page(
-        self, client: Client, stream: Stream, shard: str, read: Mapping[str, str], request: ReadChanges
-    ) -> tuple[list[Payload], bool]:
-        """Some records behind a place in a shard, and whether they end it."""
-        place = (stream.arn, shard, read.get(shard))
-        iterator = self._iterators.pop(place, None)
-        looks = _LOOKS if iterator is None else _MORE_LOOKS
-        records: list[Payload] = []
-        while not records and looks:
-            if iterator is None:
-                iterator = await _iterator(client, stream, shard, read.get(shard), request)
+        self, client: Client, request: ReadChanges, view: _View, shard: Shard, extent: str | None, limit: int
+    ) -> _Page:
+        """Some records that follow an extent of a shard."""
+        place = self._place(view, shard, extent)
+        looks = _looks(shard, place, self._clock())
+        iterator = None if place is None else place.iterator
+        renewals = _RENEWALS
+        while True:
+            is_new = iterator is None
             try:
-                answer = await client.stream_call(
-                    _target("GetRecords"), {"ShardIterator": iterator, "Limit": request.limit}
-                )
-            except IteratorExpired:
-                iterator = None
+                iterator = iterator or await self._iterator(client, request, view, shard, extent)
+                answer = await _call(client, "GetRecords", {"ShardIterator": iterator, "Limit": limit})
+            except (IteratorExpired, ChangesTrimmed, TableNotFound) as error:
+                if is_new and not isinstance(error, IteratorExpired):
+                    if shard.ends_at(extent) or (request.after is None and isinstance(error, TableNotFound)):
+                        return _Page(shard, (), True)
+                    if request.after is not None:
+                        raise _trimmed(request, f"the service does not keep {shard.id} so far back") from error
+                renewals -= 1
+                if renewals < 0:
+                    raise ServiceFailed(f"the shard {shard.id} cannot be read: {error}; try again later") from error
+                iterator, looks = None, _looks(shard, None, 0.0)
                 continue
-            records, iterator = answer.get("Records") or [], answer.get("NextShardIterator")
-            if iterator is None:
-                return records, True
+            records, iterator = answer.get("Records") or (), answer.get("NextShardIterator")
+            if not iterator:
+                return _Page(shard, records, True)
             looks -= 1
-        last = records[-1]["dynamodb"]["SequenceNumber"] if records else read.get(shard)
-        if iterator is not None:
-            self._iterators[(stream.arn, shard, last)] = iterator
-        return records, False
+            if records or not looks:
+                now = self._clock()
+                place = _Place(_number(records[-1]) if records else extent, iterator, now, now)
+                self._places[view.arn, shard.id] = replace(place, looked=_at(records[-1])) if records else place
+                return _Page(shard, records, False)
+
+    def _place(self, view: _View, shard: Shard, extent: str | None) -> _Place | None:
+        place = self._places.pop((view.arn, shard.id), None)
+        if place is None or place.extent != extent or self._clock() - place.since > _ITERATOR_LIFE:
+            return None
+        return place
+
+    async def _iterator(
+        self, client: Client, request: ReadChanges, view: _View, shard: Shard, extent: str | None
+    ) -> str:
+        payload: Payload = {"StreamArn": view.arn, "ShardId": shard.id}
+        if extent is not None and not extent.startswith(EMPTY):
+            number = extent.removeprefix(FROM)
+            kind = "AFTER_SEQUENCE_NUMBER" if number == extent else "AT_SEQUENCE_NUMBER"
+            payload |= {"ShardIteratorType": kind, "SequenceNumber": number}
+        elif request.after is None or self._is_whole(view, shard, extent):
+            payload["ShardIteratorType"] = "TRIM_HORIZON"
+        elif shard.first is not None:
+            # The horizon would hide that the first records are gone.
+            payload |= {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "SequenceNumber": shard.first}
+        else:
+            raise ChangesTrimmed(f"{shard.id} does not say where it began")
+        return str((await _call(client, "GetShardIterator", payload))["ShardIterator"])
+
+    def _is_whole(self, view: _View, shard: Shard, extent: str | None, age: float = _SURELY_KEPT) -> bool:
+        """Whether a shard is younger than that, or was seen empty since, so that nothing of it was trimmed."""
+        since = shard.created or view.created or 0.0
+        if extent is not None:
+            since = max(since, float(extent.removeprefix(EMPTY)))
+        return self._clock() - since < age
 
 
-async def _stream(client: Client, name: str) -> Stream:
-    table = await table_description(client, name)
-    if not (table.get("StreamSpecification") or {}).get("StreamEnabled"):
-        raise InvalidRequest(f"the table {name} keeps no changes; create it with a stream to read them")
-    keys = sorted(table["KeySchema"], key=lambda entry: str(entry["KeyType"]))
-    return Stream(table["LatestStreamArn"], table["LatestStreamLabel"], tuple(entry["AttributeName"] for entry in keys))
-
-
-def _begun(request: ReadChanges, stream: Stream) -> dict[str, str]:
-    if request.after is None:
-        return {}
-    position = parse_position(request.table, request.after)
-    if position.label != stream.label:
-        raise _trimmed(request, "its stream was replaced by another")
-    return dict(position.read)
-
-
-def _check_reach(request: ReadChanges, shards: Mapping[str, Shard], read: Mapping[str, str]) -> None:
-    """Everything behind a position must still be there: what was begun, and what follows what was finished."""
-    for shard, number in read.items():
-        if number != FINISHED and shard not in shards:
-            raise _trimmed(request, f"{shard} was not read to its end, and is gone")
-    for each in shards.values():
-        if each.id not in read and each.parent is not None and each.parent not in shards and each.parent not in read:
-            raise _trimmed(request, f"{each.parent} was never read, and is gone")
-
-
-async def _iterator(client: Client, stream: Stream, shard: str, after: str | None, request: ReadChanges) -> str:
-    payload: Payload = {"StreamArn": stream.arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
-    if after is not None:
-        payload |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after}
+async def _call(client: Client, operation: str, payload: Payload) -> Payload:
     try:
-        answer = await client.stream_call(_target("GetShardIterator"), payload)
-    except (ChangesTrimmed, TableNotFound) as error:
-        raise _trimmed(request, "the stream is kept for 24 hours") from error
-    return str(answer["ShardIterator"])
+        return await client.stream_call(f"DynamoDBStreams_20120810.{operation}", payload)
+    except RefusedAfterDoubt as refused:
+        raise refused.error from None
 
 
-async def _shards(client: Client, arn: str) -> dict[str, Shard]:
-    """All shards that are kept, oldest first as the service lists them."""
-    shards: dict[str, Shard] = {}
-    payload: Payload = {"StreamArn": arn}
-    while True:
-        description = (await client.stream_call(_target("DescribeStream"), payload))["StreamDescription"]
-        for each in description["Shards"]:
-            shards[each["ShardId"]] = Shard(each["ShardId"], each.get("ParentShardId"))
-        last = description.get("LastEvaluatedShardId")
-        if last is None:
-            return shards
-        payload["ExclusiveStartShardId"] = last
+def _looks(shard: Shard, place: _Place | None, now: float) -> int:
+    """How many answers without records mean that there is nothing more."""
+    if shard.last is not None:
+        return _LOOKS_FOR_AN_END
+    if place is None:
+        return _LOOKS
+    return min(_LOOKS, 1 + int(max(0.0, now - place.looked) / _STRETCH))
 
 
-def _change(record: Payload, stream: Stream, position: str) -> ItemChange:
+def _shard(entry: Payload) -> Shard:
+    numbers = entry.get("SequenceNumberRange") or {}
+    return Shard(
+        entry["ShardId"],
+        entry.get("ParentShardId"),
+        numbers.get("StartingSequenceNumber"),
+        numbers.get("EndingSequenceNumber"),
+    )
+
+
+# --- changes -----------------------------------------------------------------------------------
+
+
+def _delivered(view: _View, read: Read, pages: Sequence[_Page]) -> ChangesResponse:
+    """The changes of pages, each with the position behind it; the last one's is behind all that was found."""
+    read = view.family.condensed(read)
+    found: list[tuple[Payload, str]] = []
+    for page in pages:
+        if page.records:
+            view.family.begin(read, page.shard)
+            others = str(Position(view.label, read))
+            found += [(record, others + _number(record)) for record in page.records]
+            read[page.shard.id] = FINISHED if page.is_end else _number(page.records[-1])
+    end = str(Position(view.label, view.family.condensed(read)))
+    changes = [_change(record, view, position) for record, position in found[:-1]]
+    return ChangesResponse([*changes, _change(found[-1][0], view, end)], end)
+
+
+def _number(record: Payload) -> str:
+    return str(record["dynamodb"]["SequenceNumber"])
+
+
+def _at(record: Payload) -> float:
+    return float(record["dynamodb"].get("ApproximateCreationDateTime", 0.0))
+
+
+def _change(record: Payload, view: _View, position: str) -> ItemChange:
     images: Any = record["dynamodb"]
-    key: Item = {name: images["Keys"][name] for name in stream.key_names}
+    key: Item = {name: images["Keys"][name] for name in view.key_names}
     by = record.get("userIdentity") or {}
-    expired = (by.get("type") or by.get("Type")) == "Service"
-    at = float(images.get("ApproximateCreationDateTime", 0.0))
-    return ItemChange(position, at, key, images.get("OldImage"), images.get("NewImage"), expired)
+    expired = (by.get("Type") or by.get("type"), by.get("PrincipalId") or by.get("principalId")) == _EXPIRY
+    return ItemChange(position, _at(record), key, images.get("OldImage"), images.get("NewImage"), expired)
 
 
 def _trimmed(request: ReadChanges, reason: str) -> ChangesTrimmed:
+    after = request.after or ""
+    shown = after if len(after) < 200 else f"{after[:200]}…"
     return ChangesTrimmed(
-        f"the change stream of {request.table} does not hold what came after {request.after} (any more): {reason};"
+        f"the change stream of {request.table} does not hold what came after {shown} (any more): {reason};"
         " read it from the beginning, and rebuild what was made from it"
     )

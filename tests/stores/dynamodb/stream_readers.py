@@ -1,0 +1,56 @@
+"""Readers of the change streams of one server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from adjoin.requests import ChangesResponse, ReadChanges
+from adjoin.stores.dynamodb import AsyncDynamoDBStore
+from adjoin.stores.dynamodb.access import Access
+from adjoin.stores.dynamodb.streams import Streams
+from tests.stores.dynamodb.stream_service import Clock, StreamServer
+
+
+class Reader:
+    """A program that reads the stream of the table `T`, on a store of its own."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, access: Access, clock: Callable[[], float]) -> None:
+        self._loop = loop
+        self._streams = Streams(clock)
+        self._store = AsyncDynamoDBStore(access=access, streams=self._streams, deadline=2.0)
+
+    def read(self, after: str | None = None, limit: int = 1000) -> ChangesResponse:
+        (response,) = self._loop.run_until_complete(self._store.execute([ReadChanges("T", after, limit)]))
+        assert isinstance(response, ChangesResponse)
+        assert len(response.changes) <= limit
+        return response
+
+    def remembers(self) -> int:
+        """How many things it keeps between readings."""
+        return len(self._streams._views) + len(self._streams._places) + len(self._streams._ahead)
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._store.close())
+
+
+class Readers:
+    """Opens readers of one server, and closes them."""
+
+    def __init__(self, server: StreamServer) -> None:
+        self.server = server
+        self._loop = asyncio.new_event_loop()
+        self._access = Access("us-east-1", server.url, None)
+        self._opened: list[Reader] = []
+
+    def open(self, clock: Clock) -> Reader:
+        self._opened.append(Reader(self._loop, self._access, clock))
+        return self._opened[-1]
+
+    def close_all(self) -> None:
+        while self._opened:
+            self._opened.pop().close()
+
+    def close(self) -> None:
+        self.close_all()
+        self._loop.close()
