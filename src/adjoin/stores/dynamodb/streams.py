@@ -14,7 +14,7 @@ from typing import Any
 
 from adjoin.errors import ChangesTrimmed, InvalidRequest, ServiceFailed, TableNotFound
 from adjoin.requests import ChangesResponse, ItemChange, ReadChanges
-from adjoin.stores.dynamodb.client import Client, RefusedAfterDoubt, together
+from adjoin.stores.dynamodb.client import Client, together
 from adjoin.stores.dynamodb.faults import IteratorExpired
 from adjoin.stores.dynamodb.lifecycle import table_description
 from adjoin.stores.dynamodb.protocol import Payload
@@ -107,19 +107,16 @@ class Streams:
         if not 1 <= request.limit <= MAX_CHANGES:
             raise InvalidRequest(f"a limit of {request.limit} changes is not within 1 to {MAX_CHANGES}")
         position = None if request.after is None else parse_position(request.table, request.after)
-        try:
-            if position is not None and (view := self._recent(request, position)) is not None:
-                try:
-                    return await self._read(client, request, view, position)
-                except (ChangesTrimmed, TableNotFound):
-                    # Perhaps only the view is too old.
-                    pass
-            view = await self._look(client, request.table)
-            if position is not None and position.label != view.label:
-                raise _trimmed(request, "its stream was replaced by another")
-            return await self._read(client, request, view, position)
-        except RefusedAfterDoubt as refused:
-            raise refused.error from None
+        if position is not None and (view := self._recent(request, position)) is not None:
+            try:
+                return await self._read(client, request, view, position)
+            except (ChangesTrimmed, TableNotFound):
+                # Perhaps only the view is too old.
+                pass
+        view = await self._look(client, request.table)
+        if position is not None and position.label != view.label:
+            raise _trimmed(request, "its stream was replaced by another")
+        return await self._read(client, request, view, position)
 
     async def _read(
         self, client: Client, request: ReadChanges, view: _View, position: Position | None
@@ -318,10 +315,7 @@ class Streams:
 
 
 async def _call(client: Client, operation: str, payload: Payload) -> Payload:
-    try:
-        return await client.stream_call(f"DynamoDBStreams_20120810.{operation}", payload)
-    except RefusedAfterDoubt as refused:
-        raise refused.error from None
+    return await client.stream_call(f"DynamoDBStreams_20120810.{operation}", payload)
 
 
 def _looks(shard: Shard, place: _Place | None, now: float) -> int:
