@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from typing import Any
-from urllib.request import urlopen
 from uuid import uuid4
 
 import pytest
@@ -23,40 +17,15 @@ from adjoin.requests import ChangesResponse, ReadChanges
 from adjoin.stores.dynamodb import DynamoDBStore
 from tests.conftest import Open
 from tests.models import ANN, ART, BOB, MATHS, SCHOOL, Course, Enrollment, Student
-from tests.stores.dynamodb.conftest import Readers
+from tests.servers.open import Stores
+from tests.stores.dynamodb.stream_readers import Readers
 from tests.stores.dynamodb.stream_service import KEYS, Clock, StreamService
 
 
-@pytest.fixture(scope="module")
-def ministack() -> Iterator[str]:
+@pytest.fixture
+def ministack(servers: Stores) -> str:
     """Where it answers."""
-    if find_spec("ministack") is None:
-        pytest.skip("MiniStack is not installed; run: pip install ministack")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "PERSIST_STATE": "0", "LOG_LEVEL": "ERROR"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from ministack.app import main; main()"],
-        env={**os.environ, **environment, "PYTHONPATH": ""},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        url = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                with urlopen(f"{url}/_ministack/health", timeout=5):
-                    break
-            except OSError:
-                assert time.monotonic() < deadline, "MiniStack does not answer"
-                assert process.poll() is None, "MiniStack ended"
-                time.sleep(0.05)
-        yield url
-    finally:
-        process.kill()
-        process.wait()
+    return servers.address("ministack")
 
 
 @pytest.fixture
