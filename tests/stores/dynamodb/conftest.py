@@ -22,8 +22,6 @@ from tests.conftest import DrivenGraph
 from tests.models import SCHOOL
 from tests.servers.open import Stores
 from tests.stores.dynamodb.misbehaving import MisbehavingServer
-from tests.stores.dynamodb.stream_readers import Readers
-from tests.stores.dynamodb.stream_service import stream_server
 
 _NUMBERS = count()
 
@@ -108,17 +106,3 @@ def g(request: pytest.FixtureRequest, location: str, quick: None) -> Iterator[An
 def name() -> str:
     """An id that no other test has."""
     return f"n{next(_NUMBERS)}"
-
-
-@pytest.fixture(scope="module")
-def all_readers() -> Iterator[Readers]:
-    with stream_server() as server:
-        readers = Readers(server)
-        yield readers
-        readers.close()
-
-
-@pytest.fixture
-def readers(all_readers: Readers) -> Iterator[Readers]:
-    yield all_readers
-    all_readers.close_all()

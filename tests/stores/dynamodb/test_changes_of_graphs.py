@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
@@ -18,7 +18,7 @@ from adjoin.stores.dynamodb import DynamoDBStore
 from tests.conftest import Open
 from tests.models import ANN, ART, BOB, MATHS, SCHOOL, Course, Enrollment, Student
 from tests.servers.open import Stores
-from tests.stores.dynamodb.stream_readers import Readers
+from tests.stores.dynamodb.readers import Readers, open_readers
 from tests.stores.dynamodb.stream_service import KEYS, Clock, StreamService
 
 
@@ -172,6 +172,12 @@ def test_a_table_that_was_made_anew(on_service: Any) -> None:
 
 
 # --- the store that waits ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def readers() -> Iterator[Readers]:
+    with open_readers() as opened:
+        yield opened
 
 
 def test_threads_read_one_stream(readers: Readers) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
 
 from adjoin.errors import ChangesTrimmed, InvalidRequest, ServiceFailed, TableNotFound, Throttled
 from adjoin.requests import ChangesResponse, ItemChange
-from tests.stores.dynamodb.stream_readers import Reader, Readers
+from tests.stores.dynamodb.readers import Reader, Readers, open_readers
 from tests.stores.dynamodb.stream_service import HOUR, KEYS, MINUTE, Clock, StreamService, shown
 
 OTHER = KEYS - 1
@@ -18,6 +18,12 @@ OTHER = KEYS - 1
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+def readers() -> Iterator[Readers]:
+    with open_readers() as opened:
+        yield opened
 
 
 class World:

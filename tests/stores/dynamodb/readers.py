@@ -1,15 +1,16 @@
-"""Readers of the change streams of one server."""
+"""Readers of change streams, and a server for them to read from."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from adjoin.requests import ChangesResponse, ReadChanges
 from adjoin.stores.dynamodb import AsyncDynamoDBStore
 from adjoin.stores.dynamodb.access import Access
 from adjoin.stores.dynamodb.streams import Streams
-from tests.stores.dynamodb.stream_service import Clock, StreamServer
+from tests.stores.dynamodb.stream_service import Clock, StreamServer, stream_server
 
 
 class Reader:
@@ -54,3 +55,14 @@ class Readers:
     def close(self) -> None:
         self.close_all()
         self._loop.close()
+
+
+@contextmanager
+def open_readers() -> Iterator[Readers]:
+    """Readers of a server that runs as long; it needs a `service` before it is read from."""
+    with stream_server() as server:
+        readers = Readers(server)
+        try:
+            yield readers
+        finally:
+            readers.close()
