@@ -70,7 +70,7 @@ def test_every_item_is_sent_until_it_is_taken_and_not_again(g: Any, server: Misb
 def test_nothing_is_ever_taken(
     location: str, quick: None, server: MisbehavingServer, how: Misbehaviour, name: str
 ) -> None:
-    with Graph(location.replace("deadline=30", "deadline=0.5"), SCHOOL) as g:
+    with Graph(location.replace("deadline=30", "deadline=1.5"), SCHOOL) as g:
         server.misbehave_always(how)
         with pytest.raises(Throttled, match="raise the table's throughput") as caught:
             g.put_many(courses(name, 20))
@@ -90,7 +90,7 @@ def test_little_is_taken_for_longer_than_the_deadline(
         taken[0] += 1
         return unprocessed(0.9) if taken[0] % 12 == 0 else ALL
 
-    with Graph(location.replace("deadline=30", "deadline=0.3"), SCHOOL) as g:
+    with Graph(location.replace("deadline=30", "deadline=1.5"), SCHOOL) as g:
         server.choose = choose
         g.put_many(courses(name, 10))
     assert len([each for each in behind.get_many(Course, [f"{name}-{each}" for each in range(10)]) if each]) == 10
