@@ -71,11 +71,11 @@ class StreamMachine(RuleBasedStateMachine):
             # Every fifth write removes the item.
             self.service.put(item, str(self.values) if self.values % 5 else "")
 
-    @rule(which=WHICH, ways=st.integers(1, 2), late=st.booleans())
-    def split(self, which: int, ways: int, late: bool) -> None:
+    @rule(which=st.none() | WHICH, ways=st.integers(1, 2), late=st.booleans())
+    def split(self, which: int | None, ways: int, late: bool) -> None:
+        """Splits one shard, or all of them; one way is how they roll over."""
         shards = [shard for shard in self.service.open_shards if len(shard.items) >= ways]
-        if shards:
-            shard = shards[which % len(shards)]
+        for shard in shards if which is None or not shards else [shards[which % len(shards)]]:
             children = self.service.split(shard, ways)
             self.service.hidden |= {child.id for child in children if late or shard.id in self.service.hidden}
 
