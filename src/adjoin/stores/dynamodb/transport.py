@@ -66,6 +66,7 @@ class Transport:
         # Waiting for a free connection is not limited: it is waiting for other requests, which are.
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=timeout)
         self._answer_timeout = timeout
+        self._loop = asyncio.get_running_loop()
         self._addresses: dict[str, _Address] = {}
 
     async def post(self, endpoint: Endpoint, headers: Mapping[str, str], body: bytes) -> Answer:
@@ -76,19 +77,20 @@ class Transport:
             if self._connector.closed:
                 raise StoreClosed("this graph was closed while it was asked; open a new one") from None
             raise NotSent(str(error) or type(error).__name__) from error
+        # For the whole answer, since one may come so slowly that no pause in it is long.
+        end = self._loop.call_later(self._answer_timeout, connection.close)
         try:
-            # For the whole answer, since one may come so slowly that no pause in it is long.
-            async with asyncio.timeout(self._answer_timeout):
-                answer = await self._exchange(connection, address, headers, body)
-        except TimeoutError as error:
-            connection.close()
-            raise AnswerLost("no answer came in time") from error
+            answer = await self._exchange(connection, address, headers, body)
         except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             connection.close()
+            if end.when() <= self._loop.time():
+                raise AnswerLost("no answer came in time") from error
             raise AnswerLost(f"the connection broke ({type(error).__name__}: {error})") from error
         except BaseException:
             connection.close()
             raise
+        finally:
+            end.cancel()
         connection.release()
         checksum = answer.headers.get("x-amz-crc32")
         if checksum is not None and checksum != str(crc32(answer.body)):
@@ -114,7 +116,7 @@ class Transport:
         request = ClientRequest(
             "POST",
             url,
-            loop=asyncio.get_running_loop(),
+            loop=self._loop,
             ssl=_trust() if url.scheme == "https" else True,
             proxy=_proxy(url),
         )
