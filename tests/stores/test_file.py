@@ -33,12 +33,13 @@ from adjoin.requests import (
     Get,
     ListTables,
     Put,
+    Query,
     TableResponse,
     TablesResponse,
 )
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.file import APPLICATION_ID, FORMAT_VERSION, file_error
-from tests.stores.examples import PLAIN, everything, item, key, n, one, put, stored
+from tests.stores.examples import PLAIN, everything, item, key, n, one, put, s, stored
 
 LATER_SETTINGS = ("point_in_time_recovery", "deletion_protection", "tags")
 
@@ -391,6 +392,26 @@ def test_a_copy_made_by_sqlite_is_a_backup(path: Path, tmp_path: Path) -> None:
     copy = SQLiteStore(tmp_path / "copy.db")
     assert everything(copy, "Plain") == [item("A", "1")]
     copy.close()
+
+
+def test_a_query_is_planned_once(path: Path) -> None:
+    make(path)
+    store = SQLiteStore(path)
+    planned = 0
+
+    def plan(*_: object) -> int:
+        nonlocal planned
+        planned += 1
+        return apsw.SQLITE_OK
+
+    with store._connections.session() as session:
+        # It is asked whenever SQLite plans a statement; to set it makes all statements out of date.
+        session.connection.authorizer = plan
+    for limit in (1, 2, 3):
+        before = planned
+        store.execute([Query("Plain", ("PK", s("A")), limit=limit)])
+        assert (planned > before) == (limit == 1)
+    store.close()
 
 
 # --- closing -----------------------------------------------------------------------------------

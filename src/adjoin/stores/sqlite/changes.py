@@ -113,9 +113,9 @@ def expire(cursor: apsw.Cursor, table: Table, now: float, most: int) -> int:
         (now, now - _FIVE_YEARS, most),
     ).fetchall()
     for row in rows:
-        size, _, pk, sk, *_ = found = cast(Found, row)
-        prepared = Prepared(table, (pk, sk), None, lambda _: None)
-        old = Stored(table.form.item(found), size, found[2:])
+        size, _, *columns = cast(Found, row)
+        prepared = Prepared(table, (columns[0], columns[1]), None, lambda _: None)
+        old = Stored(table.form.item(row), size, tuple(columns))
         apply(cursor, Decided(prepared, old, None), now, expired=True)
     return len(rows)
 

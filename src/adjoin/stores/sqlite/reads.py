@@ -8,7 +8,7 @@ around the call. Nothing here writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
 import apsw
 from orjson import JSONDecodeError, dumps
@@ -30,7 +30,7 @@ from adjoin.requests import (
 from adjoin.stores.batches import by_table
 from adjoin.stores.evaluate import condition_test, paths_in, projector, require_bounds
 from adjoin.stores.sqlite.keys import KeyValue, after_prefix
-from adjoin.stores.sqlite.rows import Found
+from adjoin.stores.sqlite.rows import Found, RowForm
 from adjoin.stores.sqlite.tables import AccessPath, KeyColumn, Table, Tables
 from adjoin.units import (
     MAX_BATCH_GET,
@@ -225,22 +225,23 @@ def _whole_page(
 
     With `absence`, every item must pass a test, which those do that do not even hold a name.
     """
-    rows: list[Found] = []
+    found = StoredItems(path.form)
+    add = found.values.extend
     total = 0
     for row in cursor.execute(sql, bindings):
-        rows.append(row)
+        add(row)
         total += row[0]
         if total >= MAX_PAGE_SIZE:
             # An unfinished statement would hold its snapshot, and with it the WAL.
             cursor.execute("SELECT 1").fetchall()
             break
-    read = path.form.item
-    scanned = count = len(rows)
-    last = path.last_key(read(rows[-1])) if scanned == request.limit or total >= MAX_PAGE_SIZE else None
+    scanned = count = len(found)
+    last = path.last_key(found.last()) if scanned == request.limit or total >= MAX_PAGE_SIZE else None
     if absence is not None:
         name, test = absence
-        count -= sum(name in row[1] and not test(read(row)) for row in rows)
-    items: Sequence[Item] = [] if request.count_only else StoredItems(rows, read)
+        if any(name in body for body in found.bodies()):
+            count = sum(map(test, found))
+    items: Sequence[Item] = [] if request.count_only else found
     return PageResponse(items, count, scanned, last, path.cost(total, request.consistent))
 
 
@@ -254,21 +255,31 @@ def _absence(path: AccessPath, condition: Condition | None) -> bytes | None:
 
 
 class StoredItems(Sequence[Item]):
-    """Items that are parsed anew whenever they are looked at, so that reading many holds one at a time."""
+    """Items that are parsed anew whenever they are looked at, so that reading many holds one at a time.
 
-    __slots__ = ("_read", "_rows")
+    The values of all rows lie in one list: with a tuple for each, Python would collect garbage more often,
+    and that takes longer than all that is done here.
+    """
 
-    def __init__(self, rows: list[Found], read: Callable[[Found], Item]) -> None:
-        self._rows = rows
-        self._read = read
+    __slots__ = ("_form", "values")
+
+    def __init__(self, form: RowForm) -> None:
+        self._form = form
+        self.values: list[Any] = []
+
+    def bodies(self) -> list[bytes]:
+        return self.values[1 :: self._form.width]
+
+    def last(self) -> Item:
+        return self._form.item(self.values[-self._form.width :])
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.values) // self._form.width
 
     def __iter__(self) -> Iterator[Item]:
-        read = self._read
+        read = self._form.item
         try:
-            for row in self._rows:
+            for row in zip(*[iter(self.values)] * self._form.width, strict=True):
                 yield read(row)
         except JSONDecodeError as error:
             raise FileDamaged(f"an item in it is broken ({error}); restore the file from a backup") from None

@@ -16,7 +16,7 @@ from orjson import dumps, loads
 
 from adjoin.values import Item
 
-Found: TypeAlias = tuple[Any, ...]
+Found: TypeAlias = Sequence[Any]
 """A row as it is read: size, body, then all key columns."""
 
 _PARTITION, _SORT = 2, 3
@@ -30,6 +30,8 @@ class RowForm:
         """`columns` are all key columns; `texts` names the attribute of type S for those that hold one."""
         self.fields = ", ".join(("size", "body", *columns))
         """What to select, for `item`."""
+        self.width = _PARTITION + len(columns)
+        """How many values a row has."""
         self.names = frozenset(texts.values())
         """The attributes that no body holds."""
         self.item = _reader({_PARTITION + position: name for position, name in texts.items()})
