@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from adjoin.errors import NotFound, TableNotFound
+from adjoin.errors import InvalidLocation, NotFound, TableNotFound
 from adjoin.requests import DescribeTable, ListTables, TableResponse, TablesResponse
 from adjoin.stores.interface import Store
-from adjoin.stores.locations import open_store
+from adjoin.stores.locations import SERVICE, open_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ class Command:
 @contextmanager
 def existing_file(path: str) -> Iterator[Store]:
     """The store in a file; looking at a file must not make one."""
+    if path.startswith(SERVICE):
+        raise InvalidLocation(f"this reads files; copy the table into one first: adjoin copy '{path}' table.db")
     if not os.path.exists(path):
         raise NotFound(f"there is no file {path}; check the name")
     store = open_store(Path(path))

@@ -41,7 +41,7 @@ class Change:
 
 def read_changes(layout: BoundLayout, after: str | None, limit: int) -> Plan[tuple[list[Change], str | None]]:
     """Some changes, oldest first, and the position to read on from; both are empty at the end."""
-    if after is not None and not isinstance(after, str):
+    if after is not None and (not isinstance(after, str) or not after):
         raise InvalidValue(f"{after!r} is no position in the change stream; pass a change's .position")
     response: ChangesResponse
     (response,) = yield (ReadChanges(layout.table, after, limit),)

@@ -98,6 +98,8 @@ def _options(query: str, known: Mapping[str, Read], place: str) -> dict[str, Any
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name not in known:
             raise InvalidLocation(f"there is no option {name!r} for {place}; there is {', '.join(known)}")
+        if name in options:
+            raise InvalidLocation(f"{name} is given twice; give it once")
         try:
             options[name] = known[name](value)
         except ValueError as error:

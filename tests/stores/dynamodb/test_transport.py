@@ -69,7 +69,7 @@ async def ask(server: Scripted, times: int = 1, timeout: float = 5.0) -> list[An
     transport = Transport(4, timeout)
     endpoint = endpoint_at(f"http://127.0.0.1:{port}", "us-east-1")
     try:
-        return [await transport.post(endpoint, {"X-Amz-Target": "T"}, b"{}") for _ in range(times)]
+        return [await transport.post(endpoint, {"X-Amz-Target": "T"}, b"{}", 10.0) for _ in range(times)]
     finally:
         await transport.close()
         listening.close()
@@ -144,6 +144,40 @@ def test_an_answer_that_does_not_come() -> None:
         asyncio.run(ask(Silent(), timeout=0.1))
 
 
+def test_a_proxy_that_says_nothing(no_proxy: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def through_proxy() -> None:
+        listening, port = await served(Silent())
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
+        transport = Transport(4, 5.0)
+        try:
+            await transport.post(endpoint_at("https://127.0.0.1:1", "us-east-1"), {}, b"{}", 0.2)
+        finally:
+            await transport.close()
+            listening.close()
+
+    with pytest.raises(NotSent, match="in time"):
+        asyncio.run(through_proxy())
+
+
+def test_a_connection_that_does_not_become_free() -> None:
+    async def both() -> tuple[object, object]:
+        listening, port = await served(Silent())
+        transport = Transport(1, 5.0)
+        endpoint = endpoint_at(f"http://127.0.0.1:{port}", "us-east-1")
+        posts = [transport.post(endpoint, {}, b"{}", within) for within in (0.3, 0.1)]
+        try:
+            first, second = await asyncio.gather(*posts, return_exceptions=True)
+            return first, second
+        finally:
+            await transport.close()
+            listening.close()
+
+    first, second = asyncio.run(both())
+    assert isinstance(first, AnswerLost)
+    assert isinstance(second, NotSent)
+    assert "no connection was free" in str(second)
+
+
 def test_nobody_listens() -> None:
     async def post() -> None:
         listening, port = await served(Scripted())
@@ -151,7 +185,7 @@ def test_nobody_listens() -> None:
         await listening.wait_closed()
         transport = Transport(4, 1.0)
         try:
-            await transport.post(endpoint_at(f"http://127.0.0.1:{port}", "us-east-1"), {}, b"{}")
+            await transport.post(endpoint_at(f"http://127.0.0.1:{port}", "us-east-1"), {}, b"{}", 10.0)
         finally:
             await transport.close()
 
@@ -194,7 +228,7 @@ async def ask_securely(server: Scripted, certificate: Path) -> Answer:
     listening, port = await served(server, trusted)
     transport = Transport(4, 5.0)
     try:
-        return await transport.post(endpoint_at(f"https://127.0.0.1:{port}", "us-east-1"), {}, b"{}")
+        return await transport.post(endpoint_at(f"https://127.0.0.1:{port}", "us-east-1"), {}, b"{}", 10.0)
     finally:
         await transport.close()
         listening.close()
@@ -216,8 +250,9 @@ def test_an_encrypted_connection_to_whom_the_bundle_trusts(certificate: Path, mo
 def test_nothing_is_sent_to_whom_nobody_trusts(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
     server = Scripted(answer())
-    with pytest.raises(NotSent, match="certificate"):
+    with pytest.raises(NotSent, match="certificate") as caught:
         asyncio.run(ask_securely(server, certificate))
+    assert caught.value.for_good
     assert server.requests == []
 
 

@@ -124,6 +124,13 @@ class Access:
                 # Whoever provides credentials, a program or a server of others, fails in ways of its own.
                 raise InvalidCredentials(f"no credentials could be had: {error}") from error
 
+    def start_anew(self) -> None:
+        """In a forked child: a thread that is not there any more may have held these locks."""
+        self._resolving = threading.Lock()
+        if type(self._found) is not Credentials:
+            self._found = None
+            self._session = botocore.session.Session(profile=self._profile)
+
     def _resolve(self) -> Any:
         if self._found is not None:
             # A session remembers what it found; one that is new looks again.
@@ -155,4 +162,6 @@ def _default_region(endpoint: str | None) -> str:
 
 def _frozen(found: Any) -> Credentials:
     frozen = found.get_frozen_credentials()
+    if not all(part.isprintable() for part in (frozen.access_key, frozen.secret_key, frozen.token or "")):
+        raise InvalidCredentials("the credentials hold a line break or another control character; write them anew")
     return Credentials(frozen.access_key, frozen.secret_key, frozen.token or None)

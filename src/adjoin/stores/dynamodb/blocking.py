@@ -131,6 +131,7 @@ class _Drivers:
         for driver in self._idle:
             _keep_for_ever(driver)
         self._idle = deque()
+        self._access.start_anew()
 
 
 def _keep_for_ever(thing: object) -> None:

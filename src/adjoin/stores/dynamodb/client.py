@@ -73,7 +73,8 @@ class Client:
             try:
                 answer = await self._send(endpoint, target, body, credentials, attempts)
             except NotSent as problem:
-                error, retry = ServiceUnreachable(f"{endpoint.url} cannot be reached: {problem}"), Retry.LATER
+                error = ServiceUnreachable(f"{endpoint.url} cannot be reached: {problem}")
+                retry = Retry.NEVER if problem.for_good else Retry.LATER
             except AnswerLost as problem:
                 error, retry = _lost(endpoint, str(problem), problem.request_id)
             else:
@@ -81,7 +82,7 @@ class Client:
                 if found is not None:
                     if answer.status == 200:
                         return found
-                    error, retry = understood(answer.status, found, answer.request_id)
+                    error, retry = understood(answer.status, found, answer.request_id, payload.get("TableName"))
                 elif answer.status == 200 or answer.request_id is not None:
                     error, retry = _lost(endpoint, "what came is no JSON object", answer.request_id)
                 else:
@@ -107,13 +108,7 @@ class Client:
         self, endpoint: Endpoint, target: str, body: bytes, credentials: Credentials, attempts: Attempts
     ) -> Answer:
         headers = endpoint.signer.headers(credentials, target, body, time.time() + self._skew)
-        if not attempts.made:
-            return await self._transport.post(endpoint, headers, body)
-        try:
-            async with asyncio.timeout(attempts.left()):
-                return await self._transport.post(endpoint, headers, body)
-        except TimeoutError:
-            raise AnswerLost("no answer came in time") from None
+        return await self._transport.post(endpoint, headers, body, attempts.left())
 
     async def _repair(self, retry: Retry, answer: Answer, credentials: Credentials) -> None:
         if retry is Retry.REFRESHED:

@@ -71,7 +71,7 @@ FAULTS: dict[str, Fault] = {
     "TooManyRequestsException": _THROTTLED,
     "BandwidthLimitExceeded": _THROTTLED,
     "SlowDown": _THROTTLED,
-    "LimitExceededException": _THROTTLED,
+    "LimitExceededException": Fault(Throttled, Retry.LATER, "ask for less at once, or raise the account's limits"),
     "TransactionConflictException": Fault(TransactionConflict, Retry.LATER, "try again"),
     "ReplicatedWriteConflictException": Fault(TransactionConflict, Retry.LATER, "try again"),
     "TransactionInProgressException": Fault(TransactionConflict, Retry.LATER, "try again with the same token"),
@@ -129,14 +129,18 @@ _BY_STATUS: dict[int, Fault] = {
 _TOO_LARGE = ("Item size has exceeded", "Item size to update has exceeded")
 
 
-def understood(status: int, answer: Mapping[str, Any], request_id: str | None) -> tuple[AdjoinError, Retry]:
-    """The error that an answer means, and whether to try again."""
+def understood(
+    status: int, answer: Mapping[str, Any], request_id: str | None, table: str | None = None
+) -> tuple[AdjoinError, Retry]:
+    """The error that an answer means, and whether to try again; `table` is the one that was asked."""
     code = str(answer.get("__type") or answer.get("code") or "").rpartition("#")[2]
     message = str(answer.get("message") or answer.get("Message") or "")
     fault = FAULTS.get(code)
     if fault is None:
         fault = _BY_STATUS.get(status) or (_FAILED if status >= 500 else Fault(InvalidRequest))
         message = f"{code or f'status {status}'}: {message}" if message else code or f"status {status}"
+    if fault.error is TableNotFound and table is not None and table not in message:
+        message = f"{message} (table {table})"
     error, retry = _error(fault, message, answer)
     error.request_id = request_id
     return error, retry

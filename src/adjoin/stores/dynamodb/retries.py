@@ -76,8 +76,9 @@ class Attempts:
         # Beyond 2**30 every first wait has reached the longest; a float ends at 2**1024.
         bound = min(self.backoff.longest, self.backoff.first * 2 ** min(self.made, 30))
         self.made += 1
-        wait = bound * self.share()
-        return wait if wait + self.backoff.least < self.left() else None
+        room = self.left() - self.backoff.least
+        # Shares of what is left would never end; so the last attempt is made where not even a first wait fits.
+        return min(bound, room) * self.share() if room > self.backoff.first else None
 
 
 def is_safe_in_doubt(request: Request | Check) -> bool:

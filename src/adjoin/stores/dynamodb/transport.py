@@ -26,9 +26,16 @@ from yarl import URL
 from adjoin.errors import StoreClosed
 from adjoin.stores.dynamodb.access import Endpoint
 
+_KEPT = 15.0
+"""Seconds for which a connection is used again; servers close what is idle for longer."""
+
 
 class NotSent(Exception):
-    """The request did not reach the service."""
+    """The request did not reach the service, and will not either when it is sent again, if that is `for_good`."""
+
+    def __init__(self, reason: str, *, for_good: bool = False) -> None:
+        super().__init__(reason)
+        self.for_good = for_good
 
 
 class AnswerLost(Exception):
@@ -68,17 +75,25 @@ class Transport:
         self._answer_timeout = timeout
         self._loop = asyncio.get_running_loop()
         self._addresses: dict[str, _Address] = {}
+        self._under_way = 0
+        self._at_hand: dict[str, tuple[Connection, float]] = {}
+        """The connection that was used last and alone, and until when it is good; giving it back costs more."""
 
-    async def post(self, endpoint: Endpoint, headers: Mapping[str, str], body: bytes) -> Answer:
-        address = self._addresses.get(endpoint.url) or self._address(endpoint)
+    async def post(self, endpoint: Endpoint, headers: Mapping[str, str], body: bytes, within: float) -> Answer:
+        """The answer, if it comes `within` so many seconds, those included that pass until a connection is free."""
+        self._under_way += 1
         try:
-            connection = await self._connector.connect(address.request, [], self._timeout)
-        except (aiohttp.ClientError, OSError) as error:
-            if self._connector.closed:
-                raise StoreClosed("this graph was closed while it was asked; open a new one") from None
-            raise NotSent(str(error) or type(error).__name__) from error
+            return await self._posted(endpoint, headers, body, self._loop.time() + within)
+        finally:
+            self._under_way -= 1
+
+    async def _posted(self, endpoint: Endpoint, headers: Mapping[str, str], body: bytes, until: float) -> Answer:
+        address = self._addresses.get(endpoint.url) or self._address(endpoint)
+        connection = self._taken(endpoint.url)
+        if connection is None:
+            connection = await self._connection(address, until)
         # For the whole answer, since one may come so slowly that no pause in it is long.
-        end = self._loop.call_later(self._answer_timeout, connection.close)
+        end = self._loop.call_at(min(until, self._loop.time() + self._answer_timeout), connection.close)
         try:
             answer = await self._exchange(connection, address, headers, body)
         except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
@@ -91,11 +106,39 @@ class Transport:
             raise
         finally:
             end.cancel()
-        connection.release()
+        self._give_back(endpoint.url, connection)
         checksum = answer.headers.get("x-amz-crc32")
         if checksum is not None and checksum != str(crc32(answer.body)):
             raise AnswerLost("the answer's checksum does not fit the answer", answer.request_id)
         return answer
+
+    async def _connection(self, address: _Address, until: float) -> Connection:
+        try:
+            async with asyncio.timeout_at(until):
+                return await self._connector.connect(address.request, [], self._timeout)
+        except TimeoutError as error:
+            raise NotSent("no connection was free or made in time") from error
+        except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
+            raise NotSent(_reason(error), for_good=True) from error
+        except (aiohttp.ClientError, OSError) as error:
+            if self._connector.closed:
+                raise StoreClosed("this graph was closed while it was asked; open a new one") from None
+            raise NotSent(_reason(error)) from error
+
+    def _taken(self, url: str) -> Connection | None:
+        connection, until = self._at_hand.pop(url, (None, 0.0))
+        if connection is None or (until > self._loop.time() and not connection.closed):
+            return connection
+        connection.close()
+        return None
+
+    def _give_back(self, url: str, connection: Connection) -> None:
+        protocol = connection.protocol
+        # Others may wait for a connection, and only aiohttp knows.
+        if self._under_way > 1 or protocol is None or protocol.should_close or self._connector.closed:
+            connection.release()
+        else:
+            self._at_hand[url] = (connection, self._loop.time() + _KEPT)
 
     async def _exchange(
         self, connection: Connection, address: _Address, headers: Mapping[str, str], body: bytes
@@ -124,9 +167,17 @@ class Transport:
         return self._addresses.setdefault(endpoint.url, _Address(request, head))
 
     async def close(self) -> None:
+        while self._at_hand:
+            self._at_hand.popitem()[1][0].close()
         await self._connector.close()
         # Lets the transports of closed connections finish.
         await asyncio.sleep(0)
+
+
+def _reason(error: Exception) -> str:
+    """What the system says, where aiohttp wraps it into the address and its settings."""
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
+    return str(cause) or type(cause).__name__
 
 
 def _trust() -> ssl.SSLContext | bool:
