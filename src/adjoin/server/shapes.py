@@ -1,0 +1,105 @@
+"""The kinds of shapes that parameters have, as values: what a request may hold, before any table is asked.
+
+A shape says what is documented of a parameter: its type, which members it must have, and the limits of
+lengths, sizes and choices. It does nothing. `deserialisation` makes a reader of it, which brings JSON to
+these types, and `constraints` a check of its limits. The shapes of the operations are in `inputs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+NAME_PATTERN = "[a-zA-Z0-9_.-]+"
+"""What names of tables and indexes are made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    least: int | None = None
+    most: int | None = None
+    pattern: str | None = None
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableReference:
+    """A table's name, or its ARN; `lengths` is false where its length was looked at before any limit."""
+
+    lengths: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number; `kind` is what the service calls its size."""
+
+    kind: Literal["Integer", "Long"]
+    least: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """True or false."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """The value of an attribute, with its type: {"S": "text"}."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    of: Shape
+    least: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Values by names; `keys` limits the names."""
+
+    of: Shape
+    least: int | None = None
+    most: int | None = None
+    keys: Text | TableReference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Named members, in the order in which the service checks them."""
+
+    name: str
+    members: Mapping[str, Shape] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+
+
+Shape: TypeAlias = Text | TableReference | Whole | Flag | Attribute | Listing | Entries | Structure
+
+
+def structure(name: str, required: str = "", **members: Shape) -> Structure:
+    """A structure; the names of the members it must have are separated by spaces."""
+    return Structure(name, members, frozenset(required.split()))
+
+
+_PACKAGE = "com.amazonaws.dynamodb.v20120810."
+
+
+def java_type(shape: Shape) -> str:
+    """What the service calls the type of a shape, in what it says about wrong ones."""
+    match shape:
+        case Whole():
+            return f"java.lang.{shape.kind}"
+        case Flag():
+            return "java.lang.Boolean"
+        case Attribute():
+            return f"{_PACKAGE}AttributeValue"
+        case Structure():
+            return _PACKAGE + shape.name
+        case Listing():
+            return f"java.util.List<{java_type(shape.of)}>"
+        case Entries():
+            return f"java.util.Map<java.lang.String, {java_type(shape.of)}>"
+        case _:
+            return "java.lang.String"
