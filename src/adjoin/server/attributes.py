@@ -1,0 +1,78 @@
+"""Values of attributes in a request: brought to normal form, or refused in the service's words.
+
+The rules are the store's. It looks at one value after the other and stops at the first that it cannot take;
+the service looks in an order of its own, and `first_fault` finds what it would report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from adjoin.errors import InvalidRequest
+from adjoin.stores.items import normal_attribute, normal_item
+from adjoin.units import MAX_NESTING
+from adjoin.values import AttributeValue, Item
+
+TOO_DEEP = (
+    "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit"
+)
+SEVERAL_TYPES = (
+    "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes"
+)
+# The service says of a set of numbers that it repeats some, and not that parameters are invalid.
+_REPEATED_NUMBERS = "Input collection contains duplicates"
+_NO_NUMBER = "The parameter cannot be converted to a numeric value"
+
+# The order in which the service looks at a value that has several types.
+_ORDER = ("S", "B", "N", "BOOL", "NULL", "BS", "NS", "SS", "L", "M")
+
+
+def normal(attributes: Item) -> tuple[Item, int]:
+    """An item or a key in normal form, and its size."""
+    try:
+        return normal_item(attributes)
+    except InvalidRequest as fault:
+        raise InvalidRequest(first_fault(attributes.values()) or str(fault)) from None
+
+
+def first_fault(attributes: Iterable[AttributeValue], level: int = 1) -> str | None:
+    """What the service reports of values on a level of nesting, of which a value by itself has one."""
+    return next((fault for attribute in attributes if (fault := _fault(attribute, level))), None)
+
+
+def _fault(attribute: AttributeValue, level: int) -> str | None:
+    if level > MAX_NESTING:
+        return TOO_DEEP
+    for tag in _ORDER:
+        if tag in attribute and (fault := _content_fault(tag, attribute[tag], level)):
+            return fault
+    return SEVERAL_TYPES if len(attribute) > 1 else _store_fault(attribute) if not attribute else None
+
+
+def _content_fault(tag: str, content: Any, level: int) -> str | None:
+    match tag, content:
+        case "M", _:
+            return first_fault(content.values(), level + 1)
+        case "L", _:
+            return first_fault(content, level + 1)
+        case "N", "":
+            return _NO_NUMBER
+        case "NS", [_, *_] if not all(content):
+            return next(fault for number in content if (fault := _content_fault("N", number or "", level)))
+        case "SS" | "BS", [_, *_] if None in content:
+            kind = "string" if tag == "SS" else "binary"
+            return f"One or more parameter values were invalid: An {kind} set  may not have a null string as a member"
+        case "NS", _:
+            fault = _store_fault({tag: content})
+            return _REPEATED_NUMBERS if fault and fault.endswith(_REPEATED_NUMBERS) else fault
+        case _:
+            return _store_fault({tag: content})
+
+
+def _store_fault(attribute: AttributeValue) -> str | None:
+    try:
+        normal_attribute(attribute)
+    except InvalidRequest as fault:
+        return str(fault)
+    return None
