@@ -20,7 +20,7 @@ from adjoin.server.inputs.common import (
     TEXT,
 )
 from adjoin.server.shapes import Entries, Listing, Structure, Text, Whole, structure
-from adjoin.units import MAX_BATCH_GET, MAX_BATCH_WRITE, MAX_TRANSACTION
+from adjoin.units import MAX_BATCH_GET, MAX_BATCH_WRITE, MAX_TOKEN, MAX_TRANSACTION
 
 _EXPECTED = Entries(
     structure(
@@ -258,7 +258,7 @@ _TRANSACT_WRITE = structure(
     ),
     ReturnConsumedCapacity=CAPACITY,
     ReturnItemCollectionMetrics=METRICS,
-    ClientRequestToken=Text(least=1, most=36),
+    ClientRequestToken=Text(least=1, most=MAX_TOKEN),
 )
 
 _TRANSACT_GET = structure(
