@@ -135,8 +135,10 @@ class Silent(Scripted):
     """Reads whatever comes, and says nothing."""
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
+        try:
+            await reader.read()
+        finally:
+            writer.close()
 
 
 def test_an_answer_that_does_not_come() -> None:
