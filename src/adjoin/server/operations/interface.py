@@ -1,0 +1,36 @@
+"""What an operation is: which requests its parameters mean, and what it answers when they are performed.
+
+Parameters have been through `validation.validated`. A fault that is found here, or by the store, is an
+`AdjoinError` (`refusals` gives it the service's name) or a `Refused`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from adjoin.requests import Request
+from adjoin.tables import TableDefinition
+
+Parameters: TypeAlias = dict[str, Any]
+Answer: TypeAlias = dict[str, Any]
+
+
+class Tables(Protocol):
+    """What operations need to know of tables before they can ask the store."""
+
+    def definition(self, name: str) -> TableDefinition:
+        """The table of that name; `TableNotFound` if there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`request` may look at tables, `answer` too; `writes` says that it belongs to the one who writes."""
+
+    request: Callable[[Parameters, Tables], Request]
+    answer: Callable[[Parameters, Any, Tables], Answer]
+    writes: bool = False
+
+
