@@ -27,7 +27,9 @@ from adjoin.requests import (
     DropTable,
     Get,
     ItemResponse,
+    ListStreams,
     ListTables,
+    ListTags,
     PageResponse,
     Put,
     Query,
@@ -35,11 +37,16 @@ from adjoin.requests import (
     Request,
     Response,
     Scan,
+    SetTimeToLive,
+    StreamsResponse,
     TableResponse,
     TablesResponse,
+    TagsResponse,
+    TagTable,
     TransactGet,
     TransactWrite,
     Update,
+    UpdateTable,
     WriteResponse,
 )
 from adjoin.runner import REHEARSAL, WATCHERS, Rehearsal, Watcher
@@ -291,10 +298,14 @@ def _answer(request: Request, definition: TableDefinition) -> Response:
             return BatchGetResponse([None] * len(request.gets))
         case BatchWrite() | TransactWrite():
             return WriteResponse()
-        case CreateTable() | DropTable() | DescribeTable():
+        case CreateTable() | UpdateTable() | SetTimeToLive() | DropTable() | DescribeTable():
             return TableResponse(definition)
         case ListTables():
             return TablesResponse((definition.name,))
+        case ListStreams():
+            return StreamsResponse(())
+        case TagTable() | ListTags():
+            return TagsResponse(definition.tags)
         case ReadChanges():
             return ChangesResponse([], None)
     return ItemResponse(None)

@@ -8,11 +8,11 @@ carry what was consumed, one row for the table and one for each index that took 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from adjoin.expressions import Action, Condition, Path
-from adjoin.tables import TableDefinition
+from adjoin.tables import IndexDefinition, StreamView, TableDefinition, Throughput
 from adjoin.values import AttributeValue, Item
 
 # --- reads -------------------------------------------------------------------------------------
@@ -152,10 +152,43 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class SetTimeToLive:
-    """Lets the items of a table that is there expire by an attribute."""
+    """Lets the items of a table that is there expire by an attribute, or by none any more."""
 
     table: str
-    attribute: str
+    attribute: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateTable:
+    """Changes a table that is there, at once; what is None or empty stays as it is.
+
+    A new index has the items that are there already, except those whose key attributes have other types.
+    """
+
+    table: str
+    add_indexes: tuple[IndexDefinition, ...] = ()
+    """Global ones."""
+    remove_indexes: tuple[str, ...] = ()
+    throughput: Throughput | Literal["on demand"] | None = None
+    index_throughput: tuple[tuple[str, Throughput], ...] = ()
+    stream: StreamView | Literal["off"] | None = None
+    """A stream that is switched on anew begins anew."""
+    deletion_protection: bool | None = None
+    point_in_time_recovery: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TagTable:
+    """Gives a table tags, in place of those with the same keys, and takes others from it."""
+
+    table: str
+    tags: tuple[tuple[str, str], ...] = ()
+    remove: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListTags:
+    table: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +204,11 @@ class DescribeTable:
 @dataclass(frozen=True, slots=True)
 class ListTables:
     pass
+
+
+@dataclass(frozen=True, slots=True)
+class ListStreams:
+    """The streams of all tables, those that are switched off as well as long as they are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +230,13 @@ Request: TypeAlias = (
     | Write
     | CreateTable
     | SetTimeToLive
+    | UpdateTable
+    | TagTable
+    | ListTags
     | DropTable
     | DescribeTable
     | ListTables
+    | ListStreams
     | ReadChanges
 )
 
@@ -251,18 +293,64 @@ class WriteResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class TableHistory:
+    """When things happened to a table, in seconds since 1970, as far as its store knows."""
+
+    id: str = ""
+    """Another for every table, also for one with the name of a table that was dropped."""
+    created: float = 0.0
+    stream_label: str | None = None
+    """When its stream was switched on last, as the service writes it; it tells streams of one table apart."""
+    on_demand: float | None = None
+    increased: float | None = None
+    """When its throughput was raised last."""
+    decreased: float | None = None
+    decreases: int = 0
+    """How often it was lowered on the day on which it was lowered last."""
+
+
+@dataclass(frozen=True, slots=True)
 class TableResponse:
-    """To CreateTable, SetTimeToLive, DescribeTable and DropTable."""
+    """To CreateTable, UpdateTable, SetTimeToLive, DescribeTable and DropTable."""
 
     definition: TableDefinition
     item_count: int = 0
     size: int = 0
     consumed: tuple[Consumed, ...] = ()
+    history: TableHistory = field(default=TableHistory(), compare=False)
+    latest: str | None = field(default=None, compare=False)
+    """The position behind the newest change, where a store knows one."""
+    before: TableDefinition | None = field(default=None, compare=False)
+    """What the table was before it was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TablesResponse:
     names: tuple[str, ...]
+    consumed: tuple[Consumed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TagsResponse:
+    """To TagTable and ListTags: all tags of the table, in the order of their keys."""
+
+    tags: tuple[tuple[str, str], ...]
+    consumed: tuple[Consumed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableStream:
+    """A stream of a table, and the label that is part of its name: when it was switched on."""
+
+    table: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsResponse:
+    """In the order of the tables' names."""
+
+    streams: tuple[TableStream, ...]
     consumed: tuple[Consumed, ...] = ()
 
 
@@ -287,5 +375,13 @@ class ChangesResponse:
 
 
 Response: TypeAlias = (
-    ItemResponse | PageResponse | BatchGetResponse | WriteResponse | TableResponse | TablesResponse | ChangesResponse
+    ItemResponse
+    | PageResponse
+    | BatchGetResponse
+    | WriteResponse
+    | TableResponse
+    | TablesResponse
+    | TagsResponse
+    | StreamsResponse
+    | ChangesResponse
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 KeyType: TypeAlias = Literal["S", "N", "B"]
+StreamView: TypeAlias = Literal["NEW_AND_OLD_IMAGES", "NEW_IMAGE", "OLD_IMAGE", "KEYS_ONLY"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class TableDefinition:
     """Whether the table must not be dropped."""
     tags: tuple[tuple[str, str], ...] = ()
     """Keys and values, in the order of the keys."""
+    stream_view: StreamView = "NEW_AND_OLD_IMAGES"
+    """What the service's records of a change show, besides its key; the embedded store keeps both images."""
 
     @property
     def keys(self) -> tuple[KeyAttribute, ...]:
@@ -73,6 +76,11 @@ class TableDefinition:
         """Every attribute that is a key of the table or of an index, once, the table's own first."""
         keys = (*self.keys, *(key for index in self.indexes for key in index.keys))
         return tuple({key.name: key for key in keys}.values())
+
+    @property
+    def streams_images(self) -> bool:
+        """Whether the stream tells every item as it was and as it is."""
+        return self.stream and self.stream_view == "NEW_AND_OLD_IMAGES"
 
     def index_throughput(self, index: IndexDefinition) -> Throughput | None:
         """The units of an index: its own, or else the table's.

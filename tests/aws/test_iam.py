@@ -18,7 +18,7 @@ from tests.aws.linting import faults
 from tests.aws.renderings import EVERY, TABLES
 
 EDUCATION = TABLES["education"]
-EXPIRING = replace(EDUCATION, ttl="until")
+EXPIRING = replace(EDUCATION, ttl="until", tags=(("team", "graph"),))
 TABLE = "arn:aws:dynamodb:eu-west-1:123456789012:table/Education"
 INDEX = f"{TABLE}/index/GSI1"
 STREAM = f"{TABLE}/stream/2026-11-15T00:00:00.000"
@@ -39,6 +39,10 @@ ACTIONS: dict[type, tuple[aws.Access, tuple[tuple[str, str], ...]]] = {
     requests.TransactWrite: ("write", tuple((name, TABLE) for name in WRITES if name != "BatchWriteItem")),
     requests.CreateTable: ("manage", (("CreateTable", TABLE),)),
     requests.SetTimeToLive: ("manage", (("UpdateTimeToLive", TABLE), ("DescribeTable", TABLE))),
+    requests.UpdateTable: ("manage", (("UpdateTable", TABLE), ("DescribeTable", TABLE))),
+    requests.TagTable: ("manage", (("TagResource", TABLE), ("UntagResource", TABLE), ("DescribeTable", TABLE))),
+    requests.ListTags: ("manage", (("ListTagsOfResource", TABLE), ("DescribeTable", TABLE))),
+    requests.ListStreams: ("stream", (("ListStreams", "*"),)),
     requests.DropTable: ("manage", (("DeleteTable", TABLE), ("DescribeTable", TABLE))),
     requests.DescribeTable: ("read", (("DescribeTable", TABLE), ("DescribeTimeToLive", TABLE))),
     requests.ListTables: ("list", (("ListTables", "*"),)),
@@ -83,7 +87,7 @@ def test_managing_is_what_the_table_needs() -> None:
         )
         return {each.removeprefix("dynamodb:") for each in actions}
 
-    more = {"UpdateTimeToLive", "UpdateContinuousBackups", "TagResource"}
+    more = {"UpdateTimeToLive", "UpdateContinuousBackups", "TagResource", "UntagResource"}
     assert managing(EVERY) - managing(EDUCATION) == more
     assert not more & managing(EDUCATION)
 

@@ -23,10 +23,12 @@ from adjoin.requests import (
     CreateTable,
     Delete,
     DropTable,
+    ListStreams,
     ListTables,
     Put,
     Request,
     Response,
+    StreamsResponse,
     TablesResponse,
     TransactWrite,
     Update,
@@ -103,7 +105,7 @@ class OwnTables:
             self._is_settled = True
 
     def _named(self, request: Request) -> Iterator[str]:
-        return iter(self._waiting) if isinstance(request, ListTables) else tables_in(request)
+        return iter(self._waiting) if isinstance(request, ListTables | ListStreams) else tables_in(request)
 
     def _create(self, names: Iterable[str]) -> None:
         definitions = [self._waiting.pop(name) for name in dict.fromkeys(names)]
@@ -114,6 +116,9 @@ class OwnTables:
         if isinstance(response, TablesResponse):
             mine = tuple(name for name in response.names if name.startswith(self._prefix))
             response = replace(response, names=mine)
+        if isinstance(response, StreamsResponse):
+            ours = tuple(stream for stream in response.streams if stream.table.startswith(self._prefix))
+            response = replace(response, streams=ours)
         return renamed(response, self._inward)
 
     def _outward(self, name: str) -> str:
@@ -139,7 +144,7 @@ def renamed(value: T, rename: Rename) -> T:
 _HOLDERS: dict[str, Callable[[Any, Rename], Any]] = {
     "table": lambda name, rename: rename(name),
     "names": lambda names, rename: tuple(map(rename, names)),
-    **dict.fromkeys(("definition", "gets", "writes", "unprocessed", "consumed"), renamed),
+    **dict.fromkeys(("definition", "gets", "writes", "unprocessed", "consumed", "streams"), renamed),
 }
 """The fields that hold names of tables, or what holds them."""
 

@@ -20,7 +20,7 @@ from typing import IO
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from adjoin.requests import ReadChanges, SetTimeToLive, TransactGet, TransactWrite
+from adjoin.requests import ListStreams, ReadChanges, SetTimeToLive, TransactGet, TransactWrite, UpdateTable
 from tests.servers import install
 
 ENDPOINT = "ADJOIN_TEST_ENDPOINT"
@@ -129,6 +129,8 @@ def _dynalite() -> tuple[Server, Process | None]:
         TransactWrite: "transactions",
         ReadChanges: "streams",
         SetTimeToLive: "time to live",
+        UpdateTable: "changes of tables besides their throughput",
+        ListStreams: "streams",
     }
     return Server("dynalite", process.url, "us-east-1", lacks), process
 

@@ -41,7 +41,7 @@ from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.file import APPLICATION_ID, FORMAT_VERSION, file_error
 from tests.stores.examples import PLAIN, everything, item, key, n, one, put, s, stored
 
-LATER_SETTINGS = ("point_in_time_recovery", "deletion_protection", "tags")
+LATER_SETTINGS = ("point_in_time_recovery", "deletion_protection", "tags", "stream_view")
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def table_properties(table: TableDefinition) -> dict[str, Any]:
     check_definition(table)
     properties = creation(table)
     if table.stream:
-        properties["StreamSpecification"] = {"StreamViewType": "NEW_AND_OLD_IMAGES"}
+        properties["StreamSpecification"] = {"StreamViewType": table.stream_view}
     if table.ttl is not None:
         properties["TimeToLiveSpecification"] = {"AttributeName": table.ttl, "Enabled": True}
     # Said even where they are off, so that an update of the stack turns them off.

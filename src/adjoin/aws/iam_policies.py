@@ -30,7 +30,7 @@ _DESCRIBE = ("DescribeTable", "DescribeTimeToLive")
 _READ = ("BatchGetItem", "GetItem", "Query")
 _WRITE = ("BatchWriteItem", "ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem")
 _STREAM = ("DescribeStream", "GetRecords", "GetShardIterator")
-_MANAGE = ("CreateTable", "DeleteTable", "DescribeContinuousBackups", "ListTagsOfResource")
+_MANAGE = ("CreateTable", "DeleteTable", "DescribeContinuousBackups", "ListTagsOfResource", "UpdateTable")
 _ALL: tuple[Access, ...] = tuple(each for each in get_args(Access) if each != "full")
 _CONFINED: tuple[Access, ...] = ("read", "write")
 
@@ -98,7 +98,7 @@ def _managing(table: TableDefinition) -> list[str]:
     actions = [*_MANAGE]
     actions += ["UpdateTimeToLive"] if table.ttl is not None else []
     actions += ["UpdateContinuousBackups"] if table.point_in_time_recovery else []
-    actions += ["TagResource"] if table.tags else []
+    actions += ["TagResource", "UntagResource"] if table.tags else []
     return sorted(actions)
 
 

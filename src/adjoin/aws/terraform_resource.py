@@ -51,7 +51,7 @@ def terraform(table: TableDefinition) -> str:
         arguments["range_key"] = table.sort.name
     arguments["stream_enabled"] = table.stream
     if table.stream:
-        arguments["stream_view_type"] = "NEW_AND_OLD_IMAGES"
+        arguments["stream_view_type"] = table.stream_view
     arguments["deletion_protection_enabled"] = table.deletion_protection
     if table.tags:
         arguments["tags"] = dict(table.tags)

@@ -133,7 +133,7 @@ class _Copying:
         before = None if self._file is None else self._file.load()
         if before is None:
             self._require_empty(found, overwrite)
-            mark = self._marked() if described.definition.stream else None
+            mark = self._marked() if described.definition.streams_images else None
             before = State(time.time(), (Segment(),) * segments, mark, None if mark is None else mark.position)
         else:
             self._require_same(before, found)

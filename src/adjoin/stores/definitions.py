@@ -1,11 +1,13 @@
-"""What a table may be: DynamoDB's rules for names, keys, indexes, projections, throughput and tags."""
+"""What a table may be, and become: DynamoDB's rules for names, keys, indexes, projections, throughput and tags."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from adjoin.errors import InvalidRequest
+from adjoin.requests import TagTable, UpdateTable
 from adjoin.tables import IndexDefinition, TableDefinition
 from adjoin.units import (
     MAX_GLOBAL_INDEXES,
@@ -103,3 +105,60 @@ def _tag_faults(definition: TableDefinition) -> Iterator[str]:
             yield f"the tag {key!r} begins as only those of AWS itself may"
         if not (_TAG.fullmatch(key) and _TAG.fullmatch(value)):
             yield f"the tag {key!r} has characters other than letters, digits, spaces and + - = . _ : / @"
+
+
+# --- what becomes of a table -------------------------------------------------------------------
+
+
+def updated(definition: TableDefinition, request: UpdateTable) -> TableDefinition:
+    """The table after a change, which is refused if it cannot be made of that table."""
+    for fault in _update_faults(definition, request):
+        raise InvalidRequest(f"the table {definition.name} cannot be changed: {fault}")
+    units = dict(request.index_throughput)
+    indexes = [
+        replace(index, throughput=units.get(index.name, index.throughput))
+        for index in definition.indexes
+        if index.name not in request.remove_indexes
+    ]
+    changed = replace(definition, indexes=(*indexes, *request.add_indexes))
+    if request.throughput == "on demand":
+        indexes = [replace(index, throughput=None) for index in changed.indexes]
+        changed = replace(changed, throughput=None, indexes=tuple(indexes))
+    elif request.throughput is not None:
+        changed = replace(changed, throughput=request.throughput)
+    if request.stream is not None:
+        changed = replace(
+            changed,
+            stream=request.stream != "off",
+            stream_view=changed.stream_view if request.stream == "off" else request.stream,
+        )
+    if request.deletion_protection is not None:
+        changed = replace(changed, deletion_protection=request.deletion_protection)
+    if request.point_in_time_recovery is not None:
+        changed = replace(changed, point_in_time_recovery=request.point_in_time_recovery)
+    check_definition(changed)
+    return changed
+
+
+def _update_faults(definition: TableDefinition, request: UpdateTable) -> Iterator[str]:
+    for index in request.add_indexes:
+        if definition.index(index.name) is not None:
+            yield f"it has an index {index.name} already"
+        if index.local:
+            yield f"the local index {index.name} can only be made with the table"
+    for name in (*request.remove_indexes, *(name for name, _ in request.index_throughput)):
+        found = definition.index(name)
+        if found is None or found.local:
+            yield f"it has no global index {name}"
+    if request.stream not in (None, "off") and definition.stream:
+        yield "its stream is switched on already; switch it off first"
+    if request.stream == "off" and not definition.stream:
+        yield "it has no stream to switch off"
+
+
+def tagged(definition: TableDefinition, request: TagTable) -> TableDefinition:
+    """The table with its tags changed, in the order of their keys."""
+    tags = {key: value for key, value in definition.tags if key not in request.remove} | dict(request.tags)
+    changed = replace(definition, tags=tuple(sorted(tags.items())))
+    check_definition(changed)
+    return changed

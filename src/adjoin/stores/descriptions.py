@@ -17,17 +17,17 @@ def creation(definition: TableDefinition) -> Payload:
         "AttributeDefinitions": [
             {"AttributeName": key.name, "AttributeType": key.type} for key in definition.key_attributes
         ],
-        "KeySchema": _key_schema(definition.keys),
+        "KeySchema": key_schema(definition.keys),
         "BillingMode": "PAY_PER_REQUEST" if definition.throughput is None else "PROVISIONED",
     }
     if definition.throughput is not None:
-        payload["ProvisionedThroughput"] = _throughput(definition.throughput)
+        payload["ProvisionedThroughput"] = throughput_units(definition.throughput)
     for member, local in (("GlobalSecondaryIndexes", False), ("LocalSecondaryIndexes", True)):
-        indexes = [_index(definition, index) for index in definition.indexes if index.local is local]
+        indexes = [index_payload(definition, index) for index in definition.indexes if index.local is local]
         if indexes:
             payload[member] = indexes
     if definition.stream:
-        payload["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+        payload["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": definition.stream_view}
     if definition.deletion_protection:
         payload["DeletionProtectionEnabled"] = True
     if definition.tags:
@@ -35,22 +35,22 @@ def creation(definition: TableDefinition) -> Payload:
     return payload
 
 
-def _key_schema(keys: Iterable[KeyAttribute]) -> list[Payload]:
+def key_schema(keys: Iterable[KeyAttribute]) -> list[Payload]:
     return [{"AttributeName": key.name, "KeyType": role} for key, role in zip(keys, ("HASH", "RANGE"), strict=False)]
 
 
-def _throughput(throughput: Throughput) -> Payload:
+def throughput_units(throughput: Throughput) -> Payload:
     return {"ReadCapacityUnits": throughput.read, "WriteCapacityUnits": throughput.write}
 
 
-def _index(definition: TableDefinition, index: IndexDefinition) -> Payload:
+def index_payload(definition: TableDefinition, index: IndexDefinition) -> Payload:
     projection: Payload = {"ProjectionType": index.projection.kind}
     if index.projection.attributes:
         projection["NonKeyAttributes"] = list(index.projection.attributes)
-    payload: Payload = {"IndexName": index.name, "KeySchema": _key_schema(index.keys), "Projection": projection}
+    payload: Payload = {"IndexName": index.name, "KeySchema": key_schema(index.keys), "Projection": projection}
     throughput = definition.index_throughput(index)
     if throughput is not None:
-        payload["ProvisionedThroughput"] = _throughput(throughput)
+        payload["ProvisionedThroughput"] = throughput_units(throughput)
     return payload
 
 
@@ -71,7 +71,8 @@ def described(table: Payload, ttl: str | None) -> TableDefinition:
         keys[1] if len(keys) > 1 else None,
         tuple(indexes),
         ttl=ttl,
-        stream=bool(stream.get("StreamEnabled")) and stream.get("StreamViewType") == "NEW_AND_OLD_IMAGES",
+        stream=bool(stream.get("StreamEnabled")),
+        stream_view=stream.get("StreamViewType") or "NEW_AND_OLD_IMAGES",
         throughput=_throughput_of(table) if provisioned else None,
         deletion_protection=bool(table.get("DeletionProtectionEnabled")),
     )

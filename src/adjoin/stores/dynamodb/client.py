@@ -19,6 +19,9 @@ from adjoin.stores.dynamodb.retries import Attempts, Backoff
 from adjoin.stores.dynamodb.signing import Credentials
 from adjoin.stores.dynamodb.transport import Answer, AnswerLost, NotSent, Transport
 
+_NO_BODY = {f"DynamoDB_20120810.{operation}": b"{}" for operation in ("TagResource", "UntagResource")}
+"""What an answer without a body means, of the operations that have such."""
+
 
 async def together(*calls: Awaitable[Any]) -> list[Any]:
     """The results of calls that run side by side; raises the first error when all have ended."""
@@ -78,7 +81,7 @@ class Client:
             except AnswerLost as problem:
                 error, retry = _lost(endpoint, str(problem), problem.request_id)
             else:
-                found = _read(answer.body)
+                found = _read(answer.body or _NO_BODY.get(target, b""))
                 if found is not None:
                     if answer.status == 200:
                         return found

@@ -1,13 +1,15 @@
-"""Tables made, described and dropped: each is done when it returns, however long the service takes.
+"""Tables made, changed, described and dropped: each is done when it returns, however long the service takes.
 
-Making a table is several calls, since time to live and recovery can only be set on a table that is
-there. If it is interrupted between them, `SetTimeToLive` or making it again finishes the rest.
+Making or changing a table is several calls, since the service takes one kind of change at a time, and sets
+time to live and recovery only on a table that is there. If it is interrupted between them, `SetTimeToLive`
+or asking again for what is left finishes the rest.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 
 from adjoin.errors import InvalidRequest, NotSupported, TableBusy, TableExists, TableNotFound
@@ -16,12 +18,17 @@ from adjoin.requests import (
     DescribeTable,
     DropTable,
     ListTables,
+    ListTags,
     SetTimeToLive,
+    TableHistory,
     TableResponse,
     TablesResponse,
+    TagsResponse,
+    TagTable,
+    UpdateTable,
 )
-from adjoin.stores.definitions import check_definition
-from adjoin.stores.descriptions import creation, described
+from adjoin.stores.definitions import check_definition, tagged, updated
+from adjoin.stores.descriptions import creation, described, index_payload, throughput_units
 from adjoin.stores.dynamodb.client import Client, together
 from adjoin.stores.dynamodb.protocol import Payload, target
 from adjoin.stores.dynamodb.retries import Attempts
@@ -30,7 +37,7 @@ from adjoin.tables import TableDefinition
 _PATIENCE = 600.0
 """Seconds that a table may take to be made or dropped; large indexes take minutes."""
 _FIRST_LOOK, _LONGEST_PAUSE = 0.02, 2.0
-_ON_THE_WAY = ("creating", "deleting")
+_ON_THE_WAY = ("creating", "updating", "deleting")
 _UNTIL_KNOWN = 30.0
 """Seconds until every description tells of a new table; the service says "a few"."""
 
@@ -49,14 +56,14 @@ async def create(client: Client, request: CreateTable) -> TableResponse:
     if definition.ttl is not None:
         await _enable_time_to_live(client, definition.name, definition.ttl)
     if definition.point_in_time_recovery:
-        await client.table_call(
-            target("UpdateContinuousBackups"),
-            {
-                "TableName": definition.name,
-                "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-            },
-        )
+        await _set_recovery(client, definition.name, enabled=True)
     return TableResponse(definition)
+
+
+async def _set_recovery(client: Client, table: str, *, enabled: bool) -> None:
+    wanted = {"PointInTimeRecoveryEnabled": enabled}
+    payload: Payload = {"TableName": table, "PointInTimeRecoverySpecification": wanted}
+    await client.table_call(target("UpdateContinuousBackups"), payload)
 
 
 def _exists(error: TableBusy) -> TableExists:
@@ -85,14 +92,102 @@ async def _enable_time_to_live(client: Client, table: str, name: str) -> None:
 
 
 async def set_time_to_live(client: Client, request: SetTimeToLive) -> TableResponse:
-    await _enable_time_to_live(client, request.table, request.attribute)
+    if request.attribute is not None:
+        await _enable_time_to_live(client, request.table, request.attribute)
+    elif (before := await _time_to_live(client, request.table)) is not None:
+        specification = {"Enabled": False, "AttributeName": before}
+        payload: Payload = {"TableName": request.table, "TimeToLiveSpecification": specification}
+        await client.table_call(target("UpdateTimeToLive"), payload)
     return await describe(client, DescribeTable(request.table))
+
+
+# --- changing ----------------------------------------------------------------------------------
+
+
+async def update(client: Client, request: UpdateTable) -> TableResponse:
+    before = described(await _settled(client, request.table), None)
+    definition = updated(before, request)
+    for payload in _changes(definition, request):
+        await client.table_call(target("UpdateTable"), {"TableName": request.table, **payload})
+        await _settled(client, request.table)
+    if request.point_in_time_recovery is not None:
+        await _set_recovery(client, request.table, enabled=request.point_in_time_recovery)
+    return await describe(client, DescribeTable(request.table))
+
+
+def _changes(definition: TableDefinition, request: UpdateTable) -> Iterator[Payload]:
+    """The calls that make a change, of which each may say one thing."""
+    for name in request.remove_indexes:
+        yield {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": name}}]}
+    updates = [
+        {"Update": {"IndexName": name, "ProvisionedThroughput": throughput_units(units)}}
+        for name, units in request.index_throughput
+    ]
+    if request.throughput == "on demand":
+        yield {"BillingMode": "PAY_PER_REQUEST"}
+    elif request.throughput is not None:
+        payload: Payload = {
+            "BillingMode": "PROVISIONED",
+            "ProvisionedThroughput": throughput_units(request.throughput),
+        }
+        yield payload | ({"GlobalSecondaryIndexUpdates": updates} if updates else {})
+    elif updates:
+        yield {"GlobalSecondaryIndexUpdates": updates}
+    for index in request.add_indexes:
+        creation = index_payload(definition, index)
+        types = [{"AttributeName": key.name, "AttributeType": key.type} for key in definition.key_attributes]
+        yield {"AttributeDefinitions": types, "GlobalSecondaryIndexUpdates": [{"Create": creation}]}
+    if request.stream == "off":
+        yield {"StreamSpecification": {"StreamEnabled": False}}
+    elif request.stream is not None:
+        yield {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": request.stream}}
+    if request.deletion_protection is not None:
+        yield {"DeletionProtectionEnabled": request.deletion_protection}
+
+
+async def tag(client: Client, request: TagTable) -> TagsResponse:
+    table = await table_description(client, request.table)
+    arn = table["TableArn"]
+    tagged(described(table, None), request)
+    if request.tags:
+        tags = [{"Key": key, "Value": value} for key, value in request.tags]
+        await client.table_call(target("TagResource"), {"ResourceArn": arn, "Tags": tags})
+    if request.remove:
+        await client.table_call(target("UntagResource"), {"ResourceArn": arn, "TagKeys": list(request.remove)})
+    return TagsResponse(await _tags(client, arn))
+
+
+async def list_tags(client: Client, request: ListTags) -> TagsResponse:
+    table = await table_description(client, request.table)
+    return TagsResponse(await _tags(client, table["TableArn"]))
+
+
+async def _tags(client: Client, arn: str) -> tuple[tuple[str, str], ...]:
+    tags: list[tuple[str, str]] = []
+    payload: Payload = {"ResourceArn": arn}
+    while True:
+        answer = await client.table_call(target("ListTagsOfResource"), payload)
+        tags += [(each["Key"], each["Value"]) for each in answer.get("Tags") or ()]
+        if not answer.get("NextToken"):
+            return tuple(sorted(tags))
+        payload["NextToken"] = answer["NextToken"]
+
+
+# --- describing and dropping -------------------------------------------------------------------
 
 
 async def describe(client: Client, request: DescribeTable) -> TableResponse:
     """The table as it is once it is there and whole."""
     table, ttl = await together(_settled(client, request.table), _time_to_live(client, request.table))
-    return TableResponse(described(table, ttl), table.get("ItemCount", 0), table.get("TableSizeBytes", 0))
+    return _response(table, ttl)
+
+
+def _response(table: Payload, ttl: str | None) -> TableResponse:
+    history = TableHistory(
+        table.get("TableId", ""), table.get("CreationDateTime", 0.0), stream_label=table.get("LatestStreamLabel")
+    )
+    counts = (table.get("ItemCount", 0), table.get("TableSizeBytes", 0))
+    return TableResponse(described(table, ttl), *counts, history=history)
 
 
 async def drop(client: Client, request: DropTable) -> TableResponse:
@@ -106,7 +201,7 @@ async def drop(client: Client, request: DropTable) -> TableResponse:
             if not attempts.in_doubt:
                 raise
         await _settled(client, request.table)
-    return TableResponse(described(found, None), found.get("ItemCount", 0), found.get("TableSizeBytes", 0))
+    return _response(found, None)
 
 
 async def list_tables(client: Client, request: ListTables) -> TablesResponse:
@@ -127,7 +222,7 @@ async def table_description(client: Client, name: str) -> Payload:
 
 
 async def _settled(client: Client, name: str, *, is_new: bool = False) -> Payload:
-    """The description of a table that is neither being made nor being dropped; `TableNotFound` when it is gone.
+    """The description of a table that is not being made, changed or dropped; `TableNotFound` when it is gone.
 
     Descriptions are read eventually consistently: that of a table that `is_new` may not be there yet.
     """
@@ -142,13 +237,18 @@ async def _settled(client: Client, name: str, *, is_new: bool = False) -> Payloa
             if not is_new or taken > _UNTIL_KNOWN:
                 raise
         else:
-            status = table.get("TableStatus", "").lower()
-            if status not in _ON_THE_WAY:
+            states = [table.get("TableStatus"), *(index.get("IndexStatus") for index in _global_indexes(table))]
+            status = next((each for state in states if (each := str(state).lower()) in _ON_THE_WAY), "")
+            if not status:
                 return table
         if taken > _PATIENCE:
             raise TableBusy(f"the table {name} is still {status} after {_PATIENCE:.0f} s; wait, and try again")
         await asyncio.sleep(pause)
         pause = min(_LONGEST_PAUSE, pause * 2)
+
+
+def _global_indexes(table: Payload) -> list[Payload]:
+    return table.get("GlobalSecondaryIndexes") or []
 
 
 async def _time_to_live(client: Client, name: str) -> str | None:

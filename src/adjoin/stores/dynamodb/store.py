@@ -22,12 +22,16 @@ from adjoin.requests import (
     CreateTable,
     DescribeTable,
     DropTable,
+    ListStreams,
     ListTables,
+    ListTags,
     ReadChanges,
     Request,
     Response,
     SetTimeToLive,
+    TagTable,
     TransactWrite,
+    UpdateTable,
     WriteResponse,
 )
 from adjoin.stores.dynamodb import lifecycle
@@ -36,7 +40,7 @@ from adjoin.stores.dynamodb.client import Client, together
 from adjoin.stores.dynamodb.doubt import check_before, settled
 from adjoin.stores.dynamodb.protocol import OPERATIONS
 from adjoin.stores.dynamodb.retries import Attempts, Backoff, is_safe_in_doubt, with_token
-from adjoin.stores.dynamodb.streams import Streams
+from adjoin.stores.dynamodb.streams import Streams, list_streams
 from adjoin.stores.dynamodb.transport import Transport
 
 Manage: TypeAlias = Callable[[Client, Any], Awaitable[Response]]
@@ -47,6 +51,10 @@ _MANAGED: dict[type, Manage] = {
     DescribeTable: lifecycle.describe,
     DropTable: lifecycle.drop,
     ListTables: lifecycle.list_tables,
+    ListStreams: list_streams,
+    UpdateTable: lifecycle.update,
+    TagTable: lifecycle.tag,
+    ListTags: lifecycle.list_tags,
 }
 
 CONNECTIONS = 64

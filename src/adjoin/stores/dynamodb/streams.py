@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from adjoin.errors import ChangesTrimmed, InvalidRequest, ServiceFailed, TableNotFound
-from adjoin.requests import ChangesResponse, ItemChange, ReadChanges
+from adjoin.requests import ChangesResponse, ItemChange, ListStreams, ReadChanges, StreamsResponse, TableStream
 from adjoin.stores.dynamodb.client import Client, together
 from adjoin.stores.dynamodb.faults import IteratorExpired
 from adjoin.stores.dynamodb.lifecycle import table_description
@@ -316,6 +316,17 @@ class Streams:
 
 async def _call(client: Client, operation: str, payload: Payload) -> Payload:
     return await client.stream_call(f"DynamoDBStreams_20120810.{operation}", payload)
+
+
+async def list_streams(client: Client, request: ListStreams) -> StreamsResponse:
+    found: list[TableStream] = []
+    payload: Payload = {}
+    while True:
+        answer = await _call(client, "ListStreams", payload)
+        found += [TableStream(each["TableName"], each["StreamLabel"]) for each in answer.get("Streams") or ()]
+        if not answer.get("LastEvaluatedStreamArn"):
+            return StreamsResponse(tuple(sorted(found, key=lambda each: (each.table, each.label))))
+        payload["ExclusiveStartStreamArn"] = answer["LastEvaluatedStreamArn"]
 
 
 def _looks(shard: Shard, place: _Place | None, now: float) -> int:

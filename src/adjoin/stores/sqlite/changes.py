@@ -14,6 +14,7 @@ from orjson import loads
 
 from adjoin.errors import ChangesTrimmed, InvalidRequest
 from adjoin.requests import ChangesResponse, ItemChange, ReadChanges
+from adjoin.stores.sqlite.catalogue import find_table
 from adjoin.stores.sqlite.rows import Found
 from adjoin.stores.sqlite.tables import Table, Tables
 from adjoin.stores.sqlite.writes import Decided, Prepared, Stored, apply
@@ -26,18 +27,22 @@ _FIVE_YEARS = 5 * 365 * 86400
 
 
 def read_changes(cursor: apsw.Cursor, tables: Tables, request: ReadChanges) -> ChangesResponse:
-    table = tables(request.table)
+    # By a table as it was met before, rows would be read that are no part of the stream any more.
+    table = find_table(cursor.connection, request.table) or tables(request.table)
     if not table.definition.stream:
         raise InvalidRequest(f"the table {table.name} keeps no changes; create it with a stream to read them")
     if not 1 <= request.limit <= MAX_CHANGES:
         raise InvalidRequest(f"a limit of {request.limit} changes is not within 1 to {MAX_CHANGES}")
+    start = table.storage.stream_start
     after = _number(table, request.after)
+    if 0 < after < start:
+        raise _trimmed(table, request.after)
     changes: list[ItemChange] = []
     size = 0
     first = 0
     rows = cursor.execute(
         f"SELECT seq, at, expired, old, new FROM {table.changes} WHERE seq > ? ORDER BY seq LIMIT ?",
-        (after, request.limit),
+        (max(after, start), request.limit),
     )
     for number, at, expired, old, new in rows:
         first = first or number
@@ -58,28 +63,29 @@ def _change(table: Table, number: int, at: float, expired: bool, old: bytes | No
     before: Item | None = None if old is None else loads(old)
     after: Item | None = None if new is None else loads(new)
     key = table.key_of(after or before or {})
-    return ItemChange(_position(table, number), at, key, before, after, expired)
+    return ItemChange(position(table, number), at, key, before, after, expired)
 
 
-def _position(table: Table, number: int) -> str:
+def position(table: Table, number: int) -> str:
+    """The place behind a change."""
     return f"{table.id:08d}{number:0{_DIGITS}d}"
 
 
-def _number(table: Table, position: str | None) -> int:
+def _number(table: Table, text: str | None) -> int:
     """The change number of a position; 0 for the beginning."""
-    if position is None or not position.strip("0"):
+    if text is None or not text.strip("0"):
         return 0
-    if not (position.isascii() and position.isdigit()):
-        raise InvalidRequest(f"{position!r} is not a position of the change stream of {table.name}")
-    ident, number = divmod(int(position), _NUMBERS)
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidRequest(f"{text!r} is not a position of the change stream of {table.name}")
+    ident, number = divmod(int(text), _NUMBERS)
     if ident != table.id:
-        raise _trimmed(table, position)
+        raise _trimmed(table, text)
     return number
 
 
-def _trimmed(table: Table, position: str | None) -> ChangesTrimmed:
+def _trimmed(table: Table, after: str | None) -> ChangesTrimmed:
     return ChangesTrimmed(
-        f"the change stream of {table.name} does not hold what came after {position} (any more);"
+        f"the change stream of {table.name} does not hold what came after {after} (any more);"
         " read it from the beginning, and rebuild what was made from it"
     )
 

@@ -19,8 +19,9 @@ from contextlib import contextmanager
 import apsw
 
 from adjoin.errors import StoreClosed, TableNotFound
+from adjoin.stores.sqlite.catalogue import find_table, table_names
 from adjoin.stores.sqlite.keys import segment_of
-from adjoin.stores.sqlite.tables import Table, find_table, table_names
+from adjoin.stores.sqlite.tables import Table
 
 
 class Session:
@@ -29,7 +30,7 @@ class Session:
     def __init__(self, connection: apsw.Connection, known: dict[str, Table]) -> None:
         self.connection = connection
         self.cursor = connection.cursor()
-        self.known = known
+        self.known = self._shared = known
         self.lock = threading.Lock()
         self.open = True
         connection.create_scalar_function("adjoin_segment", segment_of, 2, deterministic=True)
@@ -45,6 +46,16 @@ class Session:
             raise TableNotFound(f"{place} has no table {name}; the tables there are: {there}")
         self.known[name] = found
         return found
+
+    def know_alone(self) -> None:
+        """From here to the end of a transaction that changed tables, know only what it finds itself.
+
+        Other threads go on to meet the tables as they were, and share what they know.
+        """
+        self.known = {}
+
+    def know_together(self) -> None:
+        self.known = self._shared
 
     def all_tables(self) -> list[Table]:
         self.forget_stale_tables()

@@ -46,7 +46,8 @@ _SYNCHRONOUS: dict[Durability, str] = {"power": "FULL", "process": "NORMAL"}
 
 _SCHEMA = """
 CREATE TABLE adjoin_tables(
-    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, definition TEXT NOT NULL
+    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, definition TEXT NOT NULL,
+    storage TEXT NOT NULL, history TEXT NOT NULL
 );
 CREATE TABLE adjoin_tokens(
     token TEXT PRIMARY KEY, at REAL NOT NULL, request BLOB NOT NULL

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import uuid4
+
 import apsw
 
 from adjoin.errors import InvalidRequest, TableExists
@@ -9,38 +13,107 @@ from adjoin.requests import (
     CreateTable,
     DescribeTable,
     DropTable,
+    ListStreams,
     ListTables,
+    ListTags,
     SetTimeToLive,
+    StreamsResponse,
+    TableHistory,
     TableResponse,
     TablesResponse,
+    TableStream,
+    TagsResponse,
+    TagTable,
+    UpdateTable,
 )
-from adjoin.stores.definitions import check_definition
-from adjoin.stores.sqlite.tables import (
-    Tables,
+from adjoin.stores.definitions import check_definition, tagged, updated
+from adjoin.stores.sqlite.catalogue import (
     create_table,
     drop_table,
-    expire_by,
     find_table,
+    histories,
+    history_of,
+    redefine,
     table_names,
 )
+from adjoin.stores.sqlite.changes import position
+from adjoin.stores.sqlite.tables import Table, Tables
+from adjoin.tables import TableDefinition, Throughput
 
 
 def create(cursor: apsw.Cursor, tables: Tables, request: CreateTable, now: float) -> TableResponse:
-    check_definition(request.definition)
-    if find_table(cursor.connection, request.definition.name) is not None:
-        raise TableExists(f"there is a table {request.definition.name} already; drop it first, or use it")
-    create_table(cursor.connection, request.definition)
-    return TableResponse(request.definition)
+    definition = request.definition
+    check_definition(definition)
+    if find_table(cursor.connection, definition.name) is not None:
+        raise TableExists(f"there is a table {definition.name} already; drop it first, or use it")
+    history = TableHistory(
+        str(uuid4()),
+        now,
+        stream_label=_label(now) if definition.stream else None,
+        on_demand=now if definition.throughput is None else None,
+    )
+    table = create_table(cursor.connection, definition, history)
+    return _response(cursor, table, history)
+
+
+def _label(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+
+
+def _response(
+    cursor: apsw.Cursor, table: Table, history: TableHistory, before: TableDefinition | None = None
+) -> TableResponse:
+    count, size, newest = cursor.execute(table.totals_sql).get or (0, 0, 0)
+    return TableResponse(table.definition, count, size, history=history, latest=position(table, newest), before=before)
+
+
+# --- changing ----------------------------------------------------------------------------------
+
+
+def update(cursor: apsw.Cursor, tables: Tables, request: UpdateTable, now: float) -> TableResponse:
+    table = tables(request.table)
+    before = table.definition
+    definition = updated(before, request)
+    history = _changed_history(history_of(cursor.connection, table), before, definition, now)
+    return _response(cursor, redefine(cursor.connection, table, definition, history), history, before)
+
+
+def _changed_history(
+    history: TableHistory, before: TableDefinition, after: TableDefinition, now: float
+) -> TableHistory:
+    if after.stream and not before.stream:
+        history = replace(history, stream_label=_label(now))
+    if after.throughput is None and before.throughput is not None:
+        history = replace(history, on_demand=now)
+    had, has = (each.throughput or Throughput(0, 0) for each in (before, after))
+    if has.read > had.read or has.write > had.write:
+        history = replace(history, increased=now)
+    if has.read < had.read or has.write < had.write:
+        earlier = history.decreases if _is_same_day(history.decreased, now) else 0
+        history = replace(history, decreased=now, decreases=earlier + 1)
+    return history
+
+
+def _is_same_day(earlier: float | None, now: float) -> bool:
+    return earlier is not None and earlier // 86400 == now // 86400
 
 
 def set_time_to_live(cursor: apsw.Cursor, tables: Tables, request: SetTimeToLive, now: float) -> TableResponse:
     table = tables(request.table)
-    before = table.definition.ttl
-    if before not in (None, request.attribute):
-        raise InvalidRequest(f"the items of {request.table} expire by {before!r} already, not by {request.attribute!r}")
-    if before is None:
-        table = expire_by(cursor.connection, table, request.attribute)
-    return TableResponse(table.definition)
+    before = table.definition
+    if request.attribute is not None and before.ttl not in (None, request.attribute):
+        raise InvalidRequest(
+            f"the items of {request.table} expire by {before.ttl!r} already, not by {request.attribute!r}"
+        )
+    if before.ttl != request.attribute:
+        table = redefine(cursor.connection, table, replace(before, ttl=request.attribute))
+    return _response(cursor, table, history_of(cursor.connection, table), before)
+
+
+def tag(cursor: apsw.Cursor, tables: Tables, request: TagTable, now: float) -> TagsResponse:
+    table = tables(request.table)
+    changed = redefine(cursor.connection, table, tagged(table.definition, request))
+    return TagsResponse(changed.definition.tags)
 
 
 def drop(cursor: apsw.Cursor, tables: Tables, request: DropTable, now: float) -> TableResponse:
@@ -50,16 +123,31 @@ def drop(cursor: apsw.Cursor, tables: Tables, request: DropTable, now: float) ->
             f"the table {request.table} cannot be dropped: it is protected against deletion; "
             f"disable deletion protection first"
         )
+    response = _response(cursor, table, history_of(cursor.connection, table))
     drop_table(cursor.connection, table)
-    return TableResponse(table.definition)
+    return response
+
+
+# --- looking -----------------------------------------------------------------------------------
 
 
 def describe(cursor: apsw.Cursor, tables: Tables, request: DescribeTable) -> TableResponse:
     # A table that was met before may have been changed since.
     table = find_table(cursor.connection, request.table) or tables(request.table)
-    count, size = cursor.execute(table.totals_sql).get or (0, 0)
-    return TableResponse(table.definition, count, size)
+    return _response(cursor, table, history_of(cursor.connection, table))
 
 
 def list_tables(cursor: apsw.Cursor, tables: Tables, request: ListTables) -> TablesResponse:
     return TablesResponse(table_names(cursor.connection))
+
+
+def list_tags(cursor: apsw.Cursor, tables: Tables, request: ListTags) -> TagsResponse:
+    table = find_table(cursor.connection, request.table) or tables(request.table)
+    return TagsResponse(table.definition.tags)
+
+
+def list_streams(cursor: apsw.Cursor, tables: Tables, request: ListStreams) -> StreamsResponse:
+    known = histories(cursor.connection)
+    return StreamsResponse(
+        tuple(TableStream(name, history.stream_label) for name, history in known.items() if history.stream_label)
+    )

@@ -31,7 +31,9 @@ from adjoin.requests import (
     DescribeTable,
     DropTable,
     Get,
+    ListStreams,
     ListTables,
+    ListTags,
     Put,
     Query,
     ReadChanges,
@@ -39,9 +41,11 @@ from adjoin.requests import (
     Response,
     Scan,
     SetTimeToLive,
+    TagTable,
     TransactGet,
     TransactWrite,
     Update,
+    UpdateTable,
 )
 from adjoin.stores.sqlite import changes, lifecycle, reads, writes
 from adjoin.stores.sqlite.connections import Connections, Session
@@ -76,6 +80,8 @@ _READS: dict[type, Read] = {
     TransactGet: _of_one_instant(reads.transact_get),
     DescribeTable: lifecycle.describe,
     ListTables: lifecycle.list_tables,
+    ListTags: lifecycle.list_tags,
+    ListStreams: lifecycle.list_streams,
     ReadChanges: _of_one_instant(changes.read_changes),
 }
 
@@ -86,9 +92,13 @@ _WRITES: dict[type, Write] = {
     BatchWrite: writes.batch_write,
     TransactWrite: writes.transact_write,
     CreateTable: lifecycle.create,
+    UpdateTable: lifecycle.update,
     SetTimeToLive: lifecycle.set_time_to_live,
+    TagTable: lifecycle.tag,
     DropTable: lifecycle.drop,
 }
+
+_CHANGES_OF_TABLES = (CreateTable, UpdateTable, SetTimeToLive, TagTable, DropTable)
 
 
 class SQLiteStore:
@@ -176,6 +186,8 @@ class SQLiteStore:
     ) -> None:
         for at, write, request in writing:
             outcomes[at] = self._attempt(write, session, request, now)
+            if isinstance(request, _CHANGES_OF_TABLES):
+                session.know_alone()
         self._written += len(writing)
         if now >= self._next_upkeep or self._written >= _UPKEEP_STEP // 2:
             self._upkeep(session, now)
@@ -190,10 +202,13 @@ class SQLiteStore:
                 session.cursor.execute("COMMIT")
             except BaseException:
                 # What was met inside the transaction may never have been.
+                session.know_together()
                 session.known.clear()
                 if session.connection.in_transaction:
                     session.cursor.execute("ROLLBACK")
                 raise
+            finally:
+                session.know_together()
             return result
 
     def _attempt(self, perform: Callable[..., Response], session: Session, *arguments: Any) -> Any:
@@ -228,8 +243,7 @@ class SQLiteStore:
         self._next_upkeep = now + _UPKEEP_SECONDS
         self._written = 0
         for table in session.all_tables():
-            if table.definition.stream:
-                changes.trim(session.cursor, table, now - self._keep_changes, _UPKEEP_STEP)
+            changes.trim(session.cursor, table, now - self._keep_changes, _UPKEEP_STEP)
             if table.definition.ttl is not None:
                 changes.expire(session.cursor, table, now, _UPKEEP_STEP)
 
@@ -238,8 +252,8 @@ class SQLiteStore:
         total = 0
         with self._connections.session() as session:
             try:
-                while (rounds is None or rounds > 0) and (tables := self._expiring(session)):
-                    total += self._expire_step(session, tables)
+                while (rounds is None or rounds > 0) and self._expiring(session):
+                    total += self._expire_step(session)
                     rounds = None if rounds is None else rounds - 1
             except (apsw.Error, JSONDecodeError) as error:
                 raise self._failure(session, error) from error
@@ -253,8 +267,9 @@ class SQLiteStore:
             if table.definition.ttl is not None and changes.has_expired(session.cursor, table, now)
         ]
 
-    def _expire_step(self, session: Session, tables: Sequence[Table]) -> int:
+    def _expire_step(self, session: Session) -> int:
         def work(now: float) -> int:
+            tables = [table for table in session.all_tables() if table.definition.ttl is not None]
             return sum(changes.expire(session.cursor, table, now, _UPKEEP_STEP) for table in tables)
 
         removed: int = self._in_transaction(session, work)

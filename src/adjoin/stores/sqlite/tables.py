@@ -1,26 +1,23 @@
 """Tables inside the file: their SQL, their key columns, and the ways to read them in order.
 
 A `Table` is made once when a store first meets the table and holds everything that can be known from
-the definition alone: names, column positions and SQL text. Table ids are never used twice, and every
-SQL name carries the id, so a stale `Table` can only fail with "no such table", never read another one.
+its definition and storage alone: names, column positions and SQL text. Table ids are never used twice,
+and every SQL name carries the id, so a stale `Table` can only fail with "no such table", never read
+another one; `storage` says why it reads items whole also when indexes come and go.
 
-Nothing here executes requests.
+Nothing here executes SQL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
-
-import apsw
-from orjson import loads
-from pydantic import TypeAdapter
 
 from adjoin.errors import InvalidRequest
 from adjoin.requests import Consumed
 from adjoin.stores.sqlite.keys import KeyValue, key_value
 from adjoin.stores.sqlite.rows import RowForm
+from adjoin.stores.sqlite.storage import Storage
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from adjoin.units import (
     MAX_PARTITION_KEY_SIZE,
@@ -32,7 +29,6 @@ from adjoin.values import AttributeValue, Item
 Row = tuple[KeyValue | None, ...]
 """The key columns of an item: partition key, sort key, then one for each further index key."""
 
-_DEFINITION = TypeAdapter(TableDefinition)
 _NO_SORT_KEY = b""
 
 
@@ -129,6 +125,7 @@ class AccessPath:
         """The columns that must be there for an item to be in the index."""
         self._own = [column.position for column in own]
         self._required = [column.position for column in self.present]
+        self.sql_index = sql_index
         self._source = items if sql_index is None else f"{items} INDEXED BY {sql_index}"
         self._sql: dict[tuple[Any, ...], str] = {}
         self._costs: dict[tuple[int, bool], tuple[Consumed, ...]] = {}
@@ -205,17 +202,18 @@ def _projected(index: IndexDefinition | None, keys: Iterable[str]) -> frozenset[
 
 
 class Table:
-    """Everything that follows from one table's definition."""
+    """Everything that follows from one table's definition and storage."""
 
-    def __init__(self, number: int, definition: TableDefinition, version: int = 0) -> None:
+    def __init__(self, number: int, definition: TableDefinition, storage: Storage, version: int = 0) -> None:
         self.id = number
         self.version = version
         """The version of the file's schema when the table was met."""
         self.definition = definition
+        self.storage = storage
         self.name = name = definition.name
         self.items = items = f"items_{number}"
         self.changes = f"changes_{number}"
-        columns = _key_columns(definition)
+        columns = _key_columns(definition, storage)
         self.columns = tuple(columns.values())
         self._partition = columns[definition.partition.name]
         self._sort = None if definition.sort is None else columns[definition.sort.name]
@@ -224,12 +222,16 @@ class Table:
         self.key_names = tuple(column.name for column in self.primary)
         self.form = RowForm(
             ["pk", "sk", *(column.column for column in self._further)],
-            {column.position: column.name for column in self.columns if column.tag == "S"},
+            {
+                column.position: column.name
+                for column in self.columns
+                if column.tag == "S" and column.name not in storage.in_body
+            },
         )
 
         base = AccessPath(name, items, self.form, self._partition, self._sort, self.primary)
         self.paths: dict[str | None, AccessPath] = {None: base}
-        for position, index in enumerate(definition.indexes):
+        for index in definition.indexes:
             self.paths[index.name] = AccessPath(
                 name,
                 items,
@@ -238,7 +240,7 @@ class Table:
                 None if index.sort is None else columns[index.sort.name],
                 self.primary,
                 index,
-                f"{items}_{position}",
+                f"{items}_{storage.indexes[index.name]}",
             )
         self.indexes = [path for path in self.paths.values() if path.index is not None]
 
@@ -253,7 +255,7 @@ class Table:
         self.update_sql = f"UPDATE {items} SET size = ?, expires = ?, body = ? {here}"
         self.delete_sql = f"DELETE FROM {items} {here}"
         self.change_sql = _change_sql(self.changes, definition.stream)
-        self.totals_sql = f"SELECT items, bytes FROM {self.changes} ORDER BY seq DESC LIMIT 1"
+        self.totals_sql = f"SELECT items, bytes, seq FROM {self.changes} ORDER BY seq DESC LIMIT 1"
 
     def locate(self, key: Item) -> tuple[KeyValue, KeyValue]:
         """The key columns of a key, which must hold exactly the key attributes."""
@@ -305,14 +307,15 @@ def _change_sql(changes: str, stream: bool) -> str:
     """Records a change: time, expired, items more, bytes more, and the images if there is a stream.
 
     Every row carries the totals of the table, so that they are known without counting. Without a
-    stream there is one row, and it holds nothing else.
+    stream the newest row is all there is, and holds nothing else.
     """
     items, size = (
         f"? + coalesce((SELECT {total} FROM {changes} ORDER BY seq DESC LIMIT 1), 0)" for total in ("items", "bytes")
     )
     if stream:
         return f"INSERT INTO {changes}(at, expired, items, bytes, old, new) VALUES (?, ?, {items}, {size}, ?, ?)"
-    return f"REPLACE INTO {changes}(seq, at, expired, items, bytes) VALUES (1, ?, ?, {items}, {size})"
+    newest = f"coalesce((SELECT max(seq) FROM {changes}), 1)"
+    return f"REPLACE INTO {changes}(seq, at, expired, items, bytes) VALUES ({newest}, ?, ?, {items}, {size})"
 
 
 def _bad_key(column: KeyColumn, item: Item) -> KeyMismatch:
@@ -328,7 +331,7 @@ def _bad_key(column: KeyColumn, item: Item) -> KeyMismatch:
     )
 
 
-def _key_columns(definition: TableDefinition) -> dict[str, KeyColumn]:
+def _key_columns(definition: TableDefinition, storage: Storage) -> dict[str, KeyColumn]:
     """A column for each key attribute, by name: the table's own first, then those of indexes."""
     columns = {
         definition.partition.name: KeyColumn("pk", 0, definition.partition, MAX_PARTITION_KEY_SIZE),
@@ -340,75 +343,8 @@ def _key_columns(definition: TableDefinition) -> dict[str, KeyColumn]:
         for attribute, limit in zip(index.keys, (MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE), strict=False):
             column = columns.get(attribute.name)
             if column is None:
-                number = len(columns) - own + 1
-                columns[attribute.name] = KeyColumn(f"k{number}", number + 1, attribute, limit, index.name)
+                position = len(columns) - own + 2
+                columns[attribute.name] = KeyColumn(storage.column(attribute), position, attribute, limit, index.name)
             else:
                 column.also_key_of(index.name, limit)
     return columns
-
-
-# --- the catalogue -----------------------------------------------------------------------------
-
-
-def find_table(connection: apsw.Connection, name: str) -> Table | None:
-    row = connection.execute(
-        "SELECT id, definition, schema_version FROM adjoin_tables, pragma_schema_version WHERE name = ?", (name,)
-    ).get
-    return None if row is None else Table(row[0], _DEFINITION.validate_json(row[1]), row[2])
-
-
-def table_names(connection: apsw.Connection) -> tuple[str, ...]:
-    return tuple(name for (name,) in connection.execute("SELECT name FROM adjoin_tables ORDER BY name"))
-
-
-def create_table(connection: apsw.Connection, definition: TableDefinition) -> Table:
-    connection.execute(
-        "INSERT INTO adjoin_tables(name, definition) VALUES (?, ?)",
-        (definition.name, _DEFINITION.dump_json(definition).decode()),
-    )
-    table = Table(connection.last_insert_rowid(), definition)
-    for statement in _schema(table):
-        connection.execute(statement)
-    return table
-
-
-def _schema(table: Table) -> Iterator[str]:
-    items = table.items
-    further = "".join(f"{column.column}, " for column in table.columns if column not in table.primary)
-    # The body comes last, so that the columns before it are read without its overflow pages.
-    yield (
-        f"CREATE TABLE {items}(pk NOT NULL, sk NOT NULL, size INTEGER NOT NULL, expires INTEGER, {further}"
-        "body BLOB NOT NULL, PRIMARY KEY (pk, sk)) WITHOUT ROWID"
-    )
-    for position, path in enumerate(table.indexes):
-        columns = ", ".join(column.column for column in path.columns)
-        present = " AND ".join(f"{column.column} IS NOT NULL" for column in path.present)
-        yield f"CREATE INDEX {items}_{position} ON {items}({columns}){f' WHERE {present}' if present else ''}"
-    if table.definition.ttl is not None:
-        yield _expiry_index(table)
-    yield (
-        f"CREATE TABLE {table.changes}(seq INTEGER PRIMARY KEY, at REAL NOT NULL, expired INTEGER NOT NULL,"
-        " items INTEGER NOT NULL, bytes INTEGER NOT NULL, old BLOB, new BLOB)"
-    )
-
-
-def _expiry_index(table: Table) -> str:
-    return f"CREATE INDEX {table.items}_expires ON {table.items}(expires) WHERE expires IS NOT NULL"
-
-
-def expire_by(connection: apsw.Connection, table: Table, attribute: str) -> Table:
-    """The table with items that expire by an attribute, those that are there too."""
-    changed = Table(table.id, replace(table.definition, ttl=attribute))
-    rows = connection.execute(f"SELECT pk, sk, body FROM {table.items}")
-    mortal = [(expires, pk, sk) for pk, sk, body in rows if (expires := changed.expiry(loads(body))) is not None]
-    connection.executemany(f"UPDATE {table.items} SET expires = ? WHERE pk = ? AND sk = ?", mortal)
-    connection.execute(_expiry_index(changed))
-    definition = _DEFINITION.dump_json(changed.definition).decode()
-    connection.execute("UPDATE adjoin_tables SET definition = ? WHERE id = ?", (definition, table.id))
-    return changed
-
-
-def drop_table(connection: apsw.Connection, table: Table) -> None:
-    connection.execute("DELETE FROM adjoin_tables WHERE id = ?", (table.id,))
-    connection.execute(f"DROP TABLE {table.items}")
-    connection.execute(f"DROP TABLE {table.changes}")

@@ -1,0 +1,211 @@
+"""The catalogue of the file: tables are found, made, changed and dropped here, with the SQL that they are.
+
+All that changes something runs inside a write transaction that the store opens and commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import apsw
+from orjson import loads
+from pydantic import TypeAdapter
+
+from adjoin.errors import InvalidRequest
+from adjoin.requests import TableHistory
+from adjoin.stores.sqlite.keys import KeyValue
+from adjoin.stores.sqlite.rows import Found
+from adjoin.stores.sqlite.storage import Storage
+from adjoin.stores.sqlite.tables import AccessPath, KeyColumn, Table
+from adjoin.tables import TableDefinition
+
+_DEFINITION = TypeAdapter(TableDefinition)
+_STORAGE = TypeAdapter(Storage)
+_HISTORY = TypeAdapter(TableHistory)
+
+_ROWS = 1000
+"""Rows that are changed at a time when all of a table are."""
+
+
+def find_table(connection: apsw.Connection, name: str) -> Table | None:
+    row = connection.execute(
+        "SELECT id, definition, storage, schema_version FROM adjoin_tables, pragma_schema_version WHERE name = ?",
+        (name,),
+    ).get
+    if row is None:
+        return None
+    number, definition, storage, version = row
+    return Table(number, _DEFINITION.validate_json(definition), _STORAGE.validate_json(storage), version)
+
+
+def table_names(connection: apsw.Connection) -> tuple[str, ...]:
+    return tuple(name for (name,) in connection.execute("SELECT name FROM adjoin_tables ORDER BY name"))
+
+
+def histories(connection: apsw.Connection) -> dict[str, TableHistory]:
+    """Those of all tables, in the order of their names."""
+    rows = connection.execute("SELECT name, history FROM adjoin_tables ORDER BY name")
+    return {name: _HISTORY.validate_json(history) for name, history in rows}
+
+
+def history_of(connection: apsw.Connection, table: Table) -> TableHistory:
+    found = connection.execute("SELECT history FROM adjoin_tables WHERE id = ?", (table.id,)).get
+    return TableHistory() if found is None else _HISTORY.validate_json(found)
+
+
+# --- making and dropping -----------------------------------------------------------------------
+
+
+def create_table(connection: apsw.Connection, definition: TableDefinition, history: TableHistory) -> Table:
+    storage = Storage.of(definition)
+    connection.execute(
+        "INSERT INTO adjoin_tables(name, definition, storage, history) VALUES (?, ?, ?, ?)",
+        (definition.name, *_texts(definition, storage), _HISTORY.dump_json(history).decode()),
+    )
+    table = Table(connection.last_insert_rowid(), definition, storage)
+    for statement in _schema(table):
+        connection.execute(statement)
+    return table
+
+
+def _texts(definition: TableDefinition, storage: Storage) -> tuple[str, str]:
+    return _DEFINITION.dump_json(definition).decode(), _STORAGE.dump_json(storage).decode()
+
+
+def _schema(table: Table) -> Iterator[str]:
+    items = table.items
+    further = "".join(f"{column.column}, " for column in table.columns if column not in table.primary)
+    # The body comes last, so that the columns before it are read without its overflow pages.
+    yield (
+        f"CREATE TABLE {items}(pk NOT NULL, sk NOT NULL, size INTEGER NOT NULL, expires INTEGER, {further}"
+        "body BLOB NOT NULL, PRIMARY KEY (pk, sk)) WITHOUT ROWID"
+    )
+    for path in table.indexes:
+        yield _index(table, path)
+    if table.definition.ttl is not None:
+        yield _expiry_index(table)
+    yield (
+        f"CREATE TABLE {table.changes}(seq INTEGER PRIMARY KEY, at REAL NOT NULL, expired INTEGER NOT NULL,"
+        " items INTEGER NOT NULL, bytes INTEGER NOT NULL, old BLOB, new BLOB)"
+    )
+
+
+def _index(table: Table, path: AccessPath) -> str:
+    columns = ", ".join(column.column for column in path.columns)
+    present = " AND ".join(f"{column.column} IS NOT NULL" for column in path.present)
+    return f"CREATE INDEX {path.sql_index} ON {table.items}({columns}){f' WHERE {present}' if present else ''}"
+
+
+def _expiry_index(table: Table) -> str:
+    return f"CREATE INDEX {table.items}_expires ON {table.items}(expires) WHERE expires IS NOT NULL"
+
+
+def drop_table(connection: apsw.Connection, table: Table) -> None:
+    connection.execute("DELETE FROM adjoin_tables WHERE id = ?", (table.id,))
+    connection.execute(f"DROP TABLE {table.items}")
+    connection.execute(f"DROP TABLE {table.changes}")
+
+
+# --- changing ----------------------------------------------------------------------------------
+
+
+def redefine(
+    connection: apsw.Connection, table: Table, definition: TableDefinition, history: TableHistory | None = None
+) -> Table:
+    """The table so defined, with its rows, indexes and stream as that asks. Its keys must be the same."""
+    storage = table.storage.changed(definition)
+    if definition.stream != table.definition.stream:
+        storage = replace(storage, stream_start=_switch_stream(connection, table))
+    changed = Table(table.id, definition, storage)
+    _remove_indexes(connection, table, changed)
+    _add_indexes(connection, table, changed)
+    if definition.ttl != table.definition.ttl:
+        _expire_by(connection, changed)
+    connection.execute(
+        "UPDATE adjoin_tables SET definition = ?, storage = ? WHERE id = ?", (*_texts(definition, storage), table.id)
+    )
+    if history is not None:
+        text = _HISTORY.dump_json(history).decode()
+        connection.execute("UPDATE adjoin_tables SET history = ? WHERE id = ?", (text, table.id))
+    _tell(connection)
+    return changed
+
+
+def _tell(connection: apsw.Connection) -> None:
+    """Raise the version of the file's schema, by which others notice that a table is not what it was."""
+    connection.execute("CREATE TABLE adjoin_notice(at)")
+    connection.execute("DROP TABLE adjoin_notice")
+
+
+def _switch_stream(connection: apsw.Connection, table: Table) -> int:
+    """Begin a row that takes the totals on, and answer its number: behind it begins what is kept from now on."""
+    items, size, newest = connection.execute(table.totals_sql).get or (0, 0, 0)
+    connection.execute(
+        f"INSERT INTO {table.changes}(seq, at, expired, items, bytes) VALUES (?, 0, 0, ?, ?)", (newest + 1, items, size)
+    )
+    return int(newest + 1)
+
+
+def _remove_indexes(connection: apsw.Connection, before: Table, after: Table) -> None:
+    for path in before.indexes:
+        if path.index_name not in after.paths:
+            connection.execute(f"DROP INDEX {path.sql_index}")
+    kept = {column.column for column in after.columns}
+    gone = [column for column in before.columns if column.column not in kept]
+    if not gone:
+        return
+    empty = ", ".join(f"{column.column} = NULL" for column in gone)
+    used = " OR ".join(f"{column.column} IS NOT NULL" for column in gone)
+    update = f"UPDATE {before.items} SET {empty}, body = ? WHERE pk = ? AND sk = ?"
+    for rows in _pages(connection, before, f"({used})"):
+        items = [(before.form.item(row), row) for row in rows]
+        connection.executemany(update, [(after.form.body(item), row[2], row[3]) for item, row in items])
+
+
+def _add_indexes(connection: apsw.Connection, before: Table, after: Table) -> None:
+    known = {column.column for column in before.columns}
+    new = [column for column in after.columns if column.column not in known]
+    for column in new:
+        connection.execute(f"ALTER TABLE {after.items} ADD COLUMN {column.column}")
+    if new:
+        values = ", ".join(f"{column.column} = ?" for column in new)
+        update = f"UPDATE {after.items} SET {values} WHERE pk = ? AND sk = ?"
+        for rows in _pages(connection, after, "1"):
+            items = [(after.form.item(row), row) for row in rows]
+            keys = [([_key(column, item) for column in new], row) for item, row in items]
+            connection.executemany(update, [(*key, row[2], row[3]) for key, row in keys if any(key)])
+    for path in after.indexes:
+        if path.index_name not in before.paths:
+            connection.execute(_index(after, path))
+
+
+def _key(column: KeyColumn, item: dict[str, dict[str, object]]) -> KeyValue | None:
+    """What a new column holds of an item that was there before: nothing of what could be no key."""
+    try:
+        return column.value(item[column.name])
+    except (KeyError, InvalidRequest):
+        return None
+
+
+def _pages(connection: apsw.Connection, table: Table, condition: str) -> Iterator[Sequence[Found]]:
+    """The rows of a table that satisfy a condition, some at a time, so that they may be changed meanwhile."""
+    select = f"SELECT {table.form.fields} FROM {table.items} WHERE {condition}"
+    order = f"ORDER BY pk, sk LIMIT {_ROWS}"
+    rows = connection.execute(f"{select} {order}").fetchall()
+    while rows:
+        yield rows
+        rows = connection.execute(f"{select} AND (pk, sk) > (?, ?) {order}", rows[-1][2:4]).fetchall()
+
+
+def _expire_by(connection: apsw.Connection, table: Table) -> None:
+    """Let items expire by the attribute that the table names now, those that are there too."""
+    connection.execute(f"DROP INDEX IF EXISTS {table.items}_expires")
+    connection.execute(f"UPDATE {table.items} SET expires = NULL WHERE expires IS NOT NULL")
+    if table.definition.ttl is None:
+        return
+    for rows in _pages(connection, table, "1"):
+        seconds = [(table.expiry(loads(row[1])), row[2], row[3]) for row in rows]
+        mortal = [row for row in seconds if row[0] is not None]
+        connection.executemany(f"UPDATE {table.items} SET expires = ? WHERE pk = ? AND sk = ?", mortal)
+    connection.execute(_expiry_index(table))
