@@ -320,6 +320,8 @@ class TableResponse:
     history: TableHistory = field(default=TableHistory(), compare=False)
     latest: str | None = field(default=None, compare=False)
     """The position behind the newest change, where a store knows one."""
+    earliest: str | None = field(default=None, compare=False)
+    """The position before the oldest change that the stream could have."""
     before: TableDefinition | None = field(default=None, compare=False)
     """What the table was before it was changed."""
 

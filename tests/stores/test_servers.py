@@ -16,6 +16,7 @@ from adjoin.requests import (
     DescribeTable,
     DropTable,
     Get,
+    ListStreams,
     ListTables,
     Put,
     ReadChanges,
@@ -25,8 +26,10 @@ from adjoin.requests import (
     TablesResponse,
     TransactGet,
     TransactWrite,
+    UpdateTable,
 )
 from adjoin.stores.sqlite import SQLiteStore
+from adjoin.tables import IndexDefinition, KeyAttribute
 from tests.servers.differences import Difference
 from tests.servers.open import Stores
 from tests.servers.own_tables import OwnTables
@@ -41,6 +44,8 @@ LACKED: dict[type, Request] = {
     TransactWrite: TransactWrite((Check("Plain", key("A", "1"), Exists(attribute("PK"))),)),
     ReadChanges: ReadChanges("Plain"),
     SetTimeToLive: SetTimeToLive("Plain", "until"),
+    UpdateTable: UpdateTable("Plain", add_indexes=(IndexDefinition("Idx", KeyAttribute("x")),)),
+    ListStreams: ListStreams(),
 }
 
 

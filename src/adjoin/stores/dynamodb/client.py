@@ -19,8 +19,8 @@ from adjoin.stores.dynamodb.retries import Attempts, Backoff
 from adjoin.stores.dynamodb.signing import Credentials
 from adjoin.stores.dynamodb.transport import Answer, AnswerLost, NotSent, Transport
 
-_NO_BODY = {f"DynamoDB_20120810.{operation}": b"{}" for operation in ("TagResource", "UntagResource")}
-"""What an answer without a body means, of the operations that have such."""
+_WORDLESS = frozenset(f"DynamoDB_20120810.{operation}" for operation in ("TagResource", "UntagResource"))
+"""Operations that are answered without a body, or with an empty text in place of one."""
 
 
 async def together(*calls: Awaitable[Any]) -> list[Any]:
@@ -81,7 +81,7 @@ class Client:
             except AnswerLost as problem:
                 error, retry = _lost(endpoint, str(problem), problem.request_id)
             else:
-                found = _read(answer.body or _NO_BODY.get(target, b""))
+                found = _read(b"{}" if answer.status == 200 and target in _WORDLESS else answer.body)
                 if found is not None:
                     if answer.status == 200:
                         return found

@@ -52,6 +52,8 @@ def read_changes(cursor: apsw.Cursor, tables: Tables, request: ReadChanges) -> C
             # An unfinished statement would hold its snapshot, and with it the WAL.
             cursor.execute("SELECT 1").fetchall()
             break
+    # What was behind the beginning may be trimmed; who begins there misses nothing that it had a right to.
+    after = 0 if after == start else after
     if after and not first:
         first = 1 + (cursor.execute(f"SELECT max(seq) FROM {table.changes}").get or 0)
     if after and first != after + 1:

@@ -64,7 +64,15 @@ def _response(
     cursor: apsw.Cursor, table: Table, history: TableHistory, before: TableDefinition | None = None
 ) -> TableResponse:
     count, size, newest = cursor.execute(table.totals_sql).get or (0, 0, 0)
-    return TableResponse(table.definition, count, size, history=history, latest=position(table, newest), before=before)
+    return TableResponse(
+        table.definition,
+        count,
+        size,
+        history=history,
+        latest=position(table, newest),
+        earliest=position(table, table.storage.stream_start),
+        before=before,
+    )
 
 
 # --- changing ----------------------------------------------------------------------------------

@@ -1,0 +1,121 @@
+"""A table as the service describes it, from what a store knows of it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, TypeAlias
+
+from adjoin.requests import TableHistory, TableResponse
+from adjoin.server.names import index_arn, stream_arn, table_arn
+from adjoin.stores.descriptions import creation
+from adjoin.tables import TableDefinition, Throughput
+
+Description: TypeAlias = dict[str, Any]
+
+_NO_UNITS = {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}
+
+
+def description(response: TableResponse, status: str) -> Description:
+    """The table with a status; indexes that were not there before, or are there no more, say so."""
+    definition, history = response.definition, response.history
+    told = creation(definition)
+    shown: Description = {
+        "AttributeDefinitions": told["AttributeDefinitions"],
+        "TableName": definition.name,
+        "KeySchema": told["KeySchema"],
+        "TableStatus": status,
+        "CreationDateTime": history.created,
+        "ProvisionedThroughput": _throughput(_units_now(response), history),
+        "TableSizeBytes": response.size,
+        "ItemCount": response.item_count,
+        "TableArn": table_arn(definition.name),
+        "TableId": history.id,
+        **_billing(definition, history),
+        **_indexes(response, status),
+        "DeletionProtectionEnabled": definition.deletion_protection,
+    }
+    if definition.stream:
+        shown["StreamSpecification"] = told["StreamSpecification"]
+    if history.stream_label is not None:
+        shown["LatestStreamLabel"] = history.stream_label
+        shown["LatestStreamArn"] = stream_arn(definition.name, history.stream_label)
+    return shown
+
+
+def _units_now(response: TableResponse) -> Throughput | None:
+    """While units change, those that were: until the table is active, they are what can be used."""
+    before, after = response.before, response.definition.throughput
+    return before.throughput if before is not None and before.throughput and after else after
+
+
+def _throughput(units: Throughput | None, history: TableHistory) -> Description:
+    shown: Description = {"NumberOfDecreasesToday": _decreases_today(history), **_units(units)}
+    if history.increased is not None:
+        shown["LastIncreaseDateTime"] = history.increased
+    if history.decreased is not None:
+        shown["LastDecreaseDateTime"] = history.decreased
+    return shown
+
+
+def _units(units: Throughput | None) -> Description:
+    return _NO_UNITS if units is None else {"ReadCapacityUnits": units.read, "WriteCapacityUnits": units.write}
+
+
+def _decreases_today(history: TableHistory) -> int:
+    is_today = history.decreased is not None and history.decreased // 86400 == time.time() // 86400
+    return history.decreases if is_today else 0
+
+
+def _billing(definition: TableDefinition, history: TableHistory) -> Description:
+    """The mode, of a table that is on demand or once was; the second form is older, and still told."""
+    if history.on_demand is None:
+        return {}
+    mode = "PAY_PER_REQUEST" if definition.throughput is None else "PROVISIONED"
+    since = {"LastUpdateToPayPerRequestDateTime": history.on_demand}
+    return {
+        "BillingModeSummary": {"BillingMode": mode, **since},
+        "TableThroughputModeSummary": {"TableThroughputMode": mode, **since},
+    }
+
+
+# --- indexes -----------------------------------------------------------------------------------
+
+
+def _indexes(response: TableResponse, status: str) -> Description:
+    before, after = response.before or response.definition, response.definition
+    local = [_index(after, told) for told in creation(after).get("LocalSecondaryIndexes", ())]
+    units = {"NumberOfDecreasesToday": 0, **_NO_UNITS}
+    found: list[Description] = []
+    for definition, told in (
+        *((after, told) for told in creation(after).get("GlobalSecondaryIndexes", ())),
+        *((before, told) for told in creation(before).get("GlobalSecondaryIndexes", ())),
+    ):
+        name = told["IndexName"]
+        if any(each["IndexName"] == name for each in found):
+            continue
+        shown = _index(definition, told)
+        shown["IndexStatus"] = _index_status(name, before, after, status)
+        shown["ProvisionedThroughput"] = {**units, **told.get("ProvisionedThroughput", {})}
+        found.append(shown)
+    return {
+        **({"LocalSecondaryIndexes": local} if local else {}),
+        **({"GlobalSecondaryIndexes": found} if found else {}),
+    }
+
+
+def _index(definition: TableDefinition, told: Description) -> Description:
+    return {
+        **told,
+        "IndexArn": index_arn(definition.name, told["IndexName"]),
+        "IndexSizeBytes": 0,
+        "ItemCount": 0,
+    }
+
+
+def _index_status(name: str, before: TableDefinition, after: TableDefinition, status: str) -> str:
+    if before.index(name) is None:
+        return "CREATING"
+    if after.index(name) is None:
+        return "DELETING"
+    changed = after.index_throughput(after.index(name)) != before.index_throughput(before.index(name))  # type: ignore[arg-type]
+    return "UPDATING" if changed else "CREATING" if status == "CREATING" else "ACTIVE"

@@ -1,0 +1,256 @@
+"""The operations on streams: each table has one, with one shard, over the changes that its store keeps.
+
+A sequence number is a position of the store. An iterator tells the stream, the position behind which it goes on
+and when it was given, so that the server remembers none.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as NotBase64
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import md5
+from typing import Any
+
+from adjoin.errors import TableNotFound
+from adjoin.requests import (
+    ChangesResponse,
+    DescribeTable,
+    ItemChange,
+    ListStreams,
+    ReadChanges,
+    Request,
+    StreamsResponse,
+    TableResponse,
+)
+from adjoin.server.faults import Refused
+from adjoin.server.names import REGION, stream_arn
+from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
+from adjoin.stores.descriptions import key_schema
+from adjoin.tables import StreamView
+from adjoin.units import MAX_CHANGES
+from adjoin.values import Item, item_size
+
+_MOST_STREAMS = 100
+_LIFETIME = 900.0
+"""Seconds for which an iterator is good."""
+
+_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:\d*:table/([^/]+)/stream/(.+)")
+
+
+def _invalid(fault: str) -> Refused:
+    return Refused("ValidationException", fault)
+
+
+def _no_stream(arn: str) -> Refused:
+    return Refused("ResourceNotFoundException", f"Requested resource not found: Stream: {arn} not found")
+
+
+def _table_of(arn: str, tables: Tables) -> str:
+    """The name of the table of a stream."""
+    parts = _ARN.fullmatch(arn)
+    if parts is None:
+        raise _invalid(f"Invalid StreamArn: {arn}")
+    try:
+        return tables.definition(parts[1]).name
+    except TableNotFound:
+        raise _no_stream(arn) from None
+
+
+# --- streams and shards ------------------------------------------------------------------------
+
+
+def _list(parameters: Parameters, tables: Tables) -> Request:
+    return ListStreams()
+
+
+def _listed(parameters: Parameters, response: StreamsResponse, tables: Tables) -> Answer:
+    wanted, start = parameters.get("TableName"), parameters.get("ExclusiveStartStreamArn")
+    limit = min(parameters.get("Limit", _MOST_STREAMS), _MOST_STREAMS)
+    streams: list[dict[str, str]] = [
+        {"StreamArn": stream_arn(each.table, each.label), "TableName": each.table, "StreamLabel": each.label}
+        for each in response.streams
+        if wanted in (None, each.table)
+    ]
+    streams.sort(key=lambda each: each["StreamArn"])
+    if start is not None:
+        streams = [each for each in streams if each["StreamArn"] > start]
+    answer: Answer = {"Streams": streams[:limit]}
+    if len(streams) > limit:
+        answer["LastEvaluatedStreamArn"] = streams[limit - 1]["StreamArn"]
+    return answer
+
+
+def _look(parameters: Parameters, tables: Tables) -> Request:
+    return DescribeTable(_table_of(parameters["StreamArn"], tables))
+
+
+def _label(arn: str, response: TableResponse) -> str:
+    """The label of the table's stream, which must be the one that is named."""
+    label = response.history.stream_label
+    if (
+        label is None
+        or stream_arn(response.definition.name, label).partition("table/")[2] != arn.partition("table/")[2]
+    ):
+        raise _no_stream(arn)
+    return label
+
+
+def _shard(response: TableResponse, label: str) -> str:
+    milliseconds = round(_began(label) * 1000)
+    return f"shardId-{milliseconds:020d}-{response.history.id[:8]}"
+
+
+def _began(label: str) -> float:
+    return datetime.fromisoformat(label).replace(tzinfo=UTC).timestamp()
+
+
+def _described(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+    arn, definition = parameters["StreamArn"], response.definition
+    label = _label(arn, response)
+    shard = _shard(response, label)
+    numbers = {"StartingSequenceNumber": _moved(response.earliest or "0", 1)}
+    if not definition.stream:
+        numbers["EndingSequenceNumber"] = response.latest or numbers["StartingSequenceNumber"]
+    shards = [{"ShardId": shard, "SequenceNumberRange": numbers}]
+    return {
+        "StreamDescription": {
+            "StreamArn": arn,
+            "StreamLabel": label,
+            "StreamStatus": "ENABLED" if definition.stream else "DISABLED",
+            "StreamViewType": definition.stream_view,
+            "CreationRequestDateTime": _began(label),
+            "TableName": definition.name,
+            "KeySchema": key_schema(definition.keys),
+            "Shards": [] if parameters.get("ExclusiveStartShardId") == shard else shards,
+        }
+    }
+
+
+# --- iterators ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Iterator:
+    """A place in a stream, and when it was given."""
+
+    arn: str
+    after: str
+    given: float
+
+    def __str__(self) -> str:
+        rest = urlsafe_b64encode(f"{self.after} {self.given}".encode()).decode()
+        return f"{self.arn}|1|{rest}"
+
+    @classmethod
+    def read(cls, text: str) -> Iterator:
+        try:
+            arn, _, rest = text.split("|")
+            after, given = urlsafe_b64decode(rest).decode().split(" ")
+            return cls(arn, after, float(given))
+        except (ValueError, NotBase64):
+            raise _invalid("Invalid ShardIterator") from None
+
+
+def _moved(number: str, by: int) -> str:
+    """A sequence number so many changes further."""
+    return f"{int(number) + by:021d}"
+
+
+def _iterator(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+    arn, shard = parameters["StreamArn"], parameters["ShardId"]
+    if shard != _shard(response, _label(arn, response)):
+        raise Refused(
+            "ResourceNotFoundException",
+            f"Requested resource not found: Shard: {shard} in Stream: {arn} not found",
+        )
+    number = parameters.get("SequenceNumber", "0")
+    if not (number.isascii() and number.isdigit()):
+        raise _invalid(f"Invalid SequenceNumber: {number}")
+    earliest, latest = response.earliest or "0", response.latest or "0"
+    after = {
+        "TRIM_HORIZON": earliest,
+        "LATEST": latest,
+        "AT_SEQUENCE_NUMBER": _moved(number, -1),
+        "AFTER_SEQUENCE_NUMBER": number,
+    }[parameters["ShardIteratorType"]]
+    if int(after) < int(earliest):
+        raise Refused(
+            "TrimmedDataAccessException",
+            "The operation attempted to read past the oldest stream record in a shard.",
+        )
+    return {"ShardIterator": str(Iterator(arn, after, time.time()))}
+
+
+# --- records -----------------------------------------------------------------------------------
+
+
+def _read(parameters: Parameters, tables: Tables) -> Request:
+    iterator = Iterator.read(parameters["ShardIterator"])
+    if time.time() - iterator.given > _LIFETIME:
+        raise Refused(
+            "ExpiredIteratorException",
+            "The shard iterator has expired. It is only valid for 15 minutes after it was issued.",
+        )
+    table = _table_of(iterator.arn, tables)
+    if not tables.definition(table).stream:
+        return DescribeTable(table)
+    return ReadChanges(table, iterator.after, parameters.get("Limit", MAX_CHANGES))
+
+
+def _records(parameters: Parameters, response: ChangesResponse | TableResponse, tables: Tables) -> Answer:
+    iterator = Iterator.read(parameters["ShardIterator"])
+    if isinstance(response, TableResponse):
+        # The stream is switched off, which closes its shard.
+        _label(iterator.arn, response)
+        return {"Records": []}
+    parts = _ARN.fullmatch(iterator.arn)
+    view = tables.definition(parts[1] if parts else "").stream_view
+    following = Iterator(iterator.arn, response.next or iterator.after, time.time())
+    return {
+        "Records": [_record(change, view, iterator.arn) for change in response.changes],
+        "NextShardIterator": str(following),
+    }
+
+
+_IMAGES: dict[StreamView, tuple[str, ...]] = {
+    "KEYS_ONLY": (),
+    "NEW_IMAGE": ("NewImage",),
+    "OLD_IMAGE": ("OldImage",),
+    "NEW_AND_OLD_IMAGES": ("NewImage", "OldImage"),
+}
+
+
+def _record(change: ItemChange, view: StreamView, arn: str) -> Answer:
+    images: dict[str, Item | None] = {"NewImage": change.new, "OldImage": change.old}
+    shown = {name: image for name in _IMAGES[view] if (image := images[name]) is not None}
+    kind = "INSERT" if change.old is None else "REMOVE" if change.new is None else "MODIFY"
+    record: dict[str, Any] = {
+        "eventID": md5(f"{arn} {change.position}".encode(), usedforsecurity=False).hexdigest(),
+        "eventName": kind,
+        "eventVersion": "1.1",
+        "eventSource": "aws:dynamodb",
+        "awsRegion": REGION,
+        "dynamodb": {
+            "ApproximateCreationDateTime": int(change.at),
+            "Keys": change.key,
+            **shown,
+            "SequenceNumber": change.position,
+            "SizeBytes": sum(map(item_size, (change.key, *shown.values()))),
+            "StreamViewType": view,
+        },
+    }
+    if change.expired:
+        record["userIdentity"] = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
+    return record
+
+
+STREAM_OPERATIONS: dict[str, Operation] = {
+    "ListStreams": Operation(_list, _listed),
+    "DescribeStream": Operation(_look, _described),
+    "GetShardIterator": Operation(_look, _iterator),
+    "GetRecords": Operation(_read, _records),
+}

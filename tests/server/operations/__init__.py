@@ -1,0 +1,1 @@
+"""Operations of the server, each by what it answers."""
