@@ -9,7 +9,6 @@ import pytest
 
 from adjoin.errors import ChangesTrimmed
 from adjoin.requests import CreateTable, Delete, Put, SetTimeToLive, UpdateTable
-from adjoin.server.operations import streams
 from adjoin.tables import KeyAttribute, StreamView, TableDefinition
 from adjoin.values import Item
 from tests.server.operations.calls import Calls
@@ -205,5 +204,5 @@ def test_refused(call: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     assert call.refusal("GetRecords", ShardIterator="nothing") == ("ValidationException", "Invalid ShardIterator")
     held = iterator(call, arn)
     now = time.time()
-    monkeypatch.setattr(streams.time, "time", lambda: now + 901)
+    monkeypatch.setattr(time, "time", lambda: now + 901)
     assert call.refusal("GetRecords", ShardIterator=held)[0] == "ExpiredIteratorException"

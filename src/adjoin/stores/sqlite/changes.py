@@ -34,15 +34,15 @@ def read_changes(cursor: apsw.Cursor, tables: Tables, request: ReadChanges) -> C
     if not 1 <= request.limit <= MAX_CHANGES:
         raise InvalidRequest(f"a limit of {request.limit} changes is not within 1 to {MAX_CHANGES}")
     start = table.storage.stream_start
-    after = _number(table, request.after)
-    if 0 < after < start:
+    after = _number(table, request.after, start)
+    if after < start:
         raise _trimmed(table, request.after)
     changes: list[ItemChange] = []
     size = 0
     first = 0
     rows = cursor.execute(
         f"SELECT seq, at, expired, old, new FROM {table.changes} WHERE seq > ? ORDER BY seq LIMIT ?",
-        (max(after, start), request.limit),
+        (after, request.limit),
     )
     for number, at, expired, old, new in rows:
         first = first or number
@@ -52,12 +52,12 @@ def read_changes(cursor: apsw.Cursor, tables: Tables, request: ReadChanges) -> C
             # An unfinished statement would hold its snapshot, and with it the WAL.
             cursor.execute("SELECT 1").fetchall()
             break
-    # What was behind the beginning may be trimmed; who begins there misses nothing that it had a right to.
-    after = 0 if after == start else after
-    if after and not first:
-        first = 1 + (cursor.execute(f"SELECT max(seq) FROM {table.changes}").get or 0)
-    if after and first != after + 1:
-        raise _trimmed(table, request.after)
+    # The beginning is the oldest that is kept, however much is trimmed.
+    if after > start:
+        if not first:
+            first = 1 + (cursor.execute(f"SELECT max(seq) FROM {table.changes}").get or 0)
+        if first != after + 1:
+            raise _trimmed(table, request.after)
     return ChangesResponse(changes, changes[-1].position if changes else request.after)
 
 
@@ -73,10 +73,10 @@ def position(table: Table, number: int) -> str:
     return f"{table.id:08d}{number:0{_DIGITS}d}"
 
 
-def _number(table: Table, text: str | None) -> int:
-    """The change number of a position; 0 for the beginning."""
+def _number(table: Table, text: str | None, start: int) -> int:
+    """The change number of a position; `start` for the beginning."""
     if text is None or not text.strip("0"):
-        return 0
+        return start
     if not (text.isascii() and text.isdigit()):
         raise InvalidRequest(f"{text!r} is not a position of the change stream of {table.name}")
     ident, number = divmod(int(text), _NUMBERS)
