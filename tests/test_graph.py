@@ -402,9 +402,19 @@ def test_the_change_stream(g: Any) -> None:
 def test_a_table_of_another_shape_is_refused(open_graph: Open) -> None:
     open_graph([Student, Course, Enrollment]).put(ANN)
     graph: Any = None
-    with pytest.raises(TableMismatch, match="GSI2"):
-        graph = open_graph([Student, Course, Attendance])
+    with pytest.raises(TableMismatch, match="its keys are PK"):
+        graph = open_graph([Student, Course, Enrollment], layout=AdjacencyList(partition_key="NodeId"))
         graph.get(Student, "ann")
+
+
+def test_an_index_that_the_table_lacks_is_made(open_graph: Open) -> None:
+    open_graph([Student, Course, Enrollment]).put(ANN)
+    graph = open_graph([Student, Course, Enrollment, Attendance])
+    assert graph.get(Student, "ann") == ANN
+    for course, day in ((MATHS, 2), (ART, 1)):
+        graph.put(course)
+        graph.put(Attendance(source="ann", target=course.id, day=dt.date(2024, 1, day)))
+    assert [edge.day.day for edge in graph.out("ann", Attendance)] == [1, 2]
 
 
 def test_drop_and_create_table(school: Any) -> None:

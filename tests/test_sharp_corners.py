@@ -492,7 +492,7 @@ def test_a_graph_that_fails_to_open_leaves_a_given_store_alone() -> None:
     store = SQLiteStore(":memory:")
     g = Graph(store, [Place])
     with pytest.raises(TableMismatch):
-        Graph(store, [Ordered])
+        Graph(store, [Place], AdjacencyList(partition_key="NodeId"))
     g.put(Place(id="a"))
     g.close()
     with pytest.raises(StoreClosed):

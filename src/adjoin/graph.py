@@ -97,7 +97,7 @@ class Graph(Verbs):
         self.close()
 
     def create_table(self) -> None:
-        """Makes the table if it is not there; fails if it is there with other keys."""
+        """Makes the table, or the indexes that it lacks; fails if it is there with other keys."""
         self._run(open_table(self._layout.definition, create=True))
 
     def drop_table(self) -> None:
@@ -264,7 +264,7 @@ class AsyncGraph(Verbs):
         await self.close()
 
     async def create_table(self) -> None:
-        """Makes the table if it is not there; fails if it is there with other keys."""
+        """Makes the table, or the indexes that it lacks; fails if it is there with other keys."""
         await run_async(open_table(self._layout.definition, create=True), self._store)
         self._is_open = True
 

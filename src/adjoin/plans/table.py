@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from adjoin.errors import TableExists, TableMismatch, TableNotFound
+from dataclasses import replace
+
+from adjoin.errors import InvalidRequest, TableExists, TableMismatch, TableNotFound
 from adjoin.plans import Plan
-from adjoin.requests import CreateTable, DescribeTable, DropTable, SetTimeToLive, TableResponse
-from adjoin.tables import KeyAttribute, Projection, TableDefinition
+from adjoin.requests import CreateTable, DescribeTable, DropTable, SetTimeToLive, TableResponse, UpdateTable
+from adjoin.tables import IndexDefinition, KeyAttribute, Projection, TableDefinition
 
 
 def open_table(definition: TableDefinition, *, create: bool) -> Plan[None]:
-    """Fails if the table is there with other keys; makes it if it is not there, where that is asked for."""
+    """Fails if the table is there with other keys; makes it, or the indexes it lacks, where that is asked for."""
     try:
         response: TableResponse
         (response,) = yield (DescribeTable(definition.name),)
@@ -22,9 +24,27 @@ def open_table(definition: TableDefinition, *, create: bool) -> Plan[None]:
         except TableExists:
             # Somebody else made it in between.
             (response,) = yield (DescribeTable(definition.name),)
-    require_shape(definition, response.definition, "change the layout, or name another table")
+    remedy = "change the layout, or name another table"
+    if create and (lacking := _lacking(definition, response.definition)):
+        there = (*response.definition.indexes, *lacking)
+        # Whatever else is different is found before anything is changed.
+        require_shape(definition, replace(response.definition, indexes=there), remedy)
+        try:
+            (response,) = yield (UpdateTable(definition.name, add_indexes=lacking),)
+        except InvalidRequest:
+            # Somebody else made them in between; else what is lacking is told below.
+            (response,) = yield (DescribeTable(definition.name),)
+    require_shape(definition, response.definition, remedy)
     if create and definition.ttl is not None and response.definition.ttl is None:
         yield (SetTimeToLive(definition.name, definition.ttl),)
+
+
+def _lacking(wanted: TableDefinition, found: TableDefinition) -> tuple[IndexDefinition, ...]:
+    """The indexes that can be added to a table: global ones, with units if it has some."""
+    lacking = [index for index in wanted.indexes if not index.local and found.index(index.name) is None]
+    if found.throughput is None:
+        lacking = [replace(index, throughput=None) for index in lacking]
+    return tuple(lacking)
 
 
 def drop_table(table: str) -> Plan[None]:
