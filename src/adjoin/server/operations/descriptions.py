@@ -113,9 +113,11 @@ def _index(definition: TableDefinition, told: Description) -> Description:
 
 
 def _index_status(name: str, before: TableDefinition, after: TableDefinition, status: str) -> str:
-    if before.index(name) is None:
+    was, is_now = before.index(name), after.index(name)
+    if was is None:
         return "CREATING"
-    if after.index(name) is None:
+    if is_now is None:
         return "DELETING"
-    changed = after.index_throughput(after.index(name)) != before.index_throughput(before.index(name))  # type: ignore[arg-type]
-    return "UPDATING" if changed else "CREATING" if status == "CREATING" else "ACTIVE"
+    if after.index_throughput(is_now) != before.index_throughput(was):
+        return "UPDATING"
+    return "CREATING" if status == "CREATING" else "ACTIVE"
