@@ -16,7 +16,14 @@ MAX_HEAD = 64 * 1024
 MAX_BODY = 16 * 1024 * 1024 + 64 * 1024
 """The service takes 16 MB; what is a little over gets the service's own answer."""
 
-_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 413: "Payload Too Large", 500: "Internal Server Error"}
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    413: "Payload Too Large",
+    500: "Internal Server Error",
+}
 
 
 @dataclass(slots=True)

@@ -1,1 +1,10 @@
 """What each operation of the service does, by its name: parameters to requests, and responses to answers."""
+
+from adjoin.server.operations.batches import BATCH_OPERATIONS
+from adjoin.server.operations.interface import Operation
+from adjoin.server.operations.items import ITEM_OPERATIONS
+from adjoin.server.operations.pages import PAGE_OPERATIONS
+
+OPERATIONS: dict[str, Operation] = {**ITEM_OPERATIONS, **PAGE_OPERATIONS, **BATCH_OPERATIONS}
+
+__all__ = ["OPERATIONS"]

@@ -32,5 +32,3 @@ class Operation:
     request: Callable[[Parameters, Tables], Request]
     answer: Callable[[Parameters, Any, Tables], Answer]
     writes: bool = False
-
-

@@ -51,6 +51,7 @@ from adjoin.stores.sqlite import changes, lifecycle, reads, writes
 from adjoin.stores.sqlite.connections import Connections, Session
 from adjoin.stores.sqlite.file import MEMORY, Durability, file_error, open_file
 from adjoin.stores.sqlite.tables import Table, Tables
+from adjoin.tables import TableDefinition
 
 Read: TypeAlias = Callable[[apsw.Cursor, Tables, Any], Response]
 Write: TypeAlias = Callable[[apsw.Cursor, Tables, Any, float], Response]
@@ -137,6 +138,14 @@ class SQLiteStore:
             raise
 
     def execute(self, requests: Sequence[Request]) -> list[Response]:
+        outcomes = self.outcomes(requests)
+        for outcome in outcomes:
+            if isinstance(outcome, AdjoinError):
+                raise outcome
+        return outcomes
+
+    def outcomes(self, requests: Sequence[Request]) -> list[Any]:
+        """For each request its response, or its error; writes are committed together."""
         session = self._connections.acquire()
         try:
             if len(requests) == 1 and (read := _READS.get(type(requests[0]))):
@@ -145,15 +154,16 @@ class SQLiteStore:
                 except (AdjoinError, apsw.SQLError):
                     # The way below tells a fault of the request from a table that is out of date.
                     pass
-            outcomes = self._perform(session, requests)
+            return self._perform(session, requests)
         except (apsw.Error, JSONDecodeError) as error:
             raise self._failure(session, error) from error
         finally:
             session.lock.release()
-        for outcome in outcomes:
-            if isinstance(outcome, AdjoinError):
-                raise outcome
-        return outcomes
+
+    def definition(self, name: str) -> TableDefinition:
+        """The table of that name; `TableNotFound` if there is none."""
+        with self._connections.session() as session:
+            return session.table(name).definition
 
     def sweep(self) -> int:
         """Remove every expired item now, rather than by and by; answers how many there were."""

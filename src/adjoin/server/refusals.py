@@ -1,0 +1,87 @@
+"""Errors as the service names them: its code, its words, and what else its answer says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoin.errors import (
+    AdjoinError,
+    ChangesTrimmed,
+    ConditionFailed,
+    FileBusy,
+    InvalidRequest,
+    TableExists,
+    TableNotFound,
+    TokenReused,
+    TransactionCanceled,
+)
+from adjoin.server.faults import Refused
+from adjoin.server.operations.interface import Parameters
+
+_SERVICE = "com.amazonaws.dynamodb.v20120810#"
+_PREFIXES = {
+    "ValidationException": "com.amazon.coral.validate#",
+    "SerializationException": "com.amazon.coral.service#",
+    "UnknownOperationException": "com.amazon.coral.service#",
+    "AccessDeniedException": "com.amazon.coral.service#",
+    "MissingAuthenticationTokenException": "com.amazon.coral.service#",
+    "IncompleteSignatureException": "com.amazon.coral.service#",
+    "UnrecognizedClientException": "com.amazon.coral.service#",
+    "InvalidSignatureException": "com.amazon.coral.service#",
+    "InternalServerError": "com.amazon.coral.service#",
+}
+_SPELLED = {"SerializationException": "Message"}
+"""Where the service spells `message` otherwise."""
+
+_NAMES: tuple[tuple[type[AdjoinError], str, str | None], ...] = (
+    (InvalidRequest, "ValidationException", None),
+    (TableNotFound, "ResourceNotFoundException", "Requested resource not found"),
+    (TableExists, "ResourceInUseException", None),
+    (TokenReused, "IdempotentParameterMismatchException", None),
+    (ChangesTrimmed, "TrimmedDataAccessException", None),
+    (FileBusy, "InternalServerError", "The file is in use by another process; try again"),
+)
+
+
+def refusal(error: AdjoinError, parameters: Parameters) -> Refused:
+    """An error of the store, or of reading the request, in the service's terms."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, ConditionFailed):
+        shown = {"Item": error.item} if _tells_old(parameters) and error.item is not None else {}
+        return Refused("ConditionalCheckFailedException", "The conditional request failed", **shown)
+    if isinstance(error, TransactionCanceled):
+        return _canceled(error, parameters)
+    for kind, code, message in _NAMES:
+        if isinstance(error, kind):
+            return Refused(code, message or str(error))
+    return Refused("InternalServerError", str(error))
+
+
+def _tells_old(parameters: Parameters) -> bool:
+    return bool(parameters.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD")
+
+
+def _canceled(error: TransactionCanceled, parameters: Parameters) -> Refused:
+    parts = [part for entry in parameters.get("TransactItems", ()) for part in entry.values()]
+    reasons: list[dict[str, Any]] = []
+    for part, reason in zip(parts, error.reasons, strict=True):
+        shown: dict[str, Any] = {"Code": reason.code}
+        if reason.message:
+            shown["Message"] = reason.message
+        if reason.item is not None and _tells_old(part):
+            shown["Item"] = reason.item
+        reasons.append(shown)
+    return Refused("TransactionCanceledException", str(error), CancellationReasons=reasons)
+
+
+def body_of(refused: Refused) -> dict[str, Any]:
+    """The JSON of a refusal."""
+    body: dict[str, Any] = {"__type": _PREFIXES.get(refused.code, _SERVICE) + refused.code}
+    if refused.message is not None:
+        body[_SPELLED.get(refused.code, "message")] = refused.message
+    return body | refused.members
+
+
+def status_of(refused: Refused) -> int:
+    return 500 if refused.code == "InternalServerError" else 400

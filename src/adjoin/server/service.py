@@ -1,0 +1,94 @@
+"""A request of DynamoDB's protocol and its answer: which operation it is, performed on the embedded store.
+
+Reads are answered at once, on the thread that listens; writes go to the writer, which answers later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from base64 import b32encode
+from email.utils import formatdate
+from os import urandom
+from typing import Any
+from zlib import crc32
+
+from orjson import dumps
+
+from adjoin.errors import AdjoinError
+from adjoin.server.faults import Refused
+from adjoin.server.http import Answer, Answering, Request
+from adjoin.server.operations import OPERATIONS
+from adjoin.server.operations.interface import Operation, Parameters
+from adjoin.server.refusals import body_of, refusal, status_of
+from adjoin.server.validation import validated
+from adjoin.server.writer import Writer
+from adjoin.stores.sqlite import SQLiteStore
+
+_TARGETS = ("DynamoDB_20120810", "DynamoDBStreams_20120810")
+_JSON = "application/x-amz-json-1.0"
+
+
+class Service:
+    """Answers requests over one store."""
+
+    def __init__(self, store: SQLiteStore, loop: asyncio.AbstractEventLoop) -> None:
+        self._store = store
+        self._loop = loop
+        self._writer = Writer(store.outcomes, loop)
+        self._date = (0, "")
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def answer(self, request: Request) -> Answering:
+        if request.method == "GET":
+            return Answer(200, b"healthy: adjoin ", {"Content-Type": "text/plain"})
+        parameters: Parameters = {}
+        try:
+            operation, parameters = _understood(request)
+            asked = operation.request(parameters, self._store)
+            if not operation.writes:
+                (response,) = self._store.execute((asked,))
+                return self._said(200, operation.answer(parameters, response, self._store))
+        except AdjoinError as error:
+            return self._refused(error, parameters)
+        return self._loop.create_task(self._written(operation, parameters, self._writer.write(asked)))
+
+    async def _written(self, operation: Operation, parameters: Parameters, writing: asyncio.Future[Any]) -> Answer:
+        try:
+            return self._said(200, operation.answer(parameters, await writing, self._store))
+        except AdjoinError as error:
+            return self._refused(error, parameters)
+
+    def _refused(self, error: AdjoinError, parameters: Parameters) -> Answer:
+        refused = refusal(error, parameters)
+        return self._said(status_of(refused), body_of(refused))
+
+    def _said(self, status: int, body: dict[str, Any]) -> Answer:
+        content = dumps(body)
+        return Answer(
+            status,
+            content,
+            {
+                "Server": "adjoin",
+                "Date": self._now(),
+                "Content-Type": _JSON,
+                "x-amzn-RequestId": b32encode(urandom(32))[:52].decode(),
+                "x-amz-crc32": str(crc32(content)),
+            },
+        )
+
+    def _now(self) -> str:
+        second = int(time.time())
+        if self._date[0] != second:
+            self._date = (second, formatdate(second, usegmt=True))
+        return self._date[1]
+
+
+def _understood(request: Request) -> tuple[Operation, Parameters]:
+    target, _, name = request.headers.get("x-amz-target", "").partition(".")
+    operation = OPERATIONS.get(name) if target in _TARGETS else None
+    if operation is None or request.method != "POST":
+        raise Refused("UnknownOperationException")
+    return operation, validated(name, request.body)

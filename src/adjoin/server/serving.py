@@ -1,0 +1,97 @@
+"""A server on an address, in a thread of its own: started, stopped, and cleanly at that."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Self
+
+from adjoin.errors import InvalidLocation
+from adjoin.server.http import Connection
+from adjoin.server.service import Service
+from adjoin.stores.sqlite import SQLiteStore
+from adjoin.stores.sqlite.file import Durability
+
+_PATIENCE = 5.0
+"""Seconds in which requests that are under way may end when the server is stopped."""
+
+
+class Server:
+    """Answers DynamoDB's protocol over one file until it is closed; `endpoint` is where."""
+
+    def __init__(self, store: SQLiteStore, host: str, port: int) -> None:
+        self._store = store
+        self._host = host
+        self._port = port
+        self._stop: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._started: Future[str] = Future()
+        self._thread = threading.Thread(target=self._run, name="adjoin-server", daemon=True)
+        self._thread.start()
+        self.endpoint = self._started.result()
+
+    def _run(self) -> None:
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        service = Service(self._store, self._loop)
+        connections: set[Connection] = set()
+        try:
+            listening = await self._loop.create_server(
+                lambda: Connection(service.answer, connections), self._host, self._port, backlog=1024
+            )
+        except OSError as error:
+            service.close()
+            self._started.set_exception(
+                InvalidLocation(f"{self._host}:{self._port} cannot be listened at: {error.strerror or error}")
+            )
+            return
+        host, port = listening.sockets[0].getsockname()[:2]
+        self._started.set_result(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        await self._stop.wait()
+        listening.close()
+        for connection in list(connections):
+            connection.shut()
+        deadline = self._loop.time() + _PATIENCE
+        while connections and self._loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(service.close)
+
+    def wait(self) -> None:
+        """Until somebody closes it."""
+        self._thread.join()
+
+    def close(self) -> None:
+        """Answers what was asked, and ends."""
+        if self._thread.is_alive() and self._loop is not None and self._stop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def serve(
+    path: str | os.PathLike[str] = ":memory:",
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    durability: Durability = "power",
+) -> Server:
+    """Starts a server over a file; port 0 is any that is free. Close it, or use it as a context manager."""
+    store = SQLiteStore(path, durability)
+    try:
+        return Server(store, host, port)
+    except BaseException:
+        store.close()
+        raise
