@@ -21,6 +21,7 @@ from adjoin.server.http import Answer, Answering, Request
 from adjoin.server.operations import OPERATIONS
 from adjoin.server.operations.interface import Operation, Parameters
 from adjoin.server.refusals import body_of, refusal, status_of
+from adjoin.server.signatures import KeyPair, check_signature
 from adjoin.server.validation import validated
 from adjoin.server.writer import Writer
 from adjoin.stores.sqlite import SQLiteStore
@@ -30,11 +31,12 @@ _JSON = "application/x-amz-json-1.0"
 
 
 class Service:
-    """Answers requests over one store."""
+    """Answers requests over one store; with a key pair, only those that were signed with it."""
 
-    def __init__(self, store: SQLiteStore, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, store: SQLiteStore, loop: asyncio.AbstractEventLoop, keys: KeyPair | None = None) -> None:
         self._store = store
         self._loop = loop
+        self._keys = keys
         self._writer = Writer(store.outcomes, loop)
         self._date = (0, "")
 
@@ -46,6 +48,8 @@ class Service:
             return Answer(200, b"healthy: adjoin ", {"Content-Type": "text/plain"})
         parameters: Parameters = {}
         try:
+            if self._keys is not None:
+                check_signature(request, self._keys)
             operation, parameters = _understood(request)
             asked = operation.request(parameters, self._store)
             if not operation.writes:

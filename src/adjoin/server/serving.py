@@ -6,12 +6,14 @@ import asyncio
 import os
 import threading
 from concurrent.futures import Future
+from ipaddress import ip_address
 from types import TracebackType
 from typing import Self
 
 from adjoin.errors import InvalidLocation
 from adjoin.server.http import Connection
 from adjoin.server.service import Service
+from adjoin.server.signatures import KeyPair
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.file import Durability
 
@@ -22,8 +24,9 @@ _PATIENCE = 5.0
 class Server:
     """Answers DynamoDB's protocol over one file until it is closed; `endpoint` is where."""
 
-    def __init__(self, store: SQLiteStore, host: str, port: int) -> None:
+    def __init__(self, store: SQLiteStore, host: str, port: int, keys: KeyPair | None = None) -> None:
         self._store = store
+        self._keys = keys
         self._host = host
         self._port = port
         self._stop: asyncio.Event | None = None
@@ -38,7 +41,7 @@ class Server:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        service = Service(self._store, self._loop)
+        service = Service(self._store, self._loop, self._keys)
         connections: set[Connection] = set()
         try:
             listening = await self._loop.create_server(
@@ -81,17 +84,36 @@ class Server:
         self.close()
 
 
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def serve(
     path: str | os.PathLike[str] = ":memory:",
     *,
     host: str = "127.0.0.1",
     port: int = 0,
     durability: Durability = "power",
+    access_key: str | None = None,
+    secret_key: str | None = None,
 ) -> Server:
-    """Starts a server over a file; port 0 is any that is free. Close it, or use it as a context manager."""
+    """Starts a server over a file; port 0 is any that is free. Close it, or use it as a context manager.
+
+    With a key pair it answers only requests that were signed with it; one is needed where others than the
+    programs on this machine can reach it.
+    """
+    keys = KeyPair(access_key, secret_key) if access_key and secret_key else None
+    if keys is None and not _is_loopback(host):
+        raise InvalidLocation(
+            f"at {host} others can reach the server; give it an access_key and a secret_key that requests must be "
+            f"signed with, or let it listen at 127.0.0.1"
+        )
     store = SQLiteStore(path, durability)
     try:
-        return Server(store, host, port)
+        return Server(store, host, port, keys)
     except BaseException:
         store.close()
         raise

@@ -1,0 +1,44 @@
+"""`adjoin serve`: answers DynamoDB's own protocol over a file, until it is stopped."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import threading
+from types import FrameType
+
+from adjoin.cli.command import Command
+from adjoin.server.serving import serve
+
+_ACCESS_KEY, _SECRET_KEY = "ADJOIN_ACCESS_KEY", "ADJOIN_SECRET_KEY"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8000, help="the port to listen at, 0 for any that is free (8000)")
+    parser.add_argument(
+        "--durability",
+        choices=("power", "process"),
+        default="power",
+        help="what a finished write survives: loss of power, or only the end of the process (power)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    stopped = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped.set()
+
+    keys = {"access_key": os.environ.get(_ACCESS_KEY), "secret_key": os.environ.get(_SECRET_KEY)}
+    with serve(
+        arguments.file, host=arguments.host, port=arguments.port, durability=arguments.durability, **keys
+    ) as server:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, stop)
+        print(f"{arguments.file} answers at {server.endpoint}", flush=True)
+        stopped.wait()
+
+
+COMMAND = Command("serve", "answers DynamoDB's own protocol over the file", add_arguments, run)
