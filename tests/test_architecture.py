@@ -68,7 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "cli": {
         "", "aws", "errors", "units", "values", "tables", "expressions", "requests", "graph", "cost", "copying",
-        "stores.interface", "stores.locations",
+        "server", "stores.interface", "stores.locations",
     },
     "__main__": {"cli"},
     # Public names only: it may name everything but the command line.

@@ -13,11 +13,18 @@ import sys
 from collections.abc import Sequence
 
 from adjoin import __version__
-from adjoin.cli import changes, copy, render, show, tables
+from adjoin.cli import changes, copy, render, serve, show, tables
 from adjoin.cli.command import Command
 from adjoin.errors import AdjoinError
 
-COMMANDS: tuple[Command, ...] = (show.COMMAND, tables.COMMAND, changes.COMMAND, copy.COMMAND, render.COMMAND)
+COMMANDS: tuple[Command, ...] = (
+    show.COMMAND,
+    tables.COMMAND,
+    changes.COMMAND,
+    copy.COMMAND,
+    serve.COMMAND,
+    render.COMMAND,
+)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -37,6 +37,8 @@ def open_table(definition: TableDefinition, *, create: bool) -> Plan[None]:
     require_shape(definition, response.definition, remedy)
     if create and definition.ttl is not None and response.definition.ttl is None:
         yield (SetTimeToLive(definition.name, definition.ttl),)
+    if create and definition.point_in_time_recovery and not response.definition.point_in_time_recovery:
+        yield (UpdateTable(definition.name, point_in_time_recovery=True),)
 
 
 def _lacking(wanted: TableDefinition, found: TableDefinition) -> tuple[IndexDefinition, ...]:

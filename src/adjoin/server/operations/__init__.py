@@ -4,7 +4,15 @@ from adjoin.server.operations.batches import BATCH_OPERATIONS
 from adjoin.server.operations.interface import Operation
 from adjoin.server.operations.items import ITEM_OPERATIONS
 from adjoin.server.operations.pages import PAGE_OPERATIONS
+from adjoin.server.operations.streams import STREAM_OPERATIONS
+from adjoin.server.operations.tables import TABLE_OPERATIONS
 
-OPERATIONS: dict[str, Operation] = {**ITEM_OPERATIONS, **PAGE_OPERATIONS, **BATCH_OPERATIONS}
+OPERATIONS: dict[str, Operation] = {
+    **ITEM_OPERATIONS,
+    **PAGE_OPERATIONS,
+    **BATCH_OPERATIONS,
+    **TABLE_OPERATIONS,
+    **STREAM_OPERATIONS,
+}
 
 __all__ = ["OPERATIONS"]

@@ -163,6 +163,7 @@ class SQLiteStore:
     def definition(self, name: str) -> TableDefinition:
         """The table of that name; `TableNotFound` if there is none."""
         with self._connections.session() as session:
+            session.forget_stale_tables()
             return session.table(name).definition
 
     def sweep(self) -> int:

@@ -1,0 +1,232 @@
+"""The server as programs meet it: boto3 over HTTP, signatures, several requests at once, and a clean end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from adjoin import Edge, Graph, Node
+from adjoin.errors import InvalidLocation
+from adjoin.server.serving import Server, serve
+
+TABLE: dict[str, Any] = {
+    "TableName": "Things",
+    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK")],
+    "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+
+
+def client(server: Server, access_key: str = "any", secret_key: str = "any") -> Any:
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=server.endpoint,
+        region_name="eu-west-1",
+        aws_access_key_id=access_key,
+        aws_secret_access_key=secret_key,
+    )
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with serve(tmp_path / "graph.db", durability="process") as opened:
+        yield opened
+
+
+def key(number: int) -> dict[str, dict[str, str]]:
+    return {"PK": {"S": "a"}, "SK": {"S": f"{number:03d}"}}
+
+
+def test_boto3_reads_and_writes(server: Server) -> None:
+    dynamodb = client(server)
+    dynamodb.create_table(**TABLE)
+    dynamodb.get_waiter("table_exists").wait(TableName="Things")
+    dynamodb.put_item(TableName="Things", Item={**key(1), "n": {"N": "1"}})
+    changed = dynamodb.update_item(
+        TableName="Things",
+        Key=key(1),
+        UpdateExpression="SET n = n + :one",
+        ExpressionAttributeValues={":one": {"N": "1"}},
+        ReturnValues="UPDATED_NEW",
+        ReturnConsumedCapacity="INDEXES",
+    )
+    assert changed["Attributes"] == {"n": {"N": "2"}}
+    assert changed["ConsumedCapacity"] == {"TableName": "Things", "CapacityUnits": 1.0, "Table": {"CapacityUnits": 1.0}}
+    found = dynamodb.query(
+        TableName="Things",
+        KeyConditionExpression="PK = :p AND begins_with(SK, :s)",
+        FilterExpression="n > :n",
+        ExpressionAttributeValues={":p": {"S": "a"}, ":s": {"S": "0"}, ":n": {"N": "1"}},
+    )
+    assert (found["Items"], found["Count"]) == ([{**key(1), "n": {"N": "2"}}], 1)
+    assert "Item" not in dynamodb.get_item(TableName="Things", Key=key(2))
+
+
+def test_batches_and_transactions(server: Server) -> None:
+    dynamodb = client(server)
+    dynamodb.create_table(**TABLE)
+    puts = [{"PutRequest": {"Item": key(each)}} for each in range(25)]
+    assert dynamodb.batch_write_item(RequestItems={"Things": puts})["UnprocessedItems"] == {}
+    asked = [key(3), key(99), key(1)]
+    found = dynamodb.batch_get_item(RequestItems={"Things": {"Keys": asked}})["Responses"]["Things"]
+    assert sorted(found, key=str) == sorted([key(1), key(3)], key=str)
+    absent = {"ConditionExpression": "attribute_not_exists(PK)", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+    with pytest.raises(ClientError) as caught:
+        dynamodb.transact_write_items(
+            TransactItems=[
+                {"Put": {"TableName": "Things", "Item": key(50)}},
+                {"Put": {"TableName": "Things", "Item": key(1), **absent}},
+            ]
+        )
+    assert caught.value.response["CancellationReasons"] == [
+        {"Code": "None"},
+        {"Code": "ConditionalCheckFailed", "Message": "The conditional request failed", "Item": key(1)},
+    ]
+    assert "Item" not in dynamodb.get_item(TableName="Things", Key=key(50))
+
+
+@pytest.mark.parametrize(
+    ("call", "parameters", "code", "message"),
+    [
+        (
+            "get_item",
+            {"TableName": "Nothing", "Key": key(1)},
+            "ResourceNotFoundException",
+            "Requested resource not found",
+        ),
+        (
+            "put_item",
+            {"TableName": "Things", "Item": {"PK": {"S": "a"}}},
+            "ValidationException",
+            "One or more parameter values were invalid: Missing the key SK in the item",
+        ),
+        (
+            "put_item",
+            {"TableName": "Things", "Item": key(1), "ConditionExpression": "attribute_exists(PK)"},
+            "ConditionalCheckFailedException",
+            "The conditional request failed",
+        ),
+        (
+            "query",
+            {"TableName": "Things", "KeyConditionExpression": "PK = :p"},
+            "ValidationException",
+            "Invalid KeyConditionExpression: An expression attribute value used in expression is not defined; "
+            "attribute value: :p",
+        ),
+    ],
+)
+def test_faults_have_the_services_names(
+    server: Server, call: str, parameters: dict[str, Any], code: str, message: str
+) -> None:
+    dynamodb = client(server)
+    dynamodb.create_table(**TABLE)
+    with pytest.raises(ClientError) as caught:
+        getattr(dynamodb, call)(**parameters)
+    assert caught.value.response["Error"] == {"Code": code, "Message": message}
+
+
+def test_many_clients_at_once(server: Server) -> None:
+    client(server).create_table(**TABLE)
+
+    def count(numbers: range) -> None:
+        dynamodb = client(server)
+        for number in numbers:
+            dynamodb.put_item(TableName="Things", Item=key(number))
+            dynamodb.update_item(
+                TableName="Things",
+                Key={"PK": {"S": "all"}, "SK": {"S": "all"}},
+                UpdateExpression="ADD n :one",
+                ExpressionAttributeValues={":one": {"N": "1"}},
+            )
+
+    threads = [threading.Thread(target=count, args=(range(start, start + 10),)) for start in range(0, 80, 10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    dynamodb = client(server)
+    assert dynamodb.scan(TableName="Things", Select="COUNT")["Count"] == 81
+    total = dynamodb.get_item(TableName="Things", Key={"PK": {"S": "all"}, "SK": {"S": "all"}}, ConsistentRead=True)
+    assert total["Item"]["n"] == {"N": "80"}
+
+
+class Person(Node):
+    id: str
+
+
+class Knows(Edge[Person, Person]):
+    since: int
+
+
+def test_a_graph_on_the_same_file_and_one_through_the_server(tmp_path: Path) -> None:
+    path = tmp_path / "graph.db"
+    with (
+        serve(path, durability="process") as server,
+        Graph(f"{path}?durability=process", [Person, Knows]) as direct,
+        Graph(f"dynamodb://adjoin?endpoint={server.endpoint}", [Person, Knows]) as served,
+    ):
+        direct.put_many([Person(id="ann"), Person(id="bob")])
+        served.connect(Knows, "ann", "bob", since=2020)
+        assert list(direct.into("bob", Knows)) == list(served.into("bob", Knows))
+        assert len(list(served.changes())) == len(list(direct.changes())) == 3
+
+
+def test_a_key_pair_is_asked_for_where_others_can_reach_it(tmp_path: Path) -> None:
+    with pytest.raises(InvalidLocation, match="others can reach the server"):
+        serve(tmp_path / "graph.db", host="0.0.0.0")
+    with serve(tmp_path / "graph.db", access_key="AKID", secret_key="secret") as server:
+        assert client(server, "AKID", "secret").list_tables()["TableNames"] == []
+        for keys, code in (
+            (("AKID", "other"), "InvalidSignatureException"),
+            (("X", "y"), "UnrecognizedClientException"),
+        ):
+            with pytest.raises(ClientError) as caught:
+                client(server, *keys).list_tables()
+            assert caught.value.response["Error"]["Code"] == code
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"nonsense\r\n\r\n", b"400"),
+        (b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"400"),
+        (b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", b"413"),
+        (b"POST / HTTP/1.1\r\nno colon\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\n\r\n", b"200"),
+        (b"POST / HTTP/1.1\r\nX-Amz-Target: DynamoDB_20120810.Nothing\r\nContent-Length: 2\r\n\r\n{}", b"400"),
+        (
+            b"POST / HTTP/1.1\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n",
+            b"200",
+        ),
+    ],
+)
+def test_what_is_no_request_is_answered_too(server: Server, sent: bytes, status: bytes) -> None:
+    host, port = server.endpoint.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(sent)
+        assert connection.recv(65536).split(b" ")[1] == status
+
+
+def test_requests_one_behind_the_other(server: Server) -> None:
+    one = b"POST / HTTP/1.1\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\nContent-Length: 2\r\n\r\n{}"
+    host, port = server.endpoint.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(one * 3)
+        received = b""
+        while received.count(b'{"TableNames":[]}') < 3:
+            received += connection.recv(65536)
+    assert received.count(b"HTTP/1.1 200 OK") == 3
+
+
+def test_an_address_that_is_taken(server: Server, tmp_path: Path) -> None:
+    port = int(server.endpoint.rpartition(":")[2])
+    with pytest.raises(InvalidLocation, match="cannot be listened at"):
+        serve(tmp_path / "other.db", port=port)
