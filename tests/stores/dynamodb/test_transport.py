@@ -64,6 +64,12 @@ async def served(handle: Handle, trusted: ssl.SSLContext | None = None) -> tuple
     return server, server.sockets[0].getsockname()[1]
 
 
+async def ended(listening: asyncio.Server) -> None:
+    """No connection is taken any more, and those that were are closed on this side too."""
+    listening.close()
+    await asyncio.sleep(0.05)
+
+
 async def ask(server: Scripted, times: int = 1, timeout: float = 5.0) -> list[Answer]:
     listening, port = await served(server)
     transport = Transport(4, timeout)
@@ -72,8 +78,7 @@ async def ask(server: Scripted, times: int = 1, timeout: float = 5.0) -> list[An
         return [await transport.post(endpoint, {"X-Amz-Target": "T"}, b"{}", 10.0) for _ in range(times)]
     finally:
         await transport.close()
-        listening.close()
-        await listening.wait_closed()
+        await ended(listening)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +160,7 @@ def test_a_proxy_that_says_nothing(no_proxy: None, monkeypatch: pytest.MonkeyPat
             await transport.post(endpoint_at("https://127.0.0.1:1", "us-east-1"), {}, b"{}", 0.2)
         finally:
             await transport.close()
-            listening.close()
+            await ended(listening)
 
     with pytest.raises(NotSent, match="in time"):
         asyncio.run(through_proxy())
@@ -172,7 +177,7 @@ def test_a_connection_that_does_not_become_free() -> None:
             return first, second
         finally:
             await transport.close()
-            listening.close()
+            await ended(listening)
 
     first, second = asyncio.run(both())
     assert isinstance(first, AnswerLost)
@@ -183,8 +188,7 @@ def test_a_connection_that_does_not_become_free() -> None:
 def test_nobody_listens() -> None:
     async def post() -> None:
         listening, port = await served(Scripted())
-        listening.close()
-        await listening.wait_closed()
+        await ended(listening)
         transport = Transport(4, 1.0)
         try:
             await transport.post(endpoint_at(f"http://127.0.0.1:{port}", "us-east-1"), {}, b"{}", 10.0)
@@ -233,7 +237,7 @@ async def ask_securely(server: Scripted, certificate: Path) -> Answer:
         return await transport.post(endpoint_at(f"https://127.0.0.1:{port}", "us-east-1"), {}, b"{}", 10.0)
     finally:
         await transport.close()
-        listening.close()
+        await ended(listening)
 
 
 @pytest.fixture
@@ -282,7 +286,7 @@ def test_a_proxy_of_the_environment(certificate: Path, monkeypatch: pytest.Monke
         try:
             return await ask_securely(Scripted(answer()), certificate)
         finally:
-            listening.close()
+            await ended(listening)
 
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
     assert asyncio.run(through_proxy()).body == BODY
