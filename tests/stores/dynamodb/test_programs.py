@@ -266,7 +266,7 @@ for work in (like_any_program, closes_and_collects, never_asks, has_a_child):
     ask()
     _, status = os.waitpid(child, 0)
     ask_from_threads()
-    print(work.__name__, status)
+    print(work.__name__, status, flush=True)
 print(g.get(Course, f"{MATHS.id}-child") is not None)
 """
     names = ("like_any_program", "closes_and_collects", "never_asks", "has_a_child")
