@@ -74,7 +74,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Public names only: it may name everything but the command line.
     "": {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
-        "plans", "queries", "graph", "cost",
+        "plans", "queries", "graph", "cost", "server",
     },
 }  # fmt: skip
 

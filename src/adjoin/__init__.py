@@ -1,5 +1,8 @@
 """Many-to-many for DynamoDB: typed nodes and edges in one table, in a file that behaves as the service does."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from adjoin.cost import Explanation, Meter
 from adjoin.errors import (
     AccessDenied,
@@ -53,6 +56,9 @@ from adjoin.plans.changes import Change
 from adjoin.queries import Collection, Page
 from adjoin.tables import Projection, Throughput
 
+if TYPE_CHECKING:
+    from adjoin.server.serving import Server, serve
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -77,6 +83,9 @@ __all__ = [
     "Meter",
     "Page",
     "field",
+    # serve
+    "Server",
+    "serve",
     # errors
     "AdjoinError",
     "AccessDenied",
@@ -120,3 +129,13 @@ __all__ = [
     "TransactionConflict",
     "UnknownField",
 ]  # fmt: skip
+
+# A graph needs nothing of the server, whose grammar and rules take a while to import.
+_IMPORTED_ON_USE = {"Server": "adjoin.server.serving", "serve": "adjoin.server.serving"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _IMPORTED_ON_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_IMPORTED_ON_USE[name]), name)
+    return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+import adjoin
 from adjoin import Edge, Graph, Node
 from adjoin.errors import InvalidLocation
 from adjoin.server.serving import Server, serve
@@ -230,3 +233,38 @@ def test_an_address_that_is_taken(server: Server, tmp_path: Path) -> None:
     port = int(server.endpoint.rpartition(":")[2])
     with pytest.raises(InvalidLocation, match="cannot be listened at"):
         serve(tmp_path / "other.db", port=port)
+
+
+def test_a_server_with_half_a_key_pair_is_refused(tmp_path: Path) -> None:
+    for keys in ({"access_key": "AKID"}, {"secret_key": "secret"}):
+        with pytest.raises(InvalidLocation, match="one half of a key pair is missing"):
+            serve(tmp_path / "graph.db", **keys)
+
+
+def test_serve_is_a_name_of_the_package_and_is_imported_when_it_is_used() -> None:
+    assert (adjoin.serve, adjoin.Server) == (serve, Server)
+    program = "import sys, adjoin; print('adjoin.server' in sys.modules); adjoin.serve().close(); print(adjoin.serve)"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == "False"
+    assert "serve" in done.stdout.splitlines()[1]
+    with pytest.raises(AttributeError, match="no attribute 'served'"):
+        adjoin.served  # noqa: B018
+
+
+def test_a_store_in_memory_is_empty_and_of_its_own() -> None:
+    with adjoin.serve() as one, adjoin.serve(":memory:") as other:
+        client(one).create_table(**TABLE)
+        assert client(one).list_tables()["TableNames"] == ["Things"]
+        assert client(other).list_tables()["TableNames"] == []
+
+
+def test_closing_leaves_nothing_behind() -> None:
+    before = threading.active_count()
+    server = serve()
+    client(server).create_table(**TABLE)
+    server.close()
+    server.close()
+    assert threading.active_count() == before
+    host, port = server.endpoint.removeprefix("http://").split(":")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)), timeout=5)

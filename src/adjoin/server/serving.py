@@ -60,8 +60,10 @@ class Server:
         for connection in list(connections):
             connection.shut()
         deadline = self._loop.time() + _PATIENCE
+        pause = 0.0
         while connections and self._loop.time() < deadline:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(pause)
+            pause = 0.001
         await asyncio.to_thread(service.close)
 
     def wait(self) -> None:
@@ -69,7 +71,7 @@ class Server:
         self._thread.join()
 
     def close(self) -> None:
-        """Answers what was asked, and ends."""
+        """Answers what was asked, and ends; again does nothing."""
         if self._thread.is_alive() and self._loop is not None and self._stop is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
@@ -100,11 +102,20 @@ def serve(
     access_key: str | None = None,
     secret_key: str | None = None,
 ) -> Server:
-    """Starts a server over a file; port 0 is any that is free. Close it, or use it as a context manager.
+    """Starts a server that answers DynamoDB's own protocol over a file, or over ":memory:".
 
-    With a key pair it answers only requests that were signed with it; one is needed where others than the
-    programs on this machine can reach it.
+        with adjoin.serve("education.db") as server:
+            dynamodb = boto3.resource("dynamodb", endpoint_url=server.endpoint)
+
+    It runs in a thread of its own until it is closed, or the block ends. A file is made if it is not there,
+    and graphs may be open on it meanwhile. Port 0 is any that is free. `durability` is what a finished write
+    survives: loss of "power", or only the end of the "process".
+
+    With a key pair it answers only requests that were signed with it. One is needed where others than the
+    programs on this machine can reach it; at 127.0.0.1 and without one, any signature is accepted.
     """
+    if bool(access_key) != bool(secret_key):
+        raise InvalidLocation("one half of a key pair is missing; give both an access_key and a secret_key, or neither")
     keys = KeyPair(access_key, secret_key) if access_key and secret_key else None
     if keys is None and not _is_loopback(host):
         raise InvalidLocation(
