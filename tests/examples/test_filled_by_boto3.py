@@ -65,7 +65,7 @@ TABLES = {
 }
 
 
-@pytest.fixture(params=["ministack", "dynalite"])
+@pytest.fixture(params=["serve", "ministack", "dynalite"])
 def endpoint(request: pytest.FixtureRequest, servers: Stores) -> str:
     return servers.address(request.param)
 

@@ -236,9 +236,9 @@ def test_an_address_that_is_taken(server: Server, tmp_path: Path) -> None:
 
 
 def test_a_server_with_half_a_key_pair_is_refused(tmp_path: Path) -> None:
-    for keys in ({"access_key": "AKID"}, {"secret_key": "secret"}):
+    for access_key, secret_key in (("AKID", None), (None, "secret"), ("AKID", "")):
         with pytest.raises(InvalidLocation, match="one half of a key pair is missing"):
-            serve(tmp_path / "graph.db", **keys)
+            serve(tmp_path / "graph.db", access_key=access_key, secret_key=secret_key)
 
 
 def test_serve_is_a_name_of_the_package_and_is_imported_when_it_is_used() -> None:

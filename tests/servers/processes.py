@@ -1,4 +1,6 @@
-"""Servers that run for a test session: each a process of its own, in memory, on a free port of this machine.
+"""Servers that run for a test session: each a process of its own, on a free port of this machine.
+
+Ours is `adjoin serve` over a file; the others are in memory.
 
 A process of pytest starts a server when a test first asks for it (a fifth of a second) and has it to
 itself, so that workers never meet. A server ends when its standard input does; that is when the session
@@ -78,6 +80,19 @@ class Servers:
 
 # --- the kinds ---------------------------------------------------------------------------------
 
+_SERVE = """
+import os, signal, sys, tempfile, threading
+
+def end_with_the_session():
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+threading.Thread(target=end_with_the_session, daemon=True).start()
+from adjoin.cli import main
+with tempfile.TemporaryDirectory() as folder:
+    sys.exit(main(["serve", os.path.join(folder, "served.db"), "--port", sys.argv[1], "--durability", "process"]))
+"""
+
 _MINISTACK = """
 import os, sys, threading
 
@@ -95,6 +110,11 @@ const [port] = process.argv.slice(1)
 process.stdin.on('end', () => process.exit()).resume()
 require('dynalite')({createTableMs: 0, deleteTableMs: 0, updateTableMs: 0}).listen(Number(port), '127.0.0.1')
 """
+
+
+def _serve() -> tuple[Server, Process | None]:
+    process = Process(lambda port: [sys.executable, "-c", _SERVE, str(port)], lambda _: {}, "/")
+    return Server("serve", process.url, "us-east-1"), process
 
 
 def _ministack() -> tuple[Server, Process | None]:
@@ -146,13 +166,14 @@ def _endpoint() -> tuple[Server, Process | None]:
 
 
 _KINDS: dict[str, Callable[[], tuple[Server, Process | None]]] = {
+    "serve": _serve,
     "ministack": _ministack,
     "dynalite": _dynalite,
     "endpoint": _endpoint,
 }
 
 NAMES = [name for name in _KINDS if name != "endpoint" or os.environ.get(ENDPOINT)]
-"""The servers that tests run against: those that can be installed, and the one that is named."""
+"""The servers that tests run against: our own, those that can be installed, and the one that is named."""
 
 
 def _require(folder: Path, wanted: Path, name: str) -> None:

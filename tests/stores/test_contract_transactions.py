@@ -157,7 +157,7 @@ INVALID = [
         id="type of an index key",
     ),
     pytest.param(
-        Update("Plain", {"PK": s("A"), "SK": n(1)}, ()),
+        Update("Plain", {"PK": s("A"), "SK": n(1)}, (Set(attribute("x"), Value(n(1))),)),
         "The provided key element does not match the schema",
         id="type of the key to update",
     ),

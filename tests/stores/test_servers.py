@@ -30,14 +30,14 @@ from adjoin.requests import (
 )
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import IndexDefinition, KeyAttribute
-from tests.servers.differences import Difference
+from tests.servers.differences import DIFFERENCES, WORDS, Difference
 from tests.servers.open import Stores
 from tests.servers.own_tables import OwnTables
-from tests.servers.processes import NotInstalled, Server, Servers
+from tests.servers.processes import NAMES, NotInstalled, Server, Servers
 from tests.stores.conftest import UNUSED
 from tests.stores.examples import PLAIN, SINGLE, everything, item, key, one, page, put
 
-OURS = ["ministack", "dynalite"]
+OURS = ["serve", "ministack", "dynalite"]
 
 LACKED: dict[type, Request] = {
     TransactGet: TransactGet((Get("Plain", key("A", "1")),)),
@@ -77,13 +77,17 @@ def test_a_server_runs_from_the_first_use_to_the_end(fresh: Servers, name: str) 
 
 
 def test_a_server_that_died_is_started_again(fresh: Servers) -> None:
-    try:
-        server = fresh["dynalite"]
-    except NotInstalled as error:
-        pytest.skip(str(error))
-    fresh.process("dynalite").stop()
+    server = fresh["serve"]
+    fresh.process("serve").stop()
     assert not answers(server)
-    assert answers(fresh["dynalite"])
+    assert answers(fresh["serve"])
+
+
+def test_nothing_is_known_that_serve_does_otherwise() -> None:
+    """It is the embedded store, and the contract suite over it has no exceptions."""
+    assert not [difference for difference in DIFFERENCES if difference.server == "serve"]
+    assert "serve" not in WORDS
+    assert "serve" in NAMES
 
 
 @pytest.mark.parametrize("name", OURS)
