@@ -1,4 +1,4 @@
-"""Copies to DynamoDB and from it, on MiniStack."""
+"""Copies to DynamoDB and from it, on servers that take its place."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Service:
         self.store.close()
 
 
-@pytest.fixture
-def service(servers: Stores) -> Iterator[Service]:
-    service = Service(servers.address("ministack"))
+@pytest.fixture(params=["serve", "ministack"])
+def service(request: pytest.FixtureRequest, servers: Stores) -> Iterator[Service]:
+    service = Service(servers.address(request.param))
     yield service
     service.close()
 

@@ -1,4 +1,7 @@
-"""The change stream through graphs: one program on a file and on MiniStack, whose streams are independent of ours."""
+"""The change stream through graphs: one program on a file, and the same on servers.
+
+MiniStack's streams are independent of ours; `adjoin serve` answers with the file's.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +25,16 @@ from tests.stores.dynamodb.readers import Readers, open_readers
 from tests.stores.dynamodb.stream_service import KEYS, Clock, StreamService
 
 
-@pytest.fixture
-def ministack(servers: Stores) -> str:
-    """Where it answers."""
-    return servers.address("ministack")
+@pytest.fixture(params=["serve", "ministack"])
+def address(request: pytest.FixtureRequest, servers: Stores) -> str:
+    """Where a server answers."""
+    return servers.address(request.param)
 
 
 @pytest.fixture
-def location(ministack: str) -> str:
-    """A table of one's own on MiniStack."""
-    return f"dynamodb://School-{uuid4().hex}?endpoint={ministack}"
+def location(address: str) -> str:
+    """A table of one's own there."""
+    return f"dynamodb://School-{uuid4().hex}?endpoint={address}"
 
 
 @pytest.fixture
