@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import adjoin
 from adjoin import Edge, Graph, Node
 from adjoin.errors import InvalidLocation
 from adjoin.server.serving import Server, serve
+from adjoin.stores.sqlite import SQLiteStore
 
 TABLE: dict[str, Any] = {
     "TableName": "Things",
@@ -268,3 +270,48 @@ def test_closing_leaves_nothing_behind() -> None:
     host, port = server.endpoint.removeprefix("http://").split(":")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((host, int(port)), timeout=5)
+
+
+def test_another_store_behind_the_same_address(tmp_path: Path) -> None:
+    path = tmp_path / "graph.db"
+    with serve(path, durability="process") as server:
+        dynamodb = client(server)
+        dynamodb.create_table(**TABLE)
+        dynamodb.put_item(TableName="Things", Item=key(1))
+        address = server.endpoint
+        server.switch(SQLiteStore(":memory:"))
+        assert dynamodb.list_tables()["TableNames"] == []
+        assert server.endpoint == address
+        dynamodb.create_table(**TABLE)
+        assert dynamodb.scan(TableName="Things")["Count"] == 0
+        server.switch(SQLiteStore(path, durability="process"))
+        assert dynamodb.scan(TableName="Things")["Count"] == 1
+
+
+def test_what_was_asked_before_a_switch_is_answered(tmp_path: Path) -> None:
+    path = tmp_path / "graph.db"
+    answered: list[int] = []
+    with serve(path, durability="process") as server:
+        client(server).create_table(**TABLE)
+
+        def write(numbers: range) -> None:
+            dynamodb = client(server)
+            for number in numbers:
+                try:
+                    dynamodb.put_item(TableName="Things", Item=key(number))
+                except dynamodb.exceptions.ResourceNotFoundException:
+                    return
+                answered.append(number)
+
+        threads = [threading.Thread(target=write, args=(range(at, at + 500),)) for at in range(0, 2000, 500)]
+        for thread in threads:
+            thread.start()
+        while len(answered) < 20:
+            time.sleep(0.001)
+        server.switch(SQLiteStore(":memory:"))
+        for thread in threads:
+            thread.join()
+    with serve(path) as server:
+        stored = client(server).scan(TableName="Things")["Items"]
+    assert sorted(int(item["SK"]["S"]) for item in stored) == sorted(answered)
+    assert len(answered) < 2000, "or there was nothing to see"

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from adjoin.errors import InvalidLocation
-from adjoin.server.http import Connection
+from adjoin.server.http import Answering, Connection, Request
 from adjoin.server.service import Service
 from adjoin.server.signatures import KeyPair
 from adjoin.stores.sqlite import SQLiteStore
@@ -31,6 +31,7 @@ class Server:
         self._port = port
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._service: Service
         self._started: Future[str] = Future()
         self._thread = threading.Thread(target=self._run, name="adjoin-server", daemon=True)
         self._thread.start()
@@ -41,14 +42,14 @@ class Server:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        service = Service(self._store, self._loop, self._keys)
+        self._service = Service(self._store, self._loop, self._keys)
         connections: set[Connection] = set()
         try:
             listening = await self._loop.create_server(
-                lambda: Connection(service.answer, connections), self._host, self._port, backlog=1024
+                lambda: Connection(self._answer, connections), self._host, self._port, backlog=1024
             )
         except OSError as error:
-            service.close()
+            self._service.close()
             self._started.set_exception(
                 InvalidLocation(f"{self._host}:{self._port} cannot be listened at: {error.strerror or error}")
             )
@@ -64,7 +65,25 @@ class Server:
         while connections and self._loop.time() < deadline:
             await asyncio.sleep(pause)
             pause = 0.001
+        await asyncio.to_thread(self._service.close)
+
+    def _answer(self, request: Request) -> Answering:
+        return self._service.answer(request)
+
+    def switch(self, store: SQLiteStore) -> None:
+        """Answers over another store from now on, at the same address and on the connections that are open.
+
+        What was asked before is answered over the store before, which is then closed.
+        """
+        assert self._loop is not None
+        asyncio.run_coroutine_threadsafe(self._switch(store), self._loop).result()
+
+    async def _switch(self, store: SQLiteStore) -> None:
+        assert self._loop is not None
+        service, self._service = self._service, Service(store, self._loop, self._keys)
+        before, self._store = self._store, store
         await asyncio.to_thread(service.close)
+        before.close()
 
     def wait(self) -> None:
         """Until somebody closes it."""
