@@ -15,7 +15,7 @@ help:
 	@echo "make test    everything that must pass: lint, types and tests"
 	@echo "make lint    ruff: rules and format"
 	@echo "make types   mypy, strict"
-	@echo "make servers the servers that the stores' tests run against"
+	@echo "make servers the servers and clients that tests run against"
 	@echo "make bench   the benchmarks of docs/benchmarks.md"
 	@echo "make clean   removes .venv and what tools left behind"
 
@@ -32,7 +32,7 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-# Independent implementations of DynamoDB that the stores' tests run against; once, into build/servers.
+# Independent implementations of DynamoDB and clients of it that tests run against; once, into build/.
 servers: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.servers.install
 

@@ -5,7 +5,10 @@ of DynamoDB, it is one of MiniStack.
 
 - In a Python block, `expression  # -> text` is checked against the value's repr, and
   `statement  # -> raises Name` against the error; `>>>` works as in doctest.
-- In a console block, each `$ adjoin …` line is run, and what follows it is its output.
+- A Python block with tests is a file of its own, which pytest runs with adjoin's plugin.
+- In a console block, each `$ adjoin …` line is run, and what follows it is its output. `aws` is run where the AWS CLI
+  is installed, and JavaScript where Node and the SDK are.
+- `$ adjoin serve … &` runs to the end of the document. What the document calls port 8000 is one that is free.
 - "..." in an expected text stands for anything.
 """
 
@@ -13,24 +16,35 @@ from __future__ import annotations
 
 import ast
 import doctest
+import os
 import re
 import shlex
+import subprocess
 import sys
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from mypy import api as mypy
 
 from adjoin.cli import main
+from adjoin.server.operations import OPERATIONS
+from tests.servers import install
 from tests.servers.open import Stores
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TYPED = [ROOT / "README.md", ROOT / "docs" / "guide.md", ROOT / "docs" / "aws.md"]
-OTHER_PROGRAMS = {"make", "pip", "git", "cd", "python", "python3", ".ci/run", "adjoin"}
+OTHER_PROGRAMS = {"make", "pip", "git", "cd", "python", "python3", ".ci/run", "adjoin", "aws"}
+SHOWN = "127.0.0.1:8000"
+SETTINGS = {
+    "AWS_REGION": "us-east-1",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "any",
+    "AWS_SECRET_ACCESS_KEY": "any",
+}
 
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL
@@ -71,16 +85,30 @@ def test_blocks_run_and_show_what_comes_out(
     if any("dynamodb://" in block.body for block in blocks_of(document)):
         # What is written for the service runs on a server that takes its place.
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", servers.address("ministack"))
+    for name, value in SETTINGS.items() if "adjoin serve" in document.read_text() else ():
+        monkeypatch.setenv(name, value)
     module = types.ModuleType(f"document_{document.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    for block in blocks_of(document):
-        match block.language:
-            case "python":
-                run_python(block, module.__dict__)
-            case "sh" | "console" | "bash" | "shell":
-                run_shell(block, capsys)
-            case "py" | "pycon":
-                pytest.fail(f"{block}: call the language python, so that the block is run")
+    with Served() as served:
+        for block in blocks_of(document):
+            block = replace(block, body=served.named(block.body))
+            match block.language:
+                case "python" if "def test_" in block.body:
+                    run_tests(block)
+                case "python":
+                    run_python(block, module.__dict__)
+                case "sh" | "console" | "bash" | "shell":
+                    run_shell(block, capsys, served)
+                case "js":
+                    run_javascript(block)
+                case "py" | "pycon":
+                    pytest.fail(f"{block}: call the language python, so that the block is run")
+
+
+def test_every_operation_of_the_server_is_documented() -> None:
+    text = (ROOT / "docs" / "serve.md").read_text()
+    section = text.partition("\n## What it answers\n")[2].partition("\n## ")[0].partition("\n\nWith everything")[0]
+    assert sorted(re.findall(r"`(\w+)`", section)) == sorted(OPERATIONS)
 
 
 @pytest.mark.parametrize(
@@ -142,6 +170,36 @@ def execute(module: ast.Module, place: str, namespace: dict[str, object]) -> Non
     exec(compile(module, place, "exec", dont_inherit=True), namespace)
 
 
+def run_tests(block: Block) -> None:
+    """The block as a file of somebody's tests."""
+    file = Path("test_block.py")
+    file.write_text(block.body)
+    options = ("-q", "-c", os.devnull, "--rootdir", ".", "-W", "error", "-p", "no:cacheprovider", "-p", "pytest_adjoin")
+    shown = run_program(block, [sys.executable, "-m", "pytest", *options, str(file)])
+    assert " passed" in shown
+
+
+def run_program(block: Block, command: list[str], *paths: Path) -> str:
+    """What a program prints that must succeed; Python finds modules in `paths` first."""
+    path = os.pathsep.join(map(str, (*paths, ROOT / "src")))
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert done.returncode == 0, f"{block}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def run_javascript(block: Block) -> None:
+    node = install.node_command()
+    if node is None or not install.is_installed(install.JAVASCRIPT):
+        return
+    modules = Path("node_modules")
+    if not modules.exists():
+        modules.symlink_to(install.JAVASCRIPT / "node_modules")
+    Path("block.mjs").write_text(block.body)
+    expected = "".join(f"{found}\n" for found in re.findall(r"// -> (.+)", block.body))
+    assert run_program(block, [str(node), "block.mjs"]) == expected
+
+
 def matches(expected: str, got: str) -> bool:
     return _CHECKER.check_output(expected.strip() + "\n", got.strip() + "\n", doctest.ELLIPSIS)
 
@@ -149,20 +207,60 @@ def matches(expected: str, got: str) -> bool:
 # --- commands ----------------------------------------------------------------------------------
 
 
-def run_shell(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
+class Served:
+    """The servers of a document, which run until it ends."""
+
+    def __init__(self) -> None:
+        self._processes: list[subprocess.Popen[str]] = []
+        self._address = SHOWN
+
+    def start(self, words: list[str]) -> str:
+        """Runs `adjoin serve`; answers what it says, with the address as the document has it."""
+        command = [sys.executable, "-m", "adjoin", *words[:-1], "--port", "0"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        self._processes.append(process)
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        self._address = said.rpartition("http://")[2].strip()
+        return said.replace(self._address, SHOWN)
+
+    def named(self, text: str) -> str:
+        """A text with the real address."""
+        return text.replace(SHOWN, self._address)
+
+    def __enter__(self) -> Served:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for process in self._processes:
+            process.terminate()
+            process.communicate(timeout=20)
+            assert process.returncode == 0
+
+
+def run_shell(block: Block, capsys: pytest.CaptureFixture[str], served: Served) -> None:
     for command, expected in commands_of(block):
-        words = shlex.split(command, comments=True)
+        words = shlex.split(served.named(command), comments=True)
         if not words:
             continue
         assert words[0] in OTHER_PROGRAMS, f"{block}: nobody knows whether `{command}` works"
-        if words[0] != "adjoin":
+        if words[0] == "adjoin":
+            shown = served.start(words[1:]) if words[-1] == "&" else run_command(block, words, capsys)
+        elif words[0] == "aws" and install.is_installed(install.AWSCLI):
+            shown = run_program(block, [sys.executable, "-m", "awscli", *words[1:]], install.AWSCLI)
+        else:
             continue
-        capsys.readouterr()
-        status = main(words[1:])
-        shown = capsys.readouterr()
-        assert status == 0, f"{block}: `{command}` failed: {shown.err}"
         if expected:
-            assert matches(expected, shown.out), f"{block}: `{command}` printed\n{shown.out}\nnot\n{expected}"
+            assert matches(expected, shown), f"{block}: `{command}` printed\n{shown}\nnot\n{expected}"
+
+
+def run_command(block: Block, words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    status = main(words[1:])
+    shown = capsys.readouterr()
+    assert status == 0, f"{block}: `{shlex.join(words)}` failed: {shown.err}"
+    return shown.out
 
 
 def commands_of(block: Block) -> Iterator[tuple[str, str]]:
@@ -180,11 +278,12 @@ def commands_of(block: Block) -> Iterator[tuple[str, str]]:
 
 def test_blocks_type_check(tmp_path: Path) -> None:
     for document in TYPED:
-        code = "\n\n".join(block.body for block in blocks_of(document) if block.language == "python")
+        python = [block.body for block in blocks_of(document) if block.language == "python"]
+        code = "\n\n".join(body for body in python if "def test_" not in body)
         code = re.sub(r"^(>>>|\.\.\.) ?", "", code, flags=re.MULTILINE)
         (tmp_path / f"{document.stem.lower()}_blocks.py").write_text(code)
     config = tmp_path / "mypy.ini"
-    config.write_text("[mypy]\nstrict = true\nplugins = pydantic.mypy\n")
+    config.write_text("[mypy]\nstrict = true\nplugins = pydantic.mypy\n[mypy-boto3.*]\nignore_missing_imports = true\n")
     report, errors, status = mypy.run(
         ["--config-file", str(config), "--cache-dir", str(tmp_path / "cache"), *map(str, tmp_path.glob("*.py"))]
     )

@@ -8,8 +8,8 @@ import signal
 import threading
 from types import FrameType
 
+import adjoin
 from adjoin.cli.command import Command
-from adjoin.server.serving import serve
 
 _ACCESS_KEY, _SECRET_KEY = "ADJOIN_ACCESS_KEY", "ADJOIN_SECRET_KEY"
 
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
         stopped.set()
 
     keys = {"access_key": os.environ.get(_ACCESS_KEY), "secret_key": os.environ.get(_SECRET_KEY)}
-    with serve(
+    with adjoin.serve(
         arguments.file, host=arguments.host, port=arguments.port, durability=arguments.durability, **keys
     ) as server:
         for number in (signal.SIGINT, signal.SIGTERM):
