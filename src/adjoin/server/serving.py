@@ -20,6 +20,8 @@ from adjoin.stores.sqlite.file import Durability
 _PATIENCE = 5.0
 """Seconds in which requests that are under way may end when the server is stopped."""
 
+_KEY_PAIR = "access_key and secret_key (for `adjoin serve`: ADJOIN_ACCESS_KEY and ADJOIN_SECRET_KEY in the environment)"
+
 
 class Server:
     """Answers DynamoDB's protocol over one file until it is closed; `endpoint` is where."""
@@ -134,12 +136,12 @@ def serve(
     programs on this machine can reach it; at 127.0.0.1 and without one, any signature is accepted.
     """
     if bool(access_key) != bool(secret_key):
-        raise InvalidLocation("one half of a key pair is missing; give both an access_key and a secret_key, or neither")
+        raise InvalidLocation(f"one half of a key pair is missing; give both, {_KEY_PAIR}, or neither")
     keys = KeyPair(access_key, secret_key) if access_key and secret_key else None
     if keys is None and not _is_loopback(host):
         raise InvalidLocation(
-            f"at {host} others can reach the server; give it an access_key and a secret_key that requests must be "
-            f"signed with, or let it listen at 127.0.0.1"
+            f"at {host} others can reach the server; give it a key pair that requests must be signed with, {_KEY_PAIR},"
+            " or let it listen at 127.0.0.1"
         )
     store = SQLiteStore(path, durability)
     try:

@@ -1,0 +1,96 @@
+"""`adjoin serve` as a command: where it listens, who may ask, and what it says when it cannot start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from adjoin.cli import main
+
+
+@contextmanager
+def serving(*arguments: str, **environment: str) -> Iterator[str]:
+    """The address at which the command answers; it must end with status 0 when it is asked to."""
+    command = [sys.executable, "-m", "adjoin", "serve", *arguments, "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
+    assert process.stdout is not None
+    said = process.stdout.readline()
+    assert said.startswith(f"{arguments[0]} answers at http://")
+    yield said.split()[-1]
+    process.terminate()
+    rest, _ = process.communicate(timeout=10)
+    assert (process.returncode, rest) == (0, "")
+
+
+def tables(address: str, access_key: str, secret_key: str) -> Any:
+    client = boto3.client(
+        "dynamodb",
+        endpoint_url=address,
+        region_name="us-east-1",
+        aws_access_key_id=access_key,
+        aws_secret_access_key=secret_key,
+    )
+    try:
+        return client.list_tables()["TableNames"]
+    finally:
+        client.close()
+
+
+def test_at_every_address_with_a_key_pair(tmp_path: Path) -> None:
+    path = str(tmp_path / "graph.db")
+    keys = {"ADJOIN_ACCESS_KEY": "AKID", "ADJOIN_SECRET_KEY": "secret"}
+    with serving(path, "--host", "0.0.0.0", **keys) as address:
+        here = address.replace("0.0.0.0", "127.0.0.1")
+        assert tables(here, "AKID", "secret") == []
+        with pytest.raises(ClientError, match="InvalidSignatureException"):
+            tables(here, "AKID", "another")
+
+
+def test_at_ipv6_loopback(tmp_path: Path) -> None:
+    if not os.path.exists("/proc/net/if_inet6"):
+        pytest.skip("this machine has no IPv6")
+    with serving(str(tmp_path / "graph.db"), "--host", "::1") as address:
+        assert address.startswith("http://[::1]:")
+        assert tables(address, "any", "any") == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({}, "at 0.0.0.0 others can reach the server"),
+        ({"ADJOIN_ACCESS_KEY": "AKID"}, "one half of a key pair is missing"),
+        ({"ADJOIN_SECRET_KEY": "secret"}, "one half of a key pair is missing"),
+    ],
+)
+def test_not_without_one(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    environment: dict[str, str],
+    said: str,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert main(["serve", str(tmp_path / "graph.db"), "--host", "0.0.0.0"]) == 1
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert "ADJOIN_ACCESS_KEY and ADJOIN_SECRET_KEY" in shown.err
+    assert shown.out == ""
+    assert not list(tmp_path.iterdir()), "nothing was made"
+
+
+def test_what_is_no_file_of_adjoin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("something else")
+    assert main(["serve", str(file), "--port", "0"]) == 1
+    assert "is not an adjoin file" in capsys.readouterr().err
+    assert file.read_text() == "something else"
