@@ -29,6 +29,13 @@ TABLE: dict[str, Any] = {
 }
 
 
+_HEAD = (
+    b"POST / HTTP/1.1\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\n"
+    b"X-Amz-Date: 20250101T000000Z\r\n"
+    b"Authorization: AWS4-HMAC-SHA256 Credential=a/b/c/d/e, SignedHeaders=host, Signature=x\r\n"
+)
+
+
 def client(server: Server, access_key: str = "any", secret_key: str = "any") -> Any:
     return boto3.client(
         "dynamodb",
@@ -205,12 +212,8 @@ def test_a_key_pair_is_asked_for_where_others_can_reach_it(tmp_path: Path) -> No
         (b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", b"413"),
         (b"POST / HTTP/1.1\r\nno colon\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\r\n\r\n", b"200"),
-        (b"POST / HTTP/1.1\r\nX-Amz-Target: DynamoDB_20120810.Nothing\r\nContent-Length: 2\r\n\r\n{}", b"400"),
-        (
-            b"POST / HTTP/1.1\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\nTransfer-Encoding: chunked\r\n\r\n"
-            b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n",
-            b"200",
-        ),
+        (_HEAD.replace(b"ListTables", b"Nothing") + b"Content-Length: 2\r\n\r\n{}", b"400"),
+        (_HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n", b"200"),
     ],
 )
 def test_what_is_no_request_is_answered_too(server: Server, sent: bytes, status: bytes) -> None:
@@ -221,7 +224,7 @@ def test_what_is_no_request_is_answered_too(server: Server, sent: bytes, status:
 
 
 def test_requests_one_behind_the_other(server: Server) -> None:
-    one = b"POST / HTTP/1.1\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\nContent-Length: 2\r\n\r\n{}"
+    one = _HEAD + b"Content-Length: 2\r\n\r\n{}"
     host, port = server.endpoint.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=5) as connection:
         connection.sendall(one * 3)

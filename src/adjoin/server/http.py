@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 MAX_HEAD = 64 * 1024
-MAX_BODY = 16 * 1024 * 1024 + 64 * 1024
-"""The service takes 16 MB; what is a little over gets the service's own answer."""
+MAX_BODY = 16 * 1024 * 1024
+
+_LINGER = 2.0
+"""Seconds for which a client may go on to send what was refused."""
 
 _REASONS = {
     200: "OK",
@@ -65,6 +67,7 @@ class Connection(asyncio.Protocol):
         self._chunked: _Chunks | None = None
         self._waiting: deque[tuple[asyncio.Future[Answer], bool]] = deque()
         self._closing = False
+        self._refused = False
 
     # --- what asyncio calls ---
 
@@ -77,13 +80,23 @@ class Connection(asyncio.Protocol):
         self._transport = None
 
     def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
         self._received += data
         try:
             while not self._closing and self._next_request():
                 pass
         except _BadRequest as bad:
-            self._closing = True
-            self._send(Answer(bad.status, bad.reason.encode(), {"Content-Type": "text/plain"}), keep=False)
+            self._refuse(bad)
+
+    def _refuse(self, bad: _BadRequest) -> None:
+        """Says so, and lets the client send the rest, which nobody reads: many look for an answer only then."""
+        self._closing = self._refused = True
+        self._received.clear()
+        self._send(Answer(bad.status, bad.reason.encode(), {"Content-Type": "text/plain"}), keep=False, linger=True)
+        transport = self._transport
+        if transport is not None:
+            asyncio.get_running_loop().call_later(_LINGER, transport.close)
 
     # --- requests ---
 
@@ -161,7 +174,7 @@ class Connection(asyncio.Protocol):
             answering, keep = self._waiting.popleft()
             self._send(answering.result(), keep)
 
-    def _send(self, answer: Answer, keep: bool) -> None:
+    def _send(self, answer: Answer, keep: bool, linger: bool = False) -> None:
         if self._transport is None:
             return
         lines = [f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}", f"Content-Length: {len(answer.body)}"]
@@ -169,7 +182,7 @@ class Connection(asyncio.Protocol):
         if not keep:
             lines.append("Connection: close")
         self._transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + answer.body)
-        if not keep or (self._closing and not self._waiting):
+        if not linger and (not keep or (self._closing and not self._waiting)):
             self._transport.close()
 
     def shut(self) -> None:

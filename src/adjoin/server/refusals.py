@@ -16,6 +16,7 @@ from adjoin.errors import (
     TransactionCanceled,
 )
 from adjoin.server.faults import Refused
+from adjoin.server.names import table_name
 from adjoin.server.operations.interface import Parameters
 
 _SERVICE = "com.amazonaws.dynamodb.v20120810#"
@@ -36,7 +37,6 @@ _SPELLED = {"SerializationException": "Message"}
 _NAMES: tuple[tuple[type[AdjoinError], str, str | None], ...] = (
     (InvalidRequest, "ValidationException", None),
     (TableNotFound, "ResourceNotFoundException", "Requested resource not found"),
-    (TableExists, "ResourceInUseException", None),
     (TokenReused, "IdempotentParameterMismatchException", None),
     (ChangesTrimmed, "TrimmedDataAccessException", None),
     (FileBusy, "InternalServerError", "The file is in use by another process; try again"),
@@ -52,6 +52,8 @@ def refusal(error: AdjoinError, parameters: Parameters) -> Refused:
         return Refused("ConditionalCheckFailedException", "The conditional request failed", **shown)
     if isinstance(error, TransactionCanceled):
         return _canceled(error, parameters)
+    if isinstance(error, TableExists):
+        return Refused("ResourceInUseException", f"Table already exists: {table_name(parameters['TableName'])}")
     for kind, code, message in _NAMES:
         if isinstance(error, kind):
             return Refused(code, message or str(error))

@@ -6,6 +6,7 @@ Reads are answered at once, on the thread that listens; writes go to the writer,
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from base64 import b32encode
 from email.utils import formatdate
@@ -18,16 +19,17 @@ from orjson import dumps
 from adjoin.errors import AdjoinError
 from adjoin.server.faults import Refused
 from adjoin.server.http import Answer, Answering, Request
-from adjoin.server.operations import OPERATIONS
+from adjoin.server.negotiation import JSON, is_plain, negotiated, unpacked
+from adjoin.server.operations import OPERATIONS, STREAM_OPERATIONS
 from adjoin.server.operations.interface import Operation, Parameters
 from adjoin.server.refusals import body_of, refusal, status_of
-from adjoin.server.signatures import KeyPair, check_signature
-from adjoin.server.validation import validated
+from adjoin.server.signatures import KeyPair, authentication_fault, check_signature
+from adjoin.server.validation import is_json, validated
 from adjoin.server.writer import Writer
 from adjoin.stores.sqlite import SQLiteStore
 
-_TARGETS = ("DynamoDB_20120810", "DynamoDBStreams_20120810")
-_JSON = "application/x-amz-json-1.0"
+_log = logging.getLogger(__name__)
+_TARGETS = {"DynamoDB_20120810": OPERATIONS, "DynamoDBStreams_20120810": STREAM_OPERATIONS}
 
 
 class Service:
@@ -44,40 +46,59 @@ class Service:
         self._writer.close()
 
     def answer(self, request: Request) -> Answering:
-        if request.method == "GET":
-            return Answer(200, b"healthy: adjoin ", {"Content-Type": "text/plain"})
+        return self._performed(request) if is_plain(request) else negotiated(request, self._performed)
+
+    def _performed(self, request: Request) -> Answering:
         parameters: Parameters = {}
         try:
-            if self._keys is not None:
-                check_signature(request, self._keys)
-            operation, parameters = _understood(request)
+            operation, parameters = self._understood(request)
             asked = operation.request(parameters, self._store)
             if not operation.writes:
                 (response,) = self._store.execute((asked,))
                 return self._said(200, operation.answer(parameters, response, self._store))
-        except AdjoinError as error:
+        except Exception as error:
             return self._refused(error, parameters)
         return self._loop.create_task(self._written(operation, parameters, self._writer.write(asked)))
 
     async def _written(self, operation: Operation, parameters: Parameters, writing: asyncio.Future[Any]) -> Answer:
         try:
             return self._said(200, operation.answer(parameters, await writing, self._store))
-        except AdjoinError as error:
+        except Exception as error:
             return self._refused(error, parameters)
 
-    def _refused(self, error: AdjoinError, parameters: Parameters) -> Answer:
+    def _refused(self, error: Exception, parameters: Parameters) -> Answer:
+        if not isinstance(error, AdjoinError):
+            _log.error("a request failed for a fault of the server", exc_info=error)
+            error = Refused("InternalServerError", "Internal server error")
         refused = refusal(error, parameters)
         return self._said(status_of(refused), body_of(refused))
 
-    def _said(self, status: int, body: dict[str, Any]) -> Answer:
-        content = dumps(body)
+    def _understood(self, request: Request) -> tuple[Operation, Parameters]:
+        target, _, name = request.headers.get("x-amz-target", "").partition(".")
+        operation = _TARGETS.get(target, {}).get(name)
+        fault = authentication_fault(request)
+        if (operation is None or fault is not None) and not is_json(request.body):
+            raise Refused("SerializationException")
+        if operation is None:
+            raise Refused("UnknownOperationException")
+        if fault is not None:
+            raise fault
+        if self._keys is not None:
+            check_signature(request, self._keys)
+        parameters = validated(name, unpacked(request))
+        if name == "DescribeEndpoints":
+            parameters["Host"] = request.headers.get("host", "localhost")
+        return operation, parameters
+
+    def _said(self, status: int, body: dict[str, Any] | None) -> Answer:
+        content = b"" if body is None else dumps(body)
         return Answer(
             status,
             content,
             {
                 "Server": "adjoin",
                 "Date": self._now(),
-                "Content-Type": _JSON,
+                "Content-Type": JSON,
                 "x-amzn-RequestId": b32encode(urandom(32))[:52].decode(),
                 "x-amz-crc32": str(crc32(content)),
             },
@@ -88,11 +109,3 @@ class Service:
         if self._date[0] != second:
             self._date = (second, formatdate(second, usegmt=True))
         return self._date[1]
-
-
-def _understood(request: Request) -> tuple[Operation, Parameters]:
-    target, _, name = request.headers.get("x-amz-target", "").partition(".")
-    operation = OPERATIONS.get(name) if target in _TARGETS else None
-    if operation is None or request.method != "POST":
-        raise Refused("UnknownOperationException")
-    return operation, validated(name, request.body)

@@ -1,7 +1,7 @@
 """Who may ask: Signature Version 4 of a request, checked against one key pair.
 
-On the loopback address anybody may ask, with any signature or none. A server that others can reach has a
-key pair, and refuses what was not signed with it, in the service's words.
+On the loopback address anybody may ask, with any signature, as long as there is one in its form. A server that
+others can reach has a key pair, and refuses what was not signed with it, in the service's words.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from calendar import timegm
 from dataclasses import dataclass
 from hashlib import sha256
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 from adjoin.server.faults import Refused
 from adjoin.server.http import Request
@@ -20,6 +20,9 @@ from adjoin.server.http import Request
 _SCHEME = "AWS4-HMAC-SHA256"
 _SKEW = 15 * 60
 """Seconds by which the clock of a client may be wrong."""
+_STAMP = "%Y%m%dT%H%M%SZ"
+_IN_HEADER = ("Credential", "Signature", "SignedHeaders")
+_IN_ADDRESS = ("X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature", "X-Amz-SignedHeaders", "X-Amz-Date")
 _PARTS = re.compile(r"\s*(Credential|SignedHeaders|Signature)=([^,\s]+)\s*(?:,|$)")
 _SPACES = re.compile(r"\s+")
 
@@ -30,24 +33,54 @@ class KeyPair:
     secret_key: str
 
 
+def authentication_fault(request: Request) -> Refused | None:
+    """What is wrong with how a request says, in a header or in its address, who asks."""
+    authorization = request.headers.get("authorization", "")
+    in_address = "X-Amz-Algorithm=" in request.path
+    if in_address and authorization:
+        return Refused(
+            "InvalidSignatureException",
+            "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header.",
+        )
+    if in_address:
+        given = parse_qs(urlsplit(request.path).query)
+        missing = [f"AWS query-string parameters must include '{name}'. " for name in _IN_ADDRESS if name not in given]
+        advice = "Re-examine the query-string parameters."
+    elif not authorization.startswith("AWS4-"):
+        return Refused("MissingAuthenticationTokenException", "Request is missing Authentication Token")
+    else:
+        missing = [
+            f"Authorization header requires '{name}' parameter. " for name in _IN_HEADER if name not in authorization
+        ]
+        if "x-amz-date" not in request.headers and "date" not in request.headers:
+            missing.append("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. ")
+        advice = f"Authorization={authorization}"
+    return Refused("IncompleteSignatureException", "".join(missing) + advice) if missing else None
+
+
 def check_signature(request: Request, keys: KeyPair, now: float | None = None) -> None:
     """Refuses a request that was not signed with this key pair, or not lately."""
-    authorization = request.headers.get("authorization")
-    if authorization is None:
-        raise Refused("MissingAuthenticationTokenException", "Request is missing Authentication Token")
+    authorization = request.headers.get("authorization", "")
     parts = dict(_PARTS.findall(authorization.removeprefix(_SCHEME)))
     stamp = request.headers.get("x-amz-date", "")
-    scope = parts.get("Credential", "").split("/")
-    if not authorization.startswith(_SCHEME) or len(parts) < 3 or len(scope) != 5 or not stamp:
+    credential = parts.get("Credential", "")
+    scope = credential.split("/")
+    if not authorization.startswith(f"{_SCHEME} "):
         raise Refused(
             "IncompleteSignatureException",
-            "Authorization header requires 'Credential', 'SignedHeaders' and 'Signature' parameters, and a date",
+            f"Unsupported AWS 'algorithm': '{authorization.partition(' ')[0]}' (only {_SCHEME} for now). ",
+        )
+    if len(scope) != 5:
+        raise Refused(
+            "IncompleteSignatureException",
+            "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term,"
+            f" got '{credential}'",
         )
     if not hmac.compare_digest(scope[0].encode(), keys.access_key.encode()):
         raise Refused("UnrecognizedClientException", "The security token included in the request is invalid.")
     _check_date(stamp, scope[1], time.time() if now is None else now)
-    expected = _signature(request, keys, stamp, scope[1:], parts["SignedHeaders"].split(";"))
-    if not hmac.compare_digest(expected.encode(), parts["Signature"].encode()):
+    expected = _signature(request, keys, stamp, scope[1:], parts.get("SignedHeaders", "").split(";"))
+    if not hmac.compare_digest(expected.encode(), parts.get("Signature", "").encode()):
         raise Refused(
             "InvalidSignatureException",
             "The request signature we calculated does not match the signature you provided. Check your AWS Secret"
@@ -57,15 +90,28 @@ def check_signature(request: Request, keys: KeyPair, now: float | None = None) -
 
 def _check_date(stamp: str, day: str, now: float) -> None:
     try:
-        signed = timegm(time.strptime(stamp, "%Y%m%dT%H%M%SZ"))
+        signed = timegm(time.strptime(stamp, _STAMP))
     except ValueError:
         raise Refused(
-            "IncompleteSignatureException", f"Date must be in ISO-8601 'basic format'. Got '{stamp}'."
+            "IncompleteSignatureException",
+            f"Date must be in ISO-8601 'basic format'. Got '{stamp}'. See http://en.wikipedia.org/wiki/ISO_8601",
         ) from None
-    if abs(signed - now) > _SKEW or not stamp.startswith(day):
-        current = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
-        word = "Signature expired" if signed < now else "Signature not yet current"
-        raise Refused("InvalidSignatureException", f"{word}: {stamp} is not within 15 min. of {current}")
+    if signed < now - _SKEW:
+        raise _untimely(f"Signature expired: {stamp} is now earlier than", now, -_SKEW)
+    if signed > now + _SKEW:
+        raise _untimely(f"Signature not yet current: {stamp} is still later than", now, _SKEW)
+    if not stamp.startswith(day):
+        raise Refused(
+            "InvalidSignatureException",
+            "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP:"
+            f" '{day}' != '{stamp[:8]}', from '{stamp}'.",
+        )
+
+
+def _untimely(fault: str, now: float, skew: int) -> Refused:
+    limit, current = (time.strftime(_STAMP, time.gmtime(each)) for each in (now + skew, now))
+    sign = "-" if skew < 0 else "+"
+    return Refused("InvalidSignatureException", f"{fault} {limit} ({current} {sign} 15 min.)")
 
 
 def _signature(request: Request, keys: KeyPair, stamp: str, scope: list[str], signed: list[str]) -> str:

@@ -70,3 +70,12 @@ def validated(operation: str, body: bytes | dict[str, Any]) -> dict[str, Any]:
         # Readers follow values as deep as these go, which is much deeper than anything can be stored.
         raise Refused("ValidationException", TOO_DEEP) from None
     return request
+
+
+def is_json(body: bytes) -> bool:
+    """Whether a body could be a request at all; nothing is, if there is no operation that wants more."""
+    try:
+        orjson.loads(body or b"{}")
+    except orjson.JSONDecodeError:
+        return False
+    return True

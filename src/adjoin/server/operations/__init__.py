@@ -1,4 +1,7 @@
-"""What each operation of the service does, by its name: parameters to requests, and responses to answers."""
+"""What each operation does, by its name: parameters to requests, and responses to answers.
+
+Streams are a service of their own.
+"""
 
 from adjoin.server.operations.batches import BATCH_OPERATIONS
 from adjoin.server.operations.interface import Operation
@@ -12,7 +15,6 @@ OPERATIONS: dict[str, Operation] = {
     **PAGE_OPERATIONS,
     **BATCH_OPERATIONS,
     **TABLE_OPERATIONS,
-    **STREAM_OPERATIONS,
 }
 
-__all__ = ["OPERATIONS"]
+__all__ = ["OPERATIONS", "STREAM_OPERATIONS"]

@@ -27,8 +27,11 @@ class Tables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`request` may look at tables, `answer` too; `writes` says that it belongs to the one who writes."""
+    """`request` may look at tables, `answer` too; `writes` says that it belongs to the one who writes.
+
+    An answer of None has no content at all.
+    """
 
     request: Callable[[Parameters, Tables], Request]
-    answer: Callable[[Parameters, Any, Tables], Answer]
+    answer: Callable[[Parameters, Any, Tables], Answer | None]
     writes: bool = False

@@ -247,7 +247,7 @@ def _backups(parameters: Parameters, response: TableResponse, tables: Tables) ->
     }
 
 
-def _always(answer: Answer) -> Callable[[Parameters, Any, Tables], Answer]:
+def _always(answer: Answer | None) -> Callable[[Parameters, Any, Tables], Answer | None]:
     return lambda parameters, response, tables: answer
 
 
@@ -259,7 +259,10 @@ _LIMITS: Answer = {
 }
 """The service's defaults."""
 
-_ENDPOINTS: Answer = {"Endpoints": [{"Address": "localhost", "CachePeriodInMinutes": 1440}]}
+
+def _endpoints(parameters: Parameters, response: Any, tables: Tables) -> Answer:
+    return {"Endpoints": [{"Address": parameters["Host"], "CachePeriodInMinutes": 1440}]}
+
 
 TABLE_OPERATIONS: dict[str, Operation] = {
     "CreateTable": Operation(_create, _created, writes=True),
@@ -269,12 +272,11 @@ TABLE_OPERATIONS: dict[str, Operation] = {
     "ListTables": Operation(_list, _listed),
     "UpdateTimeToLive": Operation(_set_time_to_live, _time_to_live_set, writes=True),
     "DescribeTimeToLive": Operation(_describe, _time_to_live),
-    "TagResource": Operation(_tag, _always({}), writes=True),
-    "UntagResource": Operation(_untag, _always({}), writes=True),
+    "TagResource": Operation(_tag, _always(None), writes=True),
+    "UntagResource": Operation(_untag, _always(None), writes=True),
     "ListTagsOfResource": Operation(_list_tags, _tags),
     "DescribeContinuousBackups": Operation(_describe_backups, _backups),
     "UpdateContinuousBackups": Operation(_set_recovery, _backups, writes=True),
     "DescribeLimits": Operation(_list, _always(_LIMITS)),
-    "DescribeEndpoints": Operation(_list, _always(_ENDPOINTS)),
+    "DescribeEndpoints": Operation(_list, _endpoints),
 }
-"""The service answers TagResource and UntagResource without a body; here it is empty."""

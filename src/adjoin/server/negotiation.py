@@ -1,0 +1,123 @@
+"""What HTTP alone decides, before any operation is looked at: health, methods, content types, browsers, compression.
+
+`negotiated` answers what is no request of DynamoDB's protocol, hands every other on, and brings its answer into
+the form that the client accepts. A plain request, as SDKs send it, needs none of it: `is_plain`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from base64 import b32encode
+from os import urandom
+from zlib import crc32
+
+from adjoin.server.faults import Refused
+from adjoin.server.http import MAX_BODY, Answer, Answering, Handler, Request
+
+JSON = "application/x-amz-json-1.0"
+
+_ACCEPTED = (JSON, "application/json")
+_NO_OPERATION = b"<UnknownOperationException/>\n"
+_WORTH_PACKING = 4096
+"""Bytes below which an answer is not compressed."""
+_WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
+"""The codings that are understood, by zlib's names for them."""
+
+
+def is_plain(request: Request) -> bool:
+    """Whether a request is handed on as it is, and its answer handed back so."""
+    headers = request.headers
+    return (
+        request.method == "POST"
+        and headers.get("content-type") == JSON
+        and "origin" not in headers
+        and headers.get("accept-encoding", "identity") == "identity"
+    )
+
+
+def negotiated(request: Request, perform: Handler) -> Answering:
+    """The answer of `perform`, in the form that the client accepts; or one that needs no operation."""
+    origin = {"Access-Control-Allow-Origin": "*"} if "origin" in request.headers else {}
+    if request.method == "OPTIONS" and origin:
+        return _told(200, b"", origin | _preflight(request))
+    if request.method == "GET" and request.path.partition("?")[0] == "/":
+        content = f"healthy: {request.headers.get('host', 'localhost')} ".encode()
+        return _told(200, content, origin)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    if request.method != "POST" or (request.body and kind not in _ACCEPTED):
+        return _told(404, b"" if request.method == "HEAD" else _NO_OPERATION, origin)
+    answering = perform(request)
+    headers = origin | {"Content-Type": kind if kind == JSON else "application/json"}
+    coding = _coding(request.headers.get("accept-encoding", ""))
+    if isinstance(answering, Answer):
+        return _formed(answering, headers, coding)
+    return _later(answering, headers, coding)
+
+
+def _told(status: int, content: bytes, headers: dict[str, str]) -> Answer:
+    return Answer(status, content, {"x-amzn-RequestId": request_id(), "x-amz-crc32": str(crc32(content)), **headers})
+
+
+def request_id() -> str:
+    return b32encode(urandom(33))[:52].decode()
+
+
+def _preflight(request: Request) -> dict[str, str]:
+    """What a page of another origin may send: whatever it asked for."""
+    asked = {
+        f"Access-Control-Allow-{what}": request.headers[f"access-control-request-{name}"]
+        for what, name in (("Headers", "headers"), ("Methods", "method"))
+        if f"access-control-request-{name}" in request.headers
+    }
+    return asked | {"Access-Control-Max-Age": "172800"}
+
+
+def _later(answering: asyncio.Future[Answer], headers: dict[str, str], coding: str | None) -> asyncio.Future[Answer]:
+    formed: asyncio.Future[Answer] = answering.get_loop().create_future()
+
+    def settle(done: asyncio.Future[Answer]) -> None:
+        if not formed.cancelled():
+            formed.set_result(_formed(done.result(), headers, coding))
+
+    answering.add_done_callback(settle)
+    return formed
+
+
+# --- compression -------------------------------------------------------------------------------
+
+
+def _coding(accepted: str) -> str | None:
+    """The coding of an answer: the first that the client accepts and the server knows."""
+    for wanted in accepted.lower().split(","):
+        name, _, quality = wanted.partition(";")
+        if name.strip() in _WINDOWS and quality.replace(" ", "") not in ("q=0", "q=0.0"):
+            return name.strip()
+    return None
+
+
+def _formed(answer: Answer, headers: dict[str, str], coding: str | None) -> Answer:
+    answer.headers |= headers
+    if coding is not None and len(answer.body) >= _WORTH_PACKING:
+        packing = zlib.compressobj(wbits=_WINDOWS[coding])
+        answer.body = packing.compress(answer.body) + packing.flush()
+        # The checksum is that of the bytes as they are sent.
+        answer.headers |= {"Content-Encoding": coding, "x-amz-crc32": str(crc32(answer.body))}
+    return answer
+
+
+def unpacked(request: Request) -> bytes:
+    """The body of a request without its compression."""
+    coding = request.headers.get("content-encoding", "identity").lower()
+    if coding == "identity":
+        return request.body
+    if coding not in _WINDOWS:
+        raise Refused("SerializationException")
+    unpacking = zlib.decompressobj(_WINDOWS[coding])
+    try:
+        body = unpacking.decompress(request.body, MAX_BODY)
+    except zlib.error:
+        raise Refused("SerializationException") from None
+    if not unpacking.eof:
+        raise Refused("SerializationException")
+    return body
