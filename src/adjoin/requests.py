@@ -7,9 +7,9 @@ carry what was consumed, one row for the table and one for each index that took 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from adjoin.expressions import Action, Condition, Path
 from adjoin.tables import IndexDefinition, StreamView, TableDefinition, Throughput
@@ -145,9 +145,14 @@ class TransactWrite:
 # --- tables and changes ------------------------------------------------------------------------
 
 
+Settings: TypeAlias = Mapping[str, Any]
+"""What a table is told that only the service acts on, and the embedded store remembers: class, encryption, limits."""
+
+
 @dataclass(frozen=True, slots=True)
 class CreateTable:
     definition: TableDefinition
+    settings: Settings = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +180,8 @@ class UpdateTable:
     """A stream that is switched on anew begins anew."""
     deletion_protection: bool | None = None
     point_in_time_recovery: bool | None = None
+    settings: Settings = field(default_factory=dict)
+    """Those that change; one that is None goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +314,8 @@ class TableHistory:
     decreased: float | None = None
     decreases: int = 0
     """How often it was lowered on the day on which it was lowered last."""
+    settings: Settings = field(default_factory=dict)
+    """What it was told besides its definition."""
 
 
 @dataclass(frozen=True, slots=True)

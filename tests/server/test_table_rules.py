@@ -196,7 +196,10 @@ UPDATE: list[tuple[dict[str, Any], str | None]] = [
         f"{_INVALID}Only one global secondary index update per index is allowed simultaneously. Index: idx",
     ),
     ({"GlobalSecondaryIndexUpdates": [{"Create": MADE}], "AttributeDefinitions": [C]}, None),
-    ({"GlobalSecondaryIndexUpdates": [{"Create": MADE}]}, undefined("c", "")),
+    (
+        {"GlobalSecondaryIndexUpdates": [{"Create": MADE}]},
+        "Invalid KeySchema: Some index key attribute have no definition",
+    ),
     (
         {"GlobalSecondaryIndexUpdates": [{"Create": {**MADE, "Projection": {}}}], "AttributeDefinitions": [C]},
         f"{_INVALID}Unknown ProjectionType: null",

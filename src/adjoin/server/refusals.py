@@ -31,13 +31,18 @@ _PREFIXES = {
     "InvalidSignatureException": "com.amazon.coral.service#",
     "InternalServerError": "com.amazon.coral.service#",
 }
-_SPELLED = {"SerializationException": "Message"}
+_SPELLED = {"SerializationException": "Message", "TransactionCanceledException": "Message"}
 """Where the service spells `message` otherwise."""
 
 _NAMES: tuple[tuple[type[AdjoinError], str, str | None], ...] = (
     (InvalidRequest, "ValidationException", None),
     (TableNotFound, "ResourceNotFoundException", "Requested resource not found"),
-    (TokenReused, "IdempotentParameterMismatchException", None),
+    (
+        TokenReused,
+        "IdempotentParameterMismatchException",
+        "DynamoDB rejected the request because you retried a request with a different payload but with an idempotent"
+        " token that was already used.",
+    ),
     (ChangesTrimmed, "TrimmedDataAccessException", None),
     (FileBusy, "InternalServerError", "The file is in use by another process; try again"),
 )

@@ -1,8 +1,13 @@
-"""What one batch may ask, beyond what its gets and writes may ask alone: the protocol has no room for more."""
+"""What one batch may ask, beyond what its gets and writes may ask alone: the protocol has no room for more.
+
+And how a transaction says why it was canceled.
+"""
 
 from __future__ import annotations
 
-from adjoin.errors import InvalidRequest
+from collections.abc import Sequence
+
+from adjoin.errors import CancellationReason, InvalidRequest, TransactionCanceled
 from adjoin.requests import BatchGet, BatchWrite, Get
 
 
@@ -27,3 +32,18 @@ def check_batch_write(request: BatchWrite) -> None:
                 f"the writes of a batch cannot have conditions or return what was there, as one for {write.table} "
                 f"asks; use a transaction, or single writes"
             )
+
+
+def canceled(reasons: Sequence[CancellationReason]) -> TransactionCanceled:
+    """The error of a transaction, with a reason for each of its parts."""
+    codes = ", ".join(reason.code for reason in reasons)
+    return TransactionCanceled(
+        f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]", reasons
+    )
+
+
+def canceled_by(error: Exception, at: int, count: int) -> TransactionCanceled:
+    """The error of a transaction of `count` parts in which one cannot be meant for its table."""
+    reasons = [CancellationReason("None")] * count
+    reasons[at] = CancellationReason("ValidationError", str(error))
+    return canceled(reasons)

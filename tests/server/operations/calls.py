@@ -15,9 +15,10 @@ from botocore.validate import ParamValidator
 from adjoin.errors import AdjoinError
 from adjoin.requests import DescribeTable, TableResponse
 from adjoin.server.faults import Refused
+from adjoin.server.operations import OPERATIONS as TABLE_OPERATIONS
+from adjoin.server.operations import STREAM_OPERATIONS
 from adjoin.server.operations.interface import Answer, Operation
-from adjoin.server.operations.streams import STREAM_OPERATIONS
-from adjoin.server.operations.tables import TABLE_OPERATIONS
+from adjoin.server.refusals import refusal
 from adjoin.server.validation import validated
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import TableDefinition
@@ -55,6 +56,13 @@ class Calls:
             self(name, **parameters)
         assert isinstance(caught.value, Refused)
         return caught.value.code, caught.value.message
+
+    def fault(self, name: str, **parameters: Any) -> dict[str, Any]:
+        """What a call is refused with, wherever that is found: its code, its words, and what is said besides."""
+        with pytest.raises(AdjoinError) as caught:
+            self(name, **parameters)
+        refused = refusal(caught.value, parameters)
+        return {"code": refused.code, "message": refused.message, **refused.members}
 
 
 def _model(operation: str) -> ServiceModel:

@@ -179,6 +179,7 @@ def test_billing_changes(call: Calls) -> None:
     create(call, BillingMode=None, ProvisionedThroughput=units(5, 5))
     call("UpdateTable", TableName="abc", BillingMode="PAY_PER_REQUEST")
     assert described(call)["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
+    assert described(call)["ProvisionedThroughput"] == {"NumberOfDecreasesToday": 0, **NONE}
     call("UpdateTable", TableName="abc", BillingMode="PAY_PER_REQUEST")
     call("UpdateTable", TableName="abc", BillingMode="PROVISIONED", ProvisionedThroughput=units(1, 1))
     assert described(call)["BillingModeSummary"]["BillingMode"] == "PROVISIONED"
@@ -203,6 +204,58 @@ def test_an_index_comes_and_goes(call: Calls) -> None:
     assert [each["IndexStatus"] for each in going["GlobalSecondaryIndexes"]] == ["DELETING"]
     assert "GlobalSecondaryIndexes" not in described(call)
     assert described(call)["AttributeDefinitions"] == [A]
+
+
+def test_a_key_keeps_its_type_and_what_no_key_is_is_not_kept(call: Calls) -> None:
+    create(call)
+    number_a, number_c = ({"AttributeName": name, "AttributeType": "N"} for name in "ac")
+    change = added(KeySchema=[HASH_A, RANGE_C]) | {"AttributeDefinitions": [number_a, number_c, B]}
+    call("UpdateTable", TableName="abc", **change)
+    assert described(call)["AttributeDefinitions"] == [A, number_c]
+
+
+def test_attributes_of_an_added_index_stay_in_their_order(call: Calls) -> None:
+    create(call)
+    projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["z", "y"]}
+    call("UpdateTable", TableName="abc", **added(Projection=projection))
+    assert described(call)["GlobalSecondaryIndexes"][0]["Projection"] == projection
+
+
+def test_twenty_indexes_and_no_more(call: Calls) -> None:
+    create(call)
+    for number in range(20):
+        call("UpdateTable", TableName="abc", **added(IndexName=f"i{number:02}"))
+    fault = call.fault("UpdateTable", TableName="abc", **added())
+    assert fault["message"] == f"{INVALID}GlobalSecondaryIndex count exceeds the per-table limit of 20"
+
+
+def test_settings_that_only_the_service_acts_on(call: Calls) -> None:
+    limits, warm = {"MaxReadRequestUnits": 10}, {"ReadUnitsPerSecond": 12000, "WriteUnitsPerSecond": 4000}
+    index = {"IndexName": "glo", "KeySchema": [HASH_C], "Projection": ALL, "OnDemandThroughput": limits}
+    create(
+        call,
+        AttributeDefinitions=[A, C],
+        TableClass="STANDARD_INFREQUENT_ACCESS",
+        SSESpecification={"Enabled": True, "KMSMasterKeyId": "key"},
+        OnDemandThroughput=limits,
+        WarmThroughput=warm,
+        GlobalSecondaryIndexes=[index],
+    )
+    table = described(call)
+    assert table["TableClassSummary"] == {"TableClass": "STANDARD_INFREQUENT_ACCESS"}
+    key = "arn:aws:kms:us-east-1:000000000000:key/key"
+    assert table["SSEDescription"] == {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": key}
+    told = {"MaxReadRequestUnits": 10, "MaxWriteRequestUnits": -1}
+    assert table["OnDemandThroughput"] == table["GlobalSecondaryIndexes"][0]["OnDemandThroughput"] == told
+    assert table["WarmThroughput"] == {**warm, "Status": "ACTIVE"}
+
+    call("UpdateTable", TableName="abc", TableClass="STANDARD")
+    call("UpdateTable", TableName="abc", SSESpecification={"Enabled": False})
+    table = described(call)
+    assert table["TableClassSummary"]["TableClass"] == "STANDARD"
+    assert "LastUpdateDateTime" in table["TableClassSummary"]
+    assert "SSEDescription" not in table
+    assert table["OnDemandThroughput"] == told
 
 
 def test_a_stream_is_switched_on_and_off(call: Calls, clock: Clock) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from adjoin.requests import UpdateTable
 from adjoin.server.faults import Refused
+from adjoin.server.operations.settings import settings_of
+from adjoin.server.rules.tables import check_index_counts
 from adjoin.stores.descriptions import described
 from adjoin.tables import IndexDefinition, StreamView, TableDefinition, Throughput
 
@@ -39,14 +42,16 @@ def alteration(parameters: Given, table: TableDefinition) -> UpdateTable:
     on_demand = throughput == "on demand" or (throughput is None and table.throughput is None)
     for index in created:
         _check_units(index, on_demand)
+    changed = [*created, *(update["Update"] for update in updates if "Update" in update)]
     return UpdateTable(
         table.name,
-        tuple(_index(index, parameters) for index in created),
+        tuple(_index(index, parameters, table) for index in created),
         tuple(deleted),
         throughput,
         tuple((name, given) for name, given in units.items() if given is not None),
         _stream(parameters.get("StreamSpecification"), table),
         parameters.get("DeletionProtectionEnabled"),
+        settings=settings_of(parameters, changed, change=True),
     )
 
 
@@ -98,6 +103,12 @@ def _check_indexes(
     for index in created:
         if table.index(index["IndexName"]) is not None:
             raise _refused("Attempting to create an index which already exists")
+        there = [other for other in table.indexes if not other.local]
+        check_index_counts(
+            len(there) + 1,
+            sum(len(other.projection.attributes) for other in table.indexes)
+            + len(index["Projection"].get("NonKeyAttributes", ())),
+        )
     for name, given in units.items():
         if given is not None and max(given.read, given.write) > _MOST_UNITS:
             raise _refused(
@@ -130,11 +141,15 @@ def _check_units(index: Given, on_demand: bool) -> None:
         raise _invalid(f"Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: {name}")
 
 
-def _index(given: Given, parameters: Given) -> IndexDefinition:
-    """Read as that of a table with the same keys."""
+def _index(given: Given, parameters: Given, table: TableDefinition) -> IndexDefinition:
+    """Read as that of a table with the same keys. An attribute that is a key already keeps its type."""
+    types = {each["AttributeName"]: each["AttributeType"] for each in parameters["AttributeDefinitions"]}
+    types |= {key.name: key.type for key in table.key_attributes}
+    definitions = [{"AttributeName": name, "AttributeType": kind} for name, kind in types.items()]
     keys = {"TableName": "", "KeySchema": given["KeySchema"], "GlobalSecondaryIndexes": [given]}
-    (index,) = described({**keys, "AttributeDefinitions": parameters["AttributeDefinitions"]}, None).indexes
-    return index
+    (index,) = described({**keys, "AttributeDefinitions": definitions}, None).indexes
+    attributes = given["Projection"].get("NonKeyAttributes", ())
+    return replace(index, projection=replace(index.projection, attributes=tuple(attributes)))
 
 
 # --- the stream --------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from adjoin.requests import TableHistory, TableResponse
 from adjoin.server.names import index_arn, stream_arn, table_arn
+from adjoin.server.operations.settings import index_settings, table_settings
 from adjoin.stores.descriptions import creation
 from adjoin.tables import TableDefinition, Throughput
 
@@ -33,6 +34,7 @@ def description(response: TableResponse, status: str) -> Description:
         **_billing(definition, history),
         **_indexes(response, status),
         "DeletionProtectionEnabled": definition.deletion_protection,
+        **table_settings(history.settings, status),
     }
     if definition.stream:
         shown["StreamSpecification"] = told["StreamSpecification"]
@@ -96,6 +98,7 @@ def _indexes(response: TableResponse, status: str) -> Description:
         shown = _index(definition, told)
         shown["IndexStatus"] = _index_status(name, before, after, status)
         shown["ProvisionedThroughput"] = {**units, **told.get("ProvisionedThroughput", {})}
+        shown |= index_settings(response.history.settings, name, shown["IndexStatus"])
         found.append(shown)
     return {
         **({"LocalSecondaryIndexes": local} if local else {}),

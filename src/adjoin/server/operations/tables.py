@@ -29,6 +29,7 @@ from adjoin.server.names import table_name
 from adjoin.server.operations.alterations import alteration
 from adjoin.server.operations.descriptions import description
 from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
+from adjoin.server.operations.settings import settings_of
 from adjoin.stores.descriptions import described
 from adjoin.tables import IndexDefinition, TableDefinition
 from adjoin.units import MAX_TAGS
@@ -78,7 +79,8 @@ def _create(parameters: Parameters, tables: Tables) -> Request:
             definition,
             indexes=tuple(_as_asked(index, attributes) for index in definition.indexes),
             tags=tuple(sorted((tag["Key"], tag["Value"]) for tag in parameters.get("Tags", ()))),
-        )
+        ),
+        settings_of(parameters, parameters.get("GlobalSecondaryIndexes", ()), change=False),
     )
 
 

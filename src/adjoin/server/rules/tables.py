@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from adjoin.errors import InvalidRequest
-from adjoin.units import MAX_GLOBAL_INDEXES, MAX_LOCAL_INDEXES
+from adjoin.units import MAX_GLOBAL_INDEXES, MAX_LOCAL_INDEXES, MAX_PROJECTED_ATTRIBUTES
 
 Given: TypeAlias = Mapping[str, Any]
 
 _INVALID = "One or more parameter values were invalid: "
+_UNDEFINED = "Invalid KeySchema: Some index key attribute have no definition"
 _MOST_UNITS = 1_000_000_000_000
 
 
@@ -31,6 +32,8 @@ def create_table(request: dict[str, Any]) -> None:
     if "GlobalSecondaryIndexes" in request:
         _check_global_indexes(request, defined, names)
     _check_unused(request, defined)
+    indexes = (*request.get("LocalSecondaryIndexes", ()), *request.get("GlobalSecondaryIndexes", ()))
+    check_index_counts(0, sum(len(index["Projection"].get("NonKeyAttributes", ())) for index in indexes))
     _check_stream(request.get("StreamSpecification"))
 
 
@@ -74,7 +77,7 @@ def _names(schema: Iterable[Given]) -> list[str]:
 def _check_keys(request: Given, defined: Sequence[str]) -> None:
     schema = request["KeySchema"]
     if len(schema) > len(defined):
-        raise InvalidRequest("Invalid KeySchema: Some index key attribute have no definition")
+        raise InvalidRequest(_UNDEFINED)
     _check_schema(schema, defined)
     has_indexes = "LocalSecondaryIndexes" in request or "GlobalSecondaryIndexes" in request
     if not has_indexes and len(schema) != len(defined):
@@ -140,8 +143,17 @@ def _check_global_indexes(request: Given, defined: Sequence[str], names: set[str
         if not on_demand and "ProvisionedThroughput" not in index:
             raise _invalid(f"ProvisionedThroughput is not specified for index: {name}")
         _check_new(name, names)
-    if len(indexes) > MAX_GLOBAL_INDEXES:
+    check_index_counts(len(indexes), 0)
+
+
+def check_index_counts(indexes: int, attributes: int) -> None:
+    """How many global indexes a table has at most, and how many attributes all its indexes may name."""
+    if indexes > MAX_GLOBAL_INDEXES:
         raise _invalid(f"GlobalSecondaryIndex count exceeds the per-table limit of {MAX_GLOBAL_INDEXES}")
+    if attributes > MAX_PROJECTED_ATTRIBUTES:
+        raise _invalid(
+            f"Number of NonKeyAttributes of all indexes exceeds the per-table limit of {MAX_PROJECTED_ATTRIBUTES}"
+        )
 
 
 def _check_projection(projection: Given) -> None:
@@ -152,6 +164,8 @@ def _check_projection(projection: Given) -> None:
         raise _invalid(f"ProjectionType is {kind}, but NonKeyAttributes is specified")
     if kind == "INCLUDE" and attributes is None:
         raise _invalid("ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
+    if attributes is not None and len(set(attributes)) < len(attributes):
+        raise InvalidRequest("Cannot have two attributes with the same name")
 
 
 def _check_new(name: str, names: set[str]) -> None:
@@ -210,6 +224,8 @@ def update_table(request: dict[str, Any]) -> None:
     defined = _defined(request.get("AttributeDefinitions", ()))
     for update in request.get("GlobalSecondaryIndexUpdates", ()):
         if "Create" in update:
+            if len(update["Create"]["KeySchema"]) > len(defined):
+                raise InvalidRequest(_UNDEFINED)
             _check_schema(update["Create"]["KeySchema"], defined)
             _check_projection(update["Create"]["Projection"])
     _check_stream(request.get("StreamSpecification"), "updated")

@@ -38,7 +38,7 @@ from adjoin.stores.sqlite.catalogue import (
 )
 from adjoin.stores.sqlite.changes import position
 from adjoin.stores.sqlite.tables import Table, Tables
-from adjoin.tables import TableDefinition, Throughput
+from adjoin.tables import TableDefinition
 
 
 def create(cursor: apsw.Cursor, tables: Tables, request: CreateTable, now: float) -> TableResponse:
@@ -51,6 +51,7 @@ def create(cursor: apsw.Cursor, tables: Tables, request: CreateTable, now: float
         now,
         stream_label=_label(now) if definition.stream else None,
         on_demand=now if definition.throughput is None else None,
+        settings=request.settings,
     )
     table = create_table(cursor.connection, definition, history)
     return _response(cursor, table, history)
@@ -83,6 +84,9 @@ def update(cursor: apsw.Cursor, tables: Tables, request: UpdateTable, now: float
     before = table.definition
     definition = updated(before, request)
     history = _changed_history(history_of(cursor.connection, table), before, definition, now)
+    if request.settings:
+        settings = {name: each for name, each in {**history.settings, **request.settings}.items() if each is not None}
+        history = replace(history, settings=settings)
     return _response(cursor, redefine(cursor.connection, table, definition, history), history, before)
 
 
@@ -93,7 +97,9 @@ def _changed_history(
         history = replace(history, stream_label=_label(now))
     if after.throughput is None and before.throughput is not None:
         history = replace(history, on_demand=now)
-    had, has = (each.throughput or Throughput(0, 0) for each in (before, after))
+    had, has = before.throughput, after.throughput
+    if had is None or has is None:
+        return history
     if has.read > had.read or has.write > had.write:
         history = replace(history, increased=now)
     if has.read < had.read or has.write < had.write:

@@ -27,11 +27,11 @@ from adjoin.requests import (
     SortCondition,
     TransactGet,
 )
-from adjoin.stores.batches import by_table
+from adjoin.stores.batches import by_table, canceled_by
 from adjoin.stores.evaluate import condition_test, paths_in, projector, require_bounds
 from adjoin.stores.sqlite.keys import KeyValue, after_prefix
 from adjoin.stores.sqlite.rows import Found, RowForm
-from adjoin.stores.sqlite.tables import AccessPath, KeyColumn, Table, Tables
+from adjoin.stores.sqlite.tables import AccessPath, KeyColumn, KeyMismatch, Table, Tables
 from adjoin.units import (
     MAX_BATCH_GET,
     MAX_BATCH_SIZE,
@@ -83,6 +83,7 @@ def batch_get(cursor: apsw.Cursor, tables: Tables, request: BatchGet) -> BatchGe
 
 def transact_get(cursor: apsw.Cursor, tables: Tables, request: TransactGet) -> BatchGetResponse:
     _require_count("TransactGetItems", len(request.gets), MAX_TRANSACTION)
+    _require_keys(tables, request.gets)
     found = _find(cursor, tables, request.gets, "Transaction request cannot include multiple operations on one item")
     if sum(map(_size, found)) > MAX_TRANSACTION_SIZE:
         raise InvalidRequest("the items of a transaction are larger than 4 MB together; read fewer of them")
@@ -91,6 +92,15 @@ def transact_get(cursor: apsw.Cursor, tables: Tables, request: TransactGet) -> B
     for one, row in zip(request.gets, found, strict=True):
         units[one.table] = units.get(one.table, 0.0) + read_units(_size(row), transactional=True)
     return BatchGetResponse(items, (), _per_table(units))
+
+
+def _require_keys(tables: Tables, gets: Sequence[Get]) -> None:
+    """A key that does not fit its table cancels a transaction."""
+    for at, one in enumerate(gets):
+        try:
+            tables(one.table).locate(one.key)
+        except KeyMismatch as error:
+            raise canceled_by(error, at, len(gets)) from None
 
 
 def _find(cursor: apsw.Cursor, tables: Tables, gets: Sequence[Get], duplicates: str) -> list[Found | None]:

@@ -22,7 +22,6 @@ from adjoin.errors import (
     InvalidRequest,
     ItemTooLarge,
     TokenReused,
-    TransactionCanceled,
 )
 from adjoin.requests import (
     BatchWrite,
@@ -35,7 +34,7 @@ from adjoin.requests import (
     Update,
     WriteResponse,
 )
-from adjoin.stores.batches import check_batch_write
+from adjoin.stores.batches import canceled, canceled_by, check_batch_write
 from adjoin.stores.evaluate import Test, condition_test, projector
 from adjoin.stores.items import normal_item
 from adjoin.stores.sqlite.keys import KeyValue
@@ -253,12 +252,23 @@ def batch_write(cursor: apsw.Cursor, tables: Tables, request: BatchWrite, now: f
             f"BatchWriteItem takes 1 to {MAX_BATCH_WRITE} writes, not {len(request.writes)}; split the request"
         )
     check_batch_write(request)
-    prepared = [prepare(tables, write) for write in request.writes]
+    prepared = [_prepare_one_of_many(tables, write) for write in request.writes]
     _require_distinct(prepared, "Provided list of item keys contains duplicates")
     decided = [decide(cursor, write) for write in prepared]
     for write in decided:
         apply(cursor, write, now)
     return WriteResponse((), consumed(decided))
+
+
+def _prepare_one_of_many(tables: Tables, write: Put | Delete) -> Prepared:
+    """Of an item that a batch puts the service says no more than of a key that it deletes."""
+    try:
+        return prepare(tables, write)
+    except KeyMismatch:
+        if isinstance(write, Put):
+            table = tables(write.table)
+            table.locate({key.name: write.item[key.name] for key in table.definition.keys if key.name in write.item})
+        raise
 
 
 def transact_write(cursor: apsw.Cursor, tables: Tables, request: TransactWrite, now: float) -> WriteResponse:
@@ -293,9 +303,7 @@ def _prepare_all(tables: Tables, writes: Sequence[Writing]) -> list[Prepared]:
         try:
             prepared.append(prepare(tables, write))
         except KeyMismatch as error:
-            reasons = [CancellationReason("None")] * len(writes)
-            reasons[len(prepared)] = CancellationReason("ValidationError", str(error))
-            raise _canceled(reasons) from None
+            raise canceled_by(error, len(prepared), len(writes)) from None
     return prepared
 
 
@@ -311,15 +319,8 @@ def _decide_all(cursor: apsw.Cursor, prepared: Iterable[Prepared]) -> list[Decid
         except InvalidRequest as error:
             reasons.append(CancellationReason("ValidationError", str(error)))
     if len(decided) < len(reasons):
-        raise _canceled(reasons)
+        raise canceled(reasons)
     return decided
-
-
-def _canceled(reasons: Sequence[CancellationReason]) -> TransactionCanceled:
-    codes = ", ".join(reason.code for reason in reasons)
-    return TransactionCanceled(
-        f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]", reasons
-    )
 
 
 # --- client tokens -----------------------------------------------------------------------------
