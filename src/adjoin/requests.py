@@ -225,6 +225,8 @@ class ReadChanges:
     table: str
     after: str | None = None
     limit: int = 1000
+    stream: str | None = None
+    """The label of the stream, where it may be one that was switched off; None is the one that is on."""
 
 
 Write: TypeAlias = Put | Update | Delete | BatchWrite | TransactWrite
@@ -300,6 +302,20 @@ class WriteResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class ClosedStream:
+    """A stream that was switched off; what it holds can be read for a day."""
+
+    label: str
+    view: StreamView
+    after: str
+    """The position before its first change."""
+    last: str
+    """The position of its last."""
+    at: float
+    """When it was switched off."""
+
+
+@dataclass(frozen=True, slots=True)
 class TableHistory:
     """When things happened to a table, in seconds since 1970, as far as its store knows."""
 
@@ -316,6 +332,8 @@ class TableHistory:
     """How often it was lowered on the day on which it was lowered last."""
     settings: Settings = field(default_factory=dict)
     """What it was told besides its definition."""
+    closed: tuple[ClosedStream, ...] = ()
+    """Its earlier streams, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +400,8 @@ class ChangesResponse:
     changes: list[ItemChange]
     next: str | None
     """The position to read on from; None while nothing has ever changed."""
+    closed: ClosedStream | None = field(default=None, compare=False)
+    """The stream, if it was switched off."""
     consumed: tuple[Consumed, ...] = ()
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from adjoin.errors import ChangesTrimmed
 from adjoin.requests import CreateTable, Delete, Put, SetTimeToLive, UpdateTable
+from adjoin.server.operations.streams import Iterator
 from adjoin.tables import KeyAttribute, StreamView, TableDefinition
 from adjoin.values import Item
 from tests.server.operations.calls import Calls
@@ -165,12 +165,22 @@ def test_what_expired_says_so(call: Calls, clock: Clock) -> None:
 def test_a_stream_that_is_switched_off_ends(call: Calls) -> None:
     arn = make(call)
     change(call)
-    before = iterator(call, arn)
+    before, latest = iterator(call, arn), iterator(call, arn, "LATEST")
     call.store.execute([UpdateTable("abc", stream="off")])
+    call.store.execute([Put("abc", OLD)])
     described = call("DescribeStream", StreamArn=arn)["StreamDescription"]
     assert described["StreamStatus"] == "DISABLED"
-    assert "EndingSequenceNumber" in described["Shards"][0]["SequenceNumberRange"]
-    assert call("GetRecords", ShardIterator=before) == {"Records": []}
+    numbers = described["Shards"][0]["SequenceNumberRange"]
+    assert numbers == {
+        "StartingSequenceNumber": "000000010000000000001",
+        "EndingSequenceNumber": "000000010000000000003",
+    }
+    page = call("GetRecords", ShardIterator=before, Limit=2)
+    assert [each["eventName"] for each in page["Records"]] == ["INSERT", "MODIFY"]
+    page = call("GetRecords", ShardIterator=page["NextShardIterator"])
+    assert [each["eventName"] for each in page["Records"]] == ["REMOVE"]
+    assert "NextShardIterator" not in page
+    assert call("GetRecords", ShardIterator=latest) == {"Records": []}
 
 
 def test_a_stream_that_is_switched_on_again_is_another(call: Calls, clock: Clock) -> None:
@@ -184,9 +194,24 @@ def test_a_stream_that_is_switched_on_again_is_another(call: Calls, clock: Clock
     assert again != arn
     call.store.execute([Put("abc", OLD)])
     assert [each["eventName"] for each in records(call, again)] == ["INSERT"]
-    with pytest.raises(ChangesTrimmed):
-        call("GetRecords", ShardIterator=before)
+    ended = call("GetRecords", ShardIterator=before)["Records"]
+    assert [each["eventName"] for each in ended] == ["INSERT", "MODIFY", "REMOVE"]
+    assert {each["dynamodb"]["StreamViewType"] for each in ended} == {"NEW_AND_OLD_IMAGES"}
+    assert call("DescribeStream", StreamArn=arn)["StreamDescription"]["StreamStatus"] == "DISABLED"
+    listed = call("ListStreams", TableName="abc")["Streams"]
+    assert [each["StreamArn"] for each in listed] == [arn, again]
+
+
+def test_a_stream_is_forgotten_after_a_day(call: Calls, clock: Clock) -> None:
+    arn = make(call)
+    for _ in range(2):
+        call.store.execute([UpdateTable("abc", stream="off")])
+        clock.now += 86401
+        call.store.execute([UpdateTable("abc", stream="NEW_IMAGE")])
     assert call.refusal("DescribeStream", StreamArn=arn)[0] == "ResourceNotFoundException"
+    assert len(call("ListStreams", TableName="abc")["Streams"]) == 2
+    held = str(Iterator(arn, "0", time.time()))
+    assert call.fault("GetRecords", ShardIterator=held)["code"] == "ResourceNotFoundException"
 
 
 def test_refused(call: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +225,10 @@ def test_refused(call: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
         f"Invalid StreamArn: {'x' * 40}",
     )
     wrong = {"StreamArn": arn, "ShardId": "shardId-00000000000000000000-00000000", "ShardIteratorType": "LATEST"}
-    assert call.refusal("GetShardIterator", **wrong)[0] == "ResourceNotFoundException"
+    assert call.refusal("GetShardIterator", **wrong) == (
+        "ResourceNotFoundException",
+        "Requested resource not found: Shard does not exist",
+    )
     assert call.refusal("GetRecords", ShardIterator="nothing") == ("ValidationException", "Invalid ShardIterator")
     held = iterator(call, arn)
     now = time.time()

@@ -1,4 +1,6 @@
-"""The operations on streams: each table has one, with one shard, over the changes that its store keeps.
+"""The operations on streams: each has one shard, over the changes that the table's store keeps.
+
+A table has one stream, and for a day those that were switched off.
 
 A sequence number is a position of the store. An iterator tells the stream, the position behind which it goes on
 and when it was given, so that the server remembers none.
@@ -88,20 +90,34 @@ def _look(parameters: Parameters, tables: Tables) -> Request:
     return DescribeTable(_table_of(parameters["StreamArn"], tables))
 
 
-def _label(arn: str, response: TableResponse) -> str:
-    """The label of the table's stream, which must be the one that is named."""
-    label = response.history.stream_label
-    if (
-        label is None
-        or stream_arn(response.definition.name, label).partition("table/")[2] != arn.partition("table/")[2]
-    ):
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """One of a table's streams, with the one shard it has."""
+
+    label: str
+    view: StreamView
+    after: str
+    """The number before the first that the stream can have."""
+    last: str
+    """The newest, or the one before the first."""
+    is_on: bool
+
+    @property
+    def shard(self) -> str:
+        milliseconds = round(_began(self.label) * 1000)
+        return f"shardId-{milliseconds:020d}-{md5(self.label.encode(), usedforsecurity=False).hexdigest()[:8]}"
+
+
+def _stream(arn: str, response: TableResponse) -> _Stream:
+    """The stream that is named."""
+    definition, history = response.definition, response.history
+    label = arn.rpartition("/stream/")[2]
+    for closed in history.closed:
+        if closed.label == label:
+            return _Stream(label, closed.view, closed.after, closed.last, False)
+    if not definition.stream or history.stream_label != label:
         raise _no_stream(arn)
-    return label
-
-
-def _shard(response: TableResponse, label: str) -> str:
-    milliseconds = round(_began(label) * 1000)
-    return f"shardId-{milliseconds:020d}-{response.history.id[:8]}"
+    return _Stream(label, definition.stream_view, response.earliest or "0", response.latest or "0", True)
 
 
 def _began(label: str) -> float:
@@ -110,22 +126,22 @@ def _began(label: str) -> float:
 
 def _described(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
     arn, definition = parameters["StreamArn"], response.definition
-    label = _label(arn, response)
-    shard = _shard(response, label)
-    numbers = {"StartingSequenceNumber": _moved(response.earliest or "0", 1)}
-    if not definition.stream:
-        numbers["EndingSequenceNumber"] = response.latest or numbers["StartingSequenceNumber"]
-    shards = [{"ShardId": shard, "SequenceNumberRange": numbers}]
+    stream = _stream(arn, response)
+    first = _moved(stream.after, 1)
+    numbers = {"StartingSequenceNumber": first}
+    if not stream.is_on:
+        numbers["EndingSequenceNumber"] = max(first, stream.last)
+    shards = [{"ShardId": stream.shard, "SequenceNumberRange": numbers}]
     return {
         "StreamDescription": {
             "StreamArn": arn,
-            "StreamLabel": label,
-            "StreamStatus": "ENABLED" if definition.stream else "DISABLED",
-            "StreamViewType": definition.stream_view,
-            "CreationRequestDateTime": _began(label),
+            "StreamLabel": stream.label,
+            "StreamStatus": "ENABLED" if stream.is_on else "DISABLED",
+            "StreamViewType": stream.view,
+            "CreationRequestDateTime": _began(stream.label),
             "TableName": definition.name,
             "KeySchema": key_schema(definition.keys),
-            "Shards": [] if parameters.get("ExclusiveStartShardId") == shard else shards,
+            "Shards": [] if parameters.get("ExclusiveStartShardId") == stream.shard else shards,
         }
     }
 
@@ -162,22 +178,19 @@ def _moved(number: str, by: int) -> str:
 
 def _iterator(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
     arn, shard = parameters["StreamArn"], parameters["ShardId"]
-    if shard != _shard(response, _label(arn, response)):
-        raise Refused(
-            "ResourceNotFoundException",
-            f"Requested resource not found: Shard: {shard} in Stream: {arn} not found",
-        )
+    stream = _stream(arn, response)
+    if shard != stream.shard:
+        raise Refused("ResourceNotFoundException", "Requested resource not found: Shard does not exist")
     number = parameters.get("SequenceNumber", "0")
     if not (number.isascii() and number.isdigit()):
         raise _invalid(f"Invalid SequenceNumber: {number}")
-    earliest, latest = response.earliest or "0", response.latest or "0"
     after = {
-        "TRIM_HORIZON": earliest,
-        "LATEST": latest,
+        "TRIM_HORIZON": stream.after,
+        "LATEST": stream.last,
         "AT_SEQUENCE_NUMBER": _moved(number, -1),
         "AFTER_SEQUENCE_NUMBER": number,
     }[parameters["ShardIteratorType"]]
-    if int(after) < int(earliest):
+    if int(after) < int(stream.after):
         raise Refused(
             "TrimmedDataAccessException",
             "The operation attempted to read past the oldest stream record in a shard.",
@@ -195,25 +208,18 @@ def _read(parameters: Parameters, tables: Tables) -> Request:
             "ExpiredIteratorException",
             "The shard iterator has expired. It is only valid for 15 minutes after it was issued.",
         )
-    table = _table_of(iterator.arn, tables)
-    if not tables.definition(table).stream:
-        return DescribeTable(table)
-    return ReadChanges(table, iterator.after, parameters.get("Limit", MAX_CHANGES))
+    label = iterator.arn.rpartition("/stream/")[2]
+    return ReadChanges(_table_of(iterator.arn, tables), iterator.after, parameters.get("Limit", MAX_CHANGES), label)
 
 
-def _records(parameters: Parameters, response: ChangesResponse | TableResponse, tables: Tables) -> Answer:
+def _records(parameters: Parameters, response: ChangesResponse, tables: Tables) -> Answer:
     iterator = Iterator.read(parameters["ShardIterator"])
-    if isinstance(response, TableResponse):
-        # The stream is switched off, which closes its shard.
-        _label(iterator.arn, response)
-        return {"Records": []}
-    parts = _ARN.fullmatch(iterator.arn)
-    view = tables.definition(parts[1] if parts else "").stream_view
-    following = Iterator(iterator.arn, response.next or iterator.after, time.time())
-    return {
-        "Records": [_record(change, view, iterator.arn) for change in response.changes],
-        "NextShardIterator": str(following),
-    }
+    closed, reached = response.closed, response.next or iterator.after
+    view = tables.definition(_table_of(iterator.arn, tables)).stream_view if closed is None else closed.view
+    answer: Answer = {"Records": [_record(change, view, iterator.arn) for change in response.changes]}
+    if closed is None or int(reached) < int(closed.last):
+        answer["NextShardIterator"] = str(Iterator(iterator.arn, reached, time.time()))
+    return answer
 
 
 _IMAGES: dict[StreamView, tuple[str, ...]] = {

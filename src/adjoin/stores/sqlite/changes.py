@@ -12,9 +12,9 @@ from typing import cast
 import apsw
 from orjson import loads
 
-from adjoin.errors import ChangesTrimmed, InvalidRequest
-from adjoin.requests import ChangesResponse, ItemChange, ReadChanges
-from adjoin.stores.sqlite.catalogue import find_table
+from adjoin.errors import ChangesTrimmed, InvalidRequest, TableNotFound
+from adjoin.requests import ChangesResponse, ClosedStream, ItemChange, ReadChanges
+from adjoin.stores.sqlite.catalogue import find_table, history_of
 from adjoin.stores.sqlite.rows import Found
 from adjoin.stores.sqlite.tables import Table, Tables
 from adjoin.stores.sqlite.writes import Decided, Prepared, Stored, apply
@@ -29,11 +29,13 @@ _FIVE_YEARS = 5 * 365 * 86400
 def read_changes(cursor: apsw.Cursor, tables: Tables, request: ReadChanges) -> ChangesResponse:
     # By a table as it was met before, rows would be read that are no part of the stream any more.
     table = find_table(cursor.connection, request.table) or tables(request.table)
-    if not table.definition.stream:
+    closed = None if request.stream is None else _closed(cursor, table, request.stream)
+    if not table.definition.stream and closed is None:
         raise InvalidRequest(f"the table {table.name} keeps no changes; create it with a stream to read them")
     if not 1 <= request.limit <= MAX_CHANGES:
         raise InvalidRequest(f"a limit of {request.limit} changes is not within 1 to {MAX_CHANGES}")
-    start = table.storage.stream_start
+    start = table.storage.stream_start if closed is None else _number(table, closed.after, 0)
+    end = _NUMBERS if closed is None else _number(table, closed.last, 0)
     after = _number(table, request.after, start)
     if after < start:
         raise _trimmed(table, request.after)
@@ -41,8 +43,8 @@ def read_changes(cursor: apsw.Cursor, tables: Tables, request: ReadChanges) -> C
     size = 0
     first = 0
     rows = cursor.execute(
-        f"SELECT seq, at, expired, old, new FROM {table.changes} WHERE seq > ? ORDER BY seq LIMIT ?",
-        (after, request.limit),
+        f"SELECT seq, at, expired, old, new FROM {table.changes} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+        (after, end, request.limit),
     )
     for number, at, expired, old, new in rows:
         first = first or number
@@ -53,12 +55,21 @@ def read_changes(cursor: apsw.Cursor, tables: Tables, request: ReadChanges) -> C
             cursor.execute("SELECT 1").fetchall()
             break
     # The beginning is the oldest that is kept, however much is trimmed.
-    if after > start:
+    if start < after < end:
         if not first:
             first = 1 + (cursor.execute(f"SELECT max(seq) FROM {table.changes}").get or 0)
         if first != after + 1:
             raise _trimmed(table, request.after)
-    return ChangesResponse(changes, changes[-1].position if changes else request.after)
+    return ChangesResponse(changes, changes[-1].position if changes else request.after, closed)
+
+
+def _closed(cursor: apsw.Cursor, table: Table, label: str) -> ClosedStream | None:
+    """The stream of that label if it was switched off; None for the one that is on."""
+    history = history_of(cursor.connection, table)
+    closed = next((each for each in history.closed if each.label == label), None)
+    if closed is None and not (table.definition.stream and history.stream_label == label):
+        raise TableNotFound(f"the table {table.name} has no stream {label}")
+    return closed
 
 
 def _change(table: Table, number: int, at: float, expired: bool, old: bytes | None, new: bytes | None) -> ItemChange:

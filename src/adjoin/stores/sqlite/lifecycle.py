@@ -10,6 +10,7 @@ import apsw
 
 from adjoin.errors import InvalidRequest, TableExists
 from adjoin.requests import (
+    ClosedStream,
     CreateTable,
     DescribeTable,
     DropTable,
@@ -39,6 +40,9 @@ from adjoin.stores.sqlite.catalogue import (
 from adjoin.stores.sqlite.changes import position
 from adjoin.stores.sqlite.tables import Table, Tables
 from adjoin.tables import TableDefinition
+
+_READABLE = 86400.0
+"""Seconds for which a stream that was switched off is remembered."""
 
 
 def create(cursor: apsw.Cursor, tables: Tables, request: CreateTable, now: float) -> TableResponse:
@@ -84,6 +88,8 @@ def update(cursor: apsw.Cursor, tables: Tables, request: UpdateTable, now: float
     before = table.definition
     definition = updated(before, request)
     history = _changed_history(history_of(cursor.connection, table), before, definition, now)
+    if before.stream and not definition.stream:
+        history = _with_closed(cursor, table, history, now)
     if request.settings:
         settings = {name: each for name, each in {**history.settings, **request.settings}.items() if each is not None}
         history = replace(history, settings=settings)
@@ -106,6 +112,20 @@ def _changed_history(
         earlier = history.decreases if _is_same_day(history.decreased, now) else 0
         history = replace(history, decreased=now, decreases=earlier + 1)
     return history
+
+
+def _with_closed(cursor: apsw.Cursor, table: Table, history: TableHistory, now: float) -> TableHistory:
+    """The history of a table whose stream is about to be switched off."""
+    _, _, newest = cursor.execute(table.totals_sql).get or (0, 0, 0)
+    start = table.storage.stream_start
+    ended = ClosedStream(
+        history.stream_label or "",
+        table.definition.stream_view,
+        position(table, start),
+        position(table, max(start, newest)),
+        now,
+    )
+    return replace(history, closed=(*(each for each in history.closed if each.at > now - _READABLE), ended))
 
 
 def _is_same_day(earlier: float | None, now: float) -> bool:
@@ -162,6 +182,10 @@ def list_tags(cursor: apsw.Cursor, tables: Tables, request: ListTags) -> TagsRes
 
 def list_streams(cursor: apsw.Cursor, tables: Tables, request: ListStreams) -> StreamsResponse:
     known = histories(cursor.connection)
+    labels = {
+        name: dict.fromkeys((*(each.label for each in history.closed), history.stream_label))
+        for name, history in known.items()
+    }
     return StreamsResponse(
-        tuple(TableStream(name, history.stream_label) for name, history in known.items() if history.stream_label)
+        tuple(TableStream(name, label) for name, those in labels.items() for label in those if label)
     )
