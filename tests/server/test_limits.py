@@ -220,6 +220,11 @@ FAULTS: list[tuple[str, dict[str, Any], list[tuple[str | None, str, str]]]] = [
         (None, "globalSecondaryIndexUpdates.2.member.create.indexName", NULL),
         (None, "globalSecondaryIndexUpdates.2.member.create.keySchema", NULL),
     ]),
+    ("UpdateTable", {"GlobalSecondaryIndexUpdates": [{"Update": {}}, {"Update": {"IndexName": "abc"}}]}, [
+        (None, "globalSecondaryIndexUpdates.1.member.update.indexName", NULL),
+        (None, "globalSecondaryIndexUpdates.1.member.update.provisionedThroughput", NULL),
+        (None, "globalSecondaryIndexUpdates.2.member.update.provisionedThroughput", NULL),
+    ]),
     ("ListTables", {"Limit": 0}, [("0", "limit", least(1))]),
     ("ListTables", {"Limit": 101}, [("101", "limit", most(100))]),
     ("UpdateTimeToLive", {"TimeToLiveSpecification": None}, [(None, "timeToLiveSpecification", NULL)]),

@@ -192,7 +192,12 @@ UPDATE: list[tuple[dict[str, Any], str | None]] = [
         " GlobalSecondaryIndexUpdate.Delete must not be null",
     ),
     (
-        {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "idx"}}, {"Update": {"IndexName": "idx"}}]},
+        {
+            "GlobalSecondaryIndexUpdates": [
+                {"Delete": {"IndexName": "idx"}},
+                {"Update": {"IndexName": "idx", "ProvisionedThroughput": UNITS}},
+            ]
+        },
         f"{_INVALID}Only one global secondary index update per index is allowed simultaneously. Index: idx",
     ),
     ({"GlobalSecondaryIndexUpdates": [{"Create": MADE}], "AttributeDefinitions": [C]}, None),

@@ -157,13 +157,13 @@ def _is_reference(name: str) -> bool:
 
 
 def _structure_test(shape: Structure) -> Test | None:
-    required = shape.required
+    required, one_of = shape.required, frozenset(shape.one_of)
     tests = {name: test for name, member in shape.members.items() if (test := _test(member)) is not None}
-    if not required and not tests:
+    if not required and not tests and not one_of:
         return None
 
     def hold(value: dict[str, Any]) -> bool:
-        if not value.keys() >= required:
+        if not value.keys() >= required or (one_of and not value.keys() & one_of):
             return False
         for name, member in value.items():  # noqa: SIM110
             if name in tests and not tests[name](member):
@@ -220,11 +220,14 @@ def _inner_faults(shape: Shape, value: Any, path: str) -> Iterator[Fault]:
 
 
 def _member_faults(shape: Structure, value: dict[str, Any], path: str) -> Iterator[Fault]:
+    required = set(shape.required)
+    if not any(name in value for name in shape.one_of):
+        required.update(shape.one_of[:1])
     for name, member in shape.members.items():
         place = path + name[0].lower() + name[1:]
         if name in value:
             yield from _faults(member, value[name], place)
-        elif name in shape.required:
+        elif name in required:
             yield "null", place, _NOT_NULL
 
 

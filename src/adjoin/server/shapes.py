@@ -73,6 +73,8 @@ class Structure:
     name: str
     members: Mapping[str, Shape] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
+    one_of: tuple[str, ...] = ()
+    """Members of which there must be one; where there is none, the first is missing."""
 
 
 Shape: TypeAlias = Text | TableReference | Whole | Flag | Attribute | Listing | Entries | Structure

@@ -175,6 +175,23 @@ def test_throughput_goes_up_and_down(call: Calls, clock: Clock) -> None:
     }
 
 
+def test_the_throughput_of_an_index(call: Calls) -> None:
+    index = {"IndexName": "glo", "KeySchema": [HASH_A], "Projection": ALL, "ProvisionedThroughput": units(1, 1)}
+    create(call, BillingMode=None, ProvisionedThroughput=units(5, 5), GlobalSecondaryIndexes=[index])
+    change = {"Update": {"IndexName": "glo", "ProvisionedThroughput": units(3, 4)}}
+    answer = call("UpdateTable", TableName="abc", GlobalSecondaryIndexUpdates=[change])["TableDescription"]
+    (told,) = answer["GlobalSecondaryIndexes"]
+    assert (told["IndexStatus"], told["ProvisionedThroughput"]) == (
+        "UPDATING",
+        {"NumberOfDecreasesToday": 0, **units(1, 1)},
+    )
+    (told,) = described(call)["GlobalSecondaryIndexes"]
+    assert (told["IndexStatus"], told["ProvisionedThroughput"]) == (
+        "ACTIVE",
+        {"NumberOfDecreasesToday": 0, **units(3, 4)},
+    )
+
+
 def test_billing_changes(call: Calls) -> None:
     create(call, BillingMode=None, ProvisionedThroughput=units(5, 5))
     call("UpdateTable", TableName="abc", BillingMode="PAY_PER_REQUEST")
@@ -399,6 +416,8 @@ def test_tags(call: Calls) -> None:
         "ValidationException",
         "Duplicate Tag Keys provided as input: Duplicate Tag Key found a",
     )
+    for bad in ("aws:a", "a;b"):
+        assert call.refusal("TagResource", ResourceArn=arn, Tags=tags(**{bad: ""}))[0] == "ValidationException"
     many = tags(**{f"k{each}": "" for each in range(50)})
     assert call.refusal("TagResource", ResourceArn=arn, Tags=many) == (
         "ValidationException",

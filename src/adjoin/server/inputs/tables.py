@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from adjoin.server.inputs.common import FLAG, LONG, NAME, NOTHING, POSITIVE_LONG, TEXT
 from adjoin.server.shapes import Listing, Structure, TableReference, Text, Whole, structure
 from adjoin.units import MAX_TAG_KEY, MAX_TAG_VALUE
@@ -86,13 +88,16 @@ _GLOBAL_INDEX = structure(
 
 _INDEX_UPDATE = structure(
     "GlobalSecondaryIndexUpdate",
-    Update=structure(
-        "UpdateGlobalSecondaryIndexAction",
-        "IndexName",
-        IndexName=NAME,
-        ProvisionedThroughput=_THROUGHPUT,
-        OnDemandThroughput=_ON_DEMAND_THROUGHPUT,
-        WarmThroughput=_WARM_THROUGHPUT,
+    Update=replace(
+        structure(
+            "UpdateGlobalSecondaryIndexAction",
+            "IndexName",
+            IndexName=NAME,
+            ProvisionedThroughput=_THROUGHPUT,
+            OnDemandThroughput=_ON_DEMAND_THROUGHPUT,
+            WarmThroughput=_WARM_THROUGHPUT,
+        ),
+        one_of=("ProvisionedThroughput", "OnDemandThroughput", "WarmThroughput"),
     ),
     Create=structure(
         "CreateGlobalSecondaryIndexAction",

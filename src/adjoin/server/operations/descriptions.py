@@ -88,6 +88,7 @@ def _indexes(response: TableResponse, status: str) -> Description:
     local = [_index(after, told) for told in creation(after).get("LocalSecondaryIndexes", ())]
     units = {"NumberOfDecreasesToday": 0, **_NO_UNITS}
     found: list[Description] = []
+    earlier = {told["IndexName"]: told for told in creation(before).get("GlobalSecondaryIndexes", ())}
     for definition, told in (
         *((after, told) for told in creation(after).get("GlobalSecondaryIndexes", ())),
         *((before, told) for told in creation(before).get("GlobalSecondaryIndexes", ())),
@@ -97,7 +98,9 @@ def _indexes(response: TableResponse, status: str) -> Description:
             continue
         shown = _index(definition, told)
         shown["IndexStatus"] = _index_status(name, before, after, status)
-        shown["ProvisionedThroughput"] = {**units, **told.get("ProvisionedThroughput", {})}
+        # As those of the table, while they change.
+        usable = earlier.get(name, told) if before.throughput and after.throughput else told
+        shown["ProvisionedThroughput"] = {**units, **usable.get("ProvisionedThroughput", {})}
         shown |= index_settings(response.history.settings, name, shown["IndexStatus"])
         found.append(shown)
     return {

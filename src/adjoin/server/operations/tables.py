@@ -5,6 +5,7 @@ A table is made, changed and dropped at once, so the states between are told in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -184,6 +185,9 @@ _NO_RESOURCE = "Requested resource not found: ResourcArn: {arn} not found"
 """With the spelling of the service."""
 
 
+_TAG = re.compile(r"[\w\s+\-=.:/@]*")
+
+
 def _check_tags(tags: Any, others: int = 0) -> None:
     keys: set[str] = set()
     for tag in tags:
@@ -192,6 +196,8 @@ def _check_tags(tags: Any, others: int = 0) -> None:
             raise _invalid(f"Duplicate Tag Keys provided as input: Duplicate Tag Key found {key}")
         if key.lower().startswith("aws:"):
             raise _invalid(f"Tag Key cannot be prefixed with aws:, Key: {key}")
+        if not (_TAG.fullmatch(key) and _TAG.fullmatch(tag["Value"])):
+            raise _invalid(f"Tag Key or Value contains characters that are not supported, Key: {key}")
         keys.add(key)
     if len(keys) + others > MAX_TAGS:
         raise _invalid("Number of Tags exceed the current limit for the provided ResourceArn")
