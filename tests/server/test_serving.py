@@ -18,6 +18,7 @@ from botocore.exceptions import ClientError
 import adjoin
 from adjoin import Edge, Graph, Node
 from adjoin.errors import InvalidLocation
+from adjoin.server import serving
 from adjoin.server.serving import Server, serve
 from adjoin.stores.sqlite import SQLiteStore
 
@@ -167,6 +168,21 @@ def test_many_clients_at_once(server: Server) -> None:
     assert dynamodb.scan(TableName="Things", Select="COUNT")["Count"] == 81
     total = dynamodb.get_item(TableName="Things", Key={"PK": {"S": "all"}, "SK": {"S": "all"}}, ConsistentRead=True)
     assert total["Item"]["n"] == {"N": "80"}
+
+
+def test_what_expired_goes_although_nobody_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "_SWEEP", 0.2)
+    with serve(tmp_path / "graph.db", durability="process") as server:
+        dynamodb = client(server)
+        dynamodb.create_table(**TABLE)
+        wanted = {"Enabled": True, "AttributeName": "until"}
+        dynamodb.update_time_to_live(TableName="Things", TimeToLiveSpecification=wanted)
+        dynamodb.put_item(TableName="Things", Item={**key(1), "until": {"N": str(int(time.time()) - 60)}})
+        assert "Item" in dynamodb.get_item(TableName="Things", Key=key(1))
+        deadline = time.monotonic() + 10
+        while "Item" in dynamodb.get_item(TableName="Things", Key=key(1)):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
 
 class Person(Node):

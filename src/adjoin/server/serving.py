@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from concurrent.futures import Future
@@ -10,13 +11,17 @@ from ipaddress import ip_address
 from types import TracebackType
 from typing import Self
 
-from adjoin.errors import InvalidLocation
+from adjoin.errors import AdjoinError, InvalidLocation, StoreClosed
 from adjoin.server.http import Answering, Connection, Request
 from adjoin.server.service import Service
 from adjoin.server.signatures import KeyPair
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.file import Durability
 
+_log = logging.getLogger(__name__)
+
+_SWEEP = 10.0
+"""Seconds between two looks for items that have expired."""
 _PATIENCE = 5.0
 """Seconds in which requests that are under way may end when the server is stopped."""
 
@@ -58,7 +63,9 @@ class Server:
             return
         host, port = listening.sockets[0].getsockname()[:2]
         self._started.set_result(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        sweeping = self._loop.create_task(self._sweep())
         await self._stop.wait()
+        sweeping.cancel()
         listening.close()
         for connection in list(connections):
             connection.shut()
@@ -86,6 +93,18 @@ class Server:
         before, self._store = self._store, store
         await asyncio.to_thread(service.close)
         before.close()
+
+    async def _sweep(self) -> None:
+        """Removes what has expired, also while nobody writes."""
+        while True:
+            await asyncio.sleep(_SWEEP)
+            try:
+                await asyncio.to_thread(self._store.sweep)
+            except StoreClosed:
+                # Another took its place.
+                continue
+            except AdjoinError as error:
+                _log.warning("expired items were not removed: %s", error)
 
     def wait(self) -> None:
         """Until somebody closes it."""

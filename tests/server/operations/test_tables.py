@@ -316,6 +316,14 @@ REFUSED: list[tuple[str, dict[str, Any], tuple[str, str]]] = [
         {"BillingMode": "PROVISIONED", "ProvisionedThroughput": units(1, 1)},
         ("ValidationException", f"{INVALID}ProvisionedThroughput must be specified for index: glo"),
     ),
+    (
+        "units",
+        {"OnDemandThroughput": {"MaxReadRequestUnits": 1}},
+        (
+            "ValidationException",
+            f"{INVALID}OnDemandThroughput can only be specified when BillingMode is PAY_PER_REQUEST",
+        ),
+    ),
     ("demand", added(), ("ValidationException", "Attempting to create an index which already exists")),
     (
         "demand",
@@ -445,9 +453,47 @@ def test_recovery(call: Calls) -> None:
         return answer["ContinuousBackupsStatus"], answer["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"]
 
     assert status() == ("ENABLED", "DISABLED")
-    call("UpdateContinuousBackups", TableName="abc", PointInTimeRecoverySpecification=RECOVERY)
+    wanted = {**RECOVERY, "RecoveryPeriodInDays": 7}
+    call("UpdateContinuousBackups", TableName="abc", PointInTimeRecoverySpecification=wanted)
     assert status() == ("ENABLED", "ENABLED")
+    told = call("DescribeContinuousBackups", TableName="abc")["ContinuousBackupsDescription"]
+    recovery = told["PointInTimeRecoveryDescription"]
+    assert recovery["RecoveryPeriodInDays"] == 7
+    assert recovery["EarliestRestorableDateTime"] <= recovery["LatestRestorableDateTime"]
 
 
 def test_the_account(call: Calls) -> None:
     assert call("DescribeLimits")["TableMaxReadCapacityUnits"] == 40_000
+
+
+NOTHING: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("ListBackups", {}, {"BackupSummaries": []}),
+    ("ListContributorInsights", {}, {"ContributorInsightsSummaries": []}),
+    ("ListExports", {}, {"ExportSummaries": []}),
+    ("ListGlobalTables", {}, {"GlobalTables": []}),
+    ("ListImports", {}, {"ImportSummaryList": []}),
+    (
+        "DescribeContributorInsights",
+        {"TableName": "abc"},
+        {"TableName": "abc", "ContributorInsightsStatus": "DISABLED"},
+    ),
+    (
+        "DescribeKinesisStreamingDestination",
+        {"TableName": "abc"},
+        {"TableName": "abc", "KinesisDataStreamDestinations": []},
+    ),
+]
+
+
+@pytest.mark.parametrize(("operation", "parameters", "answer"), NOTHING)
+def test_what_there_is_none_of(call: Calls, operation: str, parameters: dict[str, Any], answer: dict[str, Any]) -> None:
+    create(call)
+    assert call(operation, **parameters) == answer
+
+
+def test_what_is_not_found_because_there_is_none(call: Calls) -> None:
+    create(call)
+    assert call.refusal("DescribeGlobalTable", GlobalTableName="abc")[0] == "GlobalTableNotFoundException"
+    assert call.refusal("GetResourcePolicy", ResourceArn=f"{ARN}abc")[0] == "PolicyNotFoundException"
+    assert call.fault("GetResourcePolicy", ResourceArn=f"{ARN}none")["code"] == "ResourceNotFoundException"
+    assert call.refusal("DescribeKinesisStreamingDestination", TableName="none")[0] == "ResourceNotFoundException"

@@ -6,11 +6,12 @@ where that is known, and as documented where it is not.
 
 from __future__ import annotations
 
+from adjoin.server.inputs.absent import ABSENT_INPUTS
 from adjoin.server.inputs.items import ITEM_INPUTS
 from adjoin.server.inputs.streams import STREAM_INPUTS
 from adjoin.server.inputs.tables import TABLE_INPUTS
 from adjoin.server.shapes import Structure
 
-INPUTS: dict[str, Structure] = {**ITEM_INPUTS, **TABLE_INPUTS, **STREAM_INPUTS}
+INPUTS: dict[str, Structure] = {**ITEM_INPUTS, **TABLE_INPUTS, **STREAM_INPUTS, **ABSENT_INPUTS}
 
 __all__ = ["INPUTS"]

@@ -3,6 +3,7 @@
 Streams are a service of their own.
 """
 
+from adjoin.server.operations.absent import ABSENT_OPERATIONS
 from adjoin.server.operations.batches import BATCH_OPERATIONS
 from adjoin.server.operations.interface import Operation
 from adjoin.server.operations.items import ITEM_OPERATIONS
@@ -15,6 +16,7 @@ OPERATIONS: dict[str, Operation] = {
     **PAGE_OPERATIONS,
     **BATCH_OPERATIONS,
     **TABLE_OPERATIONS,
+    **ABSENT_OPERATIONS,
 }
 
 __all__ = ["OPERATIONS", "STREAM_OPERATIONS"]

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from adjoin.requests import UpdateTable
 from adjoin.server.faults import Refused
 from adjoin.server.operations.settings import settings_of
-from adjoin.server.rules.tables import check_index_counts
+from adjoin.server.rules.tables import LIMITED, check_index_counts
 from adjoin.stores.descriptions import described
 from adjoin.tables import IndexDefinition, StreamView, TableDefinition, Throughput
 
@@ -74,6 +74,8 @@ def _throughput(
                 "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"
             )
         return "on demand" if "BillingMode" in parameters else None
+    if "OnDemandThroughput" in parameters:
+        raise _invalid(LIMITED)
     if units is not None and units == table.throughput and not index_units:
         raise _refused(_unchanged("table", units))
     if table.throughput is None:

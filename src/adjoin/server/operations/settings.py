@@ -14,6 +14,9 @@ from adjoin.server.names import ACCOUNT, REGION
 
 Given: TypeAlias = Mapping[str, Any]
 
+RECOVERY = "/Recovery"
+"""The setting that says since when, and for how many days, a table can be recovered; it is no part of descriptions."""
+
 _OF_INDEXES = ("OnDemandThroughput", "WarmThroughput")
 _UNLIMITED = -1
 

@@ -6,6 +6,7 @@ A table is made, changed and dropped at once, so the states between are told in 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -30,11 +31,12 @@ from adjoin.server.names import table_name
 from adjoin.server.operations.alterations import alteration
 from adjoin.server.operations.descriptions import description
 from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
-from adjoin.server.operations.settings import settings_of
+from adjoin.server.operations.settings import RECOVERY, settings_of
 from adjoin.stores.descriptions import described
 from adjoin.tables import IndexDefinition, TableDefinition
 from adjoin.units import MAX_TAGS
 
+_RECOVERY_DAYS = 35
 MOST_TABLES = 100
 """Names that one answer lists, if the request does not ask for fewer."""
 
@@ -239,14 +241,23 @@ def _describe_backups(parameters: Parameters, tables: Tables) -> Request:
 
 
 def _set_recovery(parameters: Parameters, tables: Tables) -> Request:
-    enabled = parameters["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]
-    return UpdateTable(_backed_up(parameters, tables).name, point_in_time_recovery=enabled)
+    wanted = parameters["PointInTimeRecoverySpecification"]
+    enabled = wanted["PointInTimeRecoveryEnabled"]
+    since = {"since": time.time(), "days": wanted.get("RecoveryPeriodInDays", _RECOVERY_DAYS)} if enabled else None
+    return UpdateTable(_backed_up(parameters, tables).name, point_in_time_recovery=enabled, settings={RECOVERY: since})
 
 
 def _backups(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
     recovery: Answer = {"PointInTimeRecoveryStatus": "DISABLED"}
     if response.definition.point_in_time_recovery:
-        recovery = {"PointInTimeRecoveryStatus": "ENABLED", "RecoveryPeriodInDays": 35}
+        told = response.history.settings.get(RECOVERY, {})
+        now = time.time()
+        recovery = {
+            "PointInTimeRecoveryStatus": "ENABLED",
+            "RecoveryPeriodInDays": told.get("days", _RECOVERY_DAYS),
+            "EarliestRestorableDateTime": told.get("since", now),
+            "LatestRestorableDateTime": now,
+        }
     return {
         "ContinuousBackupsDescription": {
             "ContinuousBackupsStatus": "ENABLED",

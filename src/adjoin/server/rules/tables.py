@@ -12,6 +12,7 @@ Given: TypeAlias = Mapping[str, Any]
 
 _INVALID = "One or more parameter values were invalid: "
 _UNDEFINED = "Invalid KeySchema: Some index key attribute have no definition"
+LIMITED = "OnDemandThroughput can only be specified when BillingMode is PAY_PER_REQUEST"
 _MOST_UNITS = 1_000_000_000_000
 
 
@@ -44,6 +45,8 @@ def _check_billing(request: Given) -> None:
             raise _invalid(
                 "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"
             )
+    elif "OnDemandThroughput" in request:
+        raise _invalid(LIMITED)
     elif units is None:
         raise _invalid(
             "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED"

@@ -195,13 +195,14 @@ class SQLiteStore:
         outcomes: list[Any],
         now: float,
     ) -> None:
+        # First, so that what is written expired is there for a while, as it is with the service.
+        self._written += len(writing)
+        if now >= self._next_upkeep or self._written >= _UPKEEP_STEP // 2:
+            self._upkeep(session, now)
         for at, write, request in writing:
             outcomes[at] = self._attempt(write, session, request, now)
             if isinstance(request, _CHANGES_OF_TABLES):
                 session.know_alone()
-        self._written += len(writing)
-        if now >= self._next_upkeep or self._written >= _UPKEEP_STEP // 2:
-            self._upkeep(session, now)
 
     def _in_transaction(self, session: Session, work: Callable[[float], Any]) -> Any:
         with self._writing:
