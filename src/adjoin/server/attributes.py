@@ -36,6 +36,14 @@ def normal(attributes: Item) -> tuple[Item, int]:
         raise InvalidRequest(first_fault(attributes.values()) or str(fault)) from None
 
 
+def normal_value(attribute: AttributeValue) -> AttributeValue:
+    """One value in normal form."""
+    try:
+        return normal_attribute(attribute)
+    except InvalidRequest as fault:
+        raise InvalidRequest(first_fault([attribute]) or str(fault)) from None
+
+
 def first_fault(attributes: Iterable[AttributeValue], level: int = 1) -> str | None:
     """What the service reports of values on a level of nesting, of which a value by itself has one."""
     return next((fault for attribute in attributes if (fault := _fault(attribute, level))), None)

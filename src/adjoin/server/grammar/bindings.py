@@ -12,8 +12,8 @@ from typing import Any
 
 from adjoin.errors import InvalidRequest
 from adjoin.expressions import Path, Value
+from adjoin.server.attributes import normal_value
 from adjoin.server.grammar.syntax import Literal, Place
-from adjoin.stores.items import normal_attribute
 from adjoin.units import MAX_NESTING, MAX_PLACEHOLDER_SIZE
 from adjoin.values import AttributeValue, text_size
 
@@ -110,7 +110,7 @@ def _check_values(values: Mapping[str, AttributeValue] | None) -> None:
     faults: dict[str, str] = {}
     for key, value in values.items():
         try:
-            normal_attribute(value)
+            normal_value(value)
         except InvalidRequest as fault:
             faults[key] = str(fault)
     for key in _hash_order(list(faults), len(values)):

@@ -27,6 +27,7 @@ from adjoin.expressions import (
     Size,
     Value,
 )
+from adjoin.server.attributes import normal_value
 from adjoin.server.grammar.bindings import Bindings
 from adjoin.server.grammar.rules import ARITY
 from adjoin.server.grammar.syntax import (
@@ -54,7 +55,6 @@ from adjoin.stores.evaluate import (
     size_of,
     wrong_type,
 )
-from adjoin.stores.items import normal_attribute
 
 # What the service calls a type that it cannot know: all that it has ever had.
 _ANY_TYPE = "{S,SS,N,NS,B,BS,BOOL,NULL,L,M,HD,DOUBLE,FLOAT,HDS,FS,DOUBLESET,DICT,DECIMAL,INT,DECIMALSET,INTSET}"
@@ -88,7 +88,7 @@ class Conditions:
             return Size(operand)
         # Whoever asks for the size of a value of his own gets it before any item is read.
         assert isinstance(operand, Value)
-        return Value(size_of(normal_attribute(operand.attribute)) or {})
+        return Value(size_of(normal_value(operand.attribute)) or {})
 
     def _arguments(self, call: Call) -> list[Operand]:
         operands = [self.operand(term) for term in call.arguments]

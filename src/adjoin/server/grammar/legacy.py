@@ -34,9 +34,9 @@ from adjoin.expressions import (
     Value,
     attribute,
 )
+from adjoin.server.attributes import normal_value
 from adjoin.server.grammar.keys import KeyConditions, KeyTest
 from adjoin.stores.evaluate import ORDERED, PREFIXED, TYPES, in_order
-from adjoin.stores.items import normal_attribute
 from adjoin.values import AttributeValue
 
 _INVALID = "One or more parameter values were invalid: "
@@ -123,7 +123,7 @@ def _test(given: Mapping[str, Any]) -> tuple[str, tuple[AttributeValue, ...]]:
     """Operator and operands of a condition on one attribute, which must fit each other."""
     operator, operands = given["ComparisonOperator"], tuple(given.get("AttributeValueList") or ())
     for operand in operands:
-        normal_attribute(operand)
+        normal_value(operand)
     if len(operands) != _COUNTS[operator] and not (operator == "IN" and operands):
         raise InvalidRequest(f"{_INVALID}Invalid number of argument(s) for the {operator} ComparisonOperator")
     if any(operand.keys() != operands[0].keys() for operand in operands):
@@ -164,7 +164,7 @@ def _expectation(name: str, given: Mapping[str, Any]) -> tuple[str, tuple[Attrib
     if value is None:
         said = "null" if exists is None else "true"
         raise _expected(f"Value must be provided when Exists is {said} for Attribute: {name}")
-    normal_attribute(value)
+    normal_value(value)
     return "EQ", (value,)
 
 
@@ -184,7 +184,7 @@ def _action(path: Path, given: Mapping[str, Any]) -> Action:
         if action != "DELETE":
             raise InvalidRequest(f"{_INVALID}Only DELETE action is allowed when no attribute value is specified")
         return Remove(path)
-    normal_attribute(value)
+    normal_value(value)
     (tag,) = value
     if action == "DELETE":
         if tag not in _SETS:
