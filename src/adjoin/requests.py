@@ -67,6 +67,8 @@ class Query:
     start: Item | None = None
     forward: bool = True
     consistent: bool = False
+    whole: bool = False
+    """Whether items that an index holds only in part are fetched from the table; a local index can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class Scan:
     segment: tuple[int, int] | None = None
     """(which, of how many)"""
     consistent: bool = False
+    whole: bool = False
+    """As in a query."""
 
 
 # --- writes ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from adjoin.errors import (
@@ -16,6 +17,7 @@ from adjoin.errors import (
     TransactionCanceled,
 )
 from adjoin.server.faults import Refused
+from adjoin.server.grammar import LEGACY_WORDS
 from adjoin.server.names import table_name
 from adjoin.server.operations.interface import Parameters
 
@@ -48,6 +50,12 @@ _NAMES: tuple[tuple[type[AdjoinError], str, str | None], ...] = (
 )
 
 
+# The store says more than the service: how large, and at which key.
+_SAID_BESIDES = re.compile(
+    r"(?<=maximum allowed size): .*|(?<=limit of2048 bytes); Key.*|(?<=of 1024 bytes); Key.*", re.S
+)
+
+
 def refusal(error: AdjoinError, parameters: Parameters) -> Refused:
     """An error of the store, or of reading the request, in the service's terms."""
     if isinstance(error, Refused):
@@ -61,8 +69,13 @@ def refusal(error: AdjoinError, parameters: Parameters) -> Refused:
         return Refused("ResourceInUseException", f"Table already exists: {table_name(parameters['TableName'])}")
     for kind, code, message in _NAMES:
         if isinstance(error, kind):
-            return Refused(code, message or str(error))
+            return Refused(code, message or _words(error, parameters))
     return Refused("InternalServerError", str(error))
+
+
+def _words(error: AdjoinError, parameters: Parameters) -> str:
+    words = _SAID_BESIDES.sub("", str(error))
+    return LEGACY_WORDS.get(words, words) if "AttributeUpdates" in parameters else words
 
 
 def _tells_old(parameters: Parameters) -> bool:

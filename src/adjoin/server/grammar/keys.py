@@ -64,22 +64,22 @@ class KeyConditions:
             raise InvalidRequest("Conditions can be of length 1 or 2 only")
 
     def on(
-        self, partition: KeyAttribute, sort: KeyAttribute | None
+        self, partition: KeyAttribute, sort: KeyAttribute | None, index: str | None = None
     ) -> tuple[tuple[str, AttributeValue], SortCondition | None]:
-        """The partition and the condition on the sort key, for a table or an index with these keys."""
+        """The partition and the condition on the sort key, for a table, or an index of that name, with these keys."""
         if sort is None and len(self.tests) > 1:
             raise InvalidRequest("Query key condition not supported")
-        test = self._test(partition, required=True)
+        test = self._test(partition, index, required=True)
         assert test is not None
         if test.operator != "EQ":
             raise InvalidRequest("Query key condition not supported")
         asked = (partition.name, test.operands[0])
         if sort is None:
             return asked, None
-        test = self._test(sort, required=len(self.tests) > 1)
+        test = self._test(sort, index, required=len(self.tests) > 1)
         return asked, None if test is None else SortCondition(sort.name, _SORT[test.operator], test.operands)
 
-    def _test(self, key: KeyAttribute, required: bool) -> KeyTest | None:
+    def _test(self, key: KeyAttribute, index: str | None, required: bool) -> KeyTest | None:
         test = self.tests.get(key.name)
         if test is None:
             if required:
@@ -90,13 +90,27 @@ class KeyConditions:
         for operand in test.operands:
             if key.type not in operand:
                 raise InvalidRequest(f"{_INVALID}Condition parameter type does not match schema type")
-            if operand[key.type] == "" and key.type != "N":
-                kind = "string" if key.type == "S" else "binary"
-                raise InvalidRequest(
-                    "One or more parameter values are not valid. The AttributeValue for a key attribute"
-                    f" cannot contain an empty {kind} value. Key: {key.name}"
-                )
+            if is_empty(operand, key):
+                raise InvalidRequest(empty_key_fault(key, index))
         return test
+
+
+def is_empty(attribute: AttributeValue, key: KeyAttribute) -> bool:
+    """Whether a value of the right type is one that no key can be."""
+    return key.type != "N" and attribute[key.type] == ""
+
+
+def empty_key_fault(key: KeyAttribute, index: str | None = None) -> str:
+    """What the service says of an empty key, of the table or of an index."""
+    kind = "string" if key.type == "S" else "binary"
+    where, place = "", f"Key: {key.name}"
+    if index is not None:
+        where = "A value specified for a secondary index key is not supported. "
+        place = f"IndexName: {index}, IndexKey: {key.name}"
+    return (
+        f"One or more parameter values are not valid. {where}The AttributeValue for a key attribute"
+        f" cannot contain an empty {kind} value. {place}"
+    )
 
 
 # --- expressions -------------------------------------------------------------------------------

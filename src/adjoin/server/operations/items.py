@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from adjoin.expressions import Action, Condition, Path
 from adjoin.requests import Delete, Get, ItemResponse, Put, Returned, Update
 from adjoin.server.capacity import capacity
 from adjoin.server.grammar import Expressions, attribute_updates, attributes_to_get, expected_condition
 from adjoin.server.names import table_name
 from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
+from adjoin.server.operations.starts import check_key_paths
 
 _RETURNS: dict[str, Returned] = {
     "NONE": "none",
@@ -43,11 +46,16 @@ def _returns_old(parameters: Parameters) -> bool:
     return bool(parameters.get("ReturnValues") == "ALL_OLD")
 
 
+def _leads_within(paths: Iterable[Path]) -> bool:
+    return any(len(path.steps) > 1 for path in paths)
+
+
 def get(parameters: Parameters, tables: Tables) -> Get:
     projection = projection_of(parameters, Expressions.of(parameters))
-    return Get(
-        table_name(parameters["TableName"]), parameters["Key"], parameters.get("ConsistentRead", False), projection
-    )
+    table = table_name(parameters["TableName"])
+    if projection is not None and _leads_within(projection):
+        check_key_paths(projection, tables.definition(table))
+    return Get(table, parameters["Key"], parameters.get("ConsistentRead", False), projection)
 
 
 def put(parameters: Parameters, tables: Tables) -> Put:
@@ -57,10 +65,16 @@ def put(parameters: Parameters, tables: Tables) -> Put:
 
 def update(parameters: Parameters, tables: Tables) -> Update:
     expressions = Expressions.of(parameters)
+    table = table_name(parameters["TableName"])
+    actions = _actions(parameters, expressions)
+    paths = [action.path for action in actions]
+    if "UpdateExpression" in parameters and _leads_within(paths):
+        # Of the table's own keys the store says that they cannot be changed at all.
+        check_key_paths(paths, tables.definition(table), of_table=False)
     return Update(
-        table_name(parameters["TableName"]),
+        table,
         parameters["Key"],
-        _actions(parameters, expressions),
+        actions,
         _condition(parameters, expressions),
         _RETURNS[parameters.get("ReturnValues", "NONE")],
     )

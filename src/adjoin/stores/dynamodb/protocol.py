@@ -152,6 +152,8 @@ def _page(request: Query | Scan) -> Payload:
         payload["ProjectionExpression"] = at.projection(request.projection)
     if request.count_only:
         payload["Select"] = "COUNT"
+    elif request.whole:
+        payload["Select"] = "ALL_ATTRIBUTES"
     if request.limit is not None:
         payload["Limit"] = request.limit
     if request.start is not None:

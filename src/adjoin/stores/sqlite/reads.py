@@ -14,7 +14,7 @@ import apsw
 from orjson import JSONDecodeError, dumps
 
 from adjoin.errors import FileDamaged, InvalidRequest
-from adjoin.expressions import Condition, Exists, Not, Path
+from adjoin.expressions import Condition, Exists, Not
 from adjoin.requests import (
     BatchGet,
     BatchGetResponse,
@@ -29,7 +29,7 @@ from adjoin.requests import (
 )
 from adjoin.stores.batches import by_table, canceled_by
 from adjoin.stores.evaluate import condition_test, paths_in, projector, require_bounds
-from adjoin.stores.sqlite.keys import KeyValue, after_prefix
+from adjoin.stores.sqlite.keys import KeyValue, after_prefix, segment_of
 from adjoin.stores.sqlite.rows import Found, RowForm
 from adjoin.stores.sqlite.tables import AccessPath, KeyColumn, KeyMismatch, Table, Tables
 from adjoin.units import (
@@ -165,6 +165,11 @@ def scan(cursor: apsw.Cursor, tables: Tables, request: Scan) -> PageResponse:
         bindings += [total, which]
     if request.start is not None:
         row = path.start_row(request.start)
+        if request.segment is not None and segment_of(row[path.partition], total) != which:
+            raise InvalidRequest(
+                "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with"
+                f" correct Segment. TotalSegments: {total} Segment: {which}"
+            )
         bindings += [row[column] for column in path.columns]
     sql = path.scan_sql(request.start is not None, request.segment is not None)
     return _page(cursor, path, request, sql, bindings)
@@ -176,7 +181,7 @@ def _page(
     limit = request.limit
     if limit is not None and limit < 1:
         raise InvalidRequest(f"a limit of {limit} items asks for nothing; it must be 1 or more")
-    whole, cut = _shape(path, request.projection)
+    whole, cut = _shape(path, request)
     test = None if request.filter is None else condition_test(request.filter, "FilterExpression")
     bindings.append(-1 if limit is None else limit)
     if path.projected is None and cut is None:
@@ -319,10 +324,16 @@ def _path(table: Table, request: Query | Scan) -> AccessPath:
     return path
 
 
-def _shape(path: AccessPath, projection: tuple[Path, ...] | None) -> tuple[bool, Callable[[Item], Item] | None]:
+def _shape(path: AccessPath, request: Query | Scan) -> tuple[bool, Callable[[Item], Item] | None]:
     """Whether whole items must be fetched from the table, and how to cut them to the projection."""
+    projection = request.projection
     if projection is None:
-        return False, None
+        if request.whole and path.index is not None and path.projected is not None and not path.index.local:
+            raise InvalidRequest(
+                "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for global"
+                f" secondary index {path.index.name} because its projection type is not ALL"
+            )
+        return request.whole, None
     cut = projector(projection)
     if path.index is None or path.projected is None:
         return False, cut
@@ -396,13 +407,17 @@ def _start(
 ) -> list[KeyValue]:
     """The columns to go on from, which must lie within the query."""
     row = path.start_row(start)
+    one_row = InvalidRequest("The query can return at most one row and cannot be restarted")
     if len(path.columns) == 1:
-        raise InvalidRequest("The query can return at most one row and cannot be restarted")
-    if row[path.partition] != partition:
-        raise InvalidRequest("The provided starting key is outside query boundaries based on provided conditions")
-    for bound in (lower, upper):
-        if bound is not None and path.sort is not None and not _within(row[path.sort], bound):
+        raise one_row
+    bounds = [bound for bound in (lower, upper) if bound is not None]
+    for bound in bounds:
+        if path.sort is not None and not _within(row[path.sort], bound):
             raise InvalidRequest("The provided starting key does not match the range key predicate")
+    if row[path.partition] != partition:
+        if bounds:
+            raise one_row
+        raise InvalidRequest("The provided starting key is outside query boundaries based on provided conditions")
     return [row[column] for column in path.columns[1:]]
 
 

@@ -36,10 +36,18 @@ class KeyMismatch(InvalidRequest):
     """A key attribute is missing, or has another type than its table or index says."""
 
 
+class EmptyKey(InvalidRequest):
+    """A key attribute is empty text or empty bytes; `kind` says which of them."""
+
+    def __init__(self, words: str, kind: str) -> None:
+        super().__init__(words)
+        self.kind = kind
+
+
 class KeyColumn:
     """One key attribute: its column, and what DynamoDB asks of its values."""
 
-    __slots__ = ("_limit", "_place", "_room", "column", "index", "name", "position", "tag")
+    __slots__ = ("_limit", "_place", "_room", "_strictest", "column", "index", "name", "position", "tag")
 
     def __init__(
         self, column: str, position: int, attribute: KeyAttribute, limit: int, index: str | None = None
@@ -51,6 +59,7 @@ class KeyColumn:
         self.index = index
         self._place = f"Key: {self.name}" if index is None else f"IndexName: {index}, IndexKey: {self.name}"
         self._limit = limit
+        self._strictest = self._place
         # A character takes at most four bytes, so text this short needs no measuring.
         self._room = limit // 4
 
@@ -58,7 +67,7 @@ class KeyColumn:
         """The attribute is a key of a further index as well, which may allow less."""
         if limit < self._limit:
             self._limit, self._room = limit, limit // 4
-            self._place = f"IndexName: {index}, IndexKey: {self.name}"
+            self._strictest = f"IndexName: {index}, IndexKey: {self.name}"
 
     def value(self, attribute: AttributeValue) -> KeyValue:
         """The column value of an attribute; KeyError if the attribute has another type, or none."""
@@ -69,18 +78,19 @@ class KeyColumn:
             return value
         encoded = key_value(attribute, self.tag)
         if not encoded:
-            raise InvalidRequest(self._empty())
+            raise self._empty()
         size = len(encoded.encode()) if isinstance(encoded, str) else len(encoded)
         if size > self._limit and self.tag != "N":
             raise InvalidRequest(self._too_long())
         return encoded
 
-    def _empty(self) -> str:
-        what = "string" if self.tag == "S" else "binary"
-        kind = "" if self.index is None else "A value specified for a secondary index key is not supported. "
-        return (
-            f"One or more parameter values are not valid. {kind}"
-            f"The AttributeValue for a key attribute cannot contain an empty {what} value. {self._place}"
+    def _empty(self) -> EmptyKey:
+        kind = "string" if self.tag == "S" else "binary"
+        where = "" if self.index is None else "A value specified for a secondary index key is not supported. "
+        return EmptyKey(
+            f"One or more parameter values are not valid. {where}"
+            f"The AttributeValue for a key attribute cannot contain an empty {kind} value. {self._place}",
+            kind,
         )
 
     def _too_long(self) -> str:
@@ -89,7 +99,7 @@ class KeyColumn:
             if self._limit == MAX_PARTITION_KEY_SIZE
             else "Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
         )
-        return f"One or more parameter values were invalid: {fault}; {self._place}"
+        return f"One or more parameter values were invalid: {fault}; {self._strictest}"
 
 
 class AccessPath:
@@ -287,6 +297,28 @@ class Table:
                 raise _bad_key(column, item) from None
         return tuple(row)
 
+    def row_after_update(self, item: Item) -> Row:
+        """As `row`, of an item that an update made; its primary key is right."""
+        try:
+            return self.row(item)
+        except KeyMismatch:
+            raise KeyMismatch(
+                "The update expression attempted to update the secondary index key to unsupported type"
+            ) from None
+        except EmptyKey as fault:
+            raise empty_after_update(fault) from None
+
+    def check_index_key(self, name: str, attribute: AttributeValue) -> None:
+        """Refuse a value that an update would give an attribute, if no index with that key could hold it."""
+        for column in self._further:
+            if column.name == name:
+                try:
+                    column.value(attribute)
+                except KeyError:
+                    raise _bad_key(column, {name: attribute}) from None
+                except EmptyKey as fault:
+                    raise empty_after_update(fault) from None
+
     def key_of(self, item: Item) -> Item:
         return {name: item[name] for name in self.key_names}
 
@@ -316,6 +348,16 @@ def _change_sql(changes: str, stream: bool) -> str:
         return f"INSERT INTO {changes}(at, expired, items, bytes, old, new) VALUES (?, ?, {items}, {size}, ?, ?)"
     newest = f"coalesce((SELECT max(seq) FROM {changes}), 1)"
     return f"REPLACE INTO {changes}(seq, at, expired, items, bytes) VALUES ({newest}, ?, ?, {items}, {size})"
+
+
+def empty_after_update(fault: EmptyKey) -> EmptyKey:
+    """What the service says where an update empties a key of an index."""
+    return EmptyKey(
+        "One or more parameter values are not valid. The update expression attempted to update a secondary index key"
+        " to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty"
+        f" {fault.kind} value.",
+        fault.kind,
+    )
 
 
 def _bad_key(column: KeyColumn, item: Item) -> KeyMismatch:

@@ -23,6 +23,7 @@ from adjoin.errors import (
     ItemTooLarge,
     TokenReused,
 )
+from adjoin.expressions import Action, Value
 from adjoin.requests import (
     BatchWrite,
     Check,
@@ -103,8 +104,7 @@ def _test(request: Writing) -> Test | None:
     return None if request.condition is None else condition_test(request.condition)
 
 
-def _stored(table: Table, item: Item, size: int, fault: str) -> Stored:
-    row = table.row(item)
+def _stored(table: Table, item: Item, row: Row, size: int, fault: str) -> Stored:
     if size > MAX_ITEM_SIZE:
         raise ItemTooLarge(
             f"{fault} has exceeded the maximum allowed size:"
@@ -115,7 +115,8 @@ def _stored(table: Table, item: Item, size: int, fault: str) -> Stored:
 
 def _prepare_put(tables: Tables, request: Put) -> Prepared:
     table = tables(request.table)
-    new = _stored(table, *normal_item(request.item), "Item size")
+    item, size = normal_item(request.item)
+    new = _stored(table, item, table.row(item), size, "Item size")
     return Prepared(table, new.row[:2], _test(request), lambda _: new)  # type: ignore[arg-type]
 
 
@@ -125,18 +126,30 @@ def _prepare_update(tables: Tables, request: Update) -> Prepared:
     update = update_of(request.actions, request.key)
     paths = [action.path.steps for action in request.actions]
     is_flat = all(len(steps) == 1 for steps in paths)
+    if table.indexes:
+        _check_index_keys(table, request.actions)
 
     def become(old: Stored | None) -> Stored | None:
         new = update(None if old is None else old.item)
         if new is None:
             return None
         if old is None or not is_flat:
-            return _stored(table, *normal_item(new), "Item size to update")
-        # What is stored is normal, and so are whole attributes that an update sets.
-        grown = sum(_share(new, str(name)) - _share(old.item, str(name)) for (name,) in paths)
-        return _stored(table, new, old.size + grown, "Item size to update")
+            new, size = normal_item(new)
+        else:
+            # What is stored is normal, and so are whole attributes that an update sets.
+            size = old.size + sum(_share(new, str(name)) - _share(old.item, str(name)) for (name,) in paths)
+        return _stored(table, new, table.row_after_update(new), size, "Item size to update")
 
     return Prepared(table, key, _test(request), become)
+
+
+def _check_index_keys(table: Table, actions: Iterable[Action]) -> None:
+    """What an action gives a whole attribute is known before any item is, unless it takes it from one."""
+    for action in actions:
+        value = getattr(action, "value", None)
+        literal = value.attribute if isinstance(value, Value) else value
+        if isinstance(literal, dict) and len(action.path.steps) == 1:
+            table.check_index_key(str(action.path.steps[0]), literal)
 
 
 def _share(item: Item, name: str) -> int:
