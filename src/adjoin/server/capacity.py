@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from adjoin.requests import Consumed
+from adjoin.server.names import table_name
 from adjoin.server.operations.interface import Tables
 
 _Units: TypeAlias = dict[str | None, tuple[float, float]]
@@ -13,9 +14,17 @@ _Units: TypeAlias = dict[str | None, tuple[float, float]]
 
 
 def capacity(
-    rows: Iterable[Consumed], asked: str | None, tables: Tables, *, transactional: bool = False
+    rows: Iterable[Consumed],
+    asked: str | None,
+    tables: Tables,
+    references: Iterable[str],
+    *,
+    transactional: bool = False,
 ) -> list[dict[str, Any]]:
-    """One entry a table, in the detail that ReturnConsumedCapacity asks for; none if it asks for nothing."""
+    """One entry a table, in the detail that ReturnConsumedCapacity asks for; none if it asks for nothing.
+
+    `references` are the tables as the request names them: one that it names by its ARN is told by it.
+    """
     if asked not in ("TOTAL", "INDEXES"):
         return []
     found: dict[str, _Units] = {}
@@ -23,7 +32,9 @@ def capacity(
         units = found.setdefault(row.table, {None: (0.0, 0.0)})
         read, write = units.get(row.index, (0.0, 0.0))
         units[row.index] = (read + row.read, write + row.write)
-    return [_entry(name, units, asked, tables, transactional) for name, units in found.items()]
+    named = {table_name(reference): reference for reference in references}
+    entries = [_entry(name, units, asked, tables, transactional) for name, units in found.items()]
+    return [{**entry, "TableName": named[entry["TableName"]]} for entry in entries]
 
 
 def _entry(name: str, units: _Units, asked: str, tables: Tables, transactional: bool) -> dict[str, Any]:

@@ -135,6 +135,18 @@ def test_refused_batches_of_keys(call: Calls, keys: list[dict[str, Any]], messag
     assert fault == {"code": "ValidationException", "message": message}
 
 
+def test_a_table_named_by_its_arn_is_told_by_it(call: Calls) -> None:
+    arn = "arn:aws:dynamodb:us-east-1:000000000000:table/one"
+    key, asked = {"a": s("1")}, {"ReturnConsumedCapacity": "TOTAL"}
+    assert call("PutItem", TableName=arn, Item=key, **asked)["ConsumedCapacity"]["TableName"] == arn
+    assert call("Scan", TableName=arn, **asked)["ConsumedCapacity"]["TableName"] == arn
+    read = call("BatchGetItem", RequestItems={arn: {"Keys": [key]}}, **asked)
+    assert read["Responses"] == {arn: [key]}
+    assert read["ConsumedCapacity"] == [{"TableName": arn, "CapacityUnits": 0.5}]
+    written = call("TransactWriteItems", TransactItems=[{"Delete": {"TableName": arn, "Key": key}}], **asked)
+    assert written["ConsumedCapacity"][0]["TableName"] == arn
+
+
 def test_batches_and_transactions_of_no_table(call: Calls) -> None:
     missing = {"code": "ResourceNotFoundException", "message": "Requested resource not found"}
     key = {"a": s("1")}

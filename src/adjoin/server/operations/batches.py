@@ -77,8 +77,14 @@ def _consumed(
     parameters: Parameters, response: BatchGetResponse | WriteResponse, tables: Tables, *, transactional: bool = False
 ) -> Answer:
     asked = parameters.get("ReturnConsumedCapacity")
-    shown = capacity(response.consumed, asked, tables, transactional=transactional)
+    references = parameters["RequestItems"] if "RequestItems" in parameters else _references(parameters)
+    shown = capacity(response.consumed, asked, tables, references, transactional=transactional)
     return {"ConsumedCapacity": shown} if shown else {}
+
+
+def _references(parameters: Parameters) -> list[str]:
+    """The tables of a transaction, as it names them."""
+    return [part["TableName"] for entry in parameters["TransactItems"] for part in entry.values()]
 
 
 # --- transactions ------------------------------------------------------------------------------

@@ -89,7 +89,8 @@ def delete(parameters: Parameters, tables: Tables) -> Delete:
 
 
 def _consumed(parameters: Parameters, response: ItemResponse, tables: Tables) -> Answer:
-    shown = capacity(response.consumed, parameters.get("ReturnConsumedCapacity"), tables)
+    asked = parameters.get("ReturnConsumedCapacity")
+    shown = capacity(response.consumed, asked, tables, (parameters["TableName"],)) if asked else ()
     return {"ConsumedCapacity": shown[0]} if shown else {}
 
 

@@ -111,7 +111,8 @@ def _paged(parameters: Parameters, response: PageResponse, tables: Tables) -> An
         answer["Items"] = list(response.items)
     if response.last is not None:
         answer["LastEvaluatedKey"] = response.last
-    if shown := capacity(response.consumed, parameters.get("ReturnConsumedCapacity"), tables):
+    asked = parameters.get("ReturnConsumedCapacity")
+    if asked and (shown := capacity(response.consumed, asked, tables, (parameters["TableName"],))):
         answer["ConsumedCapacity"] = shown[0]
     return answer
 

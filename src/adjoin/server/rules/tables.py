@@ -219,6 +219,8 @@ def update_table(request: dict[str, Any]) -> None:
             "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates"
             " or SSESpecification or ReplicaUpdates is required"
         )
+    if request.get("ReplicaUpdates"):
+        raise _invalid("Replicas are not supported: the tables of a file are in one region")
     if request.get("BillingMode") == "PROVISIONED" and "ProvisionedThroughput" not in request:
         raise _invalid("ProvisionedThroughput must be specified when BillingMode is PROVISIONED")
     if "ProvisionedThroughput" in request:
