@@ -147,6 +147,13 @@ def test_a_table_named_by_its_arn_is_told_by_it(call: Calls) -> None:
     assert written["ConsumedCapacity"][0]["TableName"] == arn
 
 
+@pytest.mark.parametrize("operation", ["BatchGetItem", "BatchWriteItem"])
+def test_a_batch_of_nothing(call: Calls, operation: str) -> None:
+    fault = call.fault(operation, RequestItems={}, ReturnConsumedCapacity="SOME")
+    message = f"The requestItems parameter is required for {operation}"
+    assert fault == {"code": "ValidationException", "message": message}
+
+
 def test_batches_and_transactions_of_no_table(call: Calls) -> None:
     missing = {"code": "ResourceNotFoundException", "message": "Requested resource not found"}
     key = {"a": s("1")}
@@ -246,6 +253,18 @@ def test_a_transaction_over_two_tables(call: Calls) -> None:
     assert again["code"] == "IdempotentParameterMismatchException"
 
 
+def test_finding_a_transaction_again_takes_what_its_items_were(call: Calls) -> None:
+    call("PutItem", TableName="one", Item={"a": s("1"), "x": s("x" * 9000)})
+    asked: dict[str, Any] = {
+        "TransactItems": [{"Delete": {"TableName": "one", "Key": {"a": s("1")}}}],
+        "ReturnConsumedCapacity": "TOTAL",
+        "ClientRequestToken": "token",
+    }
+    (first,) = call("TransactWriteItems", **asked)["ConsumedCapacity"]
+    (again,) = call("TransactWriteItems", **asked)["ConsumedCapacity"]
+    assert (first["WriteCapacityUnits"], again["ReadCapacityUnits"]) == (18.0, 6.0)
+
+
 def get(key: dict[str, Any], **members: Any) -> dict[str, Any]:
     return {"Get": {"TableName": "one", "Key": key} | members}
 
@@ -264,6 +283,8 @@ def test_reading_in_a_transaction(call: Calls) -> None:
             }
         ],
     }
+    nothing = [get({"a": s("1")}, ProjectionExpression="x")]
+    assert call("TransactGetItems", TransactItems=nothing) == {"Responses": [{}]}
     wrong = [get({"a": s("1")}), get({"a": {"N": "1"}})]
     assert call.fault("TransactGetItems", TransactItems=wrong) == canceled(NONE, invalid(MISMATCH))
     empty = call.fault("TransactGetItems", TransactItems=[get({"a": s("")})])

@@ -50,7 +50,9 @@ def test_a_table_with_provisioned_units(call: Calls, clock: Clock) -> None:
         "TableId": made["TableId"],
     }
     assert made == expected
-    assert described(call) == {**expected, "TableStatus": "ACTIVE", "DeletionProtectionEnabled": False}
+    warm = {"ReadUnitsPerSecond": 1, "WriteUnitsPerSecond": 2, "Status": "ACTIVE"}
+    since = {"TableStatus": "ACTIVE", "DeletionProtectionEnabled": False, "WarmThroughput": warm}
+    assert described(call) == {**expected, **since}
 
 
 def test_a_table_on_demand_with_indexes_and_a_stream(call: Calls, clock: Clock) -> None:
@@ -87,7 +89,9 @@ def test_a_table_on_demand_with_indexes_and_a_stream(call: Calls, clock: Clock) 
     assert made["DeletionProtectionEnabled"] is True
 
     table = described(call)
-    assert table["GlobalSecondaryIndexes"] == [{**glo, "IndexStatus": "ACTIVE"}]
+    warm = {"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 4_000, "Status": "ACTIVE"}
+    assert table["WarmThroughput"] == warm
+    assert table["GlobalSecondaryIndexes"] == [{**glo, "IndexStatus": "ACTIVE", "WarmThroughput": warm}]
     assert table["BillingModeSummary"] == {
         "BillingMode": "PAY_PER_REQUEST",
         "LastUpdateToPayPerRequestDateTime": clock.now,

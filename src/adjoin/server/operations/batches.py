@@ -95,7 +95,8 @@ def _transact_get(parameters: Parameters, tables: Tables) -> TransactGet:
 
 
 def _transact_got(parameters: Parameters, response: BatchGetResponse, tables: Tables) -> Answer:
-    answer: Answer = {"Responses": [{} if item is None else {"Item": item} for item in response.items]}
+    # Where a projection finds nothing, it is as if the item was not there.
+    answer: Answer = {"Responses": [{"Item": item} if item else {} for item in response.items]}
     return answer | _consumed(parameters, response, tables, transactional=True)
 
 

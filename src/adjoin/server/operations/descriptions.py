@@ -13,6 +13,7 @@ from adjoin.tables import TableDefinition, Throughput
 
 Description: TypeAlias = dict[str, Any]
 
+_WARM_ON_DEMAND = Throughput(12_000, 4_000)
 _NO_UNITS = {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}
 
 
@@ -34,6 +35,7 @@ def description(response: TableResponse, status: str) -> Description:
         **_billing(definition, history),
         **_indexes(response, status),
         "DeletionProtectionEnabled": definition.deletion_protection,
+        **_warm(definition.throughput, status),
         **table_settings(history.settings, status),
     }
     if definition.stream:
@@ -61,6 +63,15 @@ def _throughput(units: Throughput | None, history: TableHistory) -> Description:
 
 def _units(units: Throughput | None) -> Description:
     return _NO_UNITS if units is None else {"ReadCapacityUnits": units.read, "WriteCapacityUnits": units.write}
+
+
+def _warm(units: Throughput | None, status: str) -> Description:
+    """What a table can take at once; one that is made does not say so yet."""
+    if status == "CREATING":
+        return {}
+    units = units or _WARM_ON_DEMAND
+    usable = {"ReadUnitsPerSecond": units.read, "WriteUnitsPerSecond": units.write, "Status": "ACTIVE"}
+    return {"WarmThroughput": usable}
 
 
 def _decreases_today(history: TableHistory) -> int:
@@ -101,6 +112,7 @@ def _indexes(response: TableResponse, status: str) -> Description:
         # As those of the table, while they change.
         usable = earlier.get(name, told) if before.throughput and after.throughput else told
         shown["ProvisionedThroughput"] = {**units, **usable.get("ProvisionedThroughput", {})}
+        shown |= _warm(after.index_throughput(known) if (known := after.index(name)) else None, shown["IndexStatus"])
         shown |= index_settings(response.history.settings, name, shown["IndexStatus"])
         found.append(shown)
     return {

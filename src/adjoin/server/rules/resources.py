@@ -27,6 +27,14 @@ def require_table(request: dict[str, Any]) -> None:
         raise InvalidRequest("TableName must be at least 3 characters long and at most 255 characters long")
 
 
+def require_items(operation: str) -> Rule:
+    def check(request: dict[str, Any]) -> None:
+        if request.get("RequestItems") == {}:
+            raise InvalidRequest(f"The requestItems parameter is required for {operation}")
+
+    return check
+
+
 def require_resource(operation: str) -> Rule:
     def check(request: dict[str, Any]) -> None:
         arn = request.get("ResourceArn")

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any, TypeAlias
 
 import apsw
-from orjson import dumps
+from orjson import dumps, loads
 
 from adjoin.errors import (
     CancellationReason,
@@ -292,15 +292,15 @@ def transact_write(cursor: apsw.Cursor, tables: Tables, request: TransactWrite, 
     prepared = _prepare_all(tables, request.writes)
     _require_distinct(prepared, "Transaction request cannot include multiple operations on one item")
     token = None if request.token is None else _Token(request, now)
-    if token is not None and token.was_used(cursor):
-        return WriteResponse((), _read_again(cursor, prepared))
+    if token is not None and (units := token.units(cursor)) is not None:
+        return WriteResponse((), tuple(Consumed(table, None, read, 0.0) for table, read in units.items()))
     decided = _decide_all(cursor, prepared)
     if sum(max(_size(write.old), _size(write.new)) for write in decided) > MAX_TRANSACTION_SIZE:
         raise InvalidRequest("the items of a transaction are larger than 4 MB together; write fewer of them")
     for write in decided:
         apply(cursor, write, now)
     if token is not None:
-        token.remember(cursor)
+        token.remember(cursor, _read_again(decided))
     return WriteResponse((), consumed(decided, transactional=True))
 
 
@@ -347,22 +347,30 @@ class _Token:
         self._digest = sha256(dumps(_canonical(request.writes))).digest()
         self._now = now
 
-    def was_used(self, cursor: apsw.Cursor) -> bool:
-        """Whether this transaction was applied with this token in the last ten minutes."""
+    def units(self, cursor: apsw.Cursor) -> dict[str, float] | None:
+        """What finding takes of each table that this transaction was applied with this token in the last ten minutes.
+
+        None if it was not.
+        """
         known = cursor.execute(
             "SELECT request FROM adjoin_tokens WHERE token = ? AND at > ?",
             (self._token, self._now - TOKEN_LIFETIME),
         ).get
-        if known is not None and known != self._digest:
+        if known is None:
+            return None
+        digest, told = known[: len(self._digest)], known[len(self._digest) :]
+        if digest != self._digest:
             raise TokenReused(
                 f"the token {self._token!r} was used for another transaction within the last ten minutes;"
                 " use a fresh token for each transaction"
             )
-        return known is not None
+        units: dict[str, float] = loads(told or b"{}")
+        return units
 
-    def remember(self, cursor: apsw.Cursor) -> None:
+    def remember(self, cursor: apsw.Cursor, units: dict[str, float]) -> None:
         cursor.execute("DELETE FROM adjoin_tokens WHERE at <= ?", (self._now - TOKEN_LIFETIME,))
-        cursor.execute("REPLACE INTO adjoin_tokens VALUES (?, ?, ?)", (self._token, self._now, self._digest))
+        known = self._digest + dumps(units)
+        cursor.execute("REPLACE INTO adjoin_tokens VALUES (?, ?, ?)", (self._token, self._now, known))
 
 
 def _canonical(value: Any) -> Any:
@@ -437,10 +445,13 @@ def _entry_units(path: AccessPath, stored: Stored) -> float:
     return write_units(stored.size if path.projected is None else item_size(_entry(path, stored)))
 
 
-def _read_again(cursor: apsw.Cursor, prepared: Iterable[Prepared]) -> tuple[Consumed, ...]:
-    """What the service takes for finding that a transaction was applied before."""
+def _read_again(writes: Iterable[Decided]) -> dict[str, float]:
+    """What the service takes of each table for finding that a transaction was applied before.
+
+    That is by the items as they were and became then, whatever has become of them since.
+    """
     units: dict[str, float] = {}
-    for write in prepared:
-        size = cursor.execute(write.table.size_sql, write.key).get or 0
-        units[write.table.name] = units.get(write.table.name, 0.0) + read_units(size, transactional=True)
-    return tuple(Consumed(table, None, read, 0.0) for table, read in units.items())
+    for write in writes:
+        name, size = write.prepared.table.name, max(_size(write.old), _size(write.new))
+        units[name] = units.get(name, 0.0) + read_units(size, transactional=True)
+    return units
