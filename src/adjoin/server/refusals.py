@@ -36,6 +36,8 @@ _PREFIXES = {
 _SPELLED = {"SerializationException": "Message", "TransactionCanceledException": "Message"}
 """Where the service spells `message` otherwise."""
 
+_TRIMMED = "The data you are trying to access has been trimmed"
+
 _NAMES: tuple[tuple[type[AdjoinError], str, str | None], ...] = (
     (InvalidRequest, "ValidationException", None),
     (TableNotFound, "ResourceNotFoundException", "Requested resource not found"),
@@ -45,7 +47,7 @@ _NAMES: tuple[tuple[type[AdjoinError], str, str | None], ...] = (
         "DynamoDB rejected the request because you retried a request with a different payload but with an idempotent"
         " token that was already used.",
     ),
-    (ChangesTrimmed, "TrimmedDataAccessException", None),
+    (ChangesTrimmed, "TrimmedDataAccessException", _TRIMMED),
     (FileBusy, "InternalServerError", "The file is in use by another process; try again"),
 )
 

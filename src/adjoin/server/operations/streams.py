@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from hashlib import md5
 from typing import Any
 
-from adjoin.errors import TableNotFound
+from adjoin.errors import ChangesTrimmed, TableNotFound
 from adjoin.requests import (
     ChangesResponse,
     DescribeTable,
@@ -191,10 +191,7 @@ def _iterator(parameters: Parameters, response: TableResponse, tables: Tables) -
         "AFTER_SEQUENCE_NUMBER": number,
     }[parameters["ShardIteratorType"]]
     if int(after) < int(stream.after):
-        raise Refused(
-            "TrimmedDataAccessException",
-            "The operation attempted to read past the oldest stream record in a shard.",
-        )
+        raise ChangesTrimmed(f"the stream begins behind {number}")
     return {"ShardIterator": str(Iterator(arn, after, time.time()))}
 
 
