@@ -90,7 +90,7 @@ def _canceled(error: TransactionCanceled, parameters: Parameters) -> Refused:
     for part, reason in zip(parts, error.reasons, strict=True):
         shown: dict[str, Any] = {"Code": reason.code}
         if reason.message:
-            shown["Message"] = reason.message
+            shown["Message"] = _words(reason.message)
         if reason.item is not None and _tells_old(part):
             shown["Item"] = reason.item
         reasons.append(shown)

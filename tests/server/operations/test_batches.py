@@ -219,6 +219,19 @@ TRANSACTIONS: list[tuple[list[dict[str, Any]], dict[str, Any]]] = [
 ]
 
 
+def test_an_item_that_grows_too_large(call: Calls) -> None:
+    call("PutItem", TableName="one", Item={"a": s("1"), "x": s("x" * 300_000)})
+    update = {
+        "TableName": "one",
+        "Key": {"a": s("1")},
+        "UpdateExpression": "SET y = :y",
+        "ExpressionAttributeValues": {":y": s("y" * 200_000)},
+    }
+    message = "Item size to update has exceeded the maximum allowed size"
+    assert call.fault("UpdateItem", **update) == {"code": "ValidationException", "message": message}
+    assert call.fault("TransactWriteItems", TransactItems=[{"Update": update}]) == canceled(invalid(message))
+
+
 @pytest.mark.parametrize(("items", "fault"), TRANSACTIONS)
 def test_refused_transactions(call: Calls, items: list[dict[str, Any]], fault: dict[str, Any]) -> None:
     call("PutItem", TableName="one", Item={"a": s("old"), "n": {"N": "1"}})
