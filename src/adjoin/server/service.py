@@ -85,7 +85,8 @@ class Service:
             raise fault
         if self._keys is not None:
             check_signature(request, self._keys)
-        parameters = validated(name, unpacked(request))
+        body = unpacked(request) if "content-encoding" in request.headers else request.body
+        parameters = validated(name, body)
         if name == "DescribeEndpoints":
             parameters["Host"] = request.headers.get("host", "localhost")
         return operation, parameters

@@ -23,6 +23,8 @@ _SKEW = 15 * 60
 _STAMP = "%Y%m%dT%H%M%SZ"
 _IN_HEADER = ("Credential", "Signature", "SignedHeaders")
 _IN_ADDRESS = ("X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature", "X-Amz-SignedHeaders", "X-Amz-Date")
+_USUAL = re.compile(r"AWS4-HMAC-SHA256 Credential=[^ ]+, ?SignedHeaders=[^ ]+, ?Signature=.").match
+"""How SDKs write it."""
 _PARTS = re.compile(r"\s*(Credential|SignedHeaders|Signature)=([^,\s]+)\s*(?:,|$)")
 _SPACES = re.compile(r"\s+")
 
@@ -35,7 +37,10 @@ class KeyPair:
 
 def authentication_fault(request: Request) -> Refused | None:
     """What is wrong with how a request says, in a header or in its address, who asks."""
-    authorization = request.headers.get("authorization", "")
+    headers = request.headers
+    authorization = headers.get("authorization", "")
+    if request.path == "/" and "x-amz-date" in headers and _USUAL(authorization):
+        return None
     in_address = "X-Amz-Algorithm=" in request.path
     if in_address and authorization:
         return Refused(
@@ -52,7 +57,7 @@ def authentication_fault(request: Request) -> Refused | None:
         missing = [
             f"Authorization header requires '{name}' parameter. " for name in _IN_HEADER if name not in authorization
         ]
-        if "x-amz-date" not in request.headers and "date" not in request.headers:
+        if "x-amz-date" not in headers and "date" not in headers:
             missing.append("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. ")
         advice = f"Authorization={authorization}"
     return Refused("IncompleteSignatureException", "".join(missing) + advice) if missing else None

@@ -63,13 +63,13 @@ def _invalid(fault: str) -> Refused:
 
 def _create(parameters: Parameters, tables: Tables) -> Request:
     name = table_name(parameters["TableName"])
+    _check_tags(parameters.get("Tags", ()))
     try:
         tables.definition(name)
     except TableNotFound:
         pass
     else:
         raise Refused("ResourceInUseException", f"Table already exists: {name}")
-    _check_tags(parameters.get("Tags", ()))
     billing = {"BillingMode": parameters.get("BillingMode", "PROVISIONED")}
     definition = described({**parameters, "TableName": name, "BillingModeSummary": billing}, None)
     attributes = {
