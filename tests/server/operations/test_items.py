@@ -1,0 +1,329 @@
+"""Operations on items, as a client sees them: each row a request, and exactly what is answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from adjoin.errors import AdjoinError
+from adjoin.server.operations import OPERATIONS
+from adjoin.server.refusals import refusal
+from adjoin.server.validation import validated
+from adjoin.stores.sqlite import SQLiteStore
+from tests.stores.examples import n, s
+
+Request = dict[str, Any]
+
+_INVALID = "One or more parameter values were invalid: "
+_COUNT = "1 validation error detected: "
+_EMPTY_KEY = "The AttributeValue for a key attribute cannot contain an empty"
+_START = "The provided starting key is invalid"
+_MISMATCH = "The provided key element does not match the schema"
+_OF_INDEX = "One or more parameter values are not valid. A value specified for a secondary index key is not supported. "
+_BY_UPDATE = (
+    "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a"
+    " value that is not supported. "
+)
+
+
+def _schema(*names: str) -> list[Request]:
+    return [{"AttributeName": name, "KeyType": kind} for name, kind in zip(names, ("HASH", "RANGE"), strict=False)]
+
+
+def _index(name: str, keys: tuple[str, ...], kind: str, *attributes: str) -> Request:
+    projection = {"ProjectionType": kind, **({"NonKeyAttributes": list(attributes)} if attributes else {})}
+    return {"IndexName": name, "KeySchema": _schema(*keys), "Projection": projection}
+
+
+TABLES: list[Request] = [
+    {
+        "TableName": "Plain",
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+        "KeySchema": _schema("id"),
+        "BillingMode": "PAY_PER_REQUEST",
+    },
+    {
+        "TableName": "Indexed",
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": kind}
+            for name, kind in (("id", "S"), ("r", "S"), ("c", "S"), ("d", "N"), ("e", "B"))
+        ],
+        "KeySchema": _schema("id", "r"),
+        "BillingMode": "PAY_PER_REQUEST",
+        "GlobalSecondaryIndexes": [
+            _index("ofc", ("c",), "KEYS_ONLY"),
+            _index("ofd", ("d", "c"), "ALL"),
+            _index("ofe", ("e",), "ALL"),
+        ],
+        "LocalSecondaryIndexes": [_index("loc", ("id", "c"), "KEYS_ONLY"), _index("inc", ("id", "c"), "INCLUDE", "f")],
+    },
+]
+ITEM = {"id": s("a"), "n": n(5), "t": s("text"), "l": {"L": [n(1), s("two")]}, "m": {"M": {"x": n(1)}}}
+LARGE = s("g" * 5000)
+
+
+class Client:
+    """Sends requests to a store as the server does, and tells what it would answer."""
+
+    def __init__(self, store: SQLiteStore) -> None:
+        self._store = store
+
+    def __call__(self, operation: str, **parameters: Any) -> Any:
+        """The answer, or the words of a refusal."""
+        request: Request = {}
+        try:
+            request = validated(operation, json.dumps(parameters).encode())
+            performed = OPERATIONS[operation]
+            (response,) = self._store.execute([performed.request(request, self._store)])
+            return performed.answer(request, response, self._store)
+        except AdjoinError as error:
+            return refusal(error, request).message
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    store = SQLiteStore(":memory:")
+    client = Client(store)
+    for table in TABLES:
+        client("CreateTable", **table)
+    client("PutItem", TableName="Plain", Item=ITEM)
+    for place in range(3):
+        item = {"id": s("a"), "r": s(f"r{place}"), "c": s(f"c{place}"), "d": n(place), "f": s("f"), "g": LARGE}
+        client("PutItem", TableName="Indexed", Item=item)
+    yield client
+    store.close()
+
+
+# --- indexes: what they hold, and what is fetched from the table ----------------------------------
+
+OF_A = {"KeyConditionExpression": "id = :a", "ExpressionAttributeValues": {":a": s("a")}}
+
+
+def _units(table: float, index: float, name: str = "loc", kind: str = "Local") -> Request:
+    return {
+        "TableName": "Indexed",
+        "CapacityUnits": table + index,
+        "Table": {"CapacityUnits": table},
+        f"{kind}SecondaryIndexes": {name: {"CapacityUnits": index}},
+    }
+
+
+def test_a_local_index_answers_whole_items(client: Client) -> None:
+    """Each is fetched from the table: 5 KB are two units, half of that if they need not be consistent."""
+    for consistent, times in ((False, 0.5), (True, 1.0)):
+        answer = client(
+            "Query",
+            TableName="Indexed",
+            IndexName="loc",
+            Select="ALL_ATTRIBUTES",
+            ConsistentRead=consistent,
+            ReturnConsumedCapacity="INDEXES",
+            **OF_A,
+        )
+        assert [item["g"] for item in answer["Items"]] == [LARGE] * 3
+        assert answer["ConsumedCapacity"] == _units(6.0 * times, 1.0 * times)
+
+
+def test_a_local_index_answers_what_it_holds(client: Client) -> None:
+    for select in (None, "ALL_PROJECTED_ATTRIBUTES"):
+        more = {} if select is None else {"Select": select}
+        answer = client("Query", TableName="Indexed", IndexName="inc", ReturnConsumedCapacity="INDEXES", **more, **OF_A)
+        assert answer["Items"][0] == {"id": s("a"), "r": s("r0"), "c": s("c0"), "f": s("f")}
+        assert answer["ConsumedCapacity"] == _units(0.0, 0.5, "inc")
+
+
+def test_a_scan_of_a_local_index_answers_whole_items(client: Client) -> None:
+    answer = client("Scan", TableName="Indexed", IndexName="loc", Select="ALL_ATTRIBUTES")
+    assert answer["Items"][0]["g"] == LARGE
+
+
+def test_counting_shows_no_items(client: Client) -> None:
+    assert client("Query", TableName="Indexed", Select="COUNT", **OF_A) == {"Count": 3, "ScannedCount": 3}
+
+
+READS: list[tuple[str, Request, str]] = [
+    (
+        "Query",
+        {
+            "IndexName": "ofc",
+            "Select": "ALL_ATTRIBUTES",
+            "KeyConditionExpression": "c = :c",
+            "ExpressionAttributeValues": {":c": s("c0")},
+        },
+        f"{_INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary index ofc because its projection"
+        " type is not ALL",
+    ),
+    (
+        "Scan",
+        {"IndexName": "ofc", "Select": "ALL_ATTRIBUTES"},
+        f"{_INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary index ofc because its projection"
+        " type is not ALL",
+    ),
+    ("Scan", {"IndexName": "ofx"}, "The table does not have the specified index: ofx"),
+    (
+        "Query",
+        {
+            "IndexName": "ofc",
+            "KeyConditionExpression": "c = :c",
+            "ExpressionAttributeValues": {":c": s("")},
+        },
+        f"{_OF_INDEX}{_EMPTY_KEY} string value. IndexName: ofc, IndexKey: c",
+    ),
+    (
+        "Query",
+        {"KeyConditionExpression": "id = :c", "ExpressionAttributeValues": {":c": s("")}},
+        f"One or more parameter values are not valid. {_EMPTY_KEY} string value. Key: id",
+    ),
+    (
+        "Query",
+        {"FilterExpression": "r = :a", **OF_A},
+        "Filter Expression can only contain non-primary key attributes: Primary key attribute: r",
+    ),
+    (
+        "Query",
+        {
+            "KeyConditions": {"id": {"ComparisonOperator": "EQ", "AttributeValueList": [s("a")]}},
+            "QueryFilter": {"r": {"ComparisonOperator": "NULL"}},
+        },
+        "QueryFilter can only contain non-primary key attributes: Primary key attribute: r",
+    ),
+    (
+        "Query",
+        {"FilterExpression": "c.x = :a", **OF_A},
+        "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: IndexKey: c",
+    ),
+    (
+        "Scan",
+        {"ProjectionExpression": "r[0]"},
+        "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: r",
+    ),
+    (
+        "GetItem",
+        {"Key": {"id": s("a"), "r": s("r0")}, "ProjectionExpression": "id.x"},
+        "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: id",
+    ),
+    # --- where a page goes on ---
+    ("Query", {"ExclusiveStartKey": {"id": s("a")}, **OF_A}, _START),
+    ("Query", {"ExclusiveStartKey": {"id": s("a"), "x": s("a")}, **OF_A}, _START),
+    ("Query", {"ExclusiveStartKey": {"id": s("a"), "r": n(1)}, **OF_A}, _MISMATCH),
+    (
+        "Query",
+        {"ExclusiveStartKey": {"id": s("a"), "r": s("")}, **OF_A},
+        f"One or more parameter values are not valid. {_EMPTY_KEY} string value. Key: r",
+    ),
+    ("Query", {"IndexName": "loc", "ExclusiveStartKey": {"id": s("a"), "r": s("r0")}, **OF_A}, _START),
+    (
+        "Query",
+        {"IndexName": "loc", "ExclusiveStartKey": {"id": s("a"), "r": n(1), "c": s("x")}, **OF_A},
+        f"{_START}: {_MISMATCH}",
+    ),
+    (
+        "Query",
+        {"ExclusiveStartKey": {"id": s("b"), "r": s("r0")}, **OF_A},
+        "The provided starting key is outside query boundaries based on provided conditions",
+    ),
+    (
+        "Query",
+        {
+            "ExclusiveStartKey": {"id": s("a"), "r": s("r0")},
+            "KeyConditionExpression": "id = :a AND r > :r",
+            "ExpressionAttributeValues": {":a": s("a"), ":r": s("r1")},
+        },
+        "The provided starting key does not match the range key predicate",
+    ),
+    (
+        "Query",
+        {
+            "ExclusiveStartKey": {"id": s("b"), "r": s("r2")},
+            "KeyConditionExpression": "id = :a AND r > :r",
+            "ExpressionAttributeValues": {":a": s("a"), ":r": s("r1")},
+        },
+        "The query can return at most one row and cannot be restarted",
+    ),
+    ("Scan", {"ExclusiveStartKey": {"id": s("a")}}, f"{_START}: {_MISMATCH}"),
+    ("Scan", {"ExclusiveStartKey": {"id": s("a"), "r": n(1)}}, f"{_START}: {_MISMATCH}"),
+    ("Scan", {"IndexName": "ofc", "ExclusiveStartKey": {"id": s("a"), "r": s("r0")}}, _START),
+    ("Scan", {"IndexName": "ofc", "ExclusiveStartKey": {"id": s("a"), "r": s("r0"), "c": n(1)}}, _MISMATCH),
+    (
+        "Scan",
+        {"ExclusiveStartKey": {"id": s("a"), "r": s("r0")}, "Segment": 0, "TotalSegments": 1000},
+        f"{_START}: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment."
+        " TotalSegments: 1000 Segment: 0",
+    ),
+]
+
+
+@pytest.mark.parametrize(("operation", "parameters", "words"), READS)
+def test_reads_that_are_refused(client: Client, operation: str, parameters: Request, words: str) -> None:
+    assert client(operation, TableName="Indexed", **parameters) == words
+
+
+# --- writes ---------------------------------------------------------------------------------------
+
+KEY = {"id": s("k"), "r": s("k")}
+LONG = "x" * 2049
+
+WRITES: list[tuple[str, Request, str]] = [
+    ("GetItem", {"Key": {"id": s("a")}}, _MISMATCH),
+    ("GetItem", {"Key": {"id": s("a"), "r": s("")}}, f"One or more parameter values are not valid. {_EMPTY_KEY} string"
+     " value. Key: r"),
+    ("DeleteItem", {"Key": {"id": s(LONG), "r": s("a")}},
+     f"{_INVALID}Size of hashkey has exceeded the maximum size limit of2048 bytes"),
+    ("PutItem", {"Item": {"id": s("a")}}, f"{_INVALID}Missing the key r in the item"),
+    ("PutItem", {"Item": {"id": n(1), "r": s("a")}}, f"{_INVALID}Type mismatch for key id expected: S actual: N"),
+    ("PutItem", {"Item": {**KEY, "d": s("x")}},
+     f"{_INVALID}Type mismatch for Index Key d Expected: N Actual: S IndexName: ofd"),
+    ("PutItem", {"Item": {**KEY, "c": s("")}}, f"{_OF_INDEX}{_EMPTY_KEY} string value. IndexName: ofc, IndexKey: c"),
+    ("PutItem", {"Item": {**KEY, "e": {"B": ""}}},
+     f"{_OF_INDEX}{_EMPTY_KEY} binary value. IndexName: ofe, IndexKey: e"),
+    ("PutItem", {"Item": {**KEY, "x": {"SS": []}}}, f"{_COUNT}{_INVALID}An string set  may not be empty"),
+    ("PutItem", {"Item": {**KEY, "x": {"N": ""}}},
+     f"{_COUNT}The parameter cannot be converted to a numeric value: "),
+    ("PutItem", {"Item": KEY, "ConditionExpression": "a ="},
+     f'{_COUNT}Invalid ConditionExpression: Syntax error; token: "<EOF>", near: "="'),
+    ("PutItem", {"Item": KEY, "ConditionExpression": "a = b", "ExpressionAttributeNames": {"#c": "c"}},
+     f"{_COUNT}Value provided in ExpressionAttributeNames unused in expressions: keys: {{#c}}"),
+    ("DeleteItem", {"Key": KEY, "ConditionExpression": ""},
+     f"{_COUNT}Invalid ConditionExpression: The expression can not be empty;"),
+    ("UpdateItem", {"Key": KEY, "UpdateExpression": "SET a = :b"},
+     f"{_COUNT}Invalid UpdateExpression: An expression attribute value used in expression is not defined;"
+     " attribute value: :b"),
+    ("UpdateItem", {"Key": KEY, "UpdateExpression": "x" * 4097},
+     f"{_COUNT}Invalid UpdateExpression: Expression size has exceeded the maximum allowed size;"),
+    ("UpdateItem",
+     {"Key": KEY, "UpdateExpression": "SET a = :b", "ExpressionAttributeValues": {":b": {"NULL": False}}},
+     f"{_COUNT}{_INVALID}Null attribute value types must have the value of true"),
+    ("UpdateItem", {"Key": KEY, "UpdateExpression": "SET a = :b", "ExpressionAttributeValues": {":b": {}}},
+     "ExpressionAttributeValues contains invalid value: Supplied AttributeValue is empty, must contain exactly"
+     " one of the supported datatypes for key :b"),
+    ("UpdateItem", {"Key": KEY, "UpdateExpression": "REMOVE id"},
+     f"{_INVALID}Cannot update attribute id. This attribute is part of the key"),
+    ("UpdateItem", {"Key": KEY, "UpdateExpression": "REMOVE c.x"},
+     "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: IndexKey: c"),
+    ("UpdateItem",
+     {"Key": KEY, "UpdateExpression": "SET c = :c", "ExpressionAttributeValues": {":c": n(1)},
+      "ConditionExpression": "attribute_exists(id)"},
+     f"{_INVALID}Type mismatch for Index Key c Expected: S Actual: N IndexName: ofc"),
+    ("UpdateItem", {"Key": KEY, "UpdateExpression": "SET c = :c", "ExpressionAttributeValues": {":c": s("")}},
+     f"{_BY_UPDATE}{_EMPTY_KEY} string value."),
+    ("UpdateItem", {"Key": {"id": s("a"), "r": s("r0")}, "UpdateExpression": "SET c = d"},
+     "The update expression attempted to update the secondary index key to unsupported type"),
+    ("UpdateItem",
+     {"Key": {"id": s("a"), "r": s("r0")},
+      "UpdateExpression": "SET g = :g", "ExpressionAttributeValues": {":g": s("x" * 409600)}},
+     "Item size to update has exceeded the maximum allowed size"),
+    ("UpdateItem",
+     {"Key": {"id": s("a"), "r": s("r0")}, "AttributeUpdates": {"f": {"Action": "ADD", "Value": n(1)}}},
+     "Type mismatch for attribute to update"),
+    ("UpdateItem",
+     {"Key": {"id": s("a"), "r": s("r0")}, "UpdateExpression": "ADD f :f", "ExpressionAttributeValues": {":f": n(1)}},
+     "An operand in the update expression has an incorrect data type"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("operation", "parameters", "words"), WRITES)
+def test_writes_that_are_refused(client: Client, operation: str, parameters: Request, words: str) -> None:
+    assert client(operation, TableName="Indexed", **parameters) == words
