@@ -44,6 +44,7 @@ def v(attribute: AttributeValue) -> Value:
 
 ITEM: Item = {
     "text": s("héllo"),
+    "astral": s("é\U0001d11e"),
     "one": n(1),
     "ten": n(10),
     "tiny": n("0.001"),
@@ -100,6 +101,7 @@ COMPARISONS: list[tuple[Operand, Comparator, Operand, bool]] = [
     (path("text", "a"), "=", v(s("y")), False),
     (path("list", "a"), "<>", v(s("y")), True),
     (Size(path("text")), "=", v(n(5)), True),
+    (Size(path("astral")), "=", v(n(3)), True),
     (Size(path("raw")), "=", v(n(4)), True),
     (Size(path("names")), "=", v(n(2)), True),
     (Size(path("list")), "=", v(n(3)), True),

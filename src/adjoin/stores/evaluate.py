@@ -89,8 +89,13 @@ def _walk(item: Mapping[str, AttributeValue], steps: Sequence[str | int]) -> Att
     return found
 
 
+def _text_length(text: str) -> int:
+    # The service counts as Java does: a character outside of the basic plane is two.
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
 MEASURED: dict[str, Callable[[Any], int]] = {
-    "S": len,
+    "S": _text_length,
     "B": lambda value: len(b64decode(value)),
     "SS": len,
     "NS": len,

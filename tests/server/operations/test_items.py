@@ -327,3 +327,46 @@ WRITES: list[tuple[str, Request, str]] = [
 @pytest.mark.parametrize(("operation", "parameters", "words"), WRITES)
 def test_writes_that_are_refused(client: Client, operation: str, parameters: Request, words: str) -> None:
     assert client(operation, TableName="Indexed", **parameters) == words
+
+
+def test_a_query_of_one_item_at_most_does_not_go_on(client: Client) -> None:
+    answer = client(
+        "Query",
+        TableName="Plain",
+        Limit=1,
+        KeyConditionExpression="id = :a",
+        ExpressionAttributeValues={":a": s("a")},
+    )
+    assert answer == {"Items": [ITEM], "Count": 1, "ScannedCount": 1}
+
+
+# --- what updates return ----------------------------------------------------------------------------
+
+UPDATED: list[tuple[str, str, Request | None, Request | None]] = [
+    ("SET m.x = :n", "m.x alone", {"m": {"M": {"x": n(1)}}}, {"m": {"M": {"x": n(7)}}}),
+    ("SET m.y = :n", "nothing before", None, {"m": {"M": {"y": n(7)}}}),
+    ("SET l[0] = :n", "the element", {"l": {"L": [n(1)]}}, {"l": {"L": [n(7)]}}),
+    ("ADD n :n", "a number", {"n": n(5)}, {"n": n(12)}),
+    ("SET a = :n", "a new attribute", None, {"a": n(7)}),
+]
+
+
+@pytest.mark.parametrize(("expression", "name", "old", "new"), UPDATED, ids=[row[1] for row in UPDATED])
+def test_what_was_updated(client: Client, expression: str, name: str, old: Request | None, new: Request | None) -> None:
+    for returned, attributes in (("UPDATED_OLD", old), ("UPDATED_NEW", new)):
+        client("PutItem", TableName="Plain", Item={**ITEM, "id": s("u")})
+        answer = client(
+            "UpdateItem",
+            TableName="Plain",
+            Key={"id": s("u")},
+            UpdateExpression=expression,
+            ExpressionAttributeValues={":n": n(7)},
+            ReturnValues=returned,
+        )
+        assert answer == ({} if attributes is None else {"Attributes": attributes})
+
+
+def test_what_was_removed_is_not_new(client: Client) -> None:
+    client("PutItem", TableName="Plain", Item={**ITEM, "id": s("u")})
+    asked = {"TableName": "Plain", "Key": {"id": s("u")}, "UpdateExpression": "REMOVE t"}
+    assert client("UpdateItem", ReturnValues="UPDATED_NEW", **asked) == {}

@@ -8,6 +8,7 @@ around the call. Nothing here writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias, overload
 
 import apsw
@@ -152,7 +153,9 @@ def query(cursor: apsw.Cursor, tables: Tables, request: Query) -> PageResponse:
             upper = None
     sql = path.query_sql(lower and lower[0], upper and upper[0], start is not None, request.forward)
     bindings: list[KeyValue | int] = [partition, *[bound[1] for bound in (lower, upper) if bound], *(start or ())]
-    return _page(cursor, path, request, sql, bindings)
+    page = _page(cursor, path, request, sql, bindings)
+    # Behind the only item that there can be, nothing goes on.
+    return replace(page, last=None) if len(path.columns) == 1 else page
 
 
 def scan(cursor: apsw.Cursor, tables: Tables, request: Scan) -> PageResponse:
