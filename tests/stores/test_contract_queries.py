@@ -293,3 +293,18 @@ def test_a_local_index_fetches_what_it_lacks_from_the_table(store: Store) -> Non
     response = page(store, query)
     assert response.items == [{"other": s("o")}, {"other": s("o")}]
     assert response.consumed == (Consumed("Edges", None, 1.0, 0.0), Consumed("Edges", "ByTime", 0.5, 0.0))
+
+
+def test_a_local_index_fetches_whole_items(store: Store) -> None:
+    put(store, "Edges", *INDEXED)
+    response = page(store, Query("Edges", OF_A, index="ByTime", whole=True))
+    assert [one.get("other") for one in response.items] == [s("o"), s("o")]
+    assert response.consumed == (Consumed("Edges", None, 1.0, 0.0), Consumed("Edges", "ByTime", 0.5, 0.0))
+    assert page(store, Query("Plain", OF_A, whole=True)).items == []
+
+
+def test_a_global_index_has_no_whole_items(store: Store) -> None:
+    query = Query("Edges", ("kind", s("k")), index="Kind", whole=True)
+    words = "Select type ALL_ATTRIBUTES is not supported for global secondary index Kind"
+    with refused(store, words):
+        store.execute([query])
