@@ -64,7 +64,7 @@ def differences(shape: Shape, model: Any, path: str) -> Iterator[str]:
         case Text() if shape.choices or model.enum:
             if not set(shape.choices) <= set(model.enum):
                 yield f"{path} is one of {shape.choices}, not {model.enum}"
-        # The name of an attribute may have 64 KB, which is left to an item's size.
+        # The length of an attribute's name is told in other words in most places.
         case Text() if model.name != "AttributeName" and not path.endswith(".ResourceArn"):
             yield from size_differences(shape, model, path)
             if shape.pattern != model.metadata.get("pattern"):

@@ -111,6 +111,8 @@ def test_values(operation: str, place: str, value: dict[str, Any] | None, words:
 LARGE = {**KEY, "b": {"S": "x" * (MAX_ITEM_SIZE - 3)}}
 TOO_LARGE = {**KEY, "b": {"S": "x" * (MAX_ITEM_SIZE - 2)}}
 SIZE = "Item size has exceeded the maximum allowed size"
+LONG_NAME = "n" * 65_535
+LARGE_NAME = "Attribute name is too large, must be less than 65536 bytes"
 ONE_OF_FOUR = "TransactItems can only contain one of Check, Put, Update or Delete"
 PUT = {"TableName": "abc", "Item": KEY}
 GET = {"TableName": "abc", "Key": KEY}
@@ -133,6 +135,17 @@ RULES: list[tuple[str, dict[str, Any], str | None]] = [
     ("PutItem", {"ReturnValues": "ALL_OLD"}, None),
     ("PutItem", {"Item": LARGE}, None),
     ("PutItem", {"Item": TOO_LARGE}, SIZE),
+    ("PutItem", {"Item": {**KEY, LONG_NAME: {"S": "x"}}}, None),
+    ("PutItem", {"Item": {**KEY, f"{LONG_NAME}x": {"S": "x"}}}, f"{_COUNT}{LARGE_NAME}"),
+    ("PutItem", {"Item": {**KEY, "b": {"L": [{"M": {f"{LONG_NAME}x": {"S": "x"}}}]}}}, f"{_COUNT}{LARGE_NAME}"),
+    ("PutItem", {"Item": {**KEY, "": {"S": "x"}}}, f"{_COUNT}Empty attribute name"),
+    (
+        "UpdateItem",
+        {"AttributeUpdates": {f"{LONG_NAME}x": {"Action": "DELETE"}}},
+        f"{_COUNT}Value '{{{LONG_NAME}x=AttributeValueUpdate(action=DELETE, value=null)}}' at 'attributeUpdates' failed"
+        " to satisfy constraint: Map keys must satisfy constraint:"
+        " [Member must have length less than or equal to 65535]",
+    ),
     (
         "PutItem",
         {"Expected": {"a": {"Exists": True}}},

@@ -11,12 +11,14 @@ from typing import Any
 
 from adjoin.errors import InvalidRequest
 from adjoin.stores.items import normal_attribute, normal_item
-from adjoin.units import MAX_NESTING
-from adjoin.values import AttributeValue, Item
+from adjoin.units import MAX_NAME_SIZE, MAX_NESTING
+from adjoin.values import AttributeValue, Item, text_size
 
 TOO_DEEP = (
     "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit"
 )
+NO_NAME = "Empty attribute name"
+LARGE_NAME = f"Attribute name is too large, must be less than {MAX_NAME_SIZE + 1} bytes"
 SEVERAL_TYPES = (
     "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes"
 )
@@ -31,9 +33,21 @@ _ORDER = ("S", "B", "N", "BOOL", "NULL", "BS", "NS", "SS", "L", "M")
 def normal(attributes: Item) -> tuple[Item, int]:
     """An item or a key in normal form, and its size."""
     try:
-        return normal_item(attributes)
+        found, size = normal_item(attributes)
     except InvalidRequest as fault:
         raise InvalidRequest(first_fault(attributes.values()) or str(fault)) from None
+    if "" in attributes:
+        raise InvalidRequest(NO_NAME)
+    # An item that is smaller than a name may be has no name that is too large.
+    if size > MAX_NAME_SIZE and _has_large_name({"M": attributes}):
+        raise InvalidRequest(LARGE_NAME)
+    return found, size
+
+
+def _has_large_name(attribute: AttributeValue) -> bool:
+    entries = attribute.get("M", {})
+    inner = [*entries.values(), *attribute.get("L", ())]
+    return any(text_size(name) > MAX_NAME_SIZE for name in entries) or any(map(_has_large_name, inner))
 
 
 def normal_value(attribute: AttributeValue) -> AttributeValue:

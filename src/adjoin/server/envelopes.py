@@ -13,7 +13,9 @@ _COUNTED = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 _COUNT = "1 validation error detected: "
 _HAS_COUNT = re.compile(r"\d+ validation errors? detected: ")
 _BARE = re.compile(r"(ExpressionAttributeValues contains invalid value: )?Supplied AttributeValue |Item size ")
-_OF_A_VALUE = re.compile(r"ExpressionAttributeValues contains invalid value: (.*) for key :\w+", re.DOTALL)
+_OF_A_VALUE = re.compile(
+    r"ExpressionAttribute(?:Values|Names(?=.*too large)) contains invalid value: (.*) for key [:#]\w+", re.DOTALL
+)
 _NO_NUMBER = "The parameter cannot be converted to a numeric value"
 
 

@@ -299,6 +299,8 @@ WRITES: list[tuple[str, Request, str]] = [
     ("UpdateItem", {"Key": KEY, "UpdateExpression": "SET a = :b", "ExpressionAttributeValues": {":b": {}}},
      "ExpressionAttributeValues contains invalid value: Supplied AttributeValue is empty, must contain exactly"
      " one of the supported datatypes for key :b"),
+    ("UpdateItem", {"Key": KEY, "UpdateExpression": "REMOVE #n", "ExpressionAttributeNames": {"#n": "n" * 65_536}},
+     f"{_COUNT}Attribute name is too large, must be less than 65536 bytes"),
     ("UpdateItem", {"Key": KEY, "UpdateExpression": "REMOVE id"},
      f"{_INVALID}Cannot update attribute id. This attribute is part of the key"),
     ("UpdateItem", {"Key": KEY, "UpdateExpression": "REMOVE c.x"},

@@ -12,9 +12,9 @@ from typing import Any
 
 from adjoin.errors import InvalidRequest
 from adjoin.expressions import Path, Value
-from adjoin.server.attributes import normal_value
+from adjoin.server.attributes import LARGE_NAME, NO_NAME, normal_value
 from adjoin.server.grammar.syntax import Literal, Place
-from adjoin.units import MAX_NESTING, MAX_PLACEHOLDER_SIZE
+from adjoin.units import MAX_NAME_SIZE, MAX_NESTING, MAX_PLACEHOLDER_SIZE
 from adjoin.values import AttributeValue, text_size
 
 _NAME = re.compile(r"#[A-Za-z0-9_]+")
@@ -95,7 +95,9 @@ def _check_names(names: Mapping[str, str] | None) -> None:
             raise _too_long(parameter, f" size of key: {text_size(key)}")
         _check_form(key, _NAME, parameter)
         if not name:
-            raise InvalidRequest(f"{parameter} contains invalid value: Empty attribute name for key {key}")
+            raise InvalidRequest(f"{parameter} contains invalid value: {NO_NAME} for key {key}")
+        if text_size(name) > MAX_NAME_SIZE:
+            raise InvalidRequest(f"{parameter} contains invalid value: {LARGE_NAME} for key {key}")
 
 
 def _check_values(values: Mapping[str, AttributeValue] | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from adjoin.server.shapes import NAME_PATTERN, Attribute, Entries, Flag, Listing, Structure, TableReference, Text, Whole
+from adjoin.units import MAX_NAME_SIZE
 
 TABLE = TableReference()
 NAME = Text(least=3, most=255, pattern=NAME_PATTERN)
@@ -13,7 +14,8 @@ TEXT = Text()
 ATTRIBUTE = Attribute()
 ATTRIBUTES = Entries(ATTRIBUTE)
 NAMES = Entries(TEXT)
-ATTRIBUTE_NAMES = Listing(TEXT, least=1, most=255)
+ATTRIBUTE_NAME = Text(most=MAX_NAME_SIZE)
+ATTRIBUTE_NAMES = Listing(ATTRIBUTE_NAME, least=1, most=255)
 POSITIVE = Whole("Integer", least=1)
 POSITIVE_LONG = Whole("Long", least=1)
 LONG = Whole("Long")

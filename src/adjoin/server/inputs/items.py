@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from adjoin.server.inputs.common import (
     ATTRIBUTE,
+    ATTRIBUTE_NAME,
     ATTRIBUTE_NAMES,
     ATTRIBUTES,
     CAPACITY,
@@ -29,7 +30,8 @@ _EXPECTED = Entries(
         ComparisonOperator=COMPARISON,
         Exists=FLAG,
         Value=ATTRIBUTE,
-    )
+    ),
+    keys=ATTRIBUTE_NAME,
 )
 
 _CONDITIONS = Entries(
@@ -38,7 +40,8 @@ _CONDITIONS = Entries(
         "ComparisonOperator",
         AttributeValueList=Listing(ATTRIBUTE),
         ComparisonOperator=COMPARISON,
-    )
+    ),
+    keys=ATTRIBUTE_NAME,
 )
 
 _SELECT = Text(choices=("SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES"))
@@ -100,7 +103,8 @@ _UPDATE = structure(
     ConditionalOperator=OPERATOR,
     Expected=_EXPECTED,
     AttributeUpdates=Entries(
-        structure("AttributeValueUpdate", Action=Text(choices=("ADD", "PUT", "DELETE")), Value=ATTRIBUTE)
+        structure("AttributeValueUpdate", Action=Text(choices=("ADD", "PUT", "DELETE")), Value=ATTRIBUTE),
+        keys=ATTRIBUTE_NAME,
     ),
     ReturnValuesOnConditionCheckFailure=RETURN_ON_FAILURE,
     ConditionExpression=TEXT,
