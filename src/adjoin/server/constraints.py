@@ -49,35 +49,34 @@ class Limits:
 
     def check(self, request: dict[str, Any]) -> None:
         """Refuse a request for every limit that it breaks."""
-        faults = _told(self.shape.name, list(islice(_member_faults(self.shape, request, ""), _MOST_LISTED)))
+        name = self.shape.name
+        faults = _told(name, list(islice(_member_faults(self.shape, request, ""), _MOST_LISTED)))
         if faults:
-            listed = "; ".join(
-                f"Value {value}at '{path}' failed to satisfy constraint: {limit}" for value, path, limit in faults
-            )
+            listed = "; ".join(f"{_place(name, fault)} failed to satisfy constraint: {fault[2]}" for fault in faults)
             number = f"{len(faults)} validation error{'s' if len(faults) > 1 else ''}"
             raise InvalidRequest(f"{number} detected: {listed}")
 
 
-# What some operations tell less of than of all that is broken.
+# Where an operation tells less than all that is broken, or does not show the value.
 _ALONE = {"PutItemInput": "tableName", "UpdateItemInput": "tableName"}
 _FIRST_OF = {"UpdateItemInput": ("returnValues", "returnConsumedCapacity", "returnItemCollectionMetrics")}
 _UNSHOWN = {("QueryInput", "limit"): "Limit"}
 
 
-def _told(operation: str, faults: list[Fault]) -> list[Fault]:
-    """The faults that an operation tells, in the places that it names."""
-    alone = [fault for fault in faults if fault[1] == _ALONE.get(operation)]
-    if alone:
-        return [(f"{value} ", path, limit) for value, path, limit in alone]
-    choices = _FIRST_OF.get(operation, ())
+def _told(name: str, faults: list[Fault]) -> list[Fault]:
+    """The faults that an operation tells."""
     broken = {path for _, path, _ in faults}
-    left_out = set([path for path in choices if path in broken][1:])
-    told: list[Fault] = []
-    for value, path, limit in faults:
-        named = _UNSHOWN.get((operation, path))
-        if path not in left_out:
-            told.append((f"{value} ", path, limit) if named is None else ("", named, limit))
-    return told
+    alone = _ALONE.get(name)
+    if alone in broken:
+        return [fault for fault in faults if fault[1] == alone]
+    left_out = [path for path in _FIRST_OF.get(name, ()) if path in broken][1:]
+    return [fault for fault in faults if fault[1] not in left_out]
+
+
+def _place(name: str, fault: Fault) -> str:
+    value, path, _ = fault
+    unshown = _UNSHOWN.get((name, path))
+    return f"Value {value} at '{path}'" if unshown is None else f"Value at '{unshown}'"
 
 
 # --- what a value must be by itself ------------------------------------------------------------
