@@ -118,6 +118,11 @@ def _serve() -> tuple[Server, Process | None]:
 
 
 def _ministack() -> tuple[Server, Process | None]:
+    process = ministack_process()
+    return Server("ministack", process.url, "us-east-1"), process
+
+
+def ministack_process() -> Process:
     _require(install.MINISTACK, "MiniStack")
 
     def environment(port: int) -> dict[str, str]:
@@ -130,20 +135,11 @@ def _ministack() -> tuple[Server, Process | None]:
             "PERSIST_STATE": "0",
         }
 
-    process = Process(lambda _: [sys.executable, "-c", _MINISTACK], environment, "/_ministack/health")
-    return Server("ministack", process.url, "us-east-1"), process
+    return Process(lambda _: [sys.executable, "-c", _MINISTACK], environment, "/_ministack/health")
 
 
 def _dynalite() -> tuple[Server, Process | None]:
-    _require(install.DYNALITE, "dynalite")
-    node = install.node_command()
-    if node is None:
-        raise NotInstalled(f"there is no Node {install.OLDEST_NODE} for dynalite; run: {install.COMMAND}")
-
-    def command(port: int) -> list[str]:
-        return [str(node), "--eval", _DYNALITE, str(port)]
-
-    process = Process(command, lambda _: {"NODE_PATH": str(install.DYNALITE / "node_modules")}, "/")
+    process = dynalite_process()
     lacks: dict[type, str] = {
         TransactGet: "transactions",
         TransactWrite: "transactions",
@@ -153,6 +149,18 @@ def _dynalite() -> tuple[Server, Process | None]:
         ListStreams: "streams",
     }
     return Server("dynalite", process.url, "us-east-1", lacks), process
+
+
+def dynalite_process() -> Process:
+    _require(install.DYNALITE, "dynalite")
+    node = install.node_command()
+    if node is None:
+        raise NotInstalled(f"there is no Node {install.OLDEST_NODE} for dynalite; run: {install.COMMAND}")
+
+    def command(port: int) -> list[str]:
+        return [str(node), "--eval", _DYNALITE, str(port)]
+
+    return Process(command, lambda _: {"NODE_PATH": str(install.DYNALITE / "node_modules")}, "/")
 
 
 def _endpoint() -> tuple[Server, Process | None]:
@@ -221,6 +229,10 @@ class Process:
             except (URLError, OSError):
                 time.sleep(0.02)
         return False
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def is_alive(self) -> bool:
         return self._process.poll() is None

@@ -1,0 +1,247 @@
+"""What a server of DynamoDB's protocol can answer: `adjoin serve` beside others, on one core, in one run.
+
+    python -m benchmarks.serve [--quick] [--rounds R] [--seconds S] [--only NAME ...]
+
+Each server is a process of its own on one core, and who asks is on the other. Servers take turns, so that
+whatever else the machine does meets all of them. What is printed is Markdown, the tables of
+`docs/benchmarks.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+from benchmarks.chart import Bar, Group, bar_chart
+from benchmarks.servers import callers, in_process, wire
+from benchmarks.servers.asked import OPERATIONS, Operation
+from benchmarks.servers.contestants import CONTESTANTS, Contestant, cores, on_core, processor_seconds
+from benchmarks.tables import table
+from tests.servers.processes import NotInstalled, Process
+
+CHART = Path(__file__).parent.parent / "docs" / "images" / "servers.svg"
+GOAL = 3.0
+"""How many times as many requests as the fastest other server adjoin should answer, without boto3's own cost."""
+MANY = 16
+
+
+# --- how it is asked ---------------------------------------------------------------------------
+
+
+class Asked:
+    """A running server, with everything that it will be asked."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.dynamodb = callers.client(process.url)
+        callers.load(self.dynamodb)
+        callers.check(self.dynamodb)
+        self.calls = {each.name: callers.all_calls(each) for each in OPERATIONS}
+        self.requests = {each.name: wire.prepared(each, process.url) for each in OPERATIONS}
+
+    def through_boto3(self, operation: Operation, seconds: float) -> tuple[int, float]:
+        return callers.ask(self.dynamodb, operation, self.calls[operation.name], seconds)
+
+    def on_wire(self, connections: int, operation: Operation, seconds: float) -> tuple[int, float]:
+        return wire.ask(self.process.url, self.requests[operation.name], connections, seconds)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of asking, and whether the goal is for it."""
+
+    name: str
+    title: str
+    ask: Callable[[Asked, Operation, float], tuple[int, float]]
+    has_goal: bool = True
+
+
+WAYS = (
+    Way("boto3", "through boto3, one call after the other", Asked.through_boto3, has_goal=False),
+    Way("one", "without boto3, one connection", lambda asked, *what: asked.on_wire(1, *what)),
+    Way("many", f"without boto3, {MANY} connections at once", lambda asked, *what: asked.on_wire(MANY, *what)),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    rounds: int
+    seconds: float
+
+
+FULL = Settings(rounds=9, seconds=0.3)
+QUICK = Settings(rounds=3, seconds=0.1)
+
+
+# --- measuring ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Requests a second, and microseconds of a processor that the server took for one; medians of all rounds."""
+
+    rate: float
+    processor: float
+
+
+Results: TypeAlias = dict[str, dict[str, dict[str, Figures]]]
+"""By way, operation and server."""
+
+
+@contextmanager
+def running(contestants: Sequence[Contestant], folder: Path, core: int) -> Iterator[dict[str, Asked]]:
+    """Every server that is installed, loaded and checked."""
+    processes: list[Process] = []
+    asked: dict[str, Asked] = {}
+    try:
+        for contestant in contestants:
+            try:
+                with on_core(core):
+                    processes.append(contestant.start(folder))
+            except NotInstalled as error:
+                print(f"left out: {error}\n")
+                continue
+            asked[contestant.name] = Asked(processes[-1])
+        yield asked
+    finally:
+        for process in processes:
+            process.stop()
+
+
+def measured(way: Way, operation: Operation, servers: Mapping[str, Asked], settings: Settings) -> dict[str, Figures]:
+    """Every server in every round, in turns that change their order; a first round is not counted."""
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in servers}
+    turns = list(servers)
+    for _ in range(1 + settings.rounds):
+        for name in turns:
+            asked = servers[name]
+            before = processor_seconds(asked.process.pid)
+            answered, seconds = way.ask(asked, operation, settings.seconds)
+            computed = processor_seconds(asked.process.pid) - before
+            taken[name].append((answered / seconds, computed / answered * 1e6))
+        turns.reverse()
+    return {name: Figures(*map(median, zip(*every[1:], strict=True))) for name, every in taken.items()}
+
+
+# --- showing -----------------------------------------------------------------------------------
+
+
+def fastest(figures: Mapping[str, Figures]) -> float | None:
+    """Requests a second of the fastest server that is not adjoin."""
+    others = [figures[each.name].rate for each in CONTESTANTS if each.name in figures and not each.is_adjoin]
+    return max(others, default=None)
+
+
+def result_table(way: Way, found: Mapping[str, Mapping[str, Figures]]) -> str:
+    rows = []
+    names = [each.name for each in CONTESTANTS if each.name in found[OPERATIONS[0].name]]
+    for name in names:
+        figures = [found[each.name][name] for each in OPERATIONS]
+        rows.append([name, *(f"{each.rate:,.0f} ({each.processor:,.0f} µs)" for each in figures)])
+    for contestant in CONTESTANTS:
+        if contestant.is_adjoin and contestant.name in names and len(names) > 2:
+            ratios = [_ratio(found[each.name], contestant.name) for each in OPERATIONS]
+            goal = f", goal {GOAL:g}" if way.has_goal and contestant == CONTESTANTS[0] else ""
+            rows.append([f"{contestant.name}: times the fastest other{goal}", *ratios])
+    return table([way.title, *(each.title for each in OPERATIONS)], rows)
+
+
+def _ratio(figures: Mapping[str, Figures], name: str) -> str:
+    other = fastest(figures)
+    return "" if other is None else f"{figures[name].rate / other:.1f}"
+
+
+def in_process_table(found: Mapping[str, Mapping[str, in_process.Figures]]) -> str:
+    rows = [
+        [name, *(f"{figures[each.name].clock:,.0f} ({figures[each.name].processor:,.0f})" for each in OPERATIONS)]
+        for name, figures in found.items()
+    ]
+    return table(["boto3 in the server's own process, µs a call", *(each.title for each in OPERATIONS)], rows)
+
+
+def drawn(results: Results) -> str:
+    groups = []
+    for way in WAYS:
+        for operation in OPERATIONS:
+            figures = results[way.name][operation.name]
+            bars = [
+                Bar(each.name, figures[each.name].rate, f"{figures[each.name].rate:,.0f}", _style(each))
+                for each in CONTESTANTS
+                if each.name in figures
+            ]
+            if way.name == "many":
+                groups.append(Group(operation.title, bars))
+    return bar_chart(f"Requests a second on one core, {MANY} connections at once; more is better", groups)
+
+
+def _style(contestant: Contestant) -> str:
+    return "adjoin" if contestant.is_adjoin else "other"
+
+
+# --- the command -------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser("python -m benchmarks.serve", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="short turns, for a first look")
+    parser.add_argument("--rounds", type=int, metavar="N", help=f"{FULL.rounds}")
+    parser.add_argument("--seconds", type=float, metavar="S", help=f"how long a turn takes, {FULL.seconds}")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these servers, such as adjoin and dynalite")
+    parser.add_argument("--ways", nargs="+", choices=[way.name for way in WAYS], help="these ways of asking")
+    parser.add_argument("--chart", type=Path, help="where to draw the chart; a full run draws that of the docs")
+    parser.add_argument("--json", type=Path, help="where to write the figures")
+    chosen = parser.parse_args(arguments)
+    base = QUICK if chosen.quick else FULL
+    settings = Settings(
+        base.rounds if chosen.rounds is None else chosen.rounds,
+        base.seconds if chosen.seconds is None else chosen.seconds,
+    )
+    contestants = [
+        each for each in CONTESTANTS if chosen.only is None or each.name.partition(",")[0].lower() in _lower(chosen.only)
+    ]
+    ways = [way for way in WAYS if chosen.ways is None or way.name in chosen.ways]
+    is_full = settings == FULL and contestants == list(CONTESTANTS) and ways == list(WAYS)
+    run(settings, contestants, ways, chosen.chart or (CHART if is_full else None), chosen.json)
+
+
+def _lower(names: Sequence[str]) -> list[str]:
+    return [name.lower() for name in names]
+
+
+def run(
+    settings: Settings,
+    contestants: Sequence[Contestant],
+    ways: Sequence[Way],
+    chart_path: Path | None,
+    json_path: Path | None,
+) -> None:
+    results: Results = {}
+    server_core, own_core = cores()
+    told: dict[str, Any] = {}
+    with TemporaryDirectory(prefix="serve-") as folder, on_core(own_core):
+        with running(contestants, Path(folder), server_core) as servers:
+            for way in ways:
+                found = {each.name: measured(way, each, servers, settings) for each in OPERATIONS}
+                results[way.name] = found
+                print(f"requests a second (µs of the server's processor), medians of {settings.rounds} rounds\n")
+                print(result_table(way, found), flush=True)
+                told[way.name] = {name: {who: vars(one) for who, one in each.items()} for name, each in found.items()}
+    beside = in_process.measured(settings.rounds, settings.seconds)
+    print(in_process_table(beside), flush=True)
+    told["in_process"] = {who: {name: vars(one) for name, one in each.items()} for who, each in beside.items()}
+    if chart_path is not None:
+        chart_path.parent.mkdir(parents=True, exist_ok=True)
+        chart_path.write_text(drawn(results), encoding="utf-8")
+    if json_path is not None:
+        json_path.write_text(json.dumps(told, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
