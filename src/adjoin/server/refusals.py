@@ -71,12 +71,12 @@ def refusal(error: AdjoinError, parameters: Parameters) -> Refused:
         return Refused("ResourceInUseException", f"Table already exists: {table_name(parameters['TableName'])}")
     for kind, code, message in _NAMES:
         if isinstance(error, kind):
-            return Refused(code, message or _words(error, parameters))
+            return Refused(code, message or _words(str(error), parameters))
     return Refused("InternalServerError", str(error))
 
 
-def _words(error: AdjoinError, parameters: Parameters) -> str:
-    words = _SAID_BESIDES.sub("", str(error))
+def _words(message: str, parameters: Parameters) -> str:
+    words = _SAID_BESIDES.sub("", message)
     return LEGACY_WORDS.get(words, words) if "AttributeUpdates" in parameters else words
 
 
@@ -90,7 +90,7 @@ def _canceled(error: TransactionCanceled, parameters: Parameters) -> Refused:
     for part, reason in zip(parts, error.reasons, strict=True):
         shown: dict[str, Any] = {"Code": reason.code}
         if reason.message:
-            shown["Message"] = _words(reason.message)
+            shown["Message"] = _words(reason.message, part)
         if reason.item is not None and _tells_old(part):
             shown["Item"] = reason.item
         reasons.append(shown)

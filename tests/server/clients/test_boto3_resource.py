@@ -138,7 +138,7 @@ def test_updates_and_failed_conditions(music: Any) -> None:
     with pytest.raises(ClientError, match="An operand in the update expression has an incorrect data type"):
         music.update_item(
             Key={"artist": "a", "title": "1"},
-            UpdateExpression="ADD genre :one",
+            UpdateExpression="ADD charts :one",
             ExpressionAttributeValues={":one": 1},
         )
     service = music.meta.client
