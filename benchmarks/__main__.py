@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import client, linkbench, scale
+from benchmarks import client, linkbench, scale, serve
 
 if __name__ == "__main__":
     if unknown := [argument for argument in sys.argv[1:] if argument != "--quick"]:
@@ -12,3 +12,4 @@ if __name__ == "__main__":
     client.main(sys.argv[1:])
     linkbench.main(sys.argv[1:])
     scale.main(sys.argv[1:])
+    serve.main(sys.argv[1:])

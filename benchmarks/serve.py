@@ -133,10 +133,13 @@ def measured(way: Way, operation: Operation, servers: Mapping[str, Asked], setti
 # --- showing -----------------------------------------------------------------------------------
 
 
-def fastest(figures: Mapping[str, Figures]) -> float | None:
-    """Requests a second of the fastest server that is not adjoin."""
-    others = [figures[each.name].rate for each in CONTESTANTS if each.name in figures and not each.is_adjoin]
-    return max(others, default=None)
+def ratios(figures: Mapping[str, Figures], name: str) -> tuple[float, float] | None:
+    """How many times as fast a server is as the fastest that is not adjoin, by the clock and by the processor."""
+    others = [figures[each.name] for each in CONTESTANTS if each.name in figures and not each.is_adjoin]
+    if not others:
+        return None
+    own = figures[name]
+    return own.rate / max(each.rate for each in others), min(each.processor for each in others) / own.processor
 
 
 def result_table(way: Way, found: Mapping[str, Mapping[str, Figures]]) -> str:
@@ -146,16 +149,12 @@ def result_table(way: Way, found: Mapping[str, Mapping[str, Figures]]) -> str:
         figures = [found[each.name][name] for each in OPERATIONS]
         rows.append([name, *(f"{each.rate:,.0f} ({each.processor:,.0f} µs)" for each in figures)])
     for contestant in CONTESTANTS:
-        if contestant.is_adjoin and contestant.name in names and len(names) > 2:
-            ratios = [_ratio(found[each.name], contestant.name) for each in OPERATIONS]
-            goal = f", goal {GOAL:g}" if way.has_goal and contestant == CONTESTANTS[0] else ""
-            rows.append([f"{contestant.name}: times the fastest other{goal}", *ratios])
+        if contestant.is_adjoin and contestant.name in names:
+            times = [ratios(found[each.name], contestant.name) for each in OPERATIONS]
+            shown = ["" if each is None else f"{each[0]:.1f} ({each[1]:.1f})" for each in times]
+            goal = f", goal {GOAL:g}" if way.has_goal else ""
+            rows.append([f"{contestant.name}: times the fastest other{goal}", *shown])
     return table([way.title, *(each.title for each in OPERATIONS)], rows)
-
-
-def _ratio(figures: Mapping[str, Figures], name: str) -> str:
-    other = fastest(figures)
-    return "" if other is None else f"{figures[name].rate / other:.1f}"
 
 
 def in_process_table(found: Mapping[str, Mapping[str, in_process.Figures]]) -> str:
@@ -168,16 +167,15 @@ def in_process_table(found: Mapping[str, Mapping[str, in_process.Figures]]) -> s
 
 def drawn(results: Results) -> str:
     groups = []
-    for way in WAYS:
-        for operation in OPERATIONS:
-            figures = results[way.name][operation.name]
-            bars = [
-                Bar(each.name, figures[each.name].rate, f"{figures[each.name].rate:,.0f}", _style(each))
-                for each in CONTESTANTS
-                if each.name in figures
-            ]
-            if way.name == "many":
-                groups.append(Group(operation.title, bars))
+    for operation in OPERATIONS:
+        figures = results.get("many", {}).get(operation.name, {})
+        bars = [
+            Bar(each.name, figures[each.name].rate, f"{figures[each.name].rate:,.0f}", _style(each))
+            for each in CONTESTANTS
+            if each.name in figures
+        ]
+        if bars:
+            groups.append(Group(operation.title, bars))
     return bar_chart(f"Requests a second on one core, {MANY} connections at once; more is better", groups)
 
 
@@ -203,16 +201,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         base.rounds if chosen.rounds is None else chosen.rounds,
         base.seconds if chosen.seconds is None else chosen.seconds,
     )
-    contestants = [
-        each for each in CONTESTANTS if chosen.only is None or each.name.partition(",")[0].lower() in _lower(chosen.only)
-    ]
+    only = None if chosen.only is None else [name.lower() for name in chosen.only]
+    contestants = [each for each in CONTESTANTS if only is None or each.name.partition(",")[0].lower() in only]
     ways = [way for way in WAYS if chosen.ways is None or way.name in chosen.ways]
     is_full = settings == FULL and contestants == list(CONTESTANTS) and ways == list(WAYS)
     run(settings, contestants, ways, chosen.chart or (CHART if is_full else None), chosen.json)
-
-
-def _lower(names: Sequence[str]) -> list[str]:
-    return [name.lower() for name in names]
 
 
 def run(
@@ -225,14 +218,17 @@ def run(
     results: Results = {}
     server_core, own_core = cores()
     told: dict[str, Any] = {}
-    with TemporaryDirectory(prefix="serve-") as folder, on_core(own_core):
-        with running(contestants, Path(folder), server_core) as servers:
-            for way in ways:
-                found = {each.name: measured(way, each, servers, settings) for each in OPERATIONS}
-                results[way.name] = found
-                print(f"requests a second (µs of the server's processor), medians of {settings.rounds} rounds\n")
-                print(result_table(way, found), flush=True)
-                told[way.name] = {name: {who: vars(one) for who, one in each.items()} for name, each in found.items()}
+    with (
+        TemporaryDirectory(prefix="serve-") as folder,
+        on_core(own_core),
+        running(contestants, Path(folder), server_core) as servers,
+    ):
+        for way in ways:
+            found = {each.name: measured(way, each, servers, settings) for each in OPERATIONS}
+            results[way.name] = found
+            print(f"requests a second (µs of the server's processor), medians of {settings.rounds} rounds\n")
+            print(result_table(way, found), flush=True)
+            told[way.name] = {name: {who: vars(one) for who, one in each.items()} for name, each in found.items()}
     beside = in_process.measured(settings.rounds, settings.seconds)
     print(in_process_table(beside), flush=True)
     told["in_process"] = {who: {name: vars(one) for name, one in each.items()} for who, each in beside.items()}

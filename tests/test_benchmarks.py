@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import socket
 import sys
@@ -22,12 +23,13 @@ import apsw
 import pytest
 from orjson import loads
 
-from benchmarks import client, linkbench, scale
+from benchmarks import client, linkbench, scale, serve
 from benchmarks.clients.answers import LAYOUT, Follows, Person
 from benchmarks.clients.plain import SOURCE, follows, person
 from benchmarks.contestant import Contestant
 from benchmarks.handwritten import Handwritten
 from benchmarks.measure import replay
+from benchmarks.servers.asked import OPERATIONS, PEOPLE, TABLE, parameters
 from benchmarks.with_adjoin import WithAdjoin
 from benchmarks.workload import LINK_BYTES, MIX, NODE_BYTES, Workload, shape_of
 
@@ -279,6 +281,41 @@ def test_client_checks_the_answers_of_every_client_and_draws_its_chart(
     for name in taking_part:
         assert f"| {name} |" in shown
         assert name in drawn
+
+
+@on_linux
+def test_serve_asks_every_server_that_is_there_and_draws_its_chart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chart, figures = tmp_path / "chart.svg", tmp_path / "figures.json"
+    cores = os.sched_getaffinity(0)
+    serve.main(["--rounds=1", "--seconds=0.01", "--only", "adjoin", "moto", f"--chart={chart}", f"--json={figures}"])
+    assert os.sched_getaffinity(0) == cores, "this process may use what it might before"
+    shown = capsys.readouterr().out
+    told = json.loads(figures.read_text())
+    assert list(told) == ["boto3", "one", "many", "in_process"]
+    drawn = "".join(ElementTree.parse(chart).getroot().itertext())
+    for operation in ("get", "put", "query", "batch"):
+        assert {"adjoin, power", "adjoin, process"} <= set(told["many"][operation])
+        assert all(each["rate"] > 0 and each["processor"] > 0 for each in told["one"][operation].values())
+    for name in told["many"]["get"]:
+        assert f"| {name} |" in shown
+        assert name in drawn
+
+
+def test_what_servers_are_asked_always_changes_something() -> None:
+    for operation in OPERATIONS:
+        calls = [parameters(operation.name, number) for number in range(operation.calls)]
+        assert len({json.dumps(each) for each in calls}) == operation.calls
+        if operation.name in ("put", "batch"):
+            held: dict[str, Any] = {}
+            for call in calls * 2:
+                writes = call.get("RequestItems", {}).get(TABLE) or [{"PutRequest": {"Item": call.get("Item")}}]
+                for write in writes:
+                    item = write["PutRequest"]["Item"]
+                    assert held.get(item["PK"]["S"]) != item
+                    held[item["PK"]["S"]] = item
+            assert len(held) == PEOPLE
 
 
 def test_client_names_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,9 +106,7 @@ def ask(endpoint: str, requests: Sequence[bytes], connections: int, seconds: flo
     return answered, taken
 
 
-def _answered(
-    poll: select.epoll, asking: dict[int, _Connection], following: Iterator[bytes], deadline: float
-) -> int:
+def _answered(poll: select.epoll, asking: dict[int, _Connection], following: Iterator[bytes], deadline: float) -> int:
     """Sends the next request behind every answer until time is up, then waits for the last answers."""
     answered, open_requests = 0, len(asking)
     while open_requests:

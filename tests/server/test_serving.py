@@ -239,15 +239,47 @@ def test_what_is_no_request_is_answered_too(server: Server, sent: bytes, status:
         assert connection.recv(65536).split(b" ")[1] == status
 
 
-def test_requests_one_behind_the_other(server: Server) -> None:
-    one = _HEAD + b"Content-Length: 2\r\n\r\n{}"
+ONE = _HEAD + b"Content-Length: 2\r\n\r\n{}"
+CHUNKED = _HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [ONE * 3],
+        [ONE[:7], ONE[7:] + ONE + ONE[:80], ONE[80:]],
+        [ONE[:-1], b"}" + ONE + ONE[:-2], b"{}"],
+        [ONE + CHUNKED + ONE],
+        [ONE + CHUNKED[:-3], CHUNKED[-3:] + ONE],
+        [bytes([each]) for each in ONE * 3],
+    ],
+)
+def test_requests_one_behind_the_other_in_any_pieces(server: Server, pieces: list[bytes]) -> None:
     host, port = server.endpoint.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=5) as connection:
-        connection.sendall(one * 3)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for piece in pieces:
+            connection.sendall(piece)
+            time.sleep(0.002)
         received = b""
         while received.count(b'{"TableNames":[]}') < 3:
             received += connection.recv(65536)
     assert received.count(b"HTTP/1.1 200 OK") == 3
+
+
+def test_answers_come_in_the_order_of_requests(server: Server) -> None:
+    client(server).create_table(**TABLE)
+    put = b'{"TableName":"Things","Item":{"PK":{"S":"a"},"SK":{"S":"%d"}},"ReturnConsumedCapacity":"TOTAL"}'
+    one = _HEAD.replace(b"ListTables", b"PutItem") + b"Content-Length: %d\r\n\r\n%b"
+    puts = [one % (len(put % number), put % number) for number in range(3)]
+    host, port = server.endpoint.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(puts[0] + ONE + puts[1] + ONE + puts[2])
+        received = b""
+        while received.count(b"HTTP/1.1 200 OK") < 5:
+            received += connection.recv(65536)
+    said = [part.rpartition(b"\r\n\r\n")[2][:14] for part in received.split(b"HTTP/1.1 200 OK")[1:]]
+    assert said == [b'{"ConsumedCapa', b'{"TableNames":'] * 2 + [b'{"ConsumedCapa']
 
 
 def test_an_address_that_is_taken(server: Server, tmp_path: Path) -> None:

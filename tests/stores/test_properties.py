@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from orjson import dumps, loads
 
-from adjoin.requests import CreateTable, DropTable, Put, Query, SortCondition
-from adjoin.stores.items import normal_attribute, normal_item
+from adjoin.requests import CreateTable, DropTable, Get, Put, Query, SortCondition
+from adjoin.stores.items import NormalItem, normal_attribute, normal_item, plain_item
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.keys import after_prefix, number_key
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
@@ -80,6 +81,10 @@ def memory() -> SQLiteStore:
     return store
 
 
+def vars_of(response: Any) -> dict[str, Any]:
+    return {name: getattr(response, name) for name in ("item", "items") if hasattr(response, name)}
+
+
 names = texts.filter(lambda name: name not in ("PK", "SK"))
 
 
@@ -89,6 +94,43 @@ def test_any_item_comes_back_as_it_was(memory: SQLiteStore, rest: Item, pk: str,
     put(memory, "Items", whole)
     assert stored(memory, "Items", {"PK": s(pk), "SK": s(sk)}) == whole
     assert normal_item(whole) == (whole, item_size(whole))
+    for request in (Get("Items", {"PK": s(pk), "SK": s(sk)}), Query("Items", ("PK", s(pk)))):
+        sent = loads(dumps(vars_of(memory.text(request))))
+        assert whole in (sent.get("item"), *sent.get("items", ())), "what is sent on as text is the item"
+
+
+odd_numbers = st.sampled_from(["0", "-0", "007", "1.50", "100", "1200", "-12", "1e3", "0.5", "1" * 38, "1" * 39, "²"])
+plain = st.one_of(
+    st.text("ab é", max_size=4).map(s),
+    (numbers | odd_numbers).map(lambda each: {"N": each}),
+    st.sampled_from([{"BOOL": True}, {"BOOL": False}, {"NULL": True}, {"NULL": False}, {"BOOL": "true"}]),
+)
+broken: st.SearchStrategy[Any] = st.sampled_from(
+    [None, [], {}, "S", 1, {"S": None}, {"S": 1}, {"N": 1}, {"S": "a", "N": "1"}, {"X": "y"}]
+)
+
+
+@given(st.dictionaries(st.text("abé", max_size=3), plain | broken | attributes, max_size=4))
+def test_plain_items_are_what_the_rules_say(whole: Any) -> None:
+    """An item that is taken for plain is in normal form, of that size; whatever JSON it was."""
+    found = plain_item(whole)
+    if found is not None:
+        assert type(found) is NormalItem
+        assert normal_item(dict(whole)) == (whole, found.size)
+        assert normal_item(dict(whole))[0] == found == whole
+        assert normal_item(found) == (found, found.size)
+
+
+@given(st.dictionaries(st.text("ab", max_size=3), numbers.map(lambda each: {"N": each}), max_size=4))
+def test_items_of_ascii_and_numbers_are_plain(whole: Item) -> None:
+    found = plain_item({**whole, "s": s("text"), "t": {"BOOL": False}, "n": {"NULL": True}})
+    assert (found is not None) == all(_is_short(each["N"]) for each in whole.values())
+
+
+def _is_short(number: str) -> bool:
+    """Whether a canonical number is spelled in digits that are not too many to tell at a glance."""
+    whole, _, fraction = number.lstrip("-").partition(".")
+    return len(whole) <= (19 if fraction else 38) and len(fraction) <= 18
 
 
 @given(attributes)

@@ -10,7 +10,7 @@ import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from orjson import loads
+from orjson import dumps, loads
 
 from adjoin.errors import ConditionFailed
 from adjoin.expressions import Exists, Not, Set, Value, attribute
@@ -22,6 +22,7 @@ from adjoin.requests import (
     Delete,
     Get,
     ItemResponse,
+    PageResponse,
     Put,
     Query,
     ReadChanges,
@@ -72,6 +73,9 @@ def test_text_keys_are_in_their_columns_only(
     store.execute([CreateTable(definition)])
     put(store, definition.name, whole)
     assert everything(store, definition.name) == [whole]
+    sent = store.text(Scan(definition.name))
+    assert isinstance(sent, PageResponse)
+    assert loads(dumps(list(sent.items))) == [whole], "and so it is sent on"
     connection = apsw.Connection(str(path))
     further = [f"k{number}" for number in range(1, len(columns) - 1)]
     row: Any = connection.execute(f"SELECT {', '.join(['pk', 'sk', *further])}, body FROM items_1").get

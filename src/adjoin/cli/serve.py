@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import threading
@@ -11,6 +12,7 @@ from types import FrameType
 import adjoin
 from adjoin.cli.command import Command
 
+_MADE_BEFORE_COLLECTING = 50_000
 _ACCESS_KEY, _SECRET_KEY = "ADJOIN_ACCESS_KEY", "ADJOIN_SECRET_KEY"
 
 
@@ -31,6 +33,10 @@ def run(arguments: argparse.Namespace) -> None:
     def stop(number: int, frame: FrameType | None) -> None:
         stopped.set()
 
+    # What is there now stays, and requests leave no cycles behind: looking for some takes a sixth of a batch write.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_MADE_BEFORE_COLLECTING, 10, 10)
     keys = {"access_key": os.environ.get(_ACCESS_KEY), "secret_key": os.environ.get(_SECRET_KEY)}
     with adjoin.serve(
         arguments.file, host=arguments.host, port=arguments.port, durability=arguments.durability, **keys

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from adjoin.errors import InvalidRequest
-from adjoin.stores.items import normal_attribute, normal_item
+from adjoin.stores.items import NormalItem, normal_attribute, normal_item
 from adjoin.units import MAX_NAME_SIZE, MAX_NESTING
 from adjoin.values import AttributeValue, Item, text_size
 
@@ -31,7 +31,9 @@ _ORDER = ("S", "B", "N", "BOOL", "NULL", "BS", "NS", "SS", "L", "M")
 
 
 def normal(attributes: Item) -> tuple[Item, int]:
-    """An item or a key in normal form, and its size."""
+    """An item or a key in normal form, which the store will not look at again, and its size."""
+    if type(attributes) is NormalItem:
+        return attributes, attributes.size
     try:
         found, size = normal_item(attributes)
     except InvalidRequest as fault:
@@ -41,7 +43,7 @@ def normal(attributes: Item) -> tuple[Item, int]:
     # An item that is smaller than a name may be has no name that is too large.
     if size > MAX_NAME_SIZE and _has_large_name({"M": attributes}):
         raise InvalidRequest(LARGE_NAME)
-    return found, size
+    return NormalItem(found, size), size
 
 
 def _has_large_name(attribute: AttributeValue) -> bool:

@@ -4,7 +4,8 @@ A reader takes a parameter as it came and answers it as its shape wants it. The 
 in the order of the request, is a `SerializationException`; the service names no place for it. Null is as if
 absent, and so is a member that the shape does not have. Nothing here looks at limits.
 
-Values of attributes are checked as they stand and answered themselves wherever nothing has to change.
+Values of attributes are checked as they stand and answered themselves wherever nothing has to change. Items
+and keys that hold plain values only are answered as a `NormalItem`, and need no other check.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from adjoin.server.faults import Refused
 from adjoin.server.shapes import Attribute, Entries, Flag, Listing, Shape, Structure, Whole, java_type
+from adjoin.stores.items import plain_item
 
 Reader: TypeAlias = Callable[[Any], Any]
 
@@ -162,6 +164,9 @@ def _entries(shape: Entries, no_map: str) -> Reader:
     def read_attributes(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
             _refuse(no_list if type(value) is list else no_map)
+        plain = plain_item(value)
+        if plain is not None:
+            return plain
         altered = None
         for name, attribute in value.items():
             # The most frequent values, without the way through the readers.

@@ -6,17 +6,18 @@ the form that the client accepts. A plain request, as SDKs send it, needs none o
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 from base64 import b32encode
 from os import urandom
 from zlib import crc32
 
 from adjoin.server.faults import Refused
-from adjoin.server.http import MAX_BODY, Answer, Answering, Handler, Request
+from adjoin.server.http import MAX_BODY, Answer, Answering, Handler, Later, Request
 
 JSON = "application/x-amz-json-1.0"
 
+_JSON_LINE = f"\r\ncontent-type: {JSON}\r\n".encode()
+_NO_CODING = b"\r\naccept-encoding: identity\r\n"
 _ACCEPTED = (JSON, "application/json")
 _NO_OPERATION = b"<UnknownOperationException/>\n"
 _WORTH_PACKING = 4096
@@ -27,12 +28,11 @@ _WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 
 def is_plain(request: Request) -> bool:
     """Whether a request is handed on as it is, and its answer handed back so."""
-    headers = request.headers
     return (
         request.method == "POST"
-        and headers.get("content-type") == JSON
-        and "origin" not in headers
-        and headers.get("accept-encoding", "identity") == "identity"
+        and request.says(_JSON_LINE)
+        and not request.says(b"\r\norigin:")
+        and (request.says(_NO_CODING) or not request.says(b"\r\naccept-encoding:"))
     )
 
 
@@ -52,11 +52,18 @@ def negotiated(request: Request, perform: Handler) -> Answering:
     coding = _coding(request.headers.get("accept-encoding", ""))
     if isinstance(answering, Answer):
         return _formed(answering, headers, coding)
-    return _later(answering, headers, coding)
+    formed = Later()
+    answering.then(lambda: formed.settle(_formed(answering.settled, headers, coding)))
+    return formed
 
 
 def _told(status: int, content: bytes, headers: dict[str, str]) -> Answer:
-    return Answer(status, content, {"x-amzn-RequestId": request_id(), "x-amz-crc32": str(crc32(content)), **headers})
+    told = {"x-amzn-RequestId": request_id(), "x-amz-crc32": str(crc32(content)), **headers}
+    return Answer(status, content, _lines(told))
+
+
+def _lines(headers: dict[str, str]) -> bytes:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode()
 
 
 def request_id() -> str:
@@ -73,17 +80,6 @@ def _preflight(request: Request) -> dict[str, str]:
     return asked | {"Access-Control-Max-Age": "172800"}
 
 
-def _later(answering: asyncio.Future[Answer], headers: dict[str, str], coding: str | None) -> asyncio.Future[Answer]:
-    formed: asyncio.Future[Answer] = answering.get_loop().create_future()
-
-    def settle(done: asyncio.Future[Answer]) -> None:
-        if not formed.cancelled():
-            formed.set_result(_formed(done.result(), headers, coding))
-
-    answering.add_done_callback(settle)
-    return formed
-
-
 # --- compression -------------------------------------------------------------------------------
 
 
@@ -97,13 +93,13 @@ def _coding(accepted: str) -> str | None:
 
 
 def _formed(answer: Answer, headers: dict[str, str], coding: str | None) -> Answer:
-    answer.headers |= headers
+    told = dict(line.split(": ", 1) for line in answer.head.decode().splitlines()) | headers
     if coding is not None and len(answer.body) >= _WORTH_PACKING:
         packing = zlib.compressobj(wbits=_WINDOWS[coding])
         answer.body = packing.compress(answer.body) + packing.flush()
         # The checksum is that of the bytes as they are sent.
-        answer.headers |= {"Content-Encoding": coding, "x-amz-crc32": str(crc32(answer.body))}
-    return answer
+        told |= {"Content-Encoding": coding, "x-amz-crc32": str(crc32(answer.body))}
+    return Answer(answer.status, answer.body, _lines(told))
 
 
 def unpacked(request: Request) -> bytes:

@@ -56,7 +56,7 @@ class Server:
                 lambda: Connection(self._answer, connections), self._host, self._port, backlog=1024
             )
         except OSError as error:
-            self._service.close()
+            await self._service.close()
             self._started.set_exception(
                 InvalidLocation(f"{self._host}:{self._port} cannot be listened at: {error.strerror or error}")
             )
@@ -74,7 +74,7 @@ class Server:
         while connections and self._loop.time() < deadline:
             await asyncio.sleep(pause)
             pause = 0.001
-        await asyncio.to_thread(self._service.close)
+        await self._service.close()
 
     def _answer(self, request: Request) -> Answering:
         return self._service.answer(request)
@@ -91,7 +91,7 @@ class Server:
         assert self._loop is not None
         service, self._service = self._service, Service(store, self._loop, self._keys)
         before, self._store = self._store, store
-        await asyncio.to_thread(service.close)
+        await service.close()
         before.close()
 
     async def _sweep(self) -> None:

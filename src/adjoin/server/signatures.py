@@ -23,7 +23,9 @@ _SKEW = 15 * 60
 _STAMP = "%Y%m%dT%H%M%SZ"
 _IN_HEADER = ("Credential", "Signature", "SignedHeaders")
 _IN_ADDRESS = ("X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature", "X-Amz-SignedHeaders", "X-Amz-Date")
-_USUAL = re.compile(r"AWS4-HMAC-SHA256 Credential=[^ ]+, ?SignedHeaders=[^ ]+, ?Signature=.").match
+_USUAL = re.compile(
+    rb"\r\n[Aa]uthorization: AWS4-HMAC-SHA256 Credential=[^ \r]+, ?SignedHeaders=[^ \r]+, ?Signature=[^\r]"
+).search
 """How SDKs write it."""
 _PARTS = re.compile(r"\s*(Credential|SignedHeaders|Signature)=([^,\s]+)\s*(?:,|$)")
 _SPACES = re.compile(r"\s+")
@@ -37,10 +39,10 @@ class KeyPair:
 
 def authentication_fault(request: Request) -> Refused | None:
     """What is wrong with how a request says, in a header or in its address, who asks."""
+    if request.path == "/" and _USUAL(request.head) and request.says(b"\r\nx-amz-date:"):
+        return None
     headers = request.headers
     authorization = headers.get("authorization", "")
-    if request.path == "/" and "x-amz-date" in headers and _USUAL(authorization):
-        return None
     in_address = "X-Amz-Algorithm=" in request.path
     if in_address and authorization:
         return Refused(

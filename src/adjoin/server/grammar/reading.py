@@ -59,6 +59,8 @@ class Expressions:
     @classmethod
     def of(cls, request: Mapping[str, Any]) -> Expressions:
         """The expressions of a request, or of one part of a batch or transaction, checked in the service's order."""
+        if _PARAMETERS.isdisjoint(request):
+            return _NONE
         bindings = Bindings(request.get("ExpressionAttributeNames"), request.get("ExpressionAttributeValues"))
         found = {
             field: read(request[parameter], bindings, parameter)
@@ -78,6 +80,10 @@ _READERS: tuple[tuple[str, str, Callable[[str, Bindings, str], Any]], ...] = (
     ("FilterExpression", "filter", read_condition),
     ("ProjectionExpression", "projection", read_projection),
 )
+_PARAMETERS = frozenset(
+    ("ExpressionAttributeNames", "ExpressionAttributeValues", *(parameter for parameter, _, _ in _READERS))
+)
+_NONE = Expressions()
 
 
 # --- parsing -----------------------------------------------------------------------------------

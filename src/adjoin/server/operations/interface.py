@@ -29,9 +29,12 @@ class Tables(Protocol):
 class Operation:
     """`request` may look at tables, `answer` too; `writes` says that it belongs to the one who writes.
 
+    `fails_on_stale` says that a table which is not as it is taken to be can only lead to an error, so that what
+    is known of it suffices for a first try.
     An answer of None has no content at all.
     """
 
     request: Callable[[Parameters, Tables], Request]
     answer: Callable[[Parameters, Any, Tables], Answer | None]
     writes: bool = False
+    fails_on_stale: bool = False

@@ -118,6 +118,6 @@ def _paged(parameters: Parameters, response: PageResponse, tables: Tables) -> An
 
 
 PAGE_OPERATIONS: dict[str, Operation] = {
-    "Query": Operation(_query, _paged),
-    "Scan": Operation(_scan, _paged),
+    "Query": Operation(_query, _paged, fails_on_stale=True),
+    "Scan": Operation(_scan, _paged, fails_on_stale=True),
 }

@@ -131,11 +131,12 @@ def expire(cursor: apsw.Cursor, table: Table, now: float, most: int) -> int:
         " WHERE expires < ? AND expires > ? ORDER BY expires LIMIT ?",
         (now, now - _FIVE_YEARS, most),
     ).fetchall()
+    expired = []
     for row in rows:
         size, _, *columns = cast(Found, row)
         prepared = Prepared(table, (columns[0], columns[1]), None, lambda _: None)
-        old = Stored(table.form.item(row), size, tuple(columns))
-        apply(cursor, Decided(prepared, old, None), now, expired=True)
+        expired.append(Decided(prepared, Stored(table, size, tuple(columns), None, row), None))
+    apply(cursor, expired, now, expired=True)
     return len(rows)
 
 

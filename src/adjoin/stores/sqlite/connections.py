@@ -1,4 +1,5 @@
-"""Connections of one store: one for each thread, none carried over a fork, all closed in the end.
+"""Connections of one store: one for each thread, and one apart from them for rounds of writes; none is
+carried over a fork, and all are closed in the end.
 
 SQLite keeps the locks of a process in memory, so a child process that inherits an open file believes
 in locks it does not hold, and can lose data. Therefore all connections are closed before a fork and
@@ -20,6 +21,7 @@ import apsw
 
 from adjoin.errors import StoreClosed, TableNotFound
 from adjoin.stores.sqlite.catalogue import find_table, table_names
+from adjoin.stores.sqlite.file import CHECKPOINT_PAGES
 from adjoin.stores.sqlite.keys import segment_of
 from adjoin.stores.sqlite.tables import Table
 
@@ -33,6 +35,8 @@ class Session:
         self.known = self._shared = known
         self.lock = threading.Lock()
         self.open = True
+        self.needs_checkpoint = False
+        """Of a session that makes none itself: whether the log has become long."""
         connection.create_scalar_function("adjoin_segment", segment_of, 2, deterministic=True)
 
     def table(self, name: str) -> Table:
@@ -69,6 +73,15 @@ class Session:
             self.known.pop(name, None)
         return bool(stale)
 
+    def leave_checkpoints(self) -> None:
+        """Moving the log into the file takes long, and is left to a session whose thread may wait."""
+
+        def note(connection: apsw.Connection, name: str, pages: int) -> int:
+            self.needs_checkpoint = pages >= CHECKPOINT_PAGES
+            return apsw.SQLITE_OK
+
+        self.connection.set_wal_hook(note)
+
     def fresh_cursor(self) -> None:
         """Put an end to whatever statement an error left unfinished."""
         self.cursor.close(True)
@@ -97,6 +110,7 @@ class Connections:
         self._gate = threading.Lock()
         self._local = threading.local()
         self._shared: Session | None = None
+        self._apart: Session | None = None
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
         self._held: list[threading.Lock] = []
 
@@ -118,6 +132,32 @@ class Connections:
                 return session
             # A fork or a close came in between.
             session.lock.release()
+
+    def acquire_apart(self) -> Session:
+        """The session that belongs to no thread and waits for nobody, locked. In memory there is only one."""
+        if self._is_shared:
+            return self.acquire()
+        while True:
+            if self._pid != os.getpid():
+                self._abandon()
+            session = self._apart
+            if session is None or not session.open:
+                session = self._open_apart()
+            session.lock.acquire()
+            if session.open:
+                return session
+            session.lock.release()
+
+    def _open_apart(self) -> Session:
+        with self._gate:
+            if self._closed:
+                raise StoreClosed("the store was closed; open it again to use it")
+            session = Session(self._connect(), self._known)
+            session.connection.set_busy_handler(None)
+            session.leave_checkpoints()
+            self._sessions.add(session)
+            self._apart = session
+            return session
 
     def _current(self) -> Session:
         if self._pid != os.getpid():

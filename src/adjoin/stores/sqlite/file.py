@@ -40,7 +40,7 @@ _MAGIC = b"SQLite format 3\0"
 _PAGE_SIZE = 4096
 _CACHE_KB = 8192
 # Four times SQLite's own: pages that change often are copied into the file less often.
-_CHECKPOINT_PAGES = 4000
+CHECKPOINT_PAGES = 4000
 _STATEMENTS = 500
 _SYNCHRONOUS: dict[Durability, str] = {"power": "FULL", "process": "NORMAL"}
 
@@ -84,7 +84,7 @@ def _connect(path: str, durability: Durability, patience: float) -> apsw.Connect
         # Without this, SQLite plans a query anew whenever its LIMIT is bound, which takes longer than to run it.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.pragma("journal_size_limit", 64 << 20)
-        connection.wal_autocheckpoint(_CHECKPOINT_PAGES)
+        connection.wal_autocheckpoint(CHECKPOINT_PAGES)
         if not _recognised(connection, path):
             _create(connection)
             _require_adjoin(connection, path)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, overload
 
 import apsw
-from orjson import JSONDecodeError, dumps
+from orjson import Fragment, JSONDecodeError, dumps
 
 from adjoin.errors import FileDamaged, InvalidRequest
 from adjoin.expressions import Condition, Exists, Not
@@ -60,6 +60,18 @@ def get(cursor: apsw.Cursor, tables: Tables, request: Get) -> ItemResponse:
     if cut is not None:
         item = cut(item)
     return ItemResponse(item, table.paths[None].cost(found[0], request.consistent))
+
+
+def get_text(cursor: apsw.Cursor, tables: Tables, request: Get) -> ItemResponse:
+    """As `get`, but where the item is whole, it is JSON text: an `orjson.Fragment`, which nothing has parsed."""
+    if request.projection is not None:
+        return get(cursor, tables, request)
+    table = tables(request.table)
+    found = cursor.execute(table.get_sql, table.locate(request.key)).get
+    if found is None:
+        return ItemResponse(None, table.paths[None].cost(0, request.consistent))
+    text: Any = table.form.text(found)
+    return ItemResponse(text, table.paths[None].cost(found[0], request.consistent))
 
 
 def batch_get(cursor: apsw.Cursor, tables: Tables, request: BatchGet) -> BatchGetResponse:
@@ -156,6 +168,22 @@ def query(cursor: apsw.Cursor, tables: Tables, request: Query) -> PageResponse:
     page = _page(cursor, path, request, sql, bindings)
     # Behind the only item that there can be, nothing goes on.
     return replace(page, last=None) if len(path.columns) == 1 else page
+
+
+def query_text(cursor: apsw.Cursor, tables: Tables, request: Query) -> PageResponse:
+    """As `query`, with items as `get_text` answers them."""
+    return _as_text(query(cursor, tables, request))
+
+
+def scan_text(cursor: apsw.Cursor, tables: Tables, request: Scan) -> PageResponse:
+    return _as_text(scan(cursor, tables, request))
+
+
+def _as_text(page: PageResponse) -> PageResponse:
+    if not isinstance(page.items, StoredItems):
+        return page
+    texts: Any = page.items.texts()
+    return PageResponse(texts, page.count, page.scanned, page.last, page.consumed)
 
 
 def scan(cursor: apsw.Cursor, tables: Tables, request: Scan) -> PageResponse:
@@ -287,6 +315,9 @@ class StoredItems(Sequence[Item]):
 
     def bodies(self) -> list[bytes]:
         return self.values[1 :: self._form.width]
+
+    def texts(self) -> list[Fragment]:
+        return [*map(self._form.text, zip(*[iter(self.values)] * self._form.width, strict=True))]
 
     def last(self) -> Item:
         return self._form.item(self.values[-self._form.width :])

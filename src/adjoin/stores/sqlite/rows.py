@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from orjson import dumps, loads
+from orjson import Fragment, dumps, loads
 
 from adjoin.values import Item
 
@@ -36,6 +36,8 @@ class RowForm:
         """The attributes that no body holds."""
         self.item = _reader({_PARTITION + position: name for position, name in texts.items()})
         """The item of a row; what is broken in it is a `JSONDecodeError`."""
+        self.text = _text_reader({_PARTITION + position: name for position, name in texts.items()})
+        """The item of a row as JSON, for who sends it on: nothing is parsed, and `orjson.dumps` takes it as it is."""
         self._names = tuple(texts.values())
 
     def body(self, item: Item) -> bytes:
@@ -57,7 +59,33 @@ def _reader(texts: dict[int, str]) -> Callable[[Found], Item]:
                 f"        item[{name!r}] = {{'S': value}}",
             ]
     lines.append("    return item")
-    names: dict[str, Any] = {"loads": loads}
+    return _compiled(lines, "item", loads=loads)
+
+
+def _text_reader(texts: dict[int, str]) -> Callable[[Found], Fragment]:
+    """Compiled as well; keys come first, and then the members of the body behind its brace."""
+    members = {place: f"{dumps(name) + _TEXT!r} + dumps(found[{place}]) + b'}}'" for place, name in texts.items()}
+    own = " + b',' + ".join(member for place, member in members.items() if place <= _SORT)
+    lines = ["def text(found):", f"    start = {own or repr(b'')}"]
+    for place, member in members.items():
+        if place > _SORT:
+            lines += [
+                f"    if found[{place}] is not None:",
+                f"        start += (b',' if start else b'') + {member}",
+            ]
+    lines += [
+        "    body = found[1]",
+        "    if not start:",
+        "        return Fragment(body)",
+        "    return Fragment(b'{' + start + (b',' + body[1:] if len(body) > 2 else b'}'))",
+    ]
+    return _compiled(lines, "text", dumps=dumps, Fragment=Fragment)
+
+
+_TEXT = b':{"S":'
+
+
+def _compiled(lines: Sequence[str], name: str, **names: Any) -> Callable[[Found], Any]:
     exec("\n".join(lines), names)
-    reader: Callable[[Found], Item] = names["item"]
-    return reader
+    made: Callable[[Found], Any] = names[name]
+    return made

@@ -50,6 +50,7 @@ from adjoin.requests import (
 from adjoin.stores.sqlite import changes, lifecycle, reads, writes
 from adjoin.stores.sqlite.connections import Connections, Session
 from adjoin.stores.sqlite.file import MEMORY, Durability, file_error, open_file
+from adjoin.stores.sqlite.rounds import Round
 from adjoin.stores.sqlite.tables import Table, Tables
 from adjoin.tables import TableDefinition
 
@@ -84,6 +85,13 @@ _READS: dict[type, Read] = {
     ListTags: lifecycle.list_tags,
     ListStreams: lifecycle.list_streams,
     ReadChanges: _of_one_instant(changes.read_changes),
+}
+
+_TEXTS: dict[type, Read] = {
+    **_READS,
+    Get: reads.get_text,
+    Query: reads.query_text,
+    Scan: reads.scan_text,
 }
 
 _WRITES: dict[type, Write] = {
@@ -126,6 +134,8 @@ class SQLiteStore:
         self._writing = threading.Lock()
         self._next_upkeep = 0.0
         self._written = 0
+        self.waits_for_disk = durability == "power" and self._path != MEMORY
+        """Whether a write ends when it has reached the disk."""
         connect = partial(open_file, self._path, durability, patience)
         self._connections = Connections(connect, shared=self._path == MEMORY)
         try:
@@ -160,11 +170,75 @@ class SQLiteStore:
         finally:
             session.lock.release()
 
+    def text(self, request: Request) -> Response:
+        """The response to one read for somebody who sends it on: whole items are JSON text, and were not parsed.
+
+        Such an item is an `orjson.Fragment`, which `orjson.dumps` takes for a value.
+        """
+        session = self._connections.acquire()
+        try:
+            outcome: Response | AdjoinError
+            read = _TEXTS[type(request)]
+            try:
+                return read(session.cursor, session.table, request)
+            except (AdjoinError, apsw.SQLError):
+                # As in `outcomes`.
+                outcome = self._attempt(read, session, request)
+        except (apsw.Error, JSONDecodeError) as error:
+            raise self._failure(session, error) from error
+        finally:
+            session.lock.release()
+        if isinstance(outcome, AdjoinError):
+            raise outcome
+        return outcome
+
+    def begin(self, requests: Sequence[Request]) -> Round | None:
+        """Performs writes of items at once, and leaves it to the caller to commit them.
+
+        None, and nothing done, where that would take long: while others write to the file, or upkeep is due.
+        """
+        now = self._clock()
+        if self._needs_upkeep(now) or not self._writing.acquire(blocking=False):
+            return None
+        try:
+            session = self._connections.acquire_apart()
+        except BaseException:
+            self._writing.release()
+            raise
+        try:
+            if session.needs_checkpoint:
+                session.needs_checkpoint = False
+            else:
+                session.cursor.execute("BEGIN IMMEDIATE")
+                session.forget_stale_tables()
+                outcomes = [self._attempt(_WRITES[type(each)], session, each, now) for each in requests]
+                self._written += len(requests)
+                return Round(session, outcomes, self._writing.release, self._failure)
+        except apsw.BusyError:
+            session.fresh_cursor()
+        except BaseException as error:
+            session.known.clear()
+            failure = self._failure(session, error) if isinstance(error, apsw.Error | JSONDecodeError) else error
+            session.lock.release()
+            self._writing.release()
+            raise failure from error
+        session.lock.release()
+        self._writing.release()
+        return None
+
     def definition(self, name: str) -> TableDefinition:
         """The table of that name; `TableNotFound` if there is none."""
         with self._connections.session() as session:
             session.forget_stale_tables()
             return session.table(name).definition
+
+    def known_definition(self, name: str) -> TableDefinition:
+        """The same, as it was when the store last looked; another process may have changed it since."""
+        session = self._connections.acquire()
+        try:
+            return session.table(name).definition
+        finally:
+            session.lock.release()
 
     def sweep(self) -> int:
         """Remove every expired item now, rather than by and by; answers how many there were."""
@@ -197,7 +271,7 @@ class SQLiteStore:
     ) -> None:
         # First, so that what is written expired is there for a while, as it is with the service.
         self._written += len(writing)
-        if now >= self._next_upkeep or self._written >= _UPKEEP_STEP // 2:
+        if self._needs_upkeep(now):
             self._upkeep(session, now)
         for at, write, request in writing:
             outcomes[at] = self._attempt(write, session, request, now)
@@ -250,6 +324,9 @@ class SQLiteStore:
         return FileDamaged(f"{self._path}: an item in it is broken; restore the file from a backup")
 
     # --- upkeep --------------------------------------------------------------------------------
+
+    def _needs_upkeep(self, now: float) -> bool:
+        return now >= self._next_upkeep or self._written >= _UPKEEP_STEP // 2
 
     def _upkeep(self, session: Session, now: float) -> None:
         self._next_upkeep = now + _UPKEEP_SECONDS

@@ -265,6 +265,7 @@ class Table:
         self.update_sql = f"UPDATE {items} SET size = ?, expires = ?, body = ? {here}"
         self.delete_sql = f"DELETE FROM {items} {here}"
         self.change_sql = _change_sql(self.changes, definition.stream)
+        self._written: dict[float, tuple[Consumed, ...]] = {}
         self.totals_sql = f"SELECT items, bytes, seq FROM {self.changes} ORDER BY seq DESC LIMIT 1"
 
     def locate(self, key: Item) -> tuple[KeyValue, KeyValue]:
@@ -318,6 +319,15 @@ class Table:
                     raise _bad_key(column, {name: attribute}) from None
                 except EmptyKey as fault:
                     raise empty_after_update(fault) from None
+
+    def written(self, units: float) -> tuple[Consumed, ...]:
+        """What writing consumes that takes these units of the table, and nothing of an index."""
+        try:
+            return self._written[units]
+        except KeyError:
+            if len(self._written) > 1000:
+                self._written.clear()
+            return self._written.setdefault(units, (Consumed(self.name, None, 0.0, units),))
 
     def key_of(self, item: Item) -> Item:
         return {name: item[name] for name in self.key_names}

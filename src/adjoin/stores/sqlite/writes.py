@@ -39,6 +39,7 @@ from adjoin.stores.batches import canceled, canceled_by, check_batch_write
 from adjoin.stores.evaluate import Test, condition_test, projector
 from adjoin.stores.items import normal_item
 from adjoin.stores.sqlite.keys import KeyValue
+from adjoin.stores.sqlite.rows import Found
 from adjoin.stores.sqlite.tables import AccessPath, KeyMismatch, Row, Table, Tables
 from adjoin.stores.updates import update_of
 from adjoin.units import (
@@ -57,14 +58,25 @@ Writing: TypeAlias = Put | Update | Delete | Check
 
 
 class Stored:
-    """An item as a row of the table: normal, measured, with its key columns."""
+    """An item as a row of the table: normal, measured, with its key columns.
 
-    __slots__ = ("item", "row", "size")
+    What was found in the file is parsed when somebody looks at the item itself, which many writes do not.
+    """
 
-    def __init__(self, item: Item, size: int, row: Row) -> None:
-        self.item = item
+    __slots__ = ("_found", "_item", "_table", "row", "size")
+
+    def __init__(self, table: Table, size: int, row: Row, item: Item | None, found: Found = ()) -> None:
+        self._table = table
+        self._item = item
+        self._found = found
         self.size = size
         self.row = row
+
+    @property
+    def item(self) -> Item:
+        if self._item is None:
+            self._item = self._table.form.item(self._found)
+        return self._item
 
 
 class Prepared:
@@ -94,7 +106,10 @@ class Decided:
         self.prepared = prepared
         self.old = old
         self.new = new
-        self.changed = old is not new if old is None or new is None else old is not new and old.item != new.item
+        self.changed = old is not new and (
+            # Sizes and keys tell most items apart.
+            old is None or new is None or old.size != new.size or old.row != new.row or old.item != new.item
+        )
 
 
 # --- preparing ---------------------------------------------------------------------------------
@@ -110,7 +125,7 @@ def _stored(table: Table, item: Item, row: Row, size: int, fault: str) -> Stored
             f"{fault} has exceeded the maximum allowed size:"
             f" {size} bytes of {MAX_ITEM_SIZE} at key {table.key_of(item)}"
         )
-    return Stored(item, size, row)
+    return Stored(table, size, row, item)
 
 
 def _prepare_put(tables: Tables, request: Put) -> Prepared:
@@ -185,20 +200,37 @@ def prepare(tables: Tables, request: Writing) -> Prepared:
 
 def decide(cursor: apsw.Cursor, prepared: Prepared) -> Decided:
     found = cursor.execute(prepared.table.get_sql, prepared.key).get
-    old = None if found is None else Stored(prepared.table.form.item(found), found[0], found[2:])
+    old = None if found is None else Stored(prepared.table, found[0], found[2:], None, found)
     if prepared.test is not None and not prepared.test({} if old is None else old.item):
         raise ConditionFailed("The conditional request failed", None if old is None else old.item)
     return Decided(prepared, old, prepared.become(old))
 
 
-def apply(cursor: apsw.Cursor, decided: Decided, now: float, expired: bool = False) -> None:
-    if not decided.changed:
-        return
+def apply(cursor: apsw.Cursor, writes: Sequence[Decided], now: float, expired: bool = False) -> None:
+    """Stores what changes. Of a table without a stream, all changes together make one record, of the totals."""
+    grown: dict[Table, tuple[int, int]] = {}
+    for write in writes:
+        if not write.changed:
+            continue
+        _store(cursor, write)
+        table, old, new = write.prepared.table, write.old, write.new
+        more, size = (new is not None) - (old is not None), _size(new) - _size(old)
+        if table.definition.stream:
+            cursor.execute(table.change_sql, (now, expired, more, size, _image(old), _image(new)))
+        else:
+            items, total = grown.get(table, (0, 0))
+            grown[table] = (items + more, total + size)
+    for table, totals in grown.items():
+        cursor.execute(table.change_sql, (now, expired, *totals))
+
+
+def _store(cursor: apsw.Cursor, decided: Decided) -> None:
     table, key, old, new = decided.prepared.table, decided.prepared.key, decided.old, decided.new
     if new is None:
         cursor.execute(table.delete_sql, key)
     else:
-        rest = (new.size, table.expiry(new.item), table.form.body(new.item))
+        item = new.item
+        rest = (new.size, None if table.definition.ttl is None else table.expiry(item), table.form.body(item))
         if old is None:
             cursor.execute(table.insert_sql, (*new.row, *rest))
         elif old.row == new.row:
@@ -206,9 +238,6 @@ def apply(cursor: apsw.Cursor, decided: Decided, now: float, expired: bool = Fal
             cursor.execute(table.update_sql, (*rest, *key))
         else:
             cursor.execute(table.replace_sql, (*new.row, *rest))
-    more = (new is not None) - (old is not None)
-    totals = (now, expired, more, _size(new) - _size(old))
-    cursor.execute(table.change_sql, (*totals, _image(old), _image(new)) if table.definition.stream else totals)
 
 
 def _image(stored: Stored | None) -> bytes | None:
@@ -220,19 +249,19 @@ def _image(stored: Stored | None) -> bytes | None:
 
 def put(cursor: apsw.Cursor, tables: Tables, request: Put, now: float) -> ItemResponse:
     decided = decide(cursor, prepare(tables, request))
-    apply(cursor, decided, now)
-    return ItemResponse(_old_item(decided) if request.return_old else None, consumed([decided]))
+    apply(cursor, (decided,), now)
+    return ItemResponse(_old_item(decided) if request.return_old else None, consumed((decided,)))
 
 
 def delete(cursor: apsw.Cursor, tables: Tables, request: Delete, now: float) -> ItemResponse:
     decided = decide(cursor, prepare(tables, request))
-    apply(cursor, decided, now)
-    return ItemResponse(_old_item(decided) if request.return_old else None, consumed([decided]))
+    apply(cursor, (decided,), now)
+    return ItemResponse(_old_item(decided) if request.return_old else None, consumed((decided,)))
 
 
 def update(cursor: apsw.Cursor, tables: Tables, request: Update, now: float) -> ItemResponse:
     decided = decide(cursor, prepare(tables, request))
-    apply(cursor, decided, now)
+    apply(cursor, (decided,), now)
     return ItemResponse(_RETURNED[request.returns](request, decided), consumed([decided]))
 
 
@@ -268,8 +297,7 @@ def batch_write(cursor: apsw.Cursor, tables: Tables, request: BatchWrite, now: f
     prepared = [_prepare_one_of_many(tables, write) for write in request.writes]
     _require_distinct(prepared, "Provided list of item keys contains duplicates")
     decided = [decide(cursor, write) for write in prepared]
-    for write in decided:
-        apply(cursor, write, now)
+    apply(cursor, decided, now)
     return WriteResponse((), consumed(decided))
 
 
@@ -297,8 +325,7 @@ def transact_write(cursor: apsw.Cursor, tables: Tables, request: TransactWrite, 
     decided = _decide_all(cursor, prepared)
     if sum(max(_size(write.old), _size(write.new)) for write in decided) > MAX_TRANSACTION_SIZE:
         raise InvalidRequest("the items of a transaction are larger than 4 MB together; write fewer of them")
-    for write in decided:
-        apply(cursor, write, now)
+    apply(cursor, decided, now)
     if token is not None:
         token.remember(cursor, _read_again(decided))
     return WriteResponse((), consumed(decided, transactional=True))
@@ -397,26 +424,35 @@ def consumed(writes: Sequence[Decided], transactional: bool = False) -> tuple[Co
     A transaction takes twice as much from the table, and no more than any other write from an index.
     """
     times = 2.0 if transactional else 1.0
-    if len(writes) == 1:
-        return tuple(_taken(writes[0], times))
+    only = writes[0].prepared.table
+    if not only.indexes:
+        total = 0.0
+        for write in writes:
+            if write.prepared.table is not only:
+                break
+            total += write_units(max(_size(write.old), _size(write.new)))
+        else:
+            return only.written(times * total)
     units: dict[tuple[str, str | None], float] = {}
     for write in writes:
-        for row in _taken(write, times):
-            units[row.table, row.index] = units.get((row.table, row.index), 0.0) + row.write
+        name = write.prepared.table.name
+        for index, taken in _taken(write, times):
+            units[name, index] = units.get((name, index), 0.0) + taken
     tables = list(dict.fromkeys(table for table, _ in units))
     # A stable sort: what a table's writes took stays in the order in which it was first taken.
     rows = sorted(units.items(), key=lambda entry: tables.index(entry[0][0]))
     return tuple(Consumed(table, index, 0.0, taken) for (table, index), taken in rows)
 
 
-def _taken(write: Decided, times: float) -> list[Consumed]:
+def _taken(write: Decided, times: float) -> list[tuple[str | None, float]]:
+    """Units by index; of the table itself, under None, first."""
     table, old, new = write.prepared.table, write.old, write.new
-    rows = [Consumed(table.name, None, 0.0, times * write_units(max(_size(old), _size(new))))]
+    rows: list[tuple[str | None, float]] = [(None, times * write_units(max(_size(old), _size(new))))]
     if write.changed:
         for path in table.indexes:
             units = _index_units(path, old, new)
             if units:
-                rows.append(Consumed(table.name, path.index_name, 0.0, units))
+                rows.append((path.index_name, units))
     return rows
 
 

@@ -1,0 +1,43 @@
+"""A round of writes in two steps: performed by one thread, and committed by whoever may wait for the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+
+from adjoin.errors import AdjoinError
+from adjoin.stores.sqlite.connections import Session
+
+
+class Round:
+    """Writes that are performed, and not committed yet. `outcomes` has for each its response, or its error.
+
+    Nobody else writes until `commit` was called, which must be.
+    """
+
+    __slots__ = ("_end", "_fault", "_session", "outcomes")
+
+    def __init__(
+        self,
+        session: Session,
+        outcomes: list[Any],
+        end: Callable[[], None],
+        fault: Callable[[Session, Exception], AdjoinError],
+    ) -> None:
+        """`end` lets others write; `fault` says in adjoin's terms what SQLite reports."""
+        self._session = session
+        self._end = end
+        self._fault = fault
+        self.outcomes = outcomes
+
+    def commit(self) -> None:
+        """All of it, or nothing if that fails."""
+        try:
+            self._session.cursor.execute("COMMIT")
+        except apsw.Error as error:
+            raise self._fault(self._session, error) from error
+        finally:
+            self._session.lock.release()
+            self._end()

@@ -1,0 +1,237 @@
+"""Writes in rounds: committed together, each with its own outcome, and never in the way of reads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from adjoin.requests import CreateTable, Delete, Put
+from adjoin.server.serving import Server, serve
+from adjoin.stores.sqlite import SQLiteStore
+from adjoin.stores.sqlite.file import CHECKPOINT_PAGES
+from tests.server.test_serving import TABLE, client, key
+from tests.stores.examples import PLAIN, everything, item, n
+
+WRITERS = 8
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "graph.db"
+
+
+@pytest.fixture(params=["process", "power"])
+def server(request: pytest.FixtureRequest, path: Path) -> Iterator[Server]:
+    with serve(path, durability=request.param) as opened:
+        client(opened).create_table(**TABLE)
+        yield opened
+
+
+# --- killed ------------------------------------------------------------------------------------
+
+
+class Served:
+    """`adjoin serve` in a process of its own."""
+
+    def __init__(self, path: Path, durability: str) -> None:
+        command = [sys.executable, "-m", "adjoin", "serve", str(path), "--port=0", f"--durability={durability}"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.endpoint = self.process.stdout.readline().rpartition(" ")[2].strip()
+
+    def kill(self) -> None:
+        with self.process:
+            self.process.kill()
+
+
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_a_killed_server_has_kept_what_it_acknowledged(path: Path, durability: str) -> None:
+    acknowledged: dict[int, int] = {}
+    for life in range(3):
+        served = Served(path, durability)
+        dynamodb = _client_of(served)
+        if life == 0:
+            dynamodb.create_table(**TABLE)
+
+        def write(writer: int, dynamodb: Any) -> None:
+            try:
+                for number in range(acknowledged.get(writer, 0) + 1, 1_000_000):
+                    dynamodb.put_item(TableName="Things", Item={**key(writer), "n": {"N": str(number)}})
+                    acknowledged[writer] = number
+            except (BotoCoreError, ClientError):
+                pass
+
+        clients = [_client_of(served) for _ in range(WRITERS)]
+        threads = [threading.Thread(target=write, args=each) for each in enumerate(clients)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.4)
+        served.kill()
+        for thread in threads:
+            thread.join()
+        for each in clients:
+            each.close()
+
+        with serve(path) as server:
+            found = client(server).query(
+                TableName="Things",
+                KeyConditionExpression="PK = :a",
+                ExpressionAttributeValues={":a": {"S": "a"}},
+                ConsistentRead=True,
+            )["Items"]
+        numbers = {int(each["SK"]["S"]): int(each["n"]["N"]) for each in found}
+        assert len(acknowledged) == WRITERS, "every writer was answered"
+        for writer, number in acknowledged.items():
+            # The write that was under way may have been finished too.
+            assert numbers[writer] in (number, number + 1)
+            acknowledged[writer] = numbers[writer]
+
+
+def _client_of(served: Served) -> Any:
+    """One that does not try again: the server will not come back."""
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=served.endpoint,
+        region_name="eu-west-1",
+        aws_access_key_id="any",
+        aws_secret_access_key="any",
+        config=Config(retries={"total_max_attempts": 1}),
+    )
+
+
+# --- at once -----------------------------------------------------------------------------------
+
+
+def test_each_write_of_a_round_has_its_own_outcome(server: Server) -> None:
+    outcomes: dict[int, str] = {}
+
+    def write(number: int, dynamodb: Any) -> None:
+        absent = {"ConditionExpression": "attribute_not_exists(PK)"} if number % 2 else {}
+        try:
+            dynamodb.put_item(TableName="Things", Item={**key(number // 4), "by": {"N": str(number)}}, **absent)
+            outcomes[number] = "written"
+        except ClientError as error:
+            outcomes[number] = error.response["Error"]["Code"]
+
+    dynamodb = client(server)
+    for number in range(10):
+        dynamodb.put_item(TableName="Things", Item=key(number))
+    threads = [threading.Thread(target=write, args=(number, dynamodb)) for number in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {outcome for number, outcome in outcomes.items() if number % 2 == 0} == {"written"}
+    assert {outcome for number, outcome in outcomes.items() if number % 2} == {"ConditionalCheckFailedException"}
+    found = dynamodb.scan(TableName="Things")["Items"]
+    assert all(int(each["by"]["N"]) % 2 == 0 for each in found), "what failed left nothing behind"
+
+
+def test_reads_are_answered_while_another_process_writes(server: Server, path: Path) -> None:
+    dynamodb = client(server)
+    dynamodb.put_item(TableName="Things", Item=key(1))
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    done = threading.Event()
+
+    def write() -> None:
+        dynamodb.put_item(TableName="Things", Item=key(2))
+        done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(5):
+            assert dynamodb.get_item(TableName="Things", Key=key(1))["Item"] == key(1)
+            assert "Item" not in dynamodb.get_item(TableName="Things", Key=key(2))
+        assert not done.wait(0.2), "the write waits for the other process"
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+    writer.join()
+    assert dynamodb.get_item(TableName="Things", Key=key(2))["Item"] == key(2)
+
+
+def test_an_index_that_another_process_adds_is_read(server: Server, path: Path) -> None:
+    dynamodb = client(server)
+    dynamodb.put_item(TableName="Things", Item={**key(1), "owner": {"S": "x"}})
+    asked = {
+        "TableName": "Things",
+        "IndexName": "ByOwner",
+        "KeyConditionExpression": "#o = :x",
+        "ExpressionAttributeNames": {"#o": "owner"},
+        "ExpressionAttributeValues": {":x": {"S": "x"}},
+    }
+    with pytest.raises(ClientError, match="The table does not have the specified index"):
+        dynamodb.query(**asked)
+    with serve(path) as other:
+        client(other).update_table(
+            TableName="Things",
+            AttributeDefinitions=[{"AttributeName": "owner", "AttributeType": "S"}],
+            GlobalSecondaryIndexUpdates=[
+                {
+                    "Create": {
+                        "IndexName": "ByOwner",
+                        "KeySchema": [{"AttributeName": "owner", "KeyType": "HASH"}],
+                        "Projection": {"ProjectionType": "ALL"},
+                    }
+                }
+            ],
+        )
+        assert dynamodb.query(**asked)["Count"] == 1
+        client(other).delete_table(TableName="Things")
+        client(other).create_table(
+            TableName="Things",
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        client(other).put_item(TableName="Things", Item={"id": {"N": "1"}})
+    by_id = {"KeyConditionExpression": "id = :i", "ExpressionAttributeValues": {":i": {"N": "1"}}}
+    assert dynamodb.query(TableName="Things", **by_id)["Items"] == [{"id": {"N": "1"}}]
+
+
+# --- the store's side --------------------------------------------------------------------------
+
+
+def test_a_round_is_seen_when_it_is_committed(path: Path) -> None:
+    store = SQLiteStore(path, durability="process")
+    store.execute([CreateTable(PLAIN), Put("Plain", item("a", "0"))])
+    begun = store.begin([Put("Plain", item("a", "1")), Delete("Plain", {"PK": {"S": "a"}})])
+    assert begun is not None
+    assert everything(store, "Plain") == [item("a", "0")]
+    assert store.begin([Put("Plain", item("a", "2"))]) is None, "one round at a time"
+    begun.commit()
+    assert [type(outcome).__name__ for outcome in begun.outcomes] == ["ItemResponse", "KeyMismatch"]
+    assert everything(store, "Plain") == [item("a", "0"), item("a", "1")]
+    store.execute([Put("Plain", item("a", "2"))])
+    store.close()
+
+
+def test_upkeep_and_long_logs_are_left_to_who_may_wait(path: Path) -> None:
+    store = SQLiteStore(path, durability="process", clock=lambda: 1e9)
+    store.execute([CreateTable(PLAIN)])
+    refused = 0
+    for number in range(1, CHECKPOINT_PAGES):
+        writes = [Put("Plain", item("a", str(number), x=n(number), y={"S": "y" * 3000}))]
+        begun = store.begin(writes)
+        if begun is None:
+            refused += 1
+            store.execute(writes)
+        else:
+            begun.commit()
+    assert 3 <= refused < 30
+    assert Path(f"{path}-wal").stat().st_size < 2 * 4096 * CHECKPOINT_PAGES, "the log was moved into the file"
+    assert len(everything(store, "Plain")) == CHECKPOINT_PAGES - 1
+    store.close()
