@@ -51,10 +51,10 @@ def test_transact_get(store: Store) -> None:
     assert response.unprocessed == ()
 
 
-def test_a_projection_of_nothing_is_an_item_still(store: Store) -> None:
+def test_a_projection_of_nothing_is_told_as_no_item(store: Store) -> None:
     put(store, "Plain", item("A", "1"))
     gets = (Get("Plain", key("A", "1"), projection=(attribute("c"),)), Get("Plain", key("A", "2")))
-    assert one(store, TransactGet(gets), BatchGetResponse).items == [{}, None]
+    assert one(store, TransactGet(gets), BatchGetResponse).items == [None, None]
 
 
 def test_units_of_a_transact_get(store: Store) -> None:

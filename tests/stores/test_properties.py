@@ -121,7 +121,7 @@ def test_plain_items_are_what_the_rules_say(whole: Any) -> None:
         assert normal_item(found) == (found, found.size)
 
 
-@given(st.dictionaries(st.text("ab", max_size=3), numbers.map(lambda each: {"N": each}), max_size=4))
+@given(st.dictionaries(st.text("ab", min_size=1, max_size=3), numbers.map(lambda each: {"N": each}), max_size=4))
 def test_items_of_ascii_and_numbers_are_plain(whole: Item) -> None:
     found = plain_item({**whole, "s": s("text"), "t": {"BOOL": False}, "n": {"NULL": True}})
     assert (found is not None) == all(_is_short(each["N"]) for each in whole.values())

@@ -100,7 +100,8 @@ def transact_get(cursor: apsw.Cursor, tables: Tables, request: TransactGet) -> B
     found = _find(cursor, tables, request.gets, "Transaction request cannot include multiple operations on one item")
     if sum(map(_size, found)) > MAX_TRANSACTION_SIZE:
         raise InvalidRequest("the items of a transaction are larger than 4 MB together; read fewer of them")
-    items = [_item(tables, one, row) for one, row in zip(request.gets, found, strict=True)]
+    # The service tells an item without the attributes asked for as it tells one that is not there.
+    items = [_item(tables, one, row) or None for one, row in zip(request.gets, found, strict=True)]
     units: dict[str, float] = {}
     for one, row in zip(request.gets, found, strict=True):
         units[one.table] = units.get(one.table, 0.0) + read_units(_size(row), transactional=True)
@@ -419,7 +420,9 @@ def _bounds(path: AccessPath, condition: SortCondition) -> tuple[Bound | None, B
     """The range of the sort key that a condition asks for."""
     column = path.sort
     if column is None:
-        raise InvalidRequest("Query key condition not supported")
+        raise InvalidRequest(
+            "The number of query conditions (2) exceeds the number of key attributes defined in the schema (1)"
+        )
     if condition.attribute != column.name:
         raise InvalidRequest(f"Query condition missed key schema element: {column.name}")
     if condition.operator == "begins_with" and column.tag == "N":
