@@ -342,7 +342,6 @@ _DYNALITE: tuple[Difference, ...] = (
         {"test_rejected_queries": "consistent scan|start behind|attributes that"},
     ),
     *_each("dynalite", "has older words for a condition too many", {"test_rejected_queries": "no sort key"}),
-    *_each("ministack", "has other words for a condition too many", {"test_rejected_queries": "no sort key"}),
 )
 
 DIFFERENCES = (*_MINISTACK, *_DYNALITE)
