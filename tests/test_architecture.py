@@ -38,9 +38,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model": {"errors", "units", "values"},
     "schema": {"errors", "units", "values", "model"},
     "fields": {"errors", "units", "values", "model", "schema"},
-    "layouts": {"errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields"},
+    "sharding": {"errors", "units", "values"},
+    "layouts": {
+        "errors", "units", "values", "tables", "tenants", "expressions", "requests", "model", "schema", "fields",
+        "sharding",
+    },
     "plans": {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
+        "sharding",
     },
     "stores": {"errors", "units", "values", "tables", "expressions", "requests"},
     "server": {"errors", "units", "values", "tables", "expressions", "requests", "stores"},

@@ -51,9 +51,11 @@ from adjoin.fields import field
 from adjoin.graph import AsyncGraph, Graph
 from adjoin.layouts.adjacency_list import AdjacencyList
 from adjoin.layouts.interface import Index, Keys
-from adjoin.model import Edge, Expires, Node, Ref, Version
+from adjoin.layouts.materialized_graph import MaterializedGraph
+from adjoin.model import Edge, Expires, Indexed, Node, Ref, Unique, Version
 from adjoin.plans.changes import Change
-from adjoin.queries import Collection, Page
+from adjoin.queries.base import Page
+from adjoin.queries.edges import Collection
 from adjoin.tables import Projection, Throughput
 
 if TYPE_CHECKING:
@@ -65,13 +67,16 @@ __all__ = [
     # declare
     "Edge",
     "Expires",
+    "Indexed",
     "Node",
     "Ref",
+    "Unique",
     "Version",
     # lay out
     "AdjacencyList",
     "Index",
     "Keys",
+    "MaterializedGraph",
     "Projection",
     "Throughput",
     # use

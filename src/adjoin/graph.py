@@ -21,9 +21,8 @@ from adjoin.layouts.interface import Layout
 from adjoin.model import Node, Ref
 from adjoin.plans import Plan
 from adjoin.plans.changes import Change, read_changes
-from adjoin.plans.table import drop_table, open_table
 from adjoin.plans.write import add, put, put_many
-from adjoin.queries import (
+from adjoin.queries.edges import (
     AsyncCollectionQuery,
     AsyncEdgeQuery,
     AsyncPairQuery,
@@ -31,6 +30,7 @@ from adjoin.queries import (
     EdgeQuery,
     PairQuery,
 )
+from adjoin.queries.finds import AsyncFindPairQuery, AsyncFindQuery, FindPairQuery, FindQuery
 from adjoin.runner import run, run_async, unwatched
 from adjoin.schema import AnyEdge, Entity
 from adjoin.stores.interface import AsyncStore, Store
@@ -42,6 +42,9 @@ N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
+
+_QUERIES = (EdgeQuery, PairQuery, CollectionQuery, FindQuery, FindPairQuery)
+_ASYNC_QUERIES = (AsyncEdgeQuery, AsyncPairQuery, AsyncCollectionQuery, AsyncFindQuery, AsyncFindPairQuery)
 
 
 # --- for programs that wait --------------------------------------------------------------------
@@ -71,12 +74,16 @@ class Graph(Verbs):
         *,
         cursor_secret: str | bytes | None = None,
         consistent: bool = False,
+        tenant: str | None = None,
     ) -> None:
-        """`consistent` makes strongly consistent reads the default, where DynamoDB has them."""
-        super().__init__(models, layout, table_named_by(location), cursor_secret, consistent)
+        """`consistent` makes strongly consistent reads the default, where DynamoDB has them.
+
+        `tenant` keeps everything of this graph behind a prefix of its own, in the table and its indexes.
+        """
+        super().__init__(models, layout, table_named_by(location), cursor_secret, consistent, tenant)
         self._store = open_store(location) if isinstance(location, str | os.PathLike) else location
         try:
-            self._run(open_table(self._layout.definition, create=self._store.creates_tables))
+            self._run(self._open_plan(self._store.creates_tables))
         except BaseException:
             if self._store is not location:
                 self._store.close()
@@ -98,11 +105,11 @@ class Graph(Verbs):
 
     def create_table(self) -> None:
         """Makes the table, or the indexes that it lacks; fails if it is there with other keys."""
-        self._run(open_table(self._layout.definition, create=True))
+        self._run(self._open_plan(creates_tables=True))
 
     def drop_table(self) -> None:
         """Removes the table and everything in it."""
-        self._run(drop_table(self._layout.table))
+        self._run(self._drop_plan())
 
     def put(self, entity: Entity, *, only_if: Predicate | None = None) -> None:
         """Writes a node or an edge, replacing what was there."""
@@ -116,9 +123,9 @@ class Graph(Verbs):
         """Writes any number, in batches; `progress` is told how many are done. Not one transaction."""
         return self._run(put_many(self._layout, entities, progress))
 
-    def get(self, model: type[N], id: Any, *, consistent: bool | None = None) -> N | None:
-        """The node of that id, or None."""
-        return self._run(self._get(model, id, consistent))
+    def get(self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any) -> N | None:
+        """The node of that id, or with that value of a unique field (`email="…"`); None if there is none."""
+        return self._run(self._get(model, id, unique, consistent))
 
     def get_many(self, model: type[N], ids: Iterable[Any], *, consistent: bool | None = None) -> list[N | None]:
         """The nodes of those ids, in that order, None where there is none."""
@@ -174,6 +181,13 @@ class Graph(Verbs):
         """The node with all edges that leave it, of every type; or, `direction="into"`, that arrive."""
         return CollectionQuery(self._context, self._collection(x, direction, consistent), _node=x)
 
+    def find(self, model: type[M], predicate: Predicate | None = None, *, order: str | None = None) -> FindQuery[M]:
+        """Nodes or edges by an indexed field, in its order: `g.find(Person, field("name") == "Ann")`.
+
+        What else is joined with `&` filters. `order` names the indexed field to go by, where several could be.
+        """
+        return FindQuery(self._context, self._search(model, predicate, order))
+
     def transaction(self) -> Transaction:
         """`with g.transaction() as t:` all writes on `t` happen at the end of the block, or none."""
         return Transaction(self)
@@ -194,12 +208,12 @@ class Graph(Verbs):
         `g.explain(lambda: g.delete(Student, "S1"))`.
         """
         with Rehearsing(self._layout.definition) as rehearsal:
-            if isinstance(call, EdgeQuery | PairQuery | CollectionQuery):
+            if isinstance(call, _QUERIES):
                 call = call.page
             if not callable(call):
                 raise InvalidValue("explain takes a query, or a verb with its arguments: g.explain(g.put, student)")
             result = call(*args, **kwargs)
-            if isinstance(result, EdgeQuery | PairQuery | CollectionQuery):
+            if isinstance(result, _QUERIES):
                 result.page()
         return rehearsal.explanation()
 
@@ -231,9 +245,13 @@ class AsyncGraph(Verbs):
         *,
         cursor_secret: str | bytes | None = None,
         consistent: bool = False,
+        tenant: str | None = None,
     ) -> None:
-        """`consistent` makes strongly consistent reads the default, where DynamoDB has them."""
-        super().__init__(models, layout, table_named_by(location), cursor_secret, consistent)
+        """`consistent` makes strongly consistent reads the default, where DynamoDB has them.
+
+        `tenant` keeps everything of this graph behind a prefix of its own, in the table and its indexes.
+        """
+        super().__init__(models, layout, table_named_by(location), cursor_secret, consistent, tenant)
         self._store = open_async_store(location) if isinstance(location, str | os.PathLike) else location
         self._is_open = False
 
@@ -244,7 +262,7 @@ class AsyncGraph(Verbs):
         return await run_async(plan, self._store)
 
     async def _open(self) -> None:
-        await run_async(open_table(self._layout.definition, create=self._store.creates_tables), self._store)
+        await run_async(self._open_plan(self._store.creates_tables), self._store)
         self._is_open = True
 
     async def close(self) -> None:
@@ -265,12 +283,12 @@ class AsyncGraph(Verbs):
 
     async def create_table(self) -> None:
         """Makes the table, or the indexes that it lacks; fails if it is there with other keys."""
-        await run_async(open_table(self._layout.definition, create=True), self._store)
+        await run_async(self._open_plan(creates_tables=True), self._store)
         self._is_open = True
 
     async def drop_table(self) -> None:
         """Removes the table and everything in it."""
-        await self._run(drop_table(self._layout.table))
+        await self._run(self._drop_plan())
 
     async def put(self, entity: Entity, *, only_if: Predicate | None = None) -> None:
         """Writes a node or an edge, replacing what was there."""
@@ -284,9 +302,9 @@ class AsyncGraph(Verbs):
         """Writes any number, in batches; `progress` is told how many are done. Not one transaction."""
         return await self._run(put_many(self._layout, entities, progress))
 
-    async def get(self, model: type[N], id: Any, *, consistent: bool | None = None) -> N | None:
-        """The node of that id, or None."""
-        return await self._run(self._get(model, id, consistent))
+    async def get(self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any) -> N | None:
+        """The node of that id, or with that value of a unique field (`email="…"`); None if there is none."""
+        return await self._run(self._get(model, id, unique, consistent))
 
     async def get_many(self, model: type[N], ids: Iterable[Any], *, consistent: bool | None = None) -> list[N | None]:
         """The nodes of those ids, in that order, None where there is none."""
@@ -342,6 +360,15 @@ class AsyncGraph(Verbs):
         """The node with all edges that leave it, of every type; or, `direction="into"`, that arrive."""
         return AsyncCollectionQuery(self._context, self._collection(x, direction, consistent), _node=x)
 
+    def find(
+        self, model: type[M], predicate: Predicate | None = None, *, order: str | None = None
+    ) -> AsyncFindQuery[M]:
+        """Nodes or edges by an indexed field, in its order: `g.find(Person, field("name") == "Ann")`.
+
+        What else is joined with `&` filters. `order` names the indexed field to go by, where several could be.
+        """
+        return AsyncFindQuery(self._context, self._search(model, predicate, order))
+
     def transaction(self) -> AsyncTransaction:
         """`async with g.transaction() as t:` all writes on `t` happen at the end of the block, or none."""
         return AsyncTransaction(self)
@@ -365,7 +392,7 @@ class AsyncGraph(Verbs):
         with Rehearsing(self._layout.definition) as rehearsal:
             if callable(call):
                 call = call(*args, **kwargs)
-            if isinstance(call, AsyncEdgeQuery | AsyncPairQuery | AsyncCollectionQuery):
+            if isinstance(call, _ASYNC_QUERIES):
                 call = call.page()
             if not isawaitable(call):
                 raise InvalidValue("explain takes a query, a coroutine, or a verb with its arguments")

@@ -152,6 +152,16 @@ class Edge(BaseModel, Generic[SourceT, TargetT]):
 
 
 @dataclass(frozen=True, slots=True)
+class Indexed:
+    """Marks a field by which `find` finds nodes or edges; one that is None is in no index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """Marks a field of a node whose value no other node of the class may have; `get` finds by it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Version:
     """Marks the int field that `update` counts up and `if_version=` compares."""
 

@@ -23,13 +23,16 @@ from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
 from adjoin.errors import InvalidKey, InvalidModel, InvalidValue, UnknownField
-from adjoin.model import Edge, Expires, Node, Ref, Version, ends_of, field_schemas, node_id
+from adjoin.model import Edge, Expires, Indexed, Node, Ref, Unique, Version, ends_of, field_schemas, node_id
 
 AnyEdge: TypeAlias = Edge[Any, Any]
 Entity: TypeAlias = Node | AnyEdge
 
 KEY_TYPES: tuple[type, ...] = (str, int, Decimal, uuid.UUID, dt.datetime, dt.date, Enum)
 """Types whose values have one spelling in a key; float is out because it has several."""
+
+INDEXED_TYPES: tuple[type, ...] = (*KEY_TYPES, float)
+"""Types that an index can put in order; what it holds is never read back, so float is one of them."""
 
 _LABEL_TABOO = frozenset("#%|{}")
 Bound: TypeAlias = Literal[">=", ">", "<=", "<"]
@@ -77,9 +80,23 @@ class EntityType:
     def expires(self) -> str | None:
         return next(iter(self.marked(Expires)), None)
 
+    @cached_property
+    def indexed(self) -> tuple[str, ...]:
+        """The fields that `find` finds by."""
+        return tuple(self.marked(Indexed))
+
+    @cached_property
+    def unique(self) -> tuple[str, ...]:
+        """The fields whose values no two nodes of the class share."""
+        return tuple(self.marked(Unique))
+
     def marked(self, mark: type) -> list[str]:
         """The fields with a mark of this class."""
-        return [name for name, info in self.fields.items() if any(isinstance(each, mark) for each in info.metadata)]
+        return [
+            name
+            for name, info in self.fields.items()
+            if any(isinstance(each, mark) or each is mark for each in info.metadata)
+        ]
 
     @cached_property
     def _adapters(self) -> dict[str, TypeAdapter[Any]]:
@@ -332,6 +349,27 @@ def _check_marks(kind: EntityType) -> None:
         raise InvalidModel(f"{kind.name}.{kind.version} is marked Version() but is not an int")
     if kind.expires and plain_type(kind.fields[kind.expires]) is not dt.datetime:
         raise InvalidModel(f"{kind.name}.{kind.expires} is marked Expires() but is not a datetime")
+    for name in kind.indexed:
+        _check_indexed(kind, name)
+    for name in kind.unique:
+        if not isinstance(kind, NodeType) or name == "id":
+            raise InvalidModel(f"{kind.name}.{name} is marked Unique(), which is for fields of nodes besides their id")
+        _check_key_type(kind.model, name, "the unique field")
+
+
+def _check_indexed(kind: EntityType, name: str) -> None:
+    if name not in kind.attributes:
+        raise InvalidModel(
+            f"{kind.name}.{name} is marked Indexed(), but it is a key already: "
+            f"a node is found by its id, and edges by their ends"
+        )
+    plain = path_type(kind.fields[name]) or plain_type(kind.fields[name])
+    if plain is None or not issubclass(plain, INDEXED_TYPES):
+        names = ", ".join(each.__name__ for each in INDEXED_TYPES)
+        raise InvalidModel(
+            f"{kind.name}.{name} is marked Indexed(), but values of its type have no order in an index; "
+            f"use one of {names}, or a tuple or list of one of them for a path"
+        )
 
 
 def _attributes(model: type[Entity], without: tuple[str, ...]) -> dict[str, str]:
@@ -368,6 +406,24 @@ def _plain(hint: Any) -> type | None:
         kinds = {type(each) for each in get_args(hint)}
         return kinds.pop() if len(kinds) == 1 else None
     return hint if isinstance(hint, type) else None
+
+
+def path_type(info: FieldInfo) -> type | None:
+    """The type of a path's steps, for a field that is a list or tuple of steps of one type."""
+    return _path_type(info.annotation)
+
+
+def _path_type(hint: Any) -> type | None:
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _path_type(get_args(hint)[0])
+    if origin in (Union, UnionType):
+        paths = {_path_type(each) for each in get_args(hint) if each is not NoneType}
+        return paths.pop() if len(paths) == 1 else None
+    if origin not in (list, tuple):
+        return None
+    steps = {_plain(each) for each in get_args(hint) if each is not Ellipsis}
+    return steps.pop() if len(steps) == 1 else None
 
 
 def from_key_text(info: FieldInfo, text: str) -> Any:

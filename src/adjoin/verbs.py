@@ -13,18 +13,22 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from adjoin.cost import Meter
-from adjoin.errors import InvalidValue
+from adjoin.errors import InvalidKey, InvalidRequest, InvalidValue
 from adjoin.fields import Predicate
 from adjoin.layouts.binding import bound_layout
 from adjoin.layouts.interface import BoundLayout, Layout, Range
 from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.plans import Plan
 from adjoin.plans.deletion import delete_node
-from adjoin.plans.read import Question, edge, get, get_many
+from adjoin.plans.find import Search, search
+from adjoin.plans.read import Question, edge, get, get_by, get_many
+from adjoin.plans.shards import read_shard_maps
+from adjoin.plans.table import drop_table, open_table
 from adjoin.plans.transaction import Buffer
-from adjoin.plans.write import connect, disconnect, identified, update
-from adjoin.queries import Context
-from adjoin.schema import AnyEdge, EdgeType, Entity, problems_in
+from adjoin.plans.update import identified, update
+from adjoin.plans.write import connect, disconnect
+from adjoin.queries.base import Context
+from adjoin.schema import AnyEdge, EdgeType, Entity, NodeType, problems_in
 
 N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
@@ -40,13 +44,15 @@ class Verbs(ABC):
         table: str | None,
         cursor_secret: str | bytes | None,
         consistent: bool,
+        tenant: str | None,
     ) -> None:
         if cursor_secret is not None and not cursor_secret:
             raise InvalidValue("an empty cursor_secret signs nothing; give one, or None for tokens that are not signed")
-        self._layout: BoundLayout = bound_layout(models, layout, table)
+        self._layout: BoundLayout = bound_layout(models, layout, table, tenant)
         self._schema = self._layout.schema
         self._secret = cursor_secret.encode() if isinstance(cursor_secret, str) else cursor_secret or b""
         self._consistent = consistent
+        self._tenant = tenant
         self._context = Context(self._layout, self._secret, self._run)
 
     @abstractmethod
@@ -60,9 +66,38 @@ class Verbs(ABC):
     def _consistency(self, asked: bool | None) -> bool:
         return self._consistent if asked is None else asked
 
-    def _get(self, model: type[N], id: Any, consistent: bool | None) -> Plan[N | None]:
+    def _open_plan(self, creates_tables: bool) -> Plan[None]:
+        yield from open_table(self._layout.definition, create=creates_tables)
+        yield from read_shard_maps(self._layout)
+
+    def _drop_plan(self) -> Plan[None]:
+        if self._tenant is not None:
+            raise InvalidRequest(
+                f"this graph is of the tenant {self._tenant!r}, and the table holds others too; "
+                f"drop it through a graph without a tenant"
+            )
+        return drop_table(self._layout.table)
+
+    def _get(self, model: type[N], id: Any, unique: dict[str, Any], consistent: bool | None) -> Plan[N | None]:
         kind = self._schema.node(model)
-        return get(self._layout, kind, kind.id(id), self._consistency(consistent))
+        if not unique:
+            if id is None:
+                raise InvalidValue(f"a {kind.name} is found by its id{_or_by(kind)}; pass it")
+            return get(self._layout, kind, kind.id(id), self._consistency(consistent))
+        if id is not None or len(unique) > 1:
+            raise InvalidValue(f"a {kind.name} is found by its id or by one unique field; pass one of them")
+        ((name, value),) = unique.items()
+        kind.attribute(name)
+        if name not in kind.unique:
+            raise InvalidKey(
+                f"{kind.name}.{name} is not unique, so it may name several; mark it with Unique(), or find"
+            )
+        return get_by(self._layout, kind, name, kind.coerced(name, value), self._consistency(consistent))
+
+    def _search(self, model: type[Any], predicate: Predicate | None, order: str | None) -> Search:
+        is_edge = isinstance(model, type) and issubclass(model, Edge)
+        kind = self._schema.edge(model) if is_edge else self._schema.node(model)
+        return search(self._layout, kind, predicate, order)
 
     def _get_many(self, model: type[N], ids: Iterable[Any], consistent: bool | None) -> Plan[list[N | None]]:
         return get_many(self._layout, self._schema.node(model), ids, self._consistency(consistent))
@@ -152,6 +187,10 @@ class Verbs(ABC):
             raise InvalidValue(f'a collection is read "out" of a node or "into" it, not {direction!r}')
         kind = self._schema.node(type(x) if isinstance(x, Node) else x.model)
         return self._question(self._layout.collection(kind, kind.id(x), arriving=direction == "into"), consistent)
+
+
+def _or_by(kind: NodeType) -> str:
+    return f" or by {' or '.join(kind.unique)}" if kind.unique else ""
 
 
 class TransactionVerbs:

@@ -9,6 +9,7 @@ from itertools import combinations
 
 from adjoin.errors import InvalidModel
 from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys, is_number
+from adjoin.layouts.keys import SEPARATOR
 
 
 def check(keys: AdjacencyKeys) -> None:
@@ -17,6 +18,7 @@ def check(keys: AdjacencyKeys) -> None:
     _check_collisions(keys)
     _check_reverse(keys)
     _check_order(keys)
+    _check_indexed(keys)
 
 
 def _check_field_names(keys: AdjacencyKeys) -> None:
@@ -109,4 +111,23 @@ def _check_order(keys: AdjacencyKeys) -> None:
             raise InvalidModel(
                 f"{edge.kind.name} is ordered by the number {first.name!r}, which does not sort as text in "
                 f"{template}; write {{{first.name}:sortable}} or a width such as {{{first.name}:08}}"
+            )
+
+
+def _check_indexed(keys: AdjacencyKeys) -> None:
+    index = keys.overloaded
+    others = keys.main_keys() | ({keys.order_index.partition_key} if keys.order_index else set())
+    if index is not None and {index.partition_key, index.sort_key} & others:
+        raise InvalidModel(f"the index {index.name!r} for indexed fields needs key attributes of its own")
+    everything: list[NodeKeys | EdgeKeys] = [*keys.nodes.values(), *keys.edges.values()]
+    for kept in everything:
+        if kept.partition.lead.removeprefix(keys.prefix).startswith(SEPARATOR):
+            raise InvalidModel(
+                f"the partition key {kept.partition} of {kept.kind.name} begins with {SEPARATOR!r}, as adjoin's own "
+                f"records do; change the template"
+            )
+        if isinstance(kept, EdgeKeys) and len(kept.kind.indexed) > 1 and "target.id" not in kept.sort.told:
+            raise InvalidModel(
+                f"{kept.kind.name} has two indexed fields, which needs a sort key that tells its target, and "
+                f"{kept.sort} does not; index one field, or change the template"
             )

@@ -15,11 +15,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from adjoin.errors import InvalidModel
-from adjoin.layouts.interface import DELETING, Index, Keys
+from adjoin.layouts.interface import DELETING, OWNER, REVISION, Index, Keys
 from adjoin.layouts.keys import Part, Quoting, Template, delimiters, parse_template, transform
 from adjoin.layouts.records import Record
 from adjoin.schema import EdgeType, EntityType, NodeType, Schema, plain_type, unknown_field
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
+from adjoin.tenants import tenant_prefix
 
 if TYPE_CHECKING:
     from adjoin.layouts.adjacency_list import AdjacencyList
@@ -61,15 +62,19 @@ class EdgeKeys:
 class AdjacencyKeys:
     """All templates of one layout for one schema."""
 
-    def __init__(self, layout: AdjacencyList, schema: Schema) -> None:
+    def __init__(self, layout: AdjacencyList, schema: Schema, tenant: str | None) -> None:
         self.layout = layout
         self.schema = schema
+        self.prefix = "" if tenant is None else tenant_prefix(tenant)
         for model in layout.keys:
             if model not in schema.nodes and model not in schema.edges:
                 raise InvalidModel(f"keys= names {model.__name__}, which is no class of this graph")
         edges = schema.edges.values()
         self.order_index = layout.ordered if any(map(self._needs_order_index, edges)) else None
-        self.indexes = tuple(index for index in (layout.reverse, self.order_index) if index)
+        self.overloaded = layout.indexed if any(kind.indexed for kind in schema.types) else None
+        self.indexes = tuple(index for index in (layout.reverse, self.order_index, self.overloaded) if index)
+        self.partition_keys = {layout.partition_key, *(index.partition_key for index in self.indexes)}
+        """The attributes that are a partition key, of the table or of an index; a tenant's have its prefix."""
         self.attributes = self._key_attributes()
         self._quoting = self._make_quoting()
         self._escaping = Quoting(self._quoting.ends, escape=True)
@@ -204,10 +209,16 @@ class AdjacencyKeys:
         made = self._made_sort_keys(kind)
         return {
             attribute: Template(
-                kind.name, self._expanded(kind, template), self._escaping if attribute in made else self._quoting
+                kind.name,
+                [self.tenant_part(attribute), *self._expanded(kind, template)],
+                self._escaping if attribute in made else self._quoting,
             )
             for attribute, template in templates.items()
         }
+
+    def tenant_part(self, attribute: str) -> str:
+        """What the tenant adds in front of a key attribute."""
+        return self.prefix if attribute in self.partition_keys else ""
 
     def _made_sort_keys(self, kind: EntityType) -> set[str | None]:
         """Sort keys of indexes that nobody declared: whatever the layout, they escape, and so sort rightly."""
@@ -248,7 +259,7 @@ class AdjacencyKeys:
                 f"{kind.name} is told apart by {missing[0]!r}, but its sort key {sort} does not hold it; "
                 f"add {{{missing[0]}}} to the template"
             )
-        told = _told(sort, *compiled.values())
+        told = sort.told.union(*(each.told for each in compiled.values()))
         target_field = self._target_field(kind, compiled)
         target_names = {"target.id", target_field}
         if not (target_names & told and target_names & {part.name for part in sort.parts}):
@@ -262,7 +273,7 @@ class AdjacencyKeys:
             partition,
             sort,
             compiled,
-            Record(kind, _told(sort) if self._is_declared(kind) else (), self.attributes),
+            Record(kind, sort.told if self._is_declared(kind) else (), self.attributes),
             fields=tuple(dict.fromkeys([*kind.key, *in_sort])),
             target_field=target_field,
             may_meet_node=bool(node_sort.parts) and node_sort.may_equal(sort),
@@ -287,7 +298,7 @@ class AdjacencyKeys:
             raise InvalidModel(
                 "the layout uses one attribute for two things: give keys and type attributes of their own"
             )
-        names = {layout.partition_key, layout.sort_key, layout.type_attribute, DELETING}
+        names = {layout.partition_key, layout.sort_key, layout.type_attribute, DELETING, REVISION, OWNER}
         for index in self.indexes:
             names |= {index.partition_key, index.sort_key}
         return {name for name in names if name}
@@ -335,11 +346,6 @@ def _add(templates: dict[str, str], attribute: str | None, template: str | None)
     """Adds a template for a key attribute, unless that is one of the table's own keys already."""
     if attribute is not None and template is not None:
         templates.setdefault(attribute, template)
-
-
-def _told(*templates: Template) -> set[str]:
-    """The parts whose values can be had back from these keys."""
-    return {part.name for template in templates for part in template.parts if part.transform.decode}
 
 
 def _no_transform(kind: EntityType, part: Part, template: str) -> InvalidModel:

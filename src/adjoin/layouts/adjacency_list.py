@@ -13,7 +13,7 @@ no part of its key has its order in an index of its own, so that the two ends al
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,13 +22,18 @@ from adjoin.expressions import Action, Condition, Exists, Remove, Set, Value, at
 from adjoin.layouts.adjacency_checks import check
 from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.adjacency_reader import AdjacencyReader
-from adjoin.layouts.interface import Access, Index, Keys, Range, Shape
-from adjoin.layouts.keys import Template, key_text
+from adjoin.layouts.interface import REVISION, Access, Index, Keys, Range, Satellite, Shape
+from adjoin.layouts.keys import Template, check_length, key_text
+from adjoin.layouts.overloaded import OverloadedIndex
+from adjoin.layouts.satellites import Satellites
+from adjoin.layouts.shard_book import ShardBook
 from adjoin.model import Edge, Node
-from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema
+from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema, from_key_text
 from adjoin.tables import Throughput
 from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
-from adjoin.values import AttributeValue, Item
+from adjoin.values import AttributeValue, Item, item_size
+
+_SHORTER = "a shorter id"
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,10 @@ class AdjacencyList:
     reverse: Index | None = Index("GSI1", "GSI1PK", "GSI1SK")
     ordered: Index = Index("GSI2", "GSI2PK", "GSI2SK")
     """The index for the order of edges whose key does not hold it; made only when a class needs it."""
+    indexed: Index = Index("GSI3", "GSI3PK", "GSI3SK")
+    """The index for all indexed fields; made only when a class has one."""
+    shards: int | None = None
+    """How many shards each indexed field has in that index; None for as many as it turns out to need."""
     keys: Mapping[type[Any], Keys] = field(default_factory=dict)
     escape: bool | None = None
     """Whether keys percent-encode what would end a part; by default, if all templates are the default."""
@@ -66,19 +75,25 @@ class AdjacencyList:
     def named(self, table: str) -> AdjacencyList:
         return replace(self, table=table)
 
-    def bind(self, schema: Schema) -> BoundAdjacencyList:
-        return BoundAdjacencyList(self, schema)
+    def bind(self, schema: Schema, tenant: str | None = None) -> BoundAdjacencyList:
+        return BoundAdjacencyList(self, schema, tenant)
 
 
 class BoundAdjacencyList:
     """An adjacency list for the classes of one schema."""
 
-    def __init__(self, layout: AdjacencyList, schema: Schema) -> None:
+    def __init__(self, layout: AdjacencyList, schema: Schema, tenant: str | None = None) -> None:
         self.schema = schema
         self.table = layout.table
         self._layout = layout
-        self._keys = AdjacencyKeys(layout, schema)
+        self._keys = AdjacencyKeys(layout, schema, tenant)
         check(self._keys)
+        self.overloaded: OverloadedIndex | None = None
+        if self._keys.overloaded is not None:
+            book = ShardBook(layout.shards)
+            self.overloaded = OverloadedIndex(self._keys.overloaded, schema, self._keys.prefix, book)
+        self._satellites = Satellites(self._keys, self.overloaded)
+        self._deletion_sort = self._keys.tenant_part(layout.sort_key) + DELETION_SORT_KEY
         self._reader = AdjacencyReader(self._keys, layout.partition_key, layout.sort_key, layout.type_attribute)
         self.definition = self._keys.definition
         self.present: Condition = Exists(attribute(layout.partition_key))
@@ -101,11 +116,22 @@ class BoundAdjacencyList:
         keys, values = self._keys.nodes[kind.model], {"id": id}
         return self._key(kind, keys.partition.render(values), keys.sort.render(values))
 
+    def id_in(self, kind: NodeType, text: str) -> Any:
+        told = self._keys.nodes[kind.model].partition.match(text)
+        if told is None:
+            raise InvalidKey(f"{text!r} is not the key of a {kind.name}; correct the item that names it")
+        return kind.id(from_key_text(kind.fields["id"], told["id"]))
+
     def deletion_key(self, node: str) -> Item:
-        return {self._pk: {"S": node}, self._sk: {"S": DELETION_SORT_KEY}}
+        return {self._pk: {"S": node}, self._sk: {"S": self._deletion_sort}}
 
     def is_bookkeeping(self, item: Item) -> bool:
-        return item[self._sk] == {"S": DELETION_SORT_KEY}
+        if item[self._sk] == {"S": self._deletion_sort} or self._satellites.is_one(item):
+            return True
+        return bool(self._keys.prefix) and not item[self._pk]["S"].startswith(self._keys.prefix)
+
+    def shard_map_key(self, scope: str) -> Item:
+        return self._satellites.record_key("SHARDS", scope)
 
     def key_fields(self, kind: EdgeType) -> tuple[str, ...]:
         keys = self._keys.edges[kind.model]
@@ -126,8 +152,8 @@ class BoundAdjacencyList:
 
     def _key(self, kind: EntityType, partition: str, sort: str) -> Item:
         if len(partition) > 512 or len(sort) > 256 or not (partition.isascii() and sort.isascii()):
-            _check_length(kind, self._pk, partition, MAX_PARTITION_KEY_SIZE)
-            _check_length(kind, self._sk, sort, MAX_SORT_KEY_SIZE)
+            check_length(partition, MAX_PARTITION_KEY_SIZE, f"the key {self._pk!r} of a {kind.name}", _SHORTER)
+            check_length(sort, MAX_SORT_KEY_SIZE, f"the key {self._sk!r} of a {kind.name}", _SHORTER)
         return {self._pk: {"S": partition}, self._sk: {"S": sort}}
 
     def items(self, entity: Entity) -> tuple[Item, ...]:
@@ -135,14 +161,28 @@ class BoundAdjacencyList:
             kind = self.schema.node(type(entity))
             keys = self._keys.nodes[kind.model]
             item = self.node_key(kind, entity.__dict__["id"])
-            return (self._completed(item, keys, entity.__dict__, keys.record.encode(entity)),)
+            self._completed(item, keys, entity.__dict__, keys.record.encode(entity))
+            return (self._indexed(kind, item, entity.__dict__),)
         edge_kind = self.schema.edge(type(entity))
         edge_keys = self._keys.edges[edge_kind.model]
         source, target, body = entity.source, entity.target, edge_keys.record.encode(entity)
         item = self._edge_item(edge_keys, entity, source, target, body)
         if not edge_kind.symmetric or source == target:
-            return (item,)
-        return item, self._edge_item(edge_keys, entity, target, source, body)
+            return (self._indexed(edge_kind, item, entity.__dict__),)
+        twin = self._edge_item(edge_keys, entity, target, source, body)
+        self._indexed(edge_kind, self._first_of(item, twin), entity.__dict__)
+        return item, twin
+
+    def _first_of(self, *twins: Item) -> Item:
+        """Which of the two items of a symmetric edge is in the index of its fields."""
+        return min(twins, key=lambda item: item[self._pk]["S"])
+
+    def _indexed(self, kind: EntityType, item: Item, values: Mapping[str, Any]) -> Item:
+        """The item with its entry in the index of its first indexed field."""
+        if self.overloaded is not None and kind.indexed:
+            own, tail = self.overloaded.fields(kind)[0], self._satellites.tail(kind, item)
+            item.update(self.overloaded.entry(own, values[own.name], tail, item_size(item)))
+        return item
 
     def _edge_item(self, keys: EdgeKeys, edge: AnyEdge, source: Any, target: Any, body: Item) -> Item:
         values = {**edge.__dict__, "source.id": source, "target.id": target}
@@ -173,30 +213,88 @@ class BoundAdjacencyList:
             return None
         text = template.render(values)
         if len(text) > 256 or not text.isascii():
-            _check_length(kind, name, text, self._limits.get(name, MAX_SORT_KEY_SIZE))
+            limit = self._limits.get(name, MAX_SORT_KEY_SIZE)
+            check_length(text, limit, f"the key {name!r} of a {kind.name}", _SHORTER)
         return text
 
     def in_index_key(self, kind: EntityType, names: Collection[str]) -> str | None:
+        parts = [part.name for each in self._keys_of(kind).index_keys.values() for part in each.parts]
+        return next((name for name in (*parts, *kind.indexed[:1]) if name in names), None)
+
+    # --- satellites ----------------------------------------------------------------------------
+
+    def has_satellites(self, kind: EntityType) -> bool:
+        return bool(kind.unique) or len(kind.indexed) > 1
+
+    def satellites(self, kind: EntityType, items: Sequence[Item], values: Mapping[str, Any]) -> list[Satellite]:
+        return self._satellites.of(kind, self._first_of(*items), values) if self.has_satellites(kind) else []
+
+    def satellites_beside(self, kind: EntityType, item: Item) -> list[Satellite]:
+        if not self.has_satellites(kind):
+            return []
+        twins = self.twin_keys(kind, item) if isinstance(kind, EdgeType) else []
+        return self._satellites.beside(kind, item | self._first_of(self.key_of(item), *twins))
+
+    def copy_keys(self, kind: EntityType, key: Item) -> list[Item]:
+        return self._satellites.copy_keys(kind, key)
+
+    def claim_key(self, kind: NodeType, name: str, value: Any) -> Item:
+        return self._satellites.claim_key(kind, name, value)
+
+    def changed(self, kind: EntityType, item: Item, entity: Entity) -> Item:
+        fresh = next(each for each in self.items(entity) if self.key_of(each) == self.key_of(item))
+        keys = self._keys_of(kind)
+        own = {*kind.attributes.values(), *keys.index_keys, REVISION}
+        if self.overloaded is not None:
+            own |= {self.overloaded.partition_key, self.overloaded.sort_key}
+        return {name: value for name, value in item.items() if name not in own} | fresh
+
+    def found(self, kind: EntityType, item: Item) -> Entity | None:
+        return self._reader.readers[kind.model](self._satellites.restored(item))
+
+    # --- changes of index keys -----------------------------------------------------------------
+
+    def needed_for_index(self, kind: EntityType, identity: Mapping[str, Any], changes: Collection[str]) -> list[str]:
         templates = self._keys_of(kind).index_keys.values()
-        return next((part.name for each in templates for part in each.parts if part.name in names), None)
+        parts = [[part.name for part in each.parts] for each in templates]
+        needed = dict.fromkeys(name for names in parts if not set(changes).isdisjoint(names) for name in names)
+        return [name for name in needed if name not in identity and name not in changes]
 
     def index_actions(self, kind: EntityType, identity: Mapping[str, Any], changes: Mapping[str, Any]) -> list[Action]:
         actions: list[Action] = []
         values = {**identity, **changes}
         for name, template in self._keys_of(kind).index_keys.items():
             parts = [part.name for part in template.parts]
-            changed = [part for part in parts if part in changes]
-            if not changed:
+            if not any(part in changes for part in parts):
                 continue
-            if missing := [part for part in parts if part not in values]:
-                raise InvalidKey(
-                    f"{kind.name}.{changed[0]} is in the index key {name!r} ({template}) together with "
-                    f"{missing[0]!r}; give {missing[0]}= as well"
-                )
             text = self._index_text(kind, name, template, values)
             place = attribute(name)
             actions.append(Remove(place) if text is None else Set(place, Value({"S": text})))
-        return actions
+        return actions + self._entry_actions(kind, identity, changes)
+
+    def _entry_actions(self, kind: EntityType, identity: Mapping[str, Any], changes: Mapping[str, Any]) -> list[Action]:
+        """What a change of the first indexed field does to the entry that the item itself is."""
+        index = self.overloaded
+        if index is None or not kind.indexed or kind.indexed[0] not in changes:
+            return []
+        own, key = index.fields(kind)[0], self._key_of_identity(kind, identity)
+        if key is None:
+            return []
+        entry = index.entry(own, changes[own.name], self._satellites.tail(kind, key), 0)
+        return [
+            Set(attribute(name), Value(entry[name])) if name in entry else Remove(attribute(name))
+            for name in (index.partition_key, index.sort_key)
+        ]
+
+    def _key_of_identity(self, kind: EntityType, identity: Mapping[str, Any]) -> Item | None:
+        """The item's key; None for the half of a symmetric edge that is in no index of fields."""
+        if isinstance(kind, NodeType):
+            return self.node_key(kind, identity["id"])
+        assert isinstance(kind, EdgeType)
+        source, target = identity["source.id"], identity["target.id"]
+        key = self.edge_key(kind, source, target, identity)
+        twin = self.edge_key(kind, target, source, identity) if kind.symmetric else key
+        return key if self._first_of(key, twin) == key else None
 
     def encode_field(self, kind: EntityType, name: str, value: Any) -> AttributeValue | None:
         record = self._keys_of(kind).record
@@ -324,17 +422,3 @@ def _turned(edge: AnyEdge | None) -> AnyEdge | None:
 
 def _is_alone(template: Template, rivals: list[Template]) -> bool:
     return bool(template.lead) and not any(template.overlaps(rival) for rival in rivals)
-
-
-def _check_length(kind: EntityType, name: str, text: str, limit: int) -> None:
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise InvalidKey(
-            f"the key {name!r} of a {kind.name} would hold half of a surrogate pair, which UTF-8 cannot carry"
-        ) from None
-    if size > limit:
-        raise InvalidKey(
-            f"the key {name!r} of a {kind.name} would have {size:,} bytes ({text[:40]!r}…); DynamoDB takes "
-            f"{limit:,} at most, so use a shorter id"
-        )

@@ -11,9 +11,11 @@ from adjoin.layouts.interface import BoundLayout, Layout
 from adjoin.schema import Schema
 
 
-def bound_layout(models: Iterable[type[Any]], layout: Layout | None, table: str | None = None) -> BoundLayout:
+def bound_layout(
+    models: Iterable[type[Any]], layout: Layout | None, table: str | None = None, tenant: str | None = None
+) -> BoundLayout:
     """The layout bound to the classes; without one, an adjacency list. `table` goes before the layout's own."""
     if layout is not None and not hasattr(layout, "bind"):
         raise InvalidModel(f"{layout!r} is no layout; pass one such as AdjacencyList(table={layout!r})")
     layout = layout or AdjacencyList()
-    return (layout if table is None else layout.named(table)).bind(Schema(models))
+    return (layout if table is None else layout.named(table)).bind(Schema(models), tenant)

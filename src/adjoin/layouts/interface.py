@@ -6,10 +6,10 @@ each node and edge is keyed, encoded and found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from adjoin.errors import InvalidValue, UnknownField
 from adjoin.expressions import Action, Condition
@@ -19,8 +19,15 @@ from adjoin.schema import EdgeType, Entity, EntityType, NodeType, Schema, unknow
 from adjoin.tables import Projection, TableDefinition, Throughput
 from adjoin.values import AttributeValue, Item
 
+if TYPE_CHECKING:
+    from adjoin.layouts.overloaded import OverloadedIndex
+
 DELETING = "adjoin:deleting"
 """The attribute by which a large delete marks an edge: node key to the token of the delete."""
+REVISION = "adjoin:revision"
+"""The attribute that is another after each write, on items that have satellites."""
+OWNER = "adjoin:owner"
+"""The attribute of a claim to a unique value: the partition key of the node that has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +178,16 @@ def _after(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Satellite:
+    """An item beside an entity's own, written and removed with it; `item` is None where none must be."""
+
+    key: Item
+    item: Item | None
+    owner: str | None = None
+    """For the claim to a unique value, who has it: nobody else's may be overwritten or removed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     """What the items of one class hold."""
 
@@ -188,11 +205,17 @@ class BoundLayout(Protocol):
     table: str
     present: Condition
     """Holds for an item that is there."""
+    overloaded: OverloadedIndex | None
+    """The index of all indexed fields, if there are any."""
 
     def node_key(self, kind: NodeType, id: Any) -> Item: ...
 
     def node_text(self, kind: NodeType, id: Any) -> str:
         """The node's partition key."""
+        ...
+
+    def id_in(self, kind: NodeType, text: str) -> Any:
+        """The id of the node with that partition key."""
         ...
 
     def deletion_key(self, node: str) -> Item:
@@ -211,6 +234,28 @@ class BoundLayout(Protocol):
         """The items an instance is stored as: one, or two for a symmetric edge."""
         ...
 
+    def satellites(self, kind: EntityType, items: Sequence[Item], values: Mapping[str, Any]) -> list[Satellite]:
+        """What stands beside the items of an instance with these values, and what must not."""
+        ...
+
+    def satellites_beside(self, kind: EntityType, item: Item) -> list[Satellite]:
+        """What stands beside a stored item, as far as its attributes tell, to go with it."""
+        ...
+
+    def copy_keys(self, kind: EntityType, key: Item) -> list[Item]:
+        """Where copies of an item may stand, for an index."""
+        ...
+
+    def has_satellites(self, kind: EntityType) -> bool: ...
+
+    def claim_key(self, kind: NodeType, name: str, value: Any) -> Item:
+        """Where the claim to a value of a unique field is."""
+        ...
+
+    def changed(self, kind: EntityType, item: Item, entity: Entity) -> Item:
+        """A stored item with the fields of an instance, and whatever else it holds."""
+        ...
+
     def encode_field(self, kind: EntityType, name: str, value: Any) -> AttributeValue | None:
         """The stored form of one field's value; None where the attribute is left out."""
         ...
@@ -220,7 +265,11 @@ class BoundLayout(Protocol):
         ...
 
     def index_actions(self, kind: EntityType, identity: Mapping[str, Any], changes: Mapping[str, Any]) -> list[Action]:
-        """What changing these fields does to index keys."""
+        """What changing these fields does to index keys; `identity` holds what else they are made of."""
+        ...
+
+    def needed_for_index(self, kind: EntityType, identity: Mapping[str, Any], changes: Collection[str]) -> list[str]:
+        """The other fields that index keys are made of together with these."""
         ...
 
     def filterable(self, kind: EntityType, name: str) -> str:
@@ -229,6 +278,10 @@ class BoundLayout(Protocol):
 
     def decode(self, kind: EntityType, item: Item) -> Entity | None:
         """The instance of this class that an item is, or None if it is something else."""
+        ...
+
+    def found(self, kind: EntityType, item: Item) -> Entity | None:
+        """The same for an item that was found through the index of fields."""
         ...
 
     def kind_of(self, item: Item) -> EntityType | None:
@@ -260,7 +313,11 @@ class BoundLayout(Protocol):
         ...
 
     def is_bookkeeping(self, item: Item) -> bool:
-        """Whether an item is adjoin's own record of work in progress."""
+        """Whether an item is adjoin's own, or another tenant's, and no node or edge of this graph."""
+        ...
+
+    def shard_map_key(self, scope: str) -> Item:
+        """Where the shards of an indexed field are recorded; all records are in one partition."""
         ...
 
 
@@ -274,4 +331,4 @@ class Layout(Protocol):
         """The same layout in another table."""
         ...
 
-    def bind(self, schema: Schema) -> BoundLayout: ...
+    def bind(self, schema: Schema, tenant: str | None = None) -> BoundLayout: ...

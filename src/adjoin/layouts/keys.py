@@ -56,6 +56,20 @@ def key_text(value: object) -> str:
     raise InvalidKey(f"{value!r} cannot be part of a key; use text, a whole number, a date or a UUID")
 
 
+def check_length(text: str, limit: int, what: str, remedy: str) -> None:
+    """Raises unless a key is text that UTF-8 can carry, in no more than so many bytes."""
+    if len(text) <= limit // 4 and text.isascii():
+        return
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidKey(f"{what} would hold half of a surrogate pair, which UTF-8 cannot carry") from None
+    if size > limit:
+        raise InvalidKey(
+            f"{what} would have {size:,} bytes ({text[:40]!r}…); DynamoDB takes {limit:,} at most, so use {remedy}"
+        )
+
+
 _BIAS = 500
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
 
@@ -245,6 +259,11 @@ class Template:
     def __str__(self) -> str:
         return "".join(piece if isinstance(piece, str) else f"{{{piece.name}}}" for piece in self.pieces)
 
+    @property
+    def told(self) -> set[str]:
+        """The parts whose values can be had back from a key."""
+        return {part.name for part in self.parts if part.transform.decode}
+
     def render(self, values: Mapping[str, Any]) -> str:
         if self.is_tail:
             part = self.parts[0]
@@ -358,6 +377,8 @@ def _may_meet(one: tuple[str, str | None], other: tuple[str, str | None]) -> boo
 def _merged(pieces: list[str | Part]) -> list[str | Part]:
     merged: list[str | Part] = []
     for piece in pieces:
+        if piece == "":
+            continue
         if isinstance(piece, str) and merged and isinstance(merged[-1], str):
             merged[-1] += piece
         else:

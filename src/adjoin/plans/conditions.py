@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from adjoin.errors import InvalidKey, InvalidValue, UnknownField
+from adjoin.errors import InvalidValue, UnknownField
 from adjoin.expressions import (
     Action,
     Add,
@@ -126,8 +126,6 @@ def update_actions(
         plain[name] = value = kind.validated(name, value)
         encoded = layout.encode_field(kind, name, value)
         actions.append(Remove(attribute(stored)) if encoded is None else Set(attribute(stored), Value(encoded)))
-    if relative := layout.in_index_key(kind, changes.keys() - plain.keys()):
-        raise InvalidKey(f"{kind.name}.{relative} is part of an index key; give its new value, not a change of the old")
     actions += layout.index_actions(kind, identity, plain)
     if kind.version and kind.version not in changes:
         actions.append(Add(attribute(kind.attribute(kind.version)), {"N": "1"}))

@@ -15,12 +15,12 @@ A reader pays nothing for this unless it meets a mark; then it is one batch get 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from adjoin.errors import ConditionFailed, TransactionCanceled
-from adjoin.expressions import Add, Compare, Discard, Value, attribute
-from adjoin.layouts.interface import DELETING, BoundLayout
+from adjoin.expressions import Add, And, Compare, Condition, Discard, Exists, Not, Or, Value, attribute
+from adjoin.layouts.interface import DELETING, OWNER, REVISION, BoundLayout, Satellite
 from adjoin.plans import Plan
 from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, get_all, place_of, write_all
 from adjoin.requests import Delete, Get, PageResponse, Query, TransactWrite, Update
@@ -73,9 +73,10 @@ class _Neighbourhood:
         self.edges[place] = key | {name: value for name, value in item.items() if name == DELETING}
         self.sizes[place] = size
 
-    def fits_one_transaction(self) -> bool:
+    def fits_one_transaction(self, own: int) -> bool:
+        """Whether all of it does, where the node itself takes so many writes."""
         size = sum(self.sizes.values()) + (item_size(self.node) if self.node else 0)
-        return len(self.edges) < MAX_TRANSACTION and size < MAX_TRANSACTION_SIZE
+        return len(self.edges) + own <= MAX_TRANSACTION and size < MAX_TRANSACTION_SIZE
 
 
 def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
@@ -89,9 +90,14 @@ def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
     if resumed:
         around = yield from _gather(layout, kind, id)
     found = resumed or around.node is not None or bool(around.edges)
-    while around.fits_one_transaction():
-        deletes = [Delete(layout.table, each) for each in (key, *map(layout.key_of, around.edges.values()))]
-        yield (TransactWrite(tuple(deletes)) if len(deletes) > 1 else deletes[0],)
+    while around.fits_one_transaction(len(own := _own(layout, kind, key, around.node))):
+        deletes: list[Delete | Update] = [
+            *own,
+            *(Delete(layout.table, layout.key_of(edge)) for edge in around.edges.values()),
+        ]
+        if not (yield from _done(deletes)):
+            around = yield from _gather(layout, kind, id)
+            continue
         # What somebody connected between the look and the transaction would hang there for ever.
         around = yield from _gather(layout, kind, id)
         if around.node is not None or not around.edges:
@@ -104,17 +110,65 @@ def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
         marked.update(unmarked)
         around = yield from _gather(layout, kind, id)
     record = Update(layout.table, layout.deletion_key(text), (Add(attribute(TOKENS), {"SS": [token]}),))
-    yield (TransactWrite((Delete(layout.table, key), record)),)
+    while not (yield from _done([*_own(layout, kind, key, around.node), record])):
+        around.node = (yield from get_all([Get(layout.table, key, consistent=True)]))[0]
     after = yield from _gather(layout, kind, id)
     after.edges = around.edges | after.edges
     yield from _sweep(layout, text, token, after)
     return found
 
 
+def _own(layout: BoundLayout, kind: NodeType, key: Item, node: Item | None) -> list[Delete]:
+    """The deletes of a node itself and of what stands beside it, as long as it is what was read."""
+    if not layout.has_satellites(kind):
+        return [Delete(layout.table, key)]
+    satellites = layout.satellites_beside(kind, node) if node is not None else []
+    return [
+        Delete(layout.table, key, unchanged(layout, node)),
+        *(Delete(layout.table, each.key, _own_claim(each)) for each in satellites),
+    ]
+
+
+def _own_claim(satellite: Satellite) -> Condition | None:
+    if satellite.owner is None:
+        return None
+    owner = attribute(OWNER)
+    return Or((Not(Exists(owner)), Compare("=", owner, Value({"S": satellite.owner}))))
+
+
+def _done(writes: Sequence[Delete | Update]) -> Plan[bool]:
+    """Writes all together; says no if the first, the node, is not what was read any more."""
+    while True:
+        try:
+            yield (TransactWrite(tuple(writes)) if len(writes) > 1 else writes[0],)
+            return True
+        except ConditionFailed:
+            return False
+        except TransactionCanceled as canceled:
+            failed = [reason.code == "ConditionalCheckFailed" for reason in canceled.reasons]
+            if failed[0]:
+                return False
+            if not any(failed):
+                raise
+            # A claim that belongs to somebody else stays.
+            writes = [write for write, has_failed in zip(writes, failed, strict=True) if not has_failed]
+
+
+def unchanged(layout: BoundLayout, item: Item | None) -> Condition:
+    """Holds as long as an item with satellites is what was read."""
+    if item is None:
+        return Not(layout.present)
+    if REVISION in item:
+        return Compare("=", attribute(REVISION), Value(item[REVISION]))
+    return And((layout.present, Not(Exists(attribute(REVISION)))))
+
+
 def doomed_keys(layout: BoundLayout, kind: NodeType, id: object) -> Plan[list[Item]]:
     """The keys of a node and every edge at it, for a delete inside a larger transaction."""
     around = yield from _gather(layout, kind, id)
-    return [layout.node_key(kind, id), *(layout.key_of(edge) for edge in around.edges.values())]
+    key = layout.node_key(kind, id)
+    own = [delete.key for delete in _own(layout, kind, key, around.node)]
+    return [*own, *(layout.key_of(edge) for edge in around.edges.values())]
 
 
 def _gather(layout: BoundLayout, kind: NodeType, id: object) -> Plan[_Neighbourhood]:
@@ -154,7 +208,8 @@ def _add(layout: BoundLayout, kind: NodeType, item: Item, size: int, around: _Ne
     if found is kind:
         around.node = item
     elif isinstance(found, EdgeType):
-        for key in (layout.key_of(item), *layout.twin_keys(found, item)):
+        copies = [satellite.key for satellite in layout.satellites_beside(found, item)]
+        for key in (layout.key_of(item), *layout.twin_keys(found, item), *copies):
             around.add(key, item, size)
 
 

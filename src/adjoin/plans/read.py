@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from adjoin.errors import InvalidItem
 from adjoin.expressions import Condition, Exists, Not, attribute
-from adjoin.layouts.interface import DELETING, BoundLayout, Range
+from adjoin.layouts.interface import DELETING, OWNER, BoundLayout, Range
 from adjoin.plans import Plan
 from adjoin.plans.batches import get_all
 from adjoin.plans.deletion import visible
@@ -29,6 +29,17 @@ def get(layout: BoundLayout, kind: NodeType, id: Any, consistent: bool) -> Plan[
     if response.item is None:
         return None
     return _explained(layout.decode(kind, response.item), kind, response.item)
+
+
+def get_by(layout: BoundLayout, kind: NodeType, name: str, value: Any, consistent: bool) -> Plan[Any]:
+    """The node that has a value of a unique field: the claim to it tells whose it is."""
+    response: ItemResponse
+    (response,) = yield (Get(layout.table, layout.claim_key(kind, name, value), consistent),)
+    if response.item is None:
+        return None
+    node = yield from get(layout, kind, layout.id_in(kind, response.item[OWNER]["S"]), consistent)
+    # A claim may be older than its node.
+    return node if node is not None and getattr(node, name) == value else None
 
 
 def get_many(layout: BoundLayout, kind: NodeType, ids: Iterable[Any], consistent: bool) -> Plan[list[Any]]:
@@ -121,7 +132,8 @@ class Found:
     """A page of the answer, and where to go on."""
 
     entities: list[Any]
-    last: Item | None
+    last: Any
+    """An item, or whatever else the plan can go on from; None at the end."""
 
 
 def page(layout: BoundLayout, question: Question, limit: int | None, start: Item | None) -> Plan[Found]:
@@ -140,7 +152,7 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
         before = len(entities)
         items: Sequence[Item] = response.items
         if access.is_partial:
-            items = yield from _whole(layout, items)
+            items = yield from whole(layout, items)
         for item in items:
             if DELETING in item:
                 del entities[before:]
@@ -161,7 +173,7 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
         ask = limit - len(entities) if is_exact else min(4 * (ask or limit), 100_000)
 
 
-def _whole(layout: BoundLayout, entries: Sequence[Item]) -> Plan[list[Item]]:
+def whole(layout: BoundLayout, entries: Sequence[Item]) -> Plan[list[Item]]:
     """The items that entries of an index stand for, without those that are gone meanwhile."""
     gets = [Get(layout.table, layout.key_of(entry)) for entry in entries]
     items = yield from get_all(gets)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 from adjoin.errors import CancellationReason, InvalidRequest, TransactionCanceled
 from adjoin.expressions import Condition
@@ -12,21 +12,23 @@ from adjoin.layouts.interface import BoundLayout
 from adjoin.model import Edge
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, place_of
+from adjoin.plans.bundles import Bundle, beside, put_bundle, revised, update_bundle
 from adjoin.plans.conditions import condition
 from adjoin.plans.deletion import doomed_keys
+from adjoin.plans.update import Identity, filled_in, identified, read_first, update_condition, update_requests
 from adjoin.plans.write import (
     absent,
     described,
     edge_keys,
     end_checks,
-    identified,
     kind_of,
-    update_requests,
 )
 from adjoin.requests import Check, Delete, Put, TransactWrite, Update
 from adjoin.schema import AnyEdge, EdgeType, Entity, NodeType
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import Item
+
+Writes: TypeAlias = Sequence[Put | Update | Delete]
 
 
 class Buffer:
@@ -37,11 +39,13 @@ class Buffer:
         self._writes: list[tuple[Put | Update | Delete, str]] = []
         self._checks: list[tuple[Check, str]] = []
         self._deletes: list[tuple[NodeType, Any]] = []
+        self._later: list[tuple[Plan[Writes], str]] = []
+        """Writes that are made when the transaction is committed, because they look at what is there."""
         self._edges: list[tuple[str, list[Item]]] = []
         """The edges that are written, each with the keys of the nodes at its ends."""
 
     def __len__(self) -> int:
-        return len(self._writes) + len(self._checks) + len(self._deletes)
+        return len(self._writes) + len(self._later) + len(self._checks) + len(self._deletes)
 
     def put(self, entity: Entity, only_if: Predicate | None = None) -> None:
         kind = kind_of(self._layout, entity)
@@ -51,11 +55,17 @@ class Buffer:
 
     def add(self, entity: Entity) -> None:
         kind_of(self._layout, entity)
-        self._put(entity, f"add {described(entity)}", absent(self._layout))
+        self._put(entity, f"add {described(entity)}", absent(self._layout), is_new=True)
 
-    def _put(self, entity: Entity, name: str, wanted: Condition | None) -> None:
-        for item in self._layout.items(entity):
-            self._writes.append((Put(self._layout.table, item, wanted), name))
+    def _put(self, entity: Entity, name: str, wanted: Condition | None, *, is_new: bool = False) -> None:
+        layout, kind = self._layout, kind_of(self._layout, entity)
+        if kind.unique and not is_new:
+            self._later.append((self._bundled(put_bundle(layout, kind, entity, wanted, set())), name))
+        else:
+            items = layout.items(entity)
+            puts = [Put(layout.table, revised(layout, kind, item), wanted) for item in items]
+            others = beside(layout, layout.satellites(kind, items, entity.__dict__), set())
+            self._writes += [(write, name) for write in (*puts, *others)]
         if isinstance(entity, Edge):
             kind = self._layout.schema.edge(type(entity))
             self._edges.append((name, [check.key for check in end_checks(self._layout, kind, entity)]))
@@ -75,21 +85,48 @@ class Buffer:
         if_version: int | None,
         only_if: Predicate | None,
     ) -> None:
-        identity, rest = identified(self._layout, model, ids, changes)
-        for request in update_requests(self._layout, identity, rest, if_version, only_if):
-            self._writes.append((request, f"update {identity.name}"))
+        layout, (identity, rest) = self._layout, identified(self._layout, model, ids, changes)
+        name = f"update {identity.name}"
+        if layout.has_satellites(identity.kind):
+            wanted = update_condition(layout, identity, rest, if_version, only_if)
+            made = update_bundle(layout, identity.kind, identity.keys, rest, wanted, identity.name, set())
+            self._later.append((self._bundled(made), name))
+        elif needed := read_first(layout, identity, rest):
+            self._later.append((self._filled_in(identity, rest, if_version, only_if, needed), name))
+        else:
+            updates = update_requests(layout, identity, rest, if_version, only_if)
+            self._writes += [(request, name) for request in updates]
+
+    def _bundled(self, made: Plan[Bundle]) -> Plan[Writes]:
+        bundle = yield from made
+        return bundle.writes
+
+    def _filled_in(
+        self,
+        identity: Identity,
+        changes: Mapping[str, Any],
+        if_version: int | None,
+        only_if: Predicate | None,
+        needed: list[str],
+    ) -> Plan[Writes]:
+        known, absolute, as_read, _ = yield from filled_in(self._layout, identity, changes, needed)
+        return update_requests(self._layout, known, absolute, if_version, only_if, as_read)
 
     def disconnect(self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> None:
+        name = f"disconnect {kind.name} from {source!r} to {target!r}"
         for key in edge_keys(self._layout, kind, source, target, fields):
-            name = f"disconnect {kind.name} from {source!r} to {target!r}"
-            self._writes.append((Delete(self._layout.table, key), name))
+            for each in (key, *self._layout.copy_keys(kind, key)):
+                self._writes.append((Delete(self._layout.table, each), name))
 
     def delete(self, kind: NodeType, id: Any) -> None:
         self._deletes.append((kind, id))
 
     def commit(self) -> Plan[None]:
         writes: dict[Place, tuple[Put | Update | Delete | Check, str]] = {}
-        for write, name in self._writes:
+        made = list(self._writes)
+        for plan, name in self._later:
+            made += [(write, name) for write in (yield from plan)]
+        for write, name in made:
             key = self._key(write)
             if key in writes:
                 raise InvalidRequest(

@@ -1,23 +1,29 @@
-"""Writing: one node or edge, many, and changes of fields."""
+"""Writing whole nodes and edges: one, many, and their removal; changes of fields are in `update`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from adjoin.errors import AlreadyExists, ConditionFailed, InvalidValue, NotFound, TransactionCanceled, UnknownField
-from adjoin.expressions import Compare, Condition, Exists, Not, Or, Value, all_of, attribute
+from adjoin.errors import AlreadyExists, ConditionFailed, InvalidValue, NotFound, TransactionCanceled
+from adjoin.expressions import Compare, Condition, Not, Or, Value, attribute
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.model import Edge, Node, node_id
 from adjoin.plans import Plan
 from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
-from adjoin.plans.conditions import bounds, condition, update_actions
+from adjoin.plans.bundles import (
+    Owners,
+    beside,
+    put_bundle,
+    revised,
+    settled,
+    write_bundle,
+)
+from adjoin.plans.conditions import condition
 from adjoin.plans.deletion import visible
-from adjoin.plans.read import edge as read_edge
-from adjoin.requests import Check, Delete, ItemResponse, Put, TransactWrite, Update
-from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, unknown_field
+from adjoin.requests import Check, Delete, ItemResponse, Put, TransactWrite
+from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType
 from adjoin.units import MAX_BATCH_WRITE
 from adjoin.values import Item
 
@@ -47,28 +53,39 @@ def absent(layout: BoundLayout) -> Condition:
 def put(layout: BoundLayout, entity: Entity, only_if: Predicate | None = None) -> Plan[None]:
     kind = kind_of(layout, entity)
     wanted = None if only_if is None else condition(layout, kind, only_if)
-    puts = tuple(Put(layout.table, item, wanted) for item in layout.items(entity))
     try:
+        if layout.has_satellites(kind):
+            yield from write_bundle(layout, kind, lambda gone: put_bundle(layout, kind, entity, wanted, gone))
+            return
+        puts = tuple(Put(layout.table, item, wanted) for item in layout.items(entity))
         yield puts if len(puts) == 1 else (TransactWrite(puts),)
     except (ConditionFailed, TransactionCanceled) as error:
-        raise _not_held(kind, described(entity), error) from None
+        raise not_held(kind, described(entity), error) from None
 
 
 def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> Plan[None]:
     """Writes what must not be there yet; `checks` must hold too, in the same transaction."""
-    kind_of(layout, entity)
+    kind = kind_of(layout, entity)
     wanted = absent(layout)
+    gone: Owners = set()
     while True:
-        puts = tuple(Put(layout.table, item, wanted) for item in layout.items(entity))
+        items = layout.items(entity)
+        others = beside(layout, layout.satellites(kind, items, entity.__dict__), gone)
+        puts = tuple(Put(layout.table, revised(layout, kind, item), wanted) for item in items)
+        alone = len(puts) == 1 and not checks and not others
         try:
-            yield puts if len(puts) == 1 and not checks else (TransactWrite((*checks, *puts)),)
+            yield puts if alone else (TransactWrite((*checks, *puts, *others)),)
             return
         except ConditionFailed as failed:
             in_the_way = [failed.item]
         except TransactionCanceled as canceled:
             _raise_missing(checks, canceled)
-            in_the_way = [reason.item for reason in canceled.reasons[len(checks) :] if _failed(reason.code)]
+            own = canceled.reasons[len(checks) : len(checks) + len(puts)]
+            in_the_way = [reason.item for reason in own if _failed(reason.code)]
             if not in_the_way:
+                claims = canceled.reasons[len(checks) + len(puts) :]
+                if (yield from settled(layout, kind, others, claims, gone)):
+                    continue
                 raise
         left = [dict(item) for item in in_the_way if item is not None and DELETING in item]
         if len(left) < len(in_the_way) or (yield from visible(layout, left)):
@@ -106,12 +123,19 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
     """Writes any number in rounds of batches; of two for one key, the later one stays."""
     done = 0
     for some in chunks(entities, MAX_BATCH_WRITE * BATCHES_A_ROUND):
-        puts: dict[Place, Put] = {}
+        writes: dict[Place, Put | Delete] = {}
         for entity in some:
-            kind_of(layout, entity)
-            for item in layout.items(entity):
-                puts[place_of(layout.key_of(item))] = Put(layout.table, item)
-        yield from write_all(puts.values())
+            kind = kind_of(layout, entity)
+            if kind.unique:
+                # What it claimed before has to be known, so each is a transaction of its own.
+                yield from put(layout, entity)
+                continue
+            items = layout.items(entity)
+            satellites = layout.satellites(kind, items, entity.__dict__)
+            own = [Put(layout.table, revised(layout, kind, item)) for item in items]
+            for write in (*own, *beside(layout, satellites, set())):
+                writes[place_of(layout.key_of(write.item if isinstance(write, Put) else write.key))] = write
+        yield from write_all(writes.values())
         done += len(some)
         if progress is not None:
             progress(done)
@@ -120,8 +144,9 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
 
 def disconnect(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> Plan[bool]:
     keys = edge_keys(layout, kind, source, target, fields)
-    if len(keys) > 1:
-        return (yield from _disconnect_both(layout, keys))
+    copies = [copy for key in keys for copy in layout.copy_keys(kind, key)]
+    if len(keys) > 1 or copies:
+        return (yield from _disconnect_all(layout, keys, copies))
     response: ItemResponse
     (response,) = yield (Delete(layout.table, keys[0], return_old=True),)
     if response.item is None:
@@ -129,16 +154,18 @@ def disconnect(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fi
     return bool((yield from visible(layout, [response.item])))
 
 
-def _disconnect_both(layout: BoundLayout, keys: list[Item]) -> Plan[bool]:
+def _disconnect_all(layout: BoundLayout, keys: list[Item], copies: list[Item]) -> Plan[bool]:
+    """Removes an edge that is stored several times; says whether it was there."""
+    others = [Delete(layout.table, key) for key in copies]
     try:
-        yield (TransactWrite(tuple(Delete(layout.table, key, layout.present) for key in keys)),)
+        yield (TransactWrite((*(Delete(layout.table, key, layout.present) for key in keys), *others)),)
     except TransactionCanceled as canceled:
-        failed = [_failed(reason.code) for reason in canceled.reasons]
+        failed = [_failed(reason.code) for reason in canceled.reasons[: len(keys)]]
         if not any(failed):
             raise
         if not all(failed):
             # Half of an edge, left by somebody who wrote one side only.
-            yield (TransactWrite(tuple(Delete(layout.table, key) for key in keys)),)
+            yield (TransactWrite((*(Delete(layout.table, key) for key in keys), *others)),)
         return False
     return True
 
@@ -151,147 +178,17 @@ def edge_keys(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fie
     return keys
 
 
-# --- changes of fields -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Which node or edge is meant: its class, its keys, and the values that make them."""
-
-    kind: EntityType
-    keys: list[Item]
-    values: list[dict[str, Any]]
-    name: str
-
-
-def identified(
-    layout: BoundLayout, model: type[Any], ids: tuple[Any, ...], fields: Mapping[str, Any]
-) -> tuple[Identity, dict[str, Any]]:
-    """What ids and key fields name, and the fields that are left over."""
-    if isinstance(model, type) and issubclass(model, Edge):
-        return _identified_edge(layout, layout.schema.edge(model), ids, fields)
-    kind = layout.schema.node(model)
-    if len(ids) != 1:
-        raise InvalidValue(f"a {kind.name} is named by one id, and {len(ids)} were given")
-    id = kind.id(ids[0])
-    named = Identity(kind, [layout.node_key(kind, id)], [{"id": id}], f"{kind.name} {id!r}")
-    return named, dict(fields)
-
-
-def _identified_edge(
-    layout: BoundLayout, kind: EdgeType, ids: tuple[Any, ...], fields: Mapping[str, Any]
-) -> tuple[Identity, dict[str, Any]]:
-    if len(ids) != 2:
-        raise InvalidValue(f"a {kind.name} is named by its source and its target; {len(ids)} ids were given")
-    source, target = kind.source.id(ids[0]), kind.target.id(ids[1])
-    names = layout.key_fields(kind)
-    own = kind.key_values(names, fields)
-    rest = {name: value for name, value in fields.items() if name not in names}
-    ends = [(source, target), (target, source)]
-    keys = edge_keys(layout, kind, source, target, own)
-    values = [{**own, "source.id": one, "target.id": other} for one, other in ends[: len(keys)]]
-    return Identity(kind, keys, values, f"{kind.name} from {source!r} to {target!r}"), rest
-
-
-def update(
-    layout: BoundLayout,
-    identity: Identity,
-    changes: Mapping[str, Any],
-    if_version: int | None = None,
-    only_if: Predicate | None = None,
-) -> Plan[Any]:
-    """The node or edge after the change; an edge that a delete has hidden counts as not there."""
-    unmarked = Not(Exists(attribute(DELETING))) if isinstance(identity.kind, EdgeType) else None
-    try:
-        return (yield from _updated(layout, identity, changes, if_version, only_if, unmarked))
-    except (ConditionFailed, TransactionCanceled) as error:
-        item = _met(error)
-        if item is None or DELETING not in item:
-            raise _not_held(identity.kind, identity.name, error) from None
-    if not (yield from visible(layout, [dict(item)])):
-        raise NotFound(f"there is no {identity.name}; put it first")
-    try:
-        return (yield from _updated(layout, identity, changes, if_version, only_if, None))
-    except (ConditionFailed, TransactionCanceled) as error:
-        raise _not_held(identity.kind, identity.name, error) from None
-
-
-def _updated(
-    layout: BoundLayout,
-    identity: Identity,
-    changes: Mapping[str, Any],
-    if_version: int | None,
-    only_if: Predicate | None,
-    also: Condition | None,
-) -> Plan[Any]:
-    updates = update_requests(layout, identity, changes, if_version, only_if, also)
-    if len(updates) == 1:
-        response: ItemResponse
-        (response,) = yield updates
-        return response.item and layout.decode(identity.kind, response.item)
-    yield (TransactWrite(updates),)
-    ends = identity.values[0]
-    assert isinstance(identity.kind, EdgeType)
-    return (yield from read_edge(layout, identity.kind, ends["source.id"], ends["target.id"], ends, True))
-
-
-def update_requests(
-    layout: BoundLayout,
-    identity: Identity,
-    changes: Mapping[str, Any],
-    if_version: int | None,
-    only_if: Predicate | None,
-    also: Condition | None = None,
-) -> tuple[Update, ...]:
-    kind = identity.kind
-    if not changes:
-        raise InvalidValue(f"no field of {identity.name} was given to change; pass them by name")
-    for name in ("source", "target") if isinstance(kind, EdgeType) else ("id",):
-        if name in changes:
-            raise InvalidValue(
-                f"{name!r} of {identity.name} is its key and cannot change; put a new one and delete this"
-            )
-    unknown = [name for name in changes if name not in kind.attributes]
-    if unknown:
-        raise UnknownField(unknown_field(kind.name, unknown[0], kind.attributes))
-    wanted = all_of(
-        layout.present,
-        _version_is(kind, if_version),
-        bounds(kind, changes),
-        None if only_if is None else condition(layout, kind, only_if),
-        also,
-    )
-    return tuple(
-        Update(layout.table, key, update_actions(layout, kind, values, changes), wanted, "new")
-        for key, values in zip(identity.keys, identity.values, strict=True)
-    )
-
-
-def _version_is(kind: EntityType, version: int | None) -> Condition | None:
-    if version is None:
-        return None
-    if kind.version is None:
-        raise InvalidValue(
-            f"{kind.name} has no version to compare with; declare a field version: int = 0, "
-            f"or mark an int field with Version()"
-        )
-    path = attribute(kind.attribute(kind.version))
-    equal = Compare("=", path, Value({"N": str(version)}))
-    # An item that another program wrote without a version counts as version 0.
-    return Or((equal, Not(Exists(path)))) if version == 0 else equal
-
-
-def _met(error: ConditionFailed | TransactionCanceled) -> Mapping[str, Any] | None:
+def met(error: ConditionFailed | TransactionCanceled) -> Mapping[str, Any] | None:
     """The item for which a condition did not hold."""
     if isinstance(error, ConditionFailed):
         return error.item
     return next((reason.item for reason in error.reasons if _failed(reason.code)), None)
 
 
-def _not_held(kind: EntityType, name: str, error: ConditionFailed | TransactionCanceled) -> Exception:
+def not_held(kind: EntityType, name: str, error: ConditionFailed | TransactionCanceled) -> Exception:
     if isinstance(error, TransactionCanceled) and not any(_failed(reason.code) for reason in error.reasons):
         return error
-    item = _met(error)
+    item = met(error)
     if item is None:
         return NotFound(f"there is no {name}; put it first")
     version = f" (its version is {item[stored]['N']})" if (stored := _version_attribute(kind)) in item else ""

@@ -1,0 +1,120 @@
+"""Satellites: items that stand beside an entity's own, are written with it and go with it.
+
+    PK                         SK                    what it is
+    PERSON#P1#=                name##META            a copy of the item at (PERSON#P1, #META), for an index
+    #=PERSON#email#a@b.c       =                     the claim of one node to a unique value
+
+A copy carries the attributes of the entity, so that finding by it needs no second request. No key of
+an entity ends or begins like these, because the separator is never part of a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adjoin.layouts.adjacency_keys import AdjacencyKeys
+from adjoin.layouts.interface import OWNER, Satellite
+from adjoin.layouts.keys import SEPARATOR
+from adjoin.layouts.overloaded import IndexedField, OverloadedIndex, indexed_text
+from adjoin.schema import EntityType, NodeType
+from adjoin.values import AttributeValue, Item, decode, item_size
+
+MARK = "="
+_COPY_END = SEPARATOR + MARK
+
+
+class Satellites:
+    """The satellites of the entities of one layout."""
+
+    def __init__(self, keys: AdjacencyKeys, index: OverloadedIndex | None) -> None:
+        layout = keys.layout
+        self._pk, self._sk, self._index = layout.partition_key, layout.sort_key, index
+        self._prefix, self._sort_prefix = keys.prefix, keys.tenant_part(layout.sort_key)
+        self._taken = frozenset(keys.attributes - {layout.type_attribute})
+        """Attributes that only the entity's own item has."""
+
+    def is_one(self, key: Item) -> bool:
+        partition: str = key[self._pk]["S"]
+        return partition.endswith(_COPY_END) or partition.startswith(self._prefix + _COPY_END)
+
+    def restored(self, item: Item) -> Item:
+        """The item that a copy is of, as far as the copy tells; any other item as it is."""
+        partition = item[self._pk]["S"]
+        if not partition.endswith(_COPY_END):
+            return item
+        sort = item[self._sk]["S"].removeprefix(self._sort_prefix).partition(SEPARATOR)[2]
+        return item | {self._pk: {"S": partition.removesuffix(_COPY_END)}, self._sk: {"S": sort}}
+
+    def copied_fields(self, kind: EntityType) -> tuple[IndexedField, ...]:
+        return () if self._index is None else tuple(each for each in self._index.fields(kind) if not each.is_own)
+
+    def copy_keys(self, kind: EntityType, key: Item) -> list[Item]:
+        return [self._copy_key(field, key) for field in self.copied_fields(kind)]
+
+    def of(self, kind: EntityType, item: Item, values: Mapping[str, Any]) -> list[Satellite]:
+        """What stands beside an item of an entity with these values, and what must not."""
+        satellites = []
+        for field in self.copied_fields(kind):
+            value = values[field.name]
+            copy = None if value is None else self._copy(field, item, value)
+            satellites.append(Satellite(self._copy_key(field, item), copy))
+        owner = item[self._pk]["S"]
+        for name in kind.unique:
+            if values[name] is not None:
+                key = self.claim_key(kind, name, values[name])
+                satellites.append(Satellite(key, {**key, OWNER: {"S": owner}, **_expiry(kind, item)}, owner))
+        return satellites
+
+    def _copy_key(self, field: IndexedField, item: Item) -> Item:
+        partition, sort = item[self._pk]["S"], item[self._sk]["S"]
+        return {
+            self._pk: {"S": partition + _COPY_END},
+            self._sk: {"S": f"{self._sort_prefix}{field.name}{SEPARATOR}{sort}"},
+        }
+
+    def _copy(self, field: IndexedField, item: Item, value: Any) -> Item:
+        assert self._index is not None
+        copy = {name: attribute for name, attribute in item.items() if name not in self._taken}
+        copy |= self._copy_key(field, item)
+        return copy | self._index.entry(field, value, self.tail(field.kind, item), item_size(copy))
+
+    def tail(self, kind: EntityType, item: Item) -> str:
+        """What tells an entry of this item from all others: its key, without the tenant."""
+        partition = item[self._pk]["S"].removeprefix(self._prefix)
+        return partition if isinstance(kind, NodeType) else f"{partition}{SEPARATOR}{item[self._sk]['S']}"
+
+    def record_key(self, what: str, name: str) -> Item:
+        """Where adjoin records something of its own about the graph; all records of a sort are in one partition."""
+        return {
+            self._pk: {"S": f"{self._prefix}{_COPY_END}{what}"},
+            self._sk: {"S": f"{self._sort_prefix}{MARK}{name}"},
+        }
+
+    def claim_key(self, kind: EntityType, name: str, value: Any) -> Item:
+        """Where the claim to a value of a unique field lies."""
+        text = SEPARATOR.join((kind.label, name, indexed_text(kind.coerced(name, value))))
+        return {self._pk: {"S": f"{self._prefix}{_COPY_END}{text}"}, self._sk: {"S": self._sort_prefix + MARK}}
+
+    def beside(self, kind: EntityType, item: Item) -> list[Satellite]:
+        """What is to go when a stored item goes; told by its attributes, for an item need not be valid."""
+        gone = [
+            Satellite(self._copy_key(field, item), None)
+            for field in self.copied_fields(kind)
+            if _is_there(item.get(kind.attributes[field.name]))
+        ]
+        owner = item[self._pk]["S"]
+        for name in kind.unique:
+            stored = item.get(kind.attributes[name])
+            if stored is not None and _is_there(stored):
+                gone.append(Satellite(self.claim_key(kind, name, decode(stored)), None, owner))
+        return gone
+
+
+def _expiry(kind: EntityType, item: Item) -> Item:
+    stored = kind.attributes[kind.expires] if kind.expires else ""
+    return {stored: item[stored]} if stored in item else {}
+
+
+def _is_there(stored: AttributeValue | None) -> bool:
+    return stored is not None and "NULL" not in stored

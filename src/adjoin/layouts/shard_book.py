@@ -1,0 +1,50 @@
+"""What one graph knows of index shards: the maps it has read, and when.
+
+The book is the only part of a bound layout that changes. It is filled by plans, which read the stored
+maps; a field of which nothing is known has the one shard that every field begins with.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from adjoin.sharding.maps import LEASE, FixedShards, Shard, Sharding, ShardMap
+
+
+class ShardBook:
+    """The shards of all indexed fields, each called by its scope."""
+
+    def __init__(self, fixed: int | None = None, clock: Callable[[], float] = time.time) -> None:
+        self.clock = clock
+        self._fixed = None if fixed is None else FixedShards(fixed)
+        self._maps: dict[str, tuple[ShardMap, float]] = {}
+
+    @property
+    def is_adaptive(self) -> bool:
+        return self._fixed is None
+
+    def map(self, scope: str) -> ShardMap:
+        return self._maps[scope][0] if scope in self._maps else ShardMap()
+
+    def is_stale(self, scope: str) -> bool:
+        """Whether a reader must look at the stored map again."""
+        return self.is_adaptive and (scope not in self._maps or self.clock() - self._maps[scope][1] >= LEASE)
+
+    def learn(self, scope: str, stored: ShardMap, read_at: float) -> None:
+        """Takes down a map that was asked for at that time; an older one than is known is not believed."""
+        if stored.version >= self.map(scope).version:
+            self._maps[scope] = (stored, read_at)
+
+    def place(self, scope: str, value: str, id: str, size: int) -> Shard:
+        """The shard for a new entry of that size."""
+        return self._sharding(scope).place(value, id, self.clock())
+
+    def places(self, scope: str, value: str) -> tuple[Shard, ...]:
+        return self._sharding(scope).places(value)
+
+    def all_places(self, scope: str, is_wanted: Callable[[str], bool]) -> tuple[Shard, ...]:
+        return self._sharding(scope).all_places(is_wanted)
+
+    def _sharding(self, scope: str) -> Sharding:
+        return self._fixed or self.map(scope)
