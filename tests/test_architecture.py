@@ -11,6 +11,7 @@
                           fields                requests
                           schema                tables, expressions
                           model
+                          sharding
     values, units, errors
 
 Plans decide and never see a store; stores perform and never see a model, a layout or a plan.
@@ -57,15 +58,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "queries": {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
-        "plans", "runner", "cost",
+        "sharding", "plans", "runner", "cost",
     },
     "verbs": {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
-        "plans", "runner", "cost", "queries",
+        "sharding", "plans", "runner", "cost", "queries",
     },
     "graph": {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
-        "plans", "runner", "cost", "queries", "verbs", "stores.interface", "stores.locations",
+        "sharding", "plans", "runner", "cost", "queries", "verbs", "stores.interface", "stores.locations",
     },
     "aws": {
         "errors", "units", "values", "tables", "tenants", "model", "schema", "layouts", "stores.definitions",
