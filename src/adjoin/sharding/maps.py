@@ -142,13 +142,17 @@ class ShardMap:
         epochs = self.epochs if value is None else self.values.get(value)
         return _size(epochs) if epochs else 0
 
-    def place(self, value: str, id: str, now: float) -> Shard:
-        own = _writable(self.values.get(value, ()), now)
-        if own:
-            return Shard(jump_hash(stable_hash(id), own), value)
+    def writable(self, now: float, value: str | None = None) -> int:
+        """How many shards of the field level, or of a value's own, new entries are spread over."""
+        if value is not None:
+            return _writable(self.values.get(value, ()), now)
         # Before the first epoch there is the first: an entry has to go somewhere, whatever a clock says.
-        shards = _writable(self.epochs, now) or self.epochs[0].shards
-        return Shard(jump_hash(stable_hash(value), shards))
+        return _writable(self.epochs, now) or self.epochs[0].shards
+
+    def place(self, value: str, id: str, now: float) -> Shard:
+        if own := self.writable(now, value):
+            return Shard(jump_hash(stable_hash(id), own), value)
+        return Shard(jump_hash(stable_hash(value), self.writable(now)))
 
     def places(self, value: str) -> tuple[Shard, ...]:
         key = stable_hash(value)
