@@ -1,0 +1,327 @@
+"""A workload against a table, second after second, and what came of it.
+
+Finds ask every shard in which an entry may lie, at half a read unit each. Of the writes of a value, each second
+another writer makes them, so that all writers see all values. The table's own keys are spread evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from math import ceil
+from random import Random
+from typing import Any
+
+from adjoin.cost import dollars
+from adjoin.sharding.maps import Shard, Sharding
+from adjoin.simulation.partitions import EVERYWHERE, Rules, Span, span_of
+from adjoin.simulation.placing import Placing, placing_of, shards_asked
+from adjoin.simulation.tables import FRESH_READS, FRESH_WRITES, Read, Route, Space, Table, Write
+from adjoin.simulation.workloads import Place, Recorded, Zipf, poisson
+
+INDEX = "index"
+MONTH = 30 * 24 * 3600
+HOTTEST = 3
+RULES = Rules()
+FIND = 0.5
+"""Read units of one query of an index that finds little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hot:
+    """A partition that was asked for much: units a second, and the share of them that was refused."""
+
+    space: str
+    writes: float
+    refused: float
+    keys: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a workload met with one way of sharding. Shares and rates are of the time after the warm-up."""
+
+    sharding: str
+    asked: float
+    """Writes a second."""
+    throttled: float
+    """The share of writes that was refused."""
+    throttled_in_all: float
+    """The same, from the first second on."""
+    reads_throttled: float
+    shards: int | None
+    ideal: int
+    """Shards that would do if everything were spread evenly over them."""
+    partitions: int
+    """Of the index, in the end."""
+    shards_a_find: float | None
+    write_units: float
+    """Taken in a second, of the table, its indexes, and what the sharding keeps."""
+    read_units: float
+    dollars_a_month: float
+    hottest: tuple[Hot, ...]
+    minutes: tuple[float, ...]
+    """The share of writes refused in each minute."""
+
+    def to_plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass
+class _Tally:
+    """Adds up, from the first second and after the warm-up."""
+
+    warm_up: int
+    minutes: list[list[float]] = field(default_factory=list)
+    seconds: int = 0
+    asked: float = 0.0
+    refused: float = 0.0
+    reads_asked: float = 0.0
+    reads_refused: float = 0.0
+    write_units: float = 0.0
+    read_units: float = 0.0
+
+    def second(self, number: int, table: Table, writes: list[Write], reads: list[Read], kept: float) -> None:
+        asked = sum(write.units for write in writes)
+        refused = sum(write.units * (1 - write.share) for write in writes)
+        while len(self.minutes) <= number // 60:
+            self.minutes.append([0.0, 0.0])
+        self.minutes[-1][0] += asked
+        self.minutes[-1][1] += refused
+        if number < self.warm_up:
+            return
+        self.seconds += 1
+        self.asked += asked
+        self.refused += refused
+        self.reads_asked += sum(read.units for read in reads)
+        self.reads_refused += sum(read.units * (1 - read.share) for read in reads)
+        # What one place refuses is not written to the others either.
+        self.write_units += kept + sum(
+            write.share * (write.units + sum(units for _, units in write.entries)) for write in writes
+        )
+        self.read_units += sum(read.units * read.share for read in reads)
+
+    def outcome(
+        self, name: str, table: Table, sharding: Sharding | None, a_find: float | None, hot: tuple[Hot, ...]
+    ) -> Outcome:
+        seconds = max(1, self.seconds)
+        whole = [sum(each) for each in zip(*self.minutes, strict=True)] or [0.0, 0.0]
+        return Outcome(
+            name,
+            self.asked / seconds,
+            _share(self.refused, self.asked),
+            _share(whole[1], whole[0]),
+            _share(self.reads_refused, self.reads_asked),
+            len(sharding.all_places(lambda value: True)) if sharding else None,
+            max(1, ceil(self.asked / seconds / table.table.rules.writes)),
+            sum(len(space.partitions.all) for space in table.indexes.values()),
+            a_find,
+            self.write_units / seconds,
+            self.read_units / seconds,
+            dollars(self.read_units, self.write_units) * MONTH / seconds,
+            hot,
+            tuple(_share(refused, asked) for asked, refused in self.minutes),
+        )
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _hottest(table: Table, routes: Iterable[Route], seconds: int) -> tuple[Hot, ...]:
+    keys: dict[int, dict[str, None]] = {}
+    for route in routes:
+        for part in route.parts:
+            keys.setdefault(id(part.partition), {})[route.label] = None
+    return tuple(
+        Hot(
+            space.name,
+            each.asked / max(1, seconds),
+            _share(each.refused, each.asked),
+            ", ".join(list(keys.get(id(each), {}))[:3]),
+        )
+        for space, each in table.hottest(HOTTEST)
+        if each.asked
+    )
+
+
+# --- made workloads ----------------------------------------------------------------------------
+
+
+def simulate(
+    workload: Zipf,
+    sharding: str,
+    *,
+    warm_up: int = 900,
+    writers: int = 8,
+    rules: Rules = RULES,
+    is_fresh: bool = False,
+) -> Outcome:
+    """The workload with one way of sharding its index.
+
+    Unless it is fresh, the table has taken the workload's rates before, and so takes twice of them, evenly spread.
+    """
+    placing = placing_of(sharding, writers)
+    warm = (FRESH_WRITES, FRESH_READS) if is_fresh else (2 * workload.writes, 2 * workload.reads)
+    table = Table([INDEX], rules, *warm)
+    run = _Run(workload, placing, table, writers)
+    tally = _Tally(warm_up)
+    for second in range(workload.seconds):
+        if second == warm_up:
+            table.clear_totals()
+        run.second(second, tally)
+    known = placing.sharding()
+    asked = shards_asked(known, workload.names, workload.weights)
+    return tally.outcome(placing.name, table, known, asked, _hottest(table, run.routes.values(), tally.seconds))
+
+
+class _Run:
+    def __init__(self, workload: Zipf, placing: Placing, table: Table, writers: int) -> None:
+        self._workload = workload
+        self._placing = placing
+        self._table = table
+        self._writers = writers
+        self._random = Random(workload.seed)
+        self._everywhere = Route(table.table, EVERYWHERE, "all keys")
+        self.routes: dict[tuple[Shard, str], Route] = {}
+        """By shard and value."""
+        self._spreads: dict[Hashable, list[list[tuple[Shard, Route, float]]]] = {}
+
+    def second(self, second: int, tally: _Tally) -> None:
+        placing, now = self._placing, float(second)
+        placing.begin(now)
+        level = self._workload.level(second)
+        writes: list[Write] = []
+        seen: list[tuple[int, Shard, str]] = []
+        spreads = [self._spread(writer, now) for writer in range(self._writers)]
+        for number, (value, weight) in enumerate(zip(self._workload.names, self._workload.weights, strict=True)):
+            writer = (number + second) % self._writers
+            mean = self._workload.writes * level * weight
+            for shard, route, share in spreads[writer][number]:
+                units = poisson(self._random, mean * share)
+                if units:
+                    writes.append(Write(self._everywhere, units, ((route, units),), units * self._workload.size))
+                    seen.append((writer, shard, value))
+        reads = list(self._reads(level)) if self._workload.reads else []
+        self._table.second(now, writes, reads)
+        for write, (writer, shard, value) in zip(writes, seen, strict=True):
+            refused = write.units * (1 - write.share)
+            placing.saw(writer, shard, value, write.units - refused, refused, write.size * write.share)
+        tally.second(second, self._table, writes, reads, placing.end(now))
+
+    def _spread(self, writer: int, now: float) -> list[list[tuple[Shard, Route, float]]]:
+        """Where a writer puts each value; the same for all writers who know the same map."""
+        state = self._placing.state(writer, now)
+        if state not in self._spreads:
+            self._spreads[state] = [
+                [(shard, self._route(shard, value), share) for shard, share in self._placing.spread(writer, value, now)]
+                for value in self._workload.names
+            ]
+        return self._spreads[state]
+
+    def _route(self, shard: Shard, value: str) -> Route:
+        route = self.routes.get((shard, value))
+        if route is None:
+            span = span_of(f"SKILL_OF#skill#{shard}", f"{value}#", is_prefix=True)
+            # New entries of a value lie behind the others if ids grow, and anywhere among them if not.
+            span = Span(span.start + span.length - 1) if self._workload.ids_grow else span
+            route = self.routes[shard, value] = Route(self._table.indexes[INDEX], span, f"shard {shard}")
+        return route
+
+    def _reads(self, level: float) -> Iterable[Read]:
+        sharding = self._placing.sharding()
+        for value, weight in zip(self._workload.names, self._workload.weights, strict=True):
+            finds = poisson(self._random, self._workload.reads * level * weight)
+            if finds:
+                yield from (Read(self._route(shard, value), finds * FIND) for shard in sharding.places(value))
+
+
+# --- recorded ones -----------------------------------------------------------------------------
+
+
+def replay(
+    log: Iterable[Recorded],
+    sharding: str,
+    *,
+    warm_up: int = 0,
+    writers: int = 8,
+    rules: Rules = RULES,
+    warm: tuple[float, float] = (FRESH_WRITES, FRESH_READS),
+) -> Outcome:
+    """A recorded log, whose indexed fields are placed by one way of sharding; each field has its own shards."""
+    requests = list(log)
+    names = dict.fromkeys(place.index or INDEX for each in requests for place in each.places if each.key or place.index)
+    table = Table(names, rules, *warm)
+    replaying = _Replaying(table, sharding, writers)
+    tally = _Tally(warm_up)
+    seconds = {number: list(some) for number, some in groupby(requests, lambda each: int(each.at))}
+    for second in range(max(seconds, default=-1) + 1):
+        if second == warm_up:
+            table.clear_totals()
+        replaying.second(second, seconds.get(second, []), tally)
+    maps = [placing.sharding() for placing in replaying.placings.values()]
+    hot = _hottest(table, replaying.routes.values(), tally.seconds)
+    return tally.outcome(sharding, table, maps[0] if len(maps) == 1 else None, None, hot)
+
+
+class _Replaying:
+    def __init__(self, table: Table, sharding: str, writers: int) -> None:
+        self._table = table
+        self._sharding = sharding
+        self._writers = writers
+        self.placings: dict[str, Placing] = {}
+        self.routes: dict[tuple[str | None, str, str | None], Route] = {}
+
+    def second(self, second: int, requests: list[Recorded], tally: _Tally) -> None:
+        now = float(second)
+        for placing in self.placings.values():
+            placing.begin(now)
+        writes, reads = list[Write](), list[Read]()
+        seen: list[tuple[Write, int, Shard, Place]] = []
+        for number, request in enumerate(requests):
+            writer = number % self._writers
+            if request.key is None:
+                reads += [read for place in request.places for read in self._read(place)]
+                continue
+            entries = [self._entry(place, writer, now) for place in request.places]
+            route = self._route(None, request.key, "")
+            write = Write(route, request.units, [(to, units) for to, units, _ in entries], request.size)
+            writes.append(write)
+            placed = zip(entries, request.places, strict=True)
+            seen += [(write, writer, shard, place) for (_, _, shard), place in placed if shard is not None]
+        self._table.second(now, writes, reads)
+        for write, writer, shard, place in seen:
+            assert place.field is not None
+            refused = place.units * (1 - write.share)
+            size = write.size * write.share
+            self.placings[place.field].saw(writer, shard, place.value, place.units - refused, refused, size)
+        tally.second(second, self._table, writes, reads, sum(each.end(now) for each in self.placings.values()))
+
+    def _entry(self, place: Place, writer: int, now: float) -> tuple[Route, float, Shard | None]:
+        index = place.index or INDEX
+        if place.field is None:
+            return self._route(index, str(place.partition), place.sort or ""), place.units, None
+        shard = self._placing(place.field).place(writer, place.value, place.id, now)
+        route = self._route(index, f"{place.field}#{shard}", f"{place.value}#{place.id}")
+        return route, place.units, shard
+
+    def _read(self, place: Place) -> Iterable[Read]:
+        if place.field is None:
+            yield Read(self._route(place.index, str(place.partition), place.sort), place.units)
+            return
+        for shard in self._placing(place.field).sharding().places(place.value):
+            yield Read(self._route(place.index or INDEX, f"{place.field}#{shard}", place.value), place.units)
+
+    def _placing(self, field: str) -> Placing:
+        if field not in self.placings:
+            self.placings[field] = placing_of(self._sharding, self._writers)
+        return self.placings[field]
+
+    def _route(self, index: str | None, partition: str, sort: str | None) -> Route:
+        key = (index, partition, sort)
+        route = self.routes.get(key)
+        if route is None:
+            space: Space = self._table.table if index is None else self._table.indexes[index]
+            route = self.routes[key] = Route(space, span_of(partition, sort), partition)
+        return route
