@@ -21,7 +21,6 @@ from adjoin.layouts.interface import Layout
 from adjoin.model import Node, Ref
 from adjoin.plans import Plan
 from adjoin.plans.changes import Change, read_changes
-from adjoin.plans.write import add, put, put_many
 from adjoin.queries.edges import (
     AsyncCollectionQuery,
     AsyncEdgeQuery,
@@ -60,7 +59,7 @@ class Transaction(TransactionVerbs):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            self._graph._run(self._buffer.commit())
+            self._graph._run(self._commit())
 
 
 class Graph(Verbs):
@@ -113,15 +112,15 @@ class Graph(Verbs):
 
     def put(self, entity: Entity, *, only_if: Predicate | None = None) -> None:
         """Writes a node or an edge, replacing what was there."""
-        self._run(put(self._layout, entity, only_if))
+        self._run(self._put(entity, only_if))
 
     def add(self, entity: Entity) -> None:
         """Writes a node or an edge; `AlreadyExists` if it is there."""
-        self._run(add(self._layout, entity))
+        self._run(self._add(entity))
 
     def put_many(self, entities: Iterable[BaseModel], *, progress: Callable[[int], None] | None = None) -> int:
         """Writes any number, in batches; `progress` is told how many are done. Not one transaction."""
-        return self._run(put_many(self._layout, entities, progress))
+        return self._run(self._put_many(entities, progress))
 
     def get(self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any) -> N | None:
         """The node of that id, or with that value of a unique field (`email="…"`); None if there is none."""
@@ -231,7 +230,7 @@ class AsyncTransaction(TransactionVerbs):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            await self._graph._run(self._buffer.commit())
+            await self._graph._run(self._commit())
 
 
 class AsyncGraph(Verbs):
@@ -292,15 +291,15 @@ class AsyncGraph(Verbs):
 
     async def put(self, entity: Entity, *, only_if: Predicate | None = None) -> None:
         """Writes a node or an edge, replacing what was there."""
-        await self._run(put(self._layout, entity, only_if))
+        await self._run(self._put(entity, only_if))
 
     async def add(self, entity: Entity) -> None:
         """Writes a node or an edge; `AlreadyExists` if it is there."""
-        await self._run(add(self._layout, entity))
+        await self._run(self._add(entity))
 
     async def put_many(self, entities: Iterable[BaseModel], *, progress: Callable[[int], None] | None = None) -> int:
         """Writes any number, in batches; `progress` is told how many are done. Not one transaction."""
-        return await self._run(put_many(self._layout, entities, progress))
+        return await self._run(self._put_many(entities, progress))
 
     async def get(self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any) -> N | None:
         """The node of that id, or with that value of a unique field (`email="…"`); None if there is none."""

@@ -7,7 +7,7 @@ their own way.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -22,11 +22,11 @@ from adjoin.plans import Plan
 from adjoin.plans.deletion import delete_node
 from adjoin.plans.find import Search, search
 from adjoin.plans.read import Question, edge, get, get_by, get_many
-from adjoin.plans.shards import read_shard_maps
+from adjoin.plans.shards import read_shard_maps, written
 from adjoin.plans.table import drop_table, open_table
 from adjoin.plans.transaction import Buffer
 from adjoin.plans.update import identified, update
-from adjoin.plans.write import connect, disconnect
+from adjoin.plans.write import add, connect, disconnect, put, put_many
 from adjoin.queries.base import Context
 from adjoin.schema import AnyEdge, EdgeType, Entity, NodeType, problems_in
 
@@ -116,9 +116,18 @@ class Verbs(ABC):
     ) -> Plan[E | None]:
         return edge(self._layout, *self._edge_parts(model, source, target, key), self._consistency(consistent))
 
+    def _put(self, entity: Entity, only_if: Predicate | None) -> Plan[None]:
+        return written(self._layout, put(self._layout, entity, only_if))
+
+    def _add(self, entity: Entity) -> Plan[None]:
+        return written(self._layout, add(self._layout, entity))
+
+    def _put_many(self, entities: Iterable[Any], progress: Callable[[int], None] | None) -> Plan[int]:
+        return written(self._layout, put_many(self._layout, entities, progress))
+
     def _connect(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> Plan[E]:
         made = self._made(model, source, target, fields)
-        yield from connect(self._layout, made)
+        yield from written(self._layout, connect(self._layout, made))
         return made
 
     def _made(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> E:
@@ -144,7 +153,7 @@ class Verbs(ABC):
         changes: dict[str, Any],
     ) -> Plan[Any]:
         identity, rest = identified(self._layout, model, ids, changes)
-        return update(self._layout, identity, rest, if_version, only_if)
+        return written(self._layout, update(self._layout, identity, rest, if_version, only_if))
 
     def _delete(self, what: Any, id: Any) -> Plan[bool]:
         match what:
@@ -199,6 +208,9 @@ class TransactionVerbs:
     def __init__(self, graph: Verbs) -> None:
         self._graph = graph
         self._buffer = Buffer(graph._layout)
+
+    def _commit(self) -> Plan[None]:
+        return written(self._graph._layout, self._buffer.commit())
 
     def put(self, entity: Entity, *, only_if: Predicate | None = None) -> None:
         self._buffer.put(entity, only_if)

@@ -1,15 +1,19 @@
-"""What one graph knows of index shards: the maps it has read, and when.
+"""What one graph knows of index shards: the maps it has read, when, and what it wrote to them since.
 
 The book is the only part of a bound layout that changes. It is filled by plans, which read the stored
-maps; a field of which nothing is known has the one shard that every field begins with.
+maps; a field of which nothing is known has the one shard that every field begins with. What is written
+is counted where entries are made, so what is refused later counts too: it is what is asked for.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from threading import Lock
 
+from adjoin.sharding.heat import Heat, HeatCounter
 from adjoin.sharding.maps import LEASE, FixedShards, Shard, Sharding, ShardMap
+from adjoin.units import KB
 
 
 class ShardBook:
@@ -19,6 +23,8 @@ class ShardBook:
         self.clock = clock
         self._fixed = None if fixed is None else FixedShards(fixed)
         self._maps: dict[str, tuple[ShardMap, float]] = {}
+        self._counters: dict[str, HeatCounter] = {}
+        self._counting = Lock()
 
     @property
     def is_adaptive(self) -> bool:
@@ -37,8 +43,13 @@ class ShardBook:
             self._maps[scope] = (stored, read_at)
 
     def place(self, scope: str, value: str, id: str, size: int) -> Shard:
-        """The shard for a new entry of that size."""
-        return self._sharding(scope).place(value, id, self.clock())
+        """The shard for a new entry of that size, which is counted."""
+        shard = self._sharding(scope).place(value, id, self.clock())
+        if self.is_adaptive:
+            with self._counting:
+                counter = self._counters.setdefault(scope, HeatCounter())
+                counter.record(shard, value, max(1, -(-size // KB)), size)
+        return shard
 
     def places(self, scope: str, value: str) -> tuple[Shard, ...]:
         return self._sharding(scope).places(value)
@@ -48,3 +59,25 @@ class ShardBook:
 
     def _sharding(self, scope: str) -> Sharding:
         return self._fixed or self.map(scope)
+
+    # --- heat ----------------------------------------------------------------------------------
+
+    def reports(self) -> dict[str, Heat]:
+        """What has to be reported now, by scope; it is counted as reported."""
+        if not self._counters:
+            return {}
+        now = self.clock()
+        with self._counting:
+            due = {scope: counter for scope, counter in self._counters.items() if counter.is_due(now)}
+            return {scope: counter.report(now) for scope, counter in due.items()}
+
+    def heard(self, scope: str, heat: Heat) -> None:
+        """What all processes together wrote, which tells how often to report."""
+        with self._counting:
+            self._counters[scope].heard(heat, self.clock())
+
+    def throttled(self) -> None:
+        """The service refused a write; whatever was written since the last report is worth one."""
+        with self._counting:
+            for counter in self._counters.values():
+                counter.throttled()

@@ -22,6 +22,7 @@ from adjoin.plans.bundles import (
 )
 from adjoin.plans.conditions import condition
 from adjoin.plans.deletion import visible
+from adjoin.plans.shards import report_heat
 from adjoin.requests import Check, Delete, ItemResponse, Put, TransactWrite
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType
 from adjoin.units import MAX_BATCH_WRITE
@@ -136,6 +137,7 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
             for write in (*own, *beside(layout, satellites, set())):
                 writes[place_of(layout.key_of(write.item if isinstance(write, Put) else write.key))] = write
         yield from write_all(writes.values())
+        yield from report_heat(layout)
         done += len(some)
         if progress is not None:
             progress(done)

@@ -174,6 +174,10 @@ class HeatCounter:
         else:
             self._sizes[shard.value] = self._sizes.get(shard.value, 0) + size
 
+    def throttled(self) -> None:
+        """Some write of late was refused, whichever it was."""
+        self._is_throttled = True
+
     def is_due(self, now: float) -> bool:
         """Whether there is enough to report: many units, or any when something was throttled."""
         enough = self._units >= self._threshold or (self._is_throttled and self._units > 0)
