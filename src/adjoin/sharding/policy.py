@@ -40,9 +40,9 @@ class Limits:
     """Write units a second of one partition."""
     size: float = 10 * GB
     """Bytes of one partition."""
-    target: float = 0.8
+    target: float = 0.85
     """The share of `writes` up to which shards are planned."""
-    high: float = 0.9
+    high: float = 0.92
     """The share of `writes` above which something is done."""
     most: int = 1000
     """Shards in all, so that a map stays small and a reader ends."""
@@ -51,11 +51,14 @@ class Limits:
 LIMITS = Limits()
 _OLD = 3
 """Windows after which a record tells nothing about now."""
-_STEP = 1.25
+_STEP = 1.15
 """By how much a field grows at least, so that its history stays short: a reader asks for every step."""
-_SATURATED = 0.9, 1.2
-"""At such a share of what its shards take, a level is likely to be held back by them: twice as much may be asked for.
-A higher share means that refused writes were counted too, so that all that is asked for is known."""
+_WORTH = 0.12
+"""The share of a shard that a value must fill to be worth one of its own; where lesser ones come together by chance,
+the field grows."""
+_SATURATED, _PRESSURE = (0.95, 1.05), 1.5
+"""At such a share of what its shards take, a level is likely to be held back by them, and so much more is assumed. A
+higher share means that refused writes were counted too, so that all that is asked for is known."""
 
 
 def considered(
@@ -179,7 +182,7 @@ class _Load:
         isolated = {}
         for value, rate in self.shared.items():
             bucket = jump_hash(stable_hash(value), number)
-            if loads[bucket] > most:
+            if loads[bucket] > most and rate >= _WORTH * most:
                 loads[bucket] -= rate
                 isolated[value] = self._needed(rate)
         return None if max(loads.values()) > most else isolated
@@ -188,4 +191,4 @@ class _Load:
 def _pressure(rate: float, shards: int, limits: Limits) -> float:
     """By how much more may be asked for than is seen."""
     low, high = _SATURATED
-    return 2.0 if low <= rate / (shards * limits.writes) <= high else 1.0
+    return _PRESSURE if low <= rate / (shards * limits.writes) <= high else 1.0

@@ -32,6 +32,8 @@ class Placing(Protocol):
     """How the entries of a field are placed and looked for, as time goes on."""
 
     name: str
+    is_by_value: bool
+    """Whether values matter for where entries go."""
 
     def begin(self, now: float) -> None:
         """A second begins."""
@@ -79,6 +81,8 @@ class Fixed:
 
     def __init__(self, name: str, number: int) -> None:
         self.name = name
+        # With one shard, only its sort keys are left to split it along.
+        self.is_by_value = number == 1
         self._shards = FixedShards(number)
         self._spread = _sampled(self._shards, "", 0.0)
 
@@ -117,6 +121,7 @@ class Adaptive:
     """Shards that grow where it is hot."""
 
     name = "adaptive"
+    is_by_value = True
 
     def __init__(self, writers: int, limits: Limits = LIMITS) -> None:
         self.stored = ShardMap()

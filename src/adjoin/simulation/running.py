@@ -24,6 +24,8 @@ INDEX = "index"
 MONTH = 30 * 24 * 3600
 HOTTEST = 3
 RULES = Rules()
+_GROUPS = 24
+"""In how many stretches values are followed where single ones do not matter."""
 FIND = 0.5
 """Read units of one query of an index that finds little."""
 
@@ -103,7 +105,13 @@ class _Tally:
         self.read_units += sum(read.units * read.share for read in reads)
 
     def outcome(
-        self, name: str, table: Table, sharding: Sharding | None, a_find: float | None, hot: tuple[Hot, ...]
+        self,
+        name: str,
+        table: Table,
+        hot: tuple[Hot, ...],
+        sharding: Sharding | None,
+        a_find: float | None = None,
+        rate: float | None = None,
     ) -> Outcome:
         seconds = max(1, self.seconds)
         whole = [sum(each) for each in zip(*self.minutes, strict=True)] or [0.0, 0.0]
@@ -114,7 +122,7 @@ class _Tally:
             _share(whole[1], whole[0]),
             _share(self.reads_refused, self.reads_asked),
             len(sharding.all_places(lambda value: True)) if sharding else None,
-            max(1, ceil(self.asked / seconds / table.table.rules.writes)),
+            max(1, ceil((rate or self.asked / seconds) / table.table.rules.writes)),
             sum(len(space.partitions.all) for space in table.indexes.values()),
             a_find,
             self.write_units / seconds,
@@ -173,7 +181,22 @@ def simulate(
         run.second(second, tally)
     known = placing.sharding()
     asked = shards_asked(known, workload.names, workload.weights)
-    return tally.outcome(placing.name, table, known, asked, _hottest(table, run.routes.values(), tally.seconds))
+    hot = _hottest(table, run.routes.values(), tally.seconds)
+    return tally.outcome(placing.name, table, hot, known, asked, workload.writes)
+
+
+def _groups(workload: Zipf, number: int | None) -> list[tuple[str, str, float]]:
+    """The values, each with its weight; or so many stretches of them, the most frequent values apart."""
+    each = sorted(zip(workload.weights, workload.names, strict=True), reverse=True)
+    if number is None or number >= len(each):
+        return [(name, name, weight) for weight, name in each]
+    apart, rest = each[: number // 2], sorted(each[number // 2 :], key=lambda pair: pair[1])
+    step = ceil(len(rest) / (number - number // 2))
+    some = [rest[at : at + step] for at in range(0, len(rest), step)]
+    return [
+        *((name, name, weight) for weight, name in apart),
+        *((group[0][1], group[-1][1], sum(weight for weight, _ in group)) for group in some),
+    ]
 
 
 class _Run:
@@ -187,6 +210,7 @@ class _Run:
         self.routes: dict[tuple[Shard, str], Route] = {}
         """By shard and value."""
         self._spreads: dict[Hashable, list[list[tuple[Shard, Route, float]]]] = {}
+        self._groups = _groups(workload, None if placing.is_by_value else _GROUPS)
 
     def second(self, second: int, tally: _Tally) -> None:
         placing, now = self._placing, float(second)
@@ -195,7 +219,7 @@ class _Run:
         writes: list[Write] = []
         seen: list[tuple[int, Shard, str]] = []
         spreads = [self._spread(writer, now) for writer in range(self._writers)]
-        for number, (value, weight) in enumerate(zip(self._workload.names, self._workload.weights, strict=True)):
+        for number, (value, _, weight) in enumerate(self._groups):
             writer = (number + second) % self._writers
             mean = self._workload.writes * level * weight
             for shard, route, share in spreads[writer][number]:
@@ -215,15 +239,21 @@ class _Run:
         state = self._placing.state(writer, now)
         if state not in self._spreads:
             self._spreads[state] = [
-                [(shard, self._route(shard, value), share) for shard, share in self._placing.spread(writer, value, now)]
-                for value in self._workload.names
+                [
+                    (shard, self._route(shard, value, last), share)
+                    for shard, share in self._placing.spread(writer, value, now)
+                ]
+                for value, last, _ in self._groups
             ]
         return self._spreads[state]
 
-    def _route(self, shard: Shard, value: str) -> Route:
+    def _route(self, shard: Shard, value: str, last: str) -> Route:
+        """The place of the entries with values from one to another."""
         route = self.routes.get((shard, value))
         if route is None:
-            span = span_of(f"SKILL_OF#skill#{shard}", f"{value}#", is_prefix=True)
+            partition = f"SKILL_OF#skill#{shard}"
+            first, end = (span_of(partition, f"{each}#", is_prefix=True) for each in (value, last))
+            span = Span(first.start, end.start + end.length - first.start)
             # New entries of a value lie behind the others if ids grow, and anywhere among them if not.
             span = Span(span.start + span.length - 1) if self._workload.ids_grow else span
             route = self.routes[shard, value] = Route(self._table.indexes[INDEX], span, f"shard {shard}")
@@ -234,7 +264,7 @@ class _Run:
         for value, weight in zip(self._workload.names, self._workload.weights, strict=True):
             finds = poisson(self._random, self._workload.reads * level * weight)
             if finds:
-                yield from (Read(self._route(shard, value), finds * FIND) for shard in sharding.places(value))
+                yield from (Read(self._route(shard, value, value), finds * FIND) for shard in sharding.places(value))
 
 
 # --- recorded ones -----------------------------------------------------------------------------
@@ -262,7 +292,7 @@ def replay(
         replaying.second(second, seconds.get(second, []), tally)
     maps = [placing.sharding() for placing in replaying.placings.values()]
     hot = _hottest(table, replaying.routes.values(), tally.seconds)
-    return tally.outcome(sharding, table, maps[0] if len(maps) == 1 else None, None, hot)
+    return tally.outcome(sharding, table, hot, maps[0] if len(maps) == 1 else None)
 
 
 class _Replaying:
