@@ -2,7 +2,7 @@
 
     cli
     aws
-    graph                 copying
+    graph                 copying, simulation
     verbs
     queries
                                                 server
@@ -52,6 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "server": {"errors", "units", "values", "tables", "expressions", "requests", "stores"},
     "runner": {"errors", "requests", "plans", "stores.interface"},
     "cost": {"errors", "units", "values", "tables", "expressions", "requests", "runner"},
+    "simulation": {"errors", "units", "values", "tables", "requests", "cost", "sharding"},
     "copying": {
         "errors", "units", "values", "tables", "requests", "plans", "runner", "cost",
         "stores.interface", "stores.items",
@@ -74,7 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "cli": {
         "", "aws", "errors", "units", "values", "tables", "expressions", "requests", "graph", "cost", "copying",
-        "server", "stores.interface", "stores.locations",
+        "server", "simulation", "stores.interface", "stores.locations",
     },
     "__main__": {"cli"},
     # Public names only: it may name everything but the command line.

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from adjoin import __version__
-from adjoin.cli import changes, copy, render, serve, show, tables
+from adjoin.cli import changes, copy, render, serve, show, simulate, tables
 from adjoin.cli.command import Command
 from adjoin.errors import AdjoinError
 
@@ -24,6 +24,7 @@ COMMANDS: tuple[Command, ...] = (
     copy.COMMAND,
     serve.COMMAND,
     render.COMMAND,
+    simulate.COMMAND,
 )
 
 

@@ -42,7 +42,7 @@ class Limits:
     """Bytes of one partition."""
     target: float = 0.85
     """The share of `writes` up to which shards are planned."""
-    high: float = 0.92
+    high: float = 0.95
     """The share of `writes` above which something is done."""
     most: int = 1000
     """Shards in all, so that a map stays small and a reader ends."""

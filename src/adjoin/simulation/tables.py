@@ -17,6 +17,8 @@ from adjoin.simulation.partitions import Part, Partition, Partitions, Rules, Spa
 
 FRESH_WRITES, FRESH_READS = 4000.0, 12000.0
 HALF_HOUR = 1800.0
+_DIGITS = 9
+"""To which shares are told, so that what is taken as a whole is not a little less."""
 
 
 class Route:
@@ -41,11 +43,13 @@ class Route:
     @property
     def write_share(self) -> float:
         """How much of what is written here is taken in this second."""
-        return self.space.write_factor * sum(part.share * part.partition.write_share for part in self.parts)
+        share = self.space.write_factor * sum(part.share * part.partition.write_share for part in self.parts)
+        return round(share, _DIGITS)
 
     @property
     def read_share(self) -> float:
-        return self.space.read_factor * sum(part.share * part.partition.read_share for part in self.parts)
+        share = self.space.read_factor * sum(part.share * part.partition.read_share for part in self.parts)
+        return round(share, _DIGITS)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,146 @@
+"""`adjoin simulate`: a workload against a model of DynamoDB's partitions, with ways of sharding beside each other."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from adjoin.cli.command import Command
+from adjoin.cli.drawing import Column, draw
+from adjoin.cost import PRICES
+from adjoin.errors import InvalidValue, NotFound
+from adjoin.simulation.chart import chart, percent
+from adjoin.simulation.partitions import Rules
+from adjoin.simulation.placing import placing_of
+from adjoin.simulation.running import Outcome, replay, simulate
+from adjoin.simulation.tables import FRESH_READS, FRESH_WRITES
+from adjoin.simulation.workloads import Zipf, read_log
+
+WORKLOADS = {"zipf-skills": "entries of one field whose values are Zipf-distributed, as skills of people are"}
+WARM_UP = 1320
+"""Two rounds of split for heat, which the service needs where shards came to lie in one partition."""
+COMPARED = ("single", "fixed:8", "fixed:64", "adaptive")
+_MADE_ONLY = ("writes", "reads", "seconds", "values", "skew", "ramp", "seed")
+_COLUMNS = (
+    Column("sharding"),
+    Column("throttled", right=True),
+    Column("from the start", right=True),
+    Column("shards", right=True),
+    Column("ideal", right=True),
+    Column("partitions", right=True),
+    Column("shards a find", right=True),
+    Column("units/s", right=True),
+    Column("$ a month", right=True),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    made = Zipf()
+    parser.add_argument("log", metavar="LOG", nargs="?", help="a recorded log; without it, a workload is made")
+    parser.add_argument("--workload", metavar="W", choices=WORKLOADS, help="zipf-skills (the default)")
+    parser.add_argument("--writes", metavar="N", type=float, help=f"writes a second ({made.writes:g})")
+    parser.add_argument("--reads", metavar="N", type=float, help=f"finds a second ({made.reads:g})")
+    parser.add_argument("--seconds", metavar="N", type=int, help=f"how long it goes on ({made.seconds})")
+    parser.add_argument("--values", metavar="N", type=int, help=f"how many values there are ({made.values})")
+    parser.add_argument("--skew", metavar="S", type=float, help=f"the exponent of the distribution ({made.skew:g})")
+    parser.add_argument("--ramp", metavar="N", type=int, help=f"seconds until the rate is reached ({made.ramp})")
+    parser.add_argument("--seed", metavar="N", type=int, help=f"another seed is another sample ({made.seed})")
+    parser.add_argument("--growing-ids", action="store_true", help="each id sorts behind those before it")
+    parser.add_argument(
+        "--sharding", metavar="S", action="append", help="single, fixed:N or adaptive; may be repeated (several)"
+    )
+    parser.add_argument("--writers", metavar="N", type=int, default=8, help="processes that write (8)")
+    parser.add_argument(
+        "--warm-up", metavar="N", type=int, help=f"seconds that do not count ({WARM_UP}, or half of less; for a log 0)"
+    )
+    parser.add_argument("--burst", metavar="N", type=float, default=300.0, help="seconds of unused capacity kept (300)")
+    parser.add_argument("--fresh", action="store_true", help="a table that took no load before")
+    parser.add_argument("--json", action="store_true", help="a JSON object a line, with every minute")
+    parser.add_argument("--chart", metavar="PATH", help="write a chart, as SVG")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    if arguments.writers < 1:
+        raise InvalidValue(f"there cannot be {arguments.writers} writers; give 1 or more")
+    names = arguments.sharding or list(COMPARED)
+    for name in names:
+        placing_of(name, 1)
+    rules = Rules(burst=max(0.0, arguments.burst))
+    outcomes = _replayed(arguments, names, rules) if arguments.log else _made(arguments, names, rules)
+    if arguments.json:
+        for outcome in outcomes:
+            print(json.dumps(outcome.to_plain(), separators=(",", ":")))
+    else:
+        print(draw(_COLUMNS, [[_row(outcome) for outcome in outcomes]]))
+        print(_hottest(outcomes))
+        print(f"prices: on demand, {PRICES.region}, {PRICES.as_of}; units of the table and its indexes, no storage")
+    if arguments.chart:
+        rate = outcomes[0].asked
+        Path(arguments.chart).write_text(
+            chart(f"Writes refused, of {round(rate, -2):,.0f} a second", outcomes), encoding="utf-8"
+        )
+
+
+def _made(arguments: argparse.Namespace, names: list[str], rules: Rules) -> list[Outcome]:
+    given = {name: getattr(arguments, name) for name in _MADE_ONLY if getattr(arguments, name) is not None}
+    workload = Zipf(**given, ids_grow=arguments.growing_ids)
+    warm_up = arguments.warm_up
+    if warm_up is None:
+        warm_up = WARM_UP if workload.seconds > WARM_UP else workload.seconds // 2
+    if not 0 <= warm_up < workload.seconds:
+        raise InvalidValue(f"a warm-up of {warm_up} s leaves nothing of {workload.seconds} s; make --seconds longer")
+    return [
+        simulate(workload, name, warm_up=warm_up, writers=arguments.writers, rules=rules, is_fresh=arguments.fresh)
+        for name in names
+    ]
+
+
+def _replayed(arguments: argparse.Namespace, names: list[str], rules: Rules) -> list[Outcome]:
+    for name in (*_MADE_ONLY, "workload"):
+        if getattr(arguments, name) is not None:
+            raise InvalidValue(f"--{name} is for a workload that is made, and a log has its own; leave it out")
+    path = Path(arguments.log)
+    if not path.is_file():
+        raise NotFound(f"there is no file {arguments.log}; check the name")
+    with path.open(encoding="utf-8") as lines:
+        log = list(read_log(lines))
+    if not log:
+        raise InvalidValue(f"the log {arguments.log} has no requests")
+    # Unless it is fresh, the table took this load before.
+    seconds: dict[int, list[float]] = {}
+    for each in log:
+        units = seconds.setdefault(int(each.at), [0.0, 0.0])
+        units[each.key is None] += each.units if each.key is not None else sum(place.units for place in each.places)
+    peaks = [2 * max(each[kind] for each in seconds.values()) for kind in (0, 1)]
+    warm = (FRESH_WRITES, FRESH_READS) if arguments.fresh else (peaks[0], peaks[1])
+    warm_up = arguments.warm_up or 0
+    return [replay(log, name, warm_up=warm_up, writers=arguments.writers, rules=rules, warm=warm) for name in names]
+
+
+def _row(outcome: Outcome) -> list[str]:
+    return [
+        outcome.sharding,
+        percent(outcome.throttled),
+        percent(outcome.throttled_in_all),
+        "" if outcome.shards is None else f"{outcome.shards}",
+        f"{outcome.ideal}",
+        f"{outcome.partitions}",
+        "" if outcome.shards_a_find is None else f"{outcome.shards_a_find:.1f}",
+        f"{outcome.write_units + outcome.read_units:,.0f}",
+        f"{outcome.dollars_a_month:,.0f}",
+    ]
+
+
+def _hottest(outcomes: list[Outcome]) -> str:
+    lines = ["the hottest partitions, in write units a second:"]
+    for outcome in outcomes:
+        for hot in outcome.hottest:
+            keys = f" ({hot.keys})" if hot.keys else ""
+            lines.append(f"  {outcome.sharding}: {hot.space} {hot.writes:,.0f}, {percent(hot.refused)} refused{keys}")
+    return "\n".join(lines)
+
+
+COMMAND = Command(
+    "simulate", "tries ways of sharding an index against a model of DynamoDB's partitions", add_arguments, run, False
+)
