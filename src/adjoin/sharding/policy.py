@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, sqrt
 
 from adjoin.sharding.heat import WINDOW, Heat, added
@@ -150,7 +151,7 @@ class _Load:
     def more_for_field(self) -> tuple[int, dict[str, int]]:
         """How many shards the field should have, and which values shards of their own, if a shard is too hot."""
         now = self.shards.shards_of()
-        if max(self._loads(now).values()) <= self.limits.high * self.limits.writes:
+        if max(self._loads(now, self._buckets(now)).values()) <= self.limits.high * self.limits.writes:
             return now, {}
         # More than that many do not help: what is too hot then is single values.
         most = max(now, 2 * self._needed(sum(self.shared.values()) + self.rest))
@@ -162,11 +163,19 @@ class _Load:
             default=(numbers[-1], {}),
         )
 
-    def _loads(self, number: int) -> dict[int, float]:
+    @cached_property
+    def _keys(self) -> dict[str, int]:
+        return {value: stable_hash(value) for value in self.shared}
+
+    def _buckets(self, number: int) -> dict[str, int]:
+        """In which of so many shards of the field level each value would be."""
+        return {value: jump_hash(key, number) for value, key in self._keys.items()}
+
+    def _loads(self, number: int, buckets: Mapping[str, int]) -> dict[int, float]:
         """What each shard of the field level would take if there were so many."""
         loads = dict.fromkeys(range(number), self._fair(number))
         for value, rate in self.shared.items():
-            loads[jump_hash(stable_hash(value), number)] += rate
+            loads[buckets[value]] += rate
         if self.measured and number == self.shards.shards_of():
             loads |= self.measured
         return loads
@@ -178,10 +187,10 @@ class _Load:
 
     def _isolated(self, number: int) -> dict[str, int] | None:
         """The values that must leave so many shards for all of them to be cool enough; None if that does not do."""
-        loads, most = self._loads(number), self.limits.target * self.limits.writes
-        isolated = {}
+        buckets, most = self._buckets(number), self.limits.target * self.limits.writes
+        loads, isolated = self._loads(number, buckets), {}
         for value, rate in self.shared.items():
-            bucket = jump_hash(stable_hash(value), number)
+            bucket = buckets[value]
             if loads[bucket] > most and rate >= _WORTH * most:
                 loads[bucket] -= rate
                 isolated[value] = self._needed(rate)
