@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import client, linkbench, scale, serve
+from benchmarks import client, linkbench, scale, serve, sharding
 
 if __name__ == "__main__":
     if unknown := [argument for argument in sys.argv[1:] if argument != "--quick"]:
@@ -13,3 +13,4 @@ if __name__ == "__main__":
     linkbench.main(sys.argv[1:])
     scale.main(sys.argv[1:])
     serve.main(sys.argv[1:])
+    sharding.main(sys.argv[1:])

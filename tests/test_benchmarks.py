@@ -23,7 +23,7 @@ import apsw
 import pytest
 from orjson import loads
 
-from benchmarks import client, linkbench, scale, serve
+from benchmarks import client, linkbench, scale, serve, sharding
 from benchmarks.clients.answers import LAYOUT, Follows, Person
 from benchmarks.clients.plain import SOURCE, follows, person
 from benchmarks.contestant import Contestant
@@ -262,6 +262,15 @@ def test_scale_reads_both_files_and_tells_the_memory(tmp_path: Path, capsys: pyt
     assert "g.edge" in shown
     assert shown.count(" MB |") == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == ["10000-edges.db", "2000-edges.db"]
+
+
+def test_sharding_prints_its_tables_and_draws_its_chart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chart = tmp_path / "chart.svg"
+    sharding.main(["--quick", f"--chart={chart}"])
+    shown = capsys.readouterr().out
+    for name in ("| single |", "| fixed:64 |", "| adaptive |", "| seed 1 |"):
+        assert name in shown
+    assert "adaptive" in "".join(ElementTree.parse(chart).getroot().itertext())
 
 
 @on_linux

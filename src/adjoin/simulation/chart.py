@@ -40,11 +40,11 @@ GOAL = 0.001
 
 def chart(title: str, outcomes: Sequence[Outcome]) -> str:
     minutes = max(len(outcome.minutes) for outcome in outcomes)
-    body = [_text(20, 32, title, "title"), *_axes(minutes)]
+    body = [_text(20, 32, title, "title"), *_axes(minutes), *_warm_up(outcomes[0].warm_up / 60, minutes)]
     ends = _apart([_y(outcome.minutes[-1]) for outcome in outcomes])
     for number, (outcome, end) in enumerate(zip(outcomes, ends, strict=True)):
         style = "adaptive" if outcome.sharding == "adaptive" else f"c{number % 4}"
-        points = " ".join(f"{_x(at, minutes):.1f},{_y(share):.1f}" for at, share in enumerate(outcome.minutes))
+        points = " ".join(f"{_x(at + 0.5, minutes):.1f},{_y(share):.1f}" for at, share in enumerate(outcome.minutes))
         body.append(f'<polyline class="line {style}" points="{points}"/>')
         x = _WIDTH - _RIGHT + 10
         body.append(f'<line class="line {style}" x1="{x}" y1="{end - 4:.1f}" x2="{x + 16}" y2="{end - 4:.1f}"/>')
@@ -73,7 +73,7 @@ def _axes(minutes: int) -> Iterator[str]:
     for power in range(round(math.log10(_LEAST)), 1):
         y = _y(10.0**power)
         yield f'<line class="grid" x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}"/>'
-        label = percent(10.0**power).replace(".0", "")
+        label = f"{100 * 10.0**power:g} %"
         yield _text(_LEFT - 8, y + 4, f"≤ {label}" if power == round(math.log10(_LEAST)) else label, "quiet", "end")
     goal = _y(GOAL)
     yield f'<line class="goal" x1="{_LEFT}" y1="{goal:.1f}" x2="{_WIDTH - _RIGHT}" y2="{goal:.1f}"/>'
@@ -82,8 +82,16 @@ def _axes(minutes: int) -> Iterator[str]:
         yield _text(_x(at, minutes), _HEIGHT - _BOTTOM + 18, f"{at} min", "quiet", "middle")
 
 
+def _warm_up(end: float, minutes: int) -> Iterator[str]:
+    """Where counting begins; what is told at the ends of lines is from there on."""
+    if end:
+        x = _x(end, minutes)
+        yield f'<line class="goal" x1="{x:.1f}" y1="{_TOP - 8}" x2="{x:.1f}" y2="{_HEIGHT - _BOTTOM}"/>'
+        yield _text(x + 4, _TOP - 10, "counted from here", "quiet")
+
+
 def _x(minute: float, minutes: int) -> float:
-    return _LEFT + (_WIDTH - _LEFT - _RIGHT) * minute / max(1, minutes - 1)
+    return _LEFT + (_WIDTH - _LEFT - _RIGHT) * minute / minutes
 
 
 def _y(share: float) -> float:

@@ -45,6 +45,8 @@ class Outcome:
     """What a workload met with one way of sharding. Shares and rates are of the time after the warm-up."""
 
     sharding: str
+    warm_up: int
+    """Seconds that do not count."""
     asked: float
     """Writes a second."""
     throttled: float
@@ -117,6 +119,7 @@ class _Tally:
         whole = [sum(each) for each in zip(*self.minutes, strict=True)] or [0.0, 0.0]
         return Outcome(
             name,
+            self.warm_up,
             self.asked / seconds,
             _share(self.refused, self.asked),
             _share(whole[1], whole[0]),
