@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from adjoin.errors import InvalidItem
 from adjoin.sharding.heat import COUNTED, PAUSE, REPORT_AFTER, REPORTS, VALUES, WINDOW, Heat, HeatCounter, added
 from adjoin.sharding.maps import Shard
-from adjoin.values import encode, item_size
+from adjoin.values import decode, encode, item_size
 
 counts = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 1000))
 reports = st.builds(
@@ -46,6 +46,7 @@ def test_merging_is_associative(a: Heat, b: Heat, c: Heat) -> None:
 @given(reports)
 def test_records_are_stored_as_plain_data(heat: Heat) -> None:
     assert Heat.from_plain(json.loads(json.dumps(heat.to_plain()))) == heat
+    assert Heat.from_plain(decode(encode(heat.to_plain()))) == heat
 
 
 def test_a_stored_record_that_is_none_is_refused() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from adjoin.errors import InvalidItem, InvalidValue
 from adjoin.sharding.maps import GRACE, LEASE, Epoch, FixedShards, Shard, ShardMap, jump_hash, stable_hash
+from adjoin.values import decode, encode
 
 VALUES = ("python", "rust", "#", "", "3#python", "größe")
 
@@ -103,6 +104,7 @@ def test_a_newer_map_asks_everything_that_an_older_one_does(history: History, va
 @given(maps)
 def test_maps_are_stored_as_plain_data(shards: ShardMap) -> None:
     assert ShardMap.from_plain(json.loads(json.dumps(shards.to_plain()))) == shards
+    assert ShardMap.from_plain(decode(encode(shards.to_plain()))) == shards
 
 
 @pytest.mark.parametrize("plain", [{}, {"version": 1, "epochs": [], "values": {}}, {"version": 1, "epochs": [[0, 1]]}])

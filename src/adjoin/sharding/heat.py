@@ -68,15 +68,15 @@ class Heat:
         return now >= (self.window + 1) * WINDOW
 
     def to_plain(self) -> dict[str, Any]:
-        """Texts, numbers and dicts only, to be stored."""
+        """Texts, numbers, lists and dicts only, to be stored; no value is a key of a dict, as it may be empty."""
         return {
             "version": self.version,
             "window": self.window,
             "units": self.units,
-            "shards": {str(shard): units for shard, units in self.shards.items()},
-            "values": dict(self.values),
+            "shards": _columns(self.shards),
+            "values": _columns(self.values),
             "size": self.size,
-            "sizes": dict(self.sizes),
+            "sizes": _columns(self.sizes),
         }
 
     @classmethod
@@ -85,16 +85,20 @@ class Heat:
             return cls(
                 int(plain["window"]),
                 int(plain["units"]),
-                {int(shard): int(units) for shard, units in plain["shards"].items()},
-                {value: int(units) for value, units in plain["values"].items()},
+                {int(shard): int(units) for shard, units in zip(*plain["shards"], strict=True)},
+                {value: int(units) for value, units in zip(*plain["values"], strict=True)},
                 int(plain["size"]),
-                {value: int(size) for value, size in plain["sizes"].items()},
+                {value: int(size) for value, size in zip(*plain["sizes"], strict=True)},
                 int(plain["version"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidItem(
                 f"a stored heat record cannot be read: {error}; it was written by another program"
             ) from None
+
+
+def _columns(counts: Mapping[K, int]) -> list[list[Any]]:
+    return [list(counts), list(counts.values())]
 
 
 def added(heat: Heat, report: Heat) -> Heat:

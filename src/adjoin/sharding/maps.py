@@ -183,13 +183,11 @@ class ShardMap:
     # --- as plain data -------------------------------------------------------------------------
 
     def to_plain(self) -> dict[str, Any]:
-        """Texts, numbers, lists and dicts only, to be stored."""
+        """Texts, numbers, lists and dicts only, to be stored; no value is a key of a dict, as it may be empty."""
         return {
             "version": self.version,
-            "epochs": [[epoch.shards, epoch.since] for epoch in self.epochs],
-            "values": {
-                value: [[epoch.shards, epoch.since] for epoch in epochs] for value, epochs in self.values.items()
-            },
+            "epochs": _plain(self.epochs),
+            "values": [[value, _plain(epochs)] for value, epochs in self.values.items()],
         }
 
     @classmethod
@@ -197,13 +195,17 @@ class ShardMap:
         try:
             return cls(
                 _epochs(plain["epochs"]),
-                {value: _epochs(epochs) for value, epochs in plain["values"].items()},
+                {value: _epochs(epochs) for value, epochs in plain["values"]},
                 int(plain["version"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError, InvalidValue) as error:
             raise InvalidItem(
                 f"a stored shard map cannot be read: {error}; it was written by another program"
             ) from None
+
+
+def _plain(epochs: tuple[Epoch, ...]) -> list[list[float]]:
+    return [[epoch.shards, epoch.since] for epoch in epochs]
 
 
 def _epochs(plain: Iterable[Iterable[Any]]) -> tuple[Epoch, ...]:
