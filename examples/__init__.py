@@ -1,1 +1,1 @@
-"""Three tables of published DynamoDB designs, as models, layouts, sample data and access patterns."""
+"""Four tables of published DynamoDB designs, as models, layouts, sample data and access patterns."""

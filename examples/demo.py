@@ -1,4 +1,4 @@
-"""`make demo`: two tables as a person would draw them, and each access pattern with result and cost.
+"""`make demo`: three tables as a person would draw them, and each access pattern with result and cost.
 
 Everything runs on a file in a temporary directory, which is gone afterwards.
 """
@@ -21,7 +21,7 @@ from adjoin import Graph, Meter
 from adjoin.cli.command import chosen_table, existing_file
 from adjoin.cli.drawing import counted
 from adjoin.cli.show import drawn_table
-from examples import education, invoices
+from examples import education, invoices, people
 
 INDENT = "    "
 
@@ -110,7 +110,8 @@ def main() -> None:
         path = Path(folder) / "demo.db"
         show_table(education, path, ["GSI1"], style, width)
         show_table(invoices, path, ["GSI_1"], style, width)
-    print("The same code is in examples/education.py and examples/invoices.py.")
+        show_table(people, path, ["GSI1"], style, width)
+    print("The same code is in examples/education.py, examples/invoices.py and examples/people.py.")
 
 
 if __name__ == "__main__":

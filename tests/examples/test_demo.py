@@ -1,4 +1,4 @@
-"""The demo shows both tables, both indexes, and every access pattern with its code, result and cost."""
+"""The demo shows three tables, their indexes, and every access pattern with its code, result and cost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from examples import demo, education, invoices
+from examples import demo, education, invoices, people
 
 
 def test_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,9 +18,11 @@ def test_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
         "Education, index GSI1: 3 items",
         "InvoiceAndBills: 14 items",
         "InvoiceAndBills, index GSI_1: 14 items",
+        "People: 23 items",
+        "People, index GSI1: 19 items",
     ):
         assert f"\n{title}\n┌" in shown
-    for pattern in (*education.PATTERNS, *invoices.PATTERNS):
+    for pattern in (*education.PATTERNS, *invoices.PATTERNS, *people.PATTERNS):
         assert f"\n{inspect.getdoc(pattern)}\n" in shown
     assert "    g.get(Student, \"S1\")\n    → Student(id='S1', name='John Doe'" in shown
     assert "    1 request · 1 round · 0.5 read units\n" in shown

@@ -10,8 +10,8 @@ import boto3
 import pytest
 
 from adjoin import Graph
-from examples import education, homes, invoices
-from tests.examples import test_education, test_homes, test_invoices
+from examples import education, homes, invoices, people
+from tests.examples import test_education, test_homes, test_invoices, test_people
 from tests.examples.raw import write_items
 from tests.servers.open import Stores
 
@@ -57,11 +57,22 @@ HOMES: dict[str, Any] = {
         {"IndexName": "GSI1", "KeySchema": _keys("GSI1PK", "GSI1SK"), "Projection": ALL},
     ],
 }
-TABLES = {
+PEOPLE: dict[str, Any] = {
+    "TableName": "People",
+    "AttributeDefinitions": _texts("NodeId", "TypeTarget", "GSIPK", "Data", "Target", "TypeSource"),
+    "KeySchema": _keys("NodeId", "TypeTarget"),
+    "BillingMode": "PAY_PER_REQUEST",
+    "GlobalSecondaryIndexes": [
+        {"IndexName": "GSI1", "KeySchema": _keys("GSIPK", "Data"), "Projection": ALL},
+        {"IndexName": "GSI2", "KeySchema": _keys("Target", "TypeSource"), "Projection": ALL},
+    ],
+}
+TABLES: dict[str, tuple[ModuleType, dict[str, Any], list[dict[str, Any]]]] = {
     "invoices": (invoices, INVOICES, test_invoices.DOCUMENT),
     "education": (education, EDUCATION, test_education.DOCUMENT),
     "education, keys alone": (education, EDUCATION, test_education.UNTYPED),
     "homes": (homes, HOMES, test_homes.DOCUMENT),
+    "people": (people, PEOPLE, test_people.DOCUMENT),
 }
 
 
