@@ -6,7 +6,7 @@ attributes once it knows the class.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -105,7 +105,8 @@ class FieldReference:
         """Both ends included."""
         return Comparison(self.name, "between", (low, high))
 
-    def begins_with(self, prefix: str) -> Comparison:
+    def begins_with(self, prefix: str | Sequence[Any]) -> Comparison:
+        """Text that begins with this text, or a list or tuple that begins with these elements."""
         return Comparison(self.name, "begins_with", (prefix,))
 
     def contains(self, element: Any) -> Comparison:

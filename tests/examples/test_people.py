@@ -233,6 +233,13 @@ def test_a_step_of_a_path_is_whole(g: Graph) -> None:
     assert people.people_in_region(g) == ["P1", "P2"]
 
 
+def test_a_path_filters_by_its_first_steps_where_another_field_is_looked_up(g: Graph) -> None:
+    in_finland, in_portugal = (field("path").begins_with(each) for each in (("FI",), ["PT"]))
+    assert [edge.target for edge in g.out("P2", BornIn).where(in_portugal)] == ["lisboa"]
+    assert g.out("P2", BornIn).where(in_finland).count() == 0
+    assert g.out("P2", BornIn).where(field("path").begins_with(())).count() == 1
+
+
 def test_who_moves_is_found_in_the_new_place_only(g: Graph) -> None:
     with g.meter() as m:
         g.update(LivesIn, "P4", "turku", path=HELSINKI)

@@ -77,6 +77,9 @@ def _comparison(layout: BoundLayout, kind: EntityType, comparison: Comparison) -
         )
     if operator == "contains":
         return Contains(path, Value(encode(operands[0])))
+    if operator == "begins_with" and isinstance(operands[0], list | tuple):
+        steps = [Compare("=", Path((*path.steps, at)), Value(encode(each))) for at, each in enumerate(operands[0])]
+        return all_of(*steps) or Exists(path)
     if operator == "begins_with":
         return BeginsWith(path, Value(encode(operands[0])))
     values = tuple(Value(_operand(layout, kind, comparison.field, each)) for each in operands)
