@@ -10,10 +10,15 @@ from typing import Any
 
 from adjoin import aws
 from adjoin.tables import IndexDefinition, KeyAttribute, Projection, TableDefinition, Throughput
-from examples import education, homes, invoices
+from examples import education, homes, invoices, people
 
 GOLDEN = Path(__file__).parent / "golden"
-EXAMPLES: dict[str, ModuleType] = {"invoices": invoices, "education": education, "homes": homes}
+EXAMPLES: dict[str, ModuleType] = {
+    "invoices": invoices,
+    "education": education,
+    "homes": homes,
+    "people": people,
+}
 
 EVERY = TableDefinition(
     "Every.Setting-1",

@@ -10,10 +10,10 @@ import pytest
 from adjoin import AdjacencyList, Graph, InvalidModel, InvalidValue, Node, aws
 from adjoin.requests import DescribeTable, TableResponse
 from adjoin.stores.sqlite import SQLiteStore
-from examples import education, homes, invoices
+from examples import education, homes, invoices, people
 
 
-@pytest.mark.parametrize("example", [education, homes, invoices])
+@pytest.mark.parametrize("example", [education, homes, invoices, people])
 def test_a_table_is_the_one_that_a_graph_makes(example: Any) -> None:
     table = aws.table(example.MODELS, example.LAYOUT)
     store = SQLiteStore(":memory:")

@@ -12,8 +12,22 @@ from typing import Annotated, Any, Literal, TypedDict
 import pytest
 from pydantic import BaseModel, Field, RootModel
 
-from adjoin import AdjacencyList, Edge, Expires, Graph, InvalidModel, InvalidValue, Node, aws
+from adjoin import (
+    AdjacencyList,
+    Edge,
+    Expires,
+    Graph,
+    Indexed,
+    InvalidModel,
+    InvalidValue,
+    MaterializedGraph,
+    Node,
+    Unique,
+    aws,
+)
 from adjoin.aws.attribute_types import attribute_types
+from adjoin.layouts.binding import bound_layout
+from adjoin.layouts.interface import REVISION
 from adjoin.requests import PageResponse, Scan
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import Item, encode
@@ -45,21 +59,23 @@ def test_the_sample_is_what_a_graph_stores(example: ModuleType) -> None:
         (page,) = store.execute([Scan(example.LAYOUT.table)])
         assert isinstance(page, PageResponse)
         stored = list(page.items)
-    assert sorted(shown, key=_place) == sorted(stored, key=_place)
+    keys = [key.name for key in aws.table(example.MODELS, example.LAYOUT).keys]
+    assert sorted(shown, key=lambda item: _place(item, keys)) == sorted(stored, key=lambda item: _place(item, keys))
 
 
-def _place(item: Item) -> tuple[str, str]:
-    return item["PK"]["S"], item["SK"]["S"]
+def _place(item: Item, keys: list[str]) -> list[str]:
+    return [item[key]["S"] for key in keys]
 
 
 @pytest.mark.parametrize("example", EXAMPLES.values())
 def test_every_attribute_that_is_used_is_declared(example: ModuleType) -> None:
     model = model_of(example, sample=example.SAMPLE)
     types = types_of(model)
+    own = {each["AttributeName"] for each in model["KeyAttributes"].values()}
     for facet in model["TableFacets"]:
         assert set(facet["NonKeyAttributes"]) <= set(types)
         for item in facet["TableData"]:
-            assert set(item) <= {"PK", "SK", *facet["NonKeyAttributes"]}
+            assert set(item) <= {*own, *facet["NonKeyAttributes"]}
             assert all(list(value) == [types[name]] for name, value in item.items())
     for index in model["GlobalSecondaryIndexes"]:
         for key in index["KeyAttributes"].values():
@@ -230,6 +246,66 @@ def test_a_symmetric_edge_shows_both_its_items() -> None:
 
     (model,) = aws.workbench(aws.table([Friend]), [Friend], sample=[Friend(source="A", target="B")])["DataModel"]
     assert [item["PK"]["S"] for item in model["TableFacets"][1]["TableData"]] == ["PERSON#A", "PERSON#B"]
+
+
+# --- copies and claims -------------------------------------------------------------------------
+
+
+class Member(Node):
+    id: str
+    name: Annotated[str, Indexed()]
+    born: Annotated[dt.date | None, Indexed()] = None
+    email: Annotated[str | None, Unique()] = None
+
+
+MEMBERS = [
+    Member(id="M1", name="Ann", born=dt.date(1990, 1, 2), email="ann@example.com"),
+    Member(id="M2", name="Ben"),
+]
+
+
+@pytest.mark.parametrize("layout", [AdjacencyList(shards=1), MaterializedGraph(shards=1, type_attribute="Type")])
+def test_copies_and_claims_are_facets_with_the_items_that_are_stored(layout: Any) -> None:
+    (model,) = aws.workbench(aws.table([Member], layout), [Member], layout, sample=MEMBERS)["DataModel"]
+    facets = {facet["FacetName"]: facet for facet in model["TableFacets"]}
+    assert {name: len(facet["TableData"]) for name, facet in facets.items()} == {
+        "Member": 2, "Member by born": 1, "Member by unique email": 1,
+    }  # fmt: skip
+    assert facets["Member by unique email"]["KeyAttributeAlias"] == {
+        "PartitionKeyAlias": "#=MEMBER#email#email", "SortKeyAlias": "=",
+    }  # fmt: skip
+    store = SQLiteStore(":memory:")
+    with Graph(store, [Member], layout) as g:
+        g.put_many(MEMBERS)
+        (page,) = store.execute([Scan(layout.table)])
+    assert isinstance(page, PageResponse)
+    # A revision is another with each write, so no sample can have it.
+    stored = [{name: value for name, value in item.items() if name != REVISION} for item in page.items]
+    shown = [item for facet in facets.values() for item in facet["TableData"]]
+    keys = [key.name for key in aws.table([Member], layout).keys]
+    assert sorted(shown, key=lambda item: _place(item, keys)) == sorted(stored, key=lambda item: _place(item, keys))
+
+
+def test_the_index_of_fields_is_shown_with_its_templates() -> None:
+    bound = bound_layout([Member], AdjacencyList())
+    shape = bound.shape(bound.schema.node(Member))
+    assert shape.written == {
+        "PK": "MEMBER#{id}",
+        "SK": "#META",
+        "GSI3PK": "MEMBER#name#{shard}",
+        "GSI3SK": "{name}#MEMBER#{id}",
+    }
+    assert shape.copies["born"].written == {
+        "PK": "MEMBER#{id}#=",
+        "SK": "born##META",
+        "GSI3PK": "MEMBER#born#{shard}",
+        "GSI3SK": "{born}#MEMBER#{id}",
+    }
+    assert shape.claims["email"].written == {
+        "PK": "#=MEMBER#email#{email}",
+        "SK": "=",
+        "adjoin:owner": "MEMBER#{id}",
+    }
 
 
 # --- what is refused ---------------------------------------------------------------------------

@@ -1,5 +1,8 @@
 """A table as a data model of NoSQL Workbench: its keys and indexes, a facet for each class, and samples.
 
+The copies that a second indexed field needs are a facet of their own, and so are the claims to unique
+values: who looks at the table meets them there.
+
 The form is that of the files which NoSQL Workbench exports (version 3.0). It differs from DynamoDB in
 two ways: an attribute has one type in the whole table, and there is no place for local indexes.
 """
@@ -7,13 +10,14 @@ two ways: an attribute has one type in the whole table, and there is no place fo
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 from adjoin.aws.attribute_types import attribute_types
 from adjoin.errors import InvalidModel, InvalidValue
 from adjoin.layouts.binding import bound_layout
-from adjoin.layouts.interface import BoundLayout, Layout
+from adjoin.layouts.interface import BoundLayout, Layout, Shape
 from adjoin.model import Edge, Node
 from adjoin.schema import Entity, EntityType
 from adjoin.stores.definitions import check_definition
@@ -24,7 +28,15 @@ _UNKNOWN = "S"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _NO_DATE = dt.datetime(1970, 1, 1)
 
-_Samples: TypeAlias = Mapping[type[Any], list[Item]]
+
+@dataclass(frozen=True, slots=True)
+class _Facet:
+    """Items of one form, and what is shown of them."""
+
+    name: str
+    kind: EntityType
+    shape: Shape
+    items: list[Item] = field(default_factory=list)
 
 
 def workbench(
@@ -51,7 +63,7 @@ def workbench(
     bound = bound_layout(classes, layout) if classes else None
     if bound is not None and (bound.definition.keys, bound.definition.indexes) != (table.keys, table.indexes):
         raise InvalidValue(f"the models and the layout do not make the keys and indexes of {table.name}; pass its own")
-    samples = {} if bound is None else _samples(bound, entities)
+    facets = [] if bound is None else _facets(bound, entities)
     date = f"{_MONTHS[created.month - 1]} {created:%d, %Y, %I:%M %p}"
     return {
         "ModelName": table.name,
@@ -63,21 +75,21 @@ def workbench(
             "AWSService": "Amazon DynamoDB",
             "Version": "3.0",
         },
-        "DataModel": [_table(table, bound, samples)],
+        "DataModel": [_table(table, facets)],
     }
 
 
-def _table(table: TableDefinition, bound: BoundLayout | None, samples: _Samples) -> dict[str, Any]:
+def _table(table: TableDefinition, facets: list[_Facet]) -> dict[str, Any]:
     own = {key.name for key in table.keys}
-    types = {key.name: key.type for key in table.key_attributes} if bound is None else _types(table, bound, samples)
+    types = _types(table, facets)
     model: dict[str, Any] = {
         "TableName": table.name,
         "KeyAttributes": _key_attributes(table.keys),
         "NonKeyAttributes": [_attribute(name, kind) for name, kind in types.items() if name not in own],
-        "TableFacets": [] if bound is None else [_facet(table, bound, kind, samples) for kind in bound.schema.types],
+        "TableFacets": [_shown(table, facet) for facet in facets],
         "GlobalSecondaryIndexes": [_index(index) for index in table.indexes],
     }
-    if bound is None:
+    if not facets:
         model["TableData"] = []
     model["DataAccess"] = {"MySql": {}}
     model["BillingMode"] = "PAY_PER_REQUEST" if table.throughput is None else "PROVISIONED"
@@ -106,19 +118,47 @@ def _index(index: IndexDefinition) -> dict[str, Any]:
 # --- classes -----------------------------------------------------------------------------------
 
 
-def _samples(bound: BoundLayout, entities: Iterable[Entity]) -> _Samples:
-    """The items of each class, without nulls: for NoSQL Workbench, null is a second type."""
-    samples: dict[type[Any], list[Item]] = {}
+def _facets(bound: BoundLayout, entities: Iterable[Entity]) -> list[_Facet]:
+    """The facets of all classes, filled with the items of some nodes and edges."""
+    facets: dict[str, _Facet] = {}
+    for kind in bound.schema.types:
+        shape = bound.shape(kind)
+        named = {kind.name: shape}
+        named |= {_copies(kind, name): each for name, each in shape.copies.items()}
+        named |= {_claims(kind, name): each for name, each in shape.claims.items()}
+        facets |= {name: _Facet(name, kind, each) for name, each in named.items()}
     for entity in entities:
         if not isinstance(entity, Node | Edge):
             raise InvalidValue(f"{entity!r} is no node or edge; a sample is made of them")
-        for item in bound.items(entity):
-            kept = {name: value for name, value in item.items() if "NULL" not in value}
-            samples.setdefault(type(entity), []).append(kept)
-    return samples
+        for name, item in _stored(bound, entity):
+            # For NoSQL Workbench, null is a second type.
+            facets[name].items.append({name: value for name, value in item.items() if "NULL" not in value})
+    return list(facets.values())
 
 
-def _types(table: TableDefinition, bound: BoundLayout, samples: _Samples) -> dict[str, str]:
+def _copies(kind: EntityType, name: str) -> str:
+    return f"{kind.name} by {name}"
+
+
+def _claims(kind: EntityType, name: str) -> str:
+    return f"{kind.name} by unique {name}"
+
+
+def _stored(bound: BoundLayout, entity: Entity) -> Iterator[tuple[str, Item]]:
+    """Everything that is stored of a node or edge, each item with its facet."""
+    is_node = isinstance(entity, Node)
+    kind: EntityType = bound.schema.node(type(entity)) if is_node else bound.schema.edge(type(entity))
+    items = bound.items(entity)
+    yield from ((kind.name, item) for item in items)
+    satellites = bound.satellites(kind, items, entity.__dict__)
+    claimed = [name for name in kind.unique if entity.__dict__[name] is not None]
+    names = [*(_copies(kind, name) for name in kind.indexed[1:]), *(_claims(kind, name) for name in claimed)]
+    for name, satellite in zip(names, satellites, strict=True):
+        if satellite.item is not None:
+            yield name, satellite.item
+
+
+def _types(table: TableDefinition, facets: list[_Facet]) -> dict[str, str]:
     """The type of every attribute, the layout's own first."""
     types: dict[str, str] = {key.name: key.type for key in table.key_attributes}
     owners: dict[str, str] = {}
@@ -131,36 +171,36 @@ def _types(table: TableDefinition, bound: BoundLayout, samples: _Samples) -> dic
                 f"NoSQL Workbench has one type for an attribute; give one of the fields another alias"
             )
 
-    shapes = [(kind, bound.shape(kind)) for kind in bound.schema.types]
-    for kind, shape in shapes:
-        for attribute in shape.written:
-            note(kind, attribute, "S")
+    for facet in facets:
+        for attribute in facet.shape.written:
+            note(facet.kind, attribute, "S")
     undecided: dict[str, str] = {}
-    for kind, shape in shapes:
-        for name, attribute in shape.fields.items():
+    for facet in facets:
+        kind = facet.kind
+        for name, attribute in facet.shape.fields.items():
             possible = ["N"] if name == kind.expires else attribute_types(kind.fields[name].annotation)
             if len(possible) == 1:
                 note(kind, attribute, possible[0])
             else:
                 undecided.setdefault(attribute, possible[0] if possible else _UNKNOWN)
-    for kind, _ in shapes:
-        for item in samples.get(kind.model, []):
+    for facet in facets:
+        for item in facet.items:
             for attribute, value in item.items():
-                note(kind, attribute, next(iter(value)))
+                note(facet.kind, attribute, next(iter(value)))
     return types | {name: stored for name, stored in undecided.items() if name not in types}
 
 
-def _facet(table: TableDefinition, bound: BoundLayout, kind: EntityType, samples: _Samples) -> dict[str, Any]:
-    shape, items = bound.shape(kind), samples.get(kind.model, [])
+def _shown(table: TableDefinition, facet: _Facet) -> dict[str, Any]:
+    shape = facet.shape
     own = [key.name for key in table.keys]
     roles = ("PartitionKeyAlias", "SortKeyAlias")
-    held = [*shape.written, *shape.fields.values(), *(name for item in items for name in item)]
+    held = [*shape.written, *shape.fields.values(), *(name for item in facet.items for name in item)]
     return {
-        "FacetName": kind.name,
+        "FacetName": facet.name,
         "KeyAttributeAlias": {
             role: shape.written[name].replace("{", "").replace("}", "") for role, name in zip(roles, own, strict=False)
         },
-        "TableData": items,
+        "TableData": facet.items,
         "NonKeyAttributes": [name for name in dict.fromkeys(held) if name not in own],
         "DataAccess": {"MySql": {}},
     }

@@ -319,7 +319,8 @@ class BoundAdjacencyList:
         if self._type:
             written[self._type] = kind.label
         stored = keys.record.stored_names
-        return Shape(written, {name: stored_as for name, stored_as in kind.attributes.items() if name in stored})
+        fields = {name: stored_as for name, stored_as in kind.attributes.items() if name in stored}
+        return self._satellites.shaped(kind, Shape(written, fields))
 
     # --- items back to instances ---------------------------------------------------------------
 

@@ -7,7 +7,7 @@ each node and edge is keyed, encoded and found.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -195,6 +195,10 @@ class Shape:
     """What the layout itself writes: attribute name to the template of its text, the table's keys first."""
     fields: Mapping[str, str]
     """Each stored field, and the attribute it is stored as."""
+    copies: Mapping[str, Shape] = field(default_factory=dict)
+    """The copies beside an item, each called by the indexed field that it is for."""
+    claims: Mapping[str, Shape] = field(default_factory=dict)
+    """The claims to unique values, each called by its field."""
 
 
 class BoundLayout(Protocol):

@@ -201,6 +201,16 @@ class OverloadedIndex:
         shard = self.book.place(field.scope, text, tail, size)
         return {self.partition_key: {"S": self.partition(field.scope, shard)}, self.sort_key: {"S": data}}
 
+    def shapes(self, kind: EntityType, tail: str) -> dict[str, dict[str, str]]:
+        """What the entries of each field look like, for entities whose key has this template."""
+        return {
+            each.name: {
+                self.partition_key: self.partition(each.scope, "{shard}"),
+                self.sort_key: f"{{{each.name}}}{SEPARATOR}{tail}",
+            }
+            for each in self.fields(kind)
+        }
+
     def partitions(self, field: IndexedField, stretch: Stretch) -> list[str]:
         """Where entries of a stretch may lie, as far as this graph knows."""
         if stretch.value is not None:

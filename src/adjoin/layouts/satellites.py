@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from adjoin.layouts.adjacency_keys import AdjacencyKeys
-from adjoin.layouts.interface import OWNER, Satellite
+from adjoin.layouts.interface import OWNER, Satellite, Shape
 from adjoin.layouts.keys import SEPARATOR
 from adjoin.layouts.overloaded import IndexedField, OverloadedIndex, indexed_text
 from adjoin.schema import EntityType, NodeType
@@ -84,6 +84,24 @@ class Satellites:
         partition = item[self._pk]["S"].removeprefix(self._prefix)
         return partition if isinstance(kind, NodeType) else f"{partition}{SEPARATOR}{item[self._sk]['S']}"
 
+    # --- for people and tools to see -----------------------------------------------------------
+
+    def shaped(self, kind: EntityType, shape: Shape) -> Shape:
+        """The shape of an item with its entry in the index, and with the shapes of what stands beside it."""
+        spelled: Item = {name: {"S": text} for name, text in shape.written.items()}
+        entries = {} if self._index is None else self._index.shapes(kind, self.tail(kind, spelled))
+        kept = {name: text for name, text in shape.written.items() if name not in self._taken}
+        copies = {
+            each.name: Shape(_texts(self._copy_key(each, spelled)) | kept | entries.pop(each.name), shape.fields)
+            for each in self.copied_fields(kind)
+        }
+        owner = {OWNER: shape.written[self._pk]}
+        claims = {name: Shape(_texts(self._claim_key(kind, name, f"{{{name}}}")) | owner, {}) for name in kind.unique}
+        own = next(iter(entries.values()), {})
+        return Shape({**shape.written, **own}, shape.fields, copies, claims)
+
+    # --- keys ----------------------------------------------------------------------------------
+
     def record_key(self, what: str, name: str) -> Item:
         """Where adjoin records something of its own about the graph; all records of a sort are in one partition."""
         return {
@@ -93,7 +111,10 @@ class Satellites:
 
     def claim_key(self, kind: EntityType, name: str, value: Any) -> Item:
         """Where the claim to a value of a unique field lies."""
-        text = SEPARATOR.join((kind.label, name, indexed_text(kind.coerced(name, value))))
+        return self._claim_key(kind, name, indexed_text(kind.coerced(name, value)))
+
+    def _claim_key(self, kind: EntityType, name: str, spelled: str) -> Item:
+        text = SEPARATOR.join((kind.label, name, spelled))
         return {self._pk: {"S": f"{self._prefix}{_COPY_END}{text}"}, self._sk: {"S": self._sort_prefix + MARK}}
 
     def beside(self, kind: EntityType, item: Item) -> list[Satellite]:
@@ -109,6 +130,10 @@ class Satellites:
             if stored is not None and _is_there(stored):
                 gone.append(Satellite(self.claim_key(kind, name, decode(stored)), None, owner))
         return gone
+
+
+def _texts(key: Item) -> dict[str, str]:
+    return {name: value["S"] for name, value in key.items()}
 
 
 def _expiry(kind: EntityType, item: Item) -> Item:
