@@ -32,6 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "units": {"errors"},
     "tenants": {"errors"},
+    "bookkeeping": set(),
     "values": {"errors", "units"},
     "tables": {"errors", "units", "values"},
     "expressions": {"errors", "units", "values"},
@@ -42,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sharding": {"errors", "units", "values"},
     "layouts": {
         "errors", "units", "values", "tables", "tenants", "expressions", "requests", "model", "schema", "fields",
-        "sharding",
+        "bookkeeping", "sharding",
     },
     "plans": {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
@@ -75,7 +76,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "cli": {
         "", "aws", "errors", "units", "values", "tables", "expressions", "requests", "graph", "cost", "copying",
-        "server", "simulation", "stores.interface", "stores.locations",
+        "bookkeeping", "server", "simulation", "stores.interface", "stores.locations",
     },
     "__main__": {"cli"},
     # Public names only: it may name everything but the command line.

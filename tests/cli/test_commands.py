@@ -13,7 +13,8 @@ from typing import Annotated
 
 import pytest
 
-from adjoin import Edge, Expires, Graph, Node, __version__
+from adjoin import Edge, Expires, Graph, Indexed, Node, Unique, __version__
+from adjoin.bookkeeping import is_own_partition
 from adjoin.cli import COMMANDS, build_parser, main
 from examples import education, invoices
 
@@ -63,6 +64,76 @@ def test_show_draws_an_index(file: str, capsys: pytest.CaptureFixture[str]) -> N
     assert title == "InvoiceAndBills, index GSI_1: 14 items"
     assert header.startswith("│ SK     │ PK")
     assert first.startswith("│ B#3392 │ B#3392")
+
+
+class Person(Node):
+    id: str
+    name: Annotated[str, Indexed()]
+    born: Annotated[int, Indexed()]
+    email: Annotated[str, Unique()]
+
+
+@pytest.fixture(params=[None, "acme"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A file with a node that has a copy and a claim, perhaps of a tenant."""
+    path = str(tmp_path / "kept.db")
+    with Graph(path, [Person], tenant=request.param) as g:
+        g.put(Person(id="P1", name="Ann", born=1990, email="ann@example.com"))
+        g.update(Person, "P1", name="Anna")
+    return path
+
+
+def test_show_draws_what_adjoin_keeps_for_itself_only_where_asked(
+    kept: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", kept]) == 0
+    title, _, header, _, *rows, _ = lines_of(capsys)
+    assert title == "adjoin: 1 item, and 2 of adjoin's own; --all draws them"
+    assert "adjoin:revision" not in header
+    assert len(rows) == 1
+    assert main(["show", kept, "--all"]) == 0
+    title, *rows = lines_of(capsys)
+    assert title == "adjoin: 3 items"
+    assert "adjoin:revision" in rows[1]
+    assert sum("#=PERSON#email#ann@example.com" in row for row in rows) == 1
+    assert main(["show", kept, "--limit", "1"]) == 0
+    assert lines_of(capsys)[0] == title.replace("3 items", "1 item, and 2 of adjoin's own; --all draws them")
+
+
+def test_show_draws_the_copies_in_an_index(kept: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", kept, "--index", "GSI3"]) == 0
+    title, _, _, *rows = lines_of(capsys)
+    assert title == "adjoin, index GSI3: 2 items"
+    assert sum("PERSON#born#0" in row for row in rows) == 1
+
+
+def test_changes_are_those_of_nodes_and_edges(kept: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["changes", kept]) == 0
+    inserted, modified = lines_of(capsys)
+    assert "insert" in inserted
+    assert "name: Ann → Anna" in modified
+    assert "adjoin:" not in inserted + modified
+    assert main(["changes", kept, "--all", "--json"]) == 0
+    assert {json.loads(line)["key"]["SK"]["S"] for line in lines_of(capsys)} == {"#META", "born##META", "="}
+
+
+@pytest.mark.parametrize(
+    ("key", "is_own"),
+    [
+        ("PERSON#P1", False),
+        ("PERSON#P1#=", True),
+        ("acme#PERSON#P1#=", True),
+        ("#=SHARDS", True),
+        ("acme##=SHARDS", True),
+        ("#=PERSON#name#a\nb", True),
+        ("PERSON#=a", False),
+        ("PERSON#a=#=b", False),
+        ("=", False),
+        ("", False),
+    ],
+)
+def test_a_key_tells_what_is_adjoins_own(key: str, is_own: bool) -> None:
+    assert is_own_partition(key) is is_own
 
 
 def test_show_fits_a_terminal(file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,11 @@ import argparse
 import datetime as dt
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 from adjoin.cli.command import Command, chosen_table, existing_file
 from adjoin.cli.drawing import printable, shortened, shown
+from adjoin.cli.own_items import is_own, without_own_attributes
 from adjoin.requests import ChangesResponse, ItemChange, ReadChanges
 from adjoin.stores.interface import Store
 from adjoin.values import Item
@@ -17,15 +19,24 @@ from adjoin.values import Item
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", metavar="T", help="the table; not needed if the file holds one")
     parser.add_argument("--after", metavar="P", help="only what came after this position")
+    parser.add_argument("--all", action="store_true", help="also what adjoin keeps for itself")
     parser.add_argument("--json", action="store_true", help="a JSON object a line, with the items before and after")
 
 
 def run(arguments: argparse.Namespace) -> None:
     line = _as_json if arguments.json else _as_text
     with existing_file(arguments.file) as store:
-        table = chosen_table(store, arguments.table).definition.name
-        for change in _changes(store, table, arguments.after):
-            print(line(change))
+        table = chosen_table(store, arguments.table).definition
+        for change in _changes(store, table.name, arguments.after):
+            if arguments.all:
+                print(line(change))
+            elif not is_own(change.key[table.partition.name]):
+                print(line(_without_own(change)))
+
+
+def _without_own(change: ItemChange) -> ItemChange:
+    old, new = (image and without_own_attributes(image) for image in (change.old, change.new))
+    return replace(change, old=old, new=new)
 
 
 def _changes(store: Store, table: str, after: str | None) -> Iterator[ItemChange]:

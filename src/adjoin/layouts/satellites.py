@@ -13,15 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from adjoin.bookkeeping import MARK, OWN
 from adjoin.layouts.adjacency_keys import AdjacencyKeys
 from adjoin.layouts.interface import OWNER, Satellite, Shape
 from adjoin.layouts.keys import SEPARATOR
 from adjoin.layouts.overloaded import IndexedField, OverloadedIndex, indexed_text
 from adjoin.schema import EntityType, NodeType
 from adjoin.values import AttributeValue, Item, decode, item_size
-
-MARK = "="
-_COPY_END = SEPARATOR + MARK
 
 
 class Satellites:
@@ -36,15 +34,15 @@ class Satellites:
 
     def is_one(self, key: Item) -> bool:
         partition: str = key[self._pk]["S"]
-        return partition.endswith(_COPY_END) or partition.startswith(self._prefix + _COPY_END)
+        return partition.endswith(OWN) or partition.startswith(self._prefix + OWN)
 
     def restored(self, item: Item) -> Item:
         """The item that a copy is of, as far as the copy tells; any other item as it is."""
         partition = item[self._pk]["S"]
-        if not partition.endswith(_COPY_END):
+        if not partition.endswith(OWN):
             return item
         sort = item[self._sk]["S"].removeprefix(self._sort_prefix).partition(SEPARATOR)[2]
-        return item | {self._pk: {"S": partition.removesuffix(_COPY_END)}, self._sk: {"S": sort}}
+        return item | {self._pk: {"S": partition.removesuffix(OWN)}, self._sk: {"S": sort}}
 
     def copied_fields(self, kind: EntityType) -> tuple[IndexedField, ...]:
         return () if self._index is None else tuple(each for each in self._index.fields(kind) if not each.is_own)
@@ -69,7 +67,7 @@ class Satellites:
     def _copy_key(self, field: IndexedField, item: Item) -> Item:
         partition, sort = item[self._pk]["S"], item[self._sk]["S"]
         return {
-            self._pk: {"S": partition + _COPY_END},
+            self._pk: {"S": partition + OWN},
             self._sk: {"S": f"{self._sort_prefix}{field.name}{SEPARATOR}{sort}"},
         }
 
@@ -105,7 +103,7 @@ class Satellites:
     def record_key(self, what: str, name: str) -> Item:
         """Where adjoin records something of its own about the graph; all records of a sort are in one partition."""
         return {
-            self._pk: {"S": f"{self._prefix}{_COPY_END}{what}"},
+            self._pk: {"S": f"{self._prefix}{OWN}{what}"},
             self._sk: {"S": f"{self._sort_prefix}{MARK}{name}"},
         }
 
@@ -115,7 +113,7 @@ class Satellites:
 
     def _claim_key(self, kind: EntityType, name: str, spelled: str) -> Item:
         text = SEPARATOR.join((kind.label, name, spelled))
-        return {self._pk: {"S": f"{self._prefix}{_COPY_END}{text}"}, self._sk: {"S": self._sort_prefix + MARK}}
+        return {self._pk: {"S": f"{self._prefix}{OWN}{text}"}, self._sk: {"S": self._sort_prefix + MARK}}
 
     def beside(self, kind: EntityType, item: Item) -> list[Satellite]:
         """What is to go when a stored item goes; told by its attributes, for an item need not be valid."""

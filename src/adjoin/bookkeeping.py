@@ -1,0 +1,25 @@
+"""How adjoin's own items and attributes are told from nodes and edges, also by who knows no layout.
+
+    PERSON#P1#=                a copy for an index, beside the item at PERSON#P1
+    #=PERSON#email#a@b.c       the claim to a unique value; #=SHARDS holds the shards of indexed fields
+    acme##=SHARDS              the same of the tenant acme
+
+No key of a node or edge ends or begins like these, because the separator is never part of a value.
+"""
+
+from __future__ import annotations
+
+import re
+
+MARK = "="
+OWN = "#" + MARK
+"""What the partition key of a copy ends with, and that of every other such item begins with."""
+ATTRIBUTE = "adjoin:"
+"""What the names of adjoin's own attributes begin with."""
+
+_OWN_PARTITION = re.compile(rf"(?:[^#]+#)?{OWN}|.*{OWN}\Z", re.DOTALL)
+
+
+def is_own_partition(key: str) -> bool:
+    """Whether only adjoin's own items have this partition key, of whatever tenant."""
+    return _OWN_PARTITION.match(key) is not None
