@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from typing import Any
+import time
+from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AsyncGraph, Graph
+from adjoin import AdjacencyList, AsyncGraph, Graph, Indexed, Node, Unique, field
+from adjoin.sharding.maps import LEASE
 from tests.models import ANN, SCHOOL, Attendance, Course, Enrollment, Student
 
 
@@ -20,6 +22,53 @@ def test_explain_asks_nothing(school: Any) -> None:
     assert "GSI1" in str(explained)
     assert (meter.requests, meter.rcu, meter.wcu) == (0, 0, 0)
     assert list(school.changes()) == before
+
+
+class Person(Node):
+    id: str
+    name: Annotated[str, Indexed()]
+    born: Annotated[int | None, Indexed()] = None
+    email: Annotated[str | None, Unique()] = None
+
+
+def test_explain_names_every_shard_that_a_find_asks() -> None:
+    with Graph(":memory:", [Person], AdjacencyList(shards=3)) as g:
+        explained = g.explain(g.find(Person, field("name") == "Ann"))
+    assert (explained.index, explained.rcu, explained.wcu) == ("GSI3", 1.5, 0)
+    assert explained.partitions == ("PERSON#name#0", "PERSON#name#1", "PERSON#name#2")
+    assert str(explained).splitlines() == [
+        "round 1: Query on index GSI3, PERSON#name#0",
+        "round 1: Query on index GSI3, PERSON#name#1",
+        "round 1: Query on index GSI3, PERSON#name#2",
+        "at least 1.5 RCU and 0 WCU, $0.000000188",
+    ]
+
+
+def test_explain_shows_copies_and_claims() -> None:
+    with Graph(":memory:", [Person], AdjacencyList(shards=1)) as g:
+        explained = g.explain(g.put, Person(id="P1", name="Ann", born=1990, email="ann@example.com"))
+    assert str(explained).splitlines()[:2] == [
+        "round 1: Get PERSON#P1",
+        "round 2: TransactWrite of 3 items (Put, Put, Put)",
+    ]
+    assert explained.partitions == ("PERSON#P1", "PERSON#P1#=", "#=PERSON#email#ann@example.com")
+    assert (explained.rcu, explained.wcu) == (1, 8)
+
+
+def test_explaining_teaches_a_graph_nothing_about_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a rehearsal answers is made up, so it must not pass for the stored map, nor a put of it for heat."""
+    with Graph(":memory:", [Person]) as g:
+        assert g._layout.overloaded is not None
+        book = g._layout.overloaded.book
+        monkeypatch.setattr(book, "clock", lambda: time.time() + 10 * LEASE)
+        assert book.is_stale("PERSON#name")
+        explained = g.explain(g.find(Person, field("name") == "Ann"))
+        assert [type(request).__name__ for request in explained.requests] == ["Query", "Get"]
+        assert book.is_stale("PERSON#name")
+        g.explain(g.put, Person(id="P1", name="Ann"))
+        assert book._counters == {}
+        assert list(g.find(Person, field("name") == "Ann")) == []
+        assert not book.is_stale("PERSON#name")
 
 
 CALLS: list[tuple[str, tuple[Any, ...], int, float, float]] = [

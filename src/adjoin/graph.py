@@ -18,6 +18,7 @@ from adjoin.cost import Explanation, Rehearsing
 from adjoin.errors import InvalidValue
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import Layout
+from adjoin.layouts.shard_book import rehearsed
 from adjoin.model import Node, Ref
 from adjoin.plans import Plan
 from adjoin.plans.changes import Change, read_changes
@@ -206,7 +207,7 @@ class Graph(Verbs):
         `g.explain(g.out("S1", Enrollment))`, `g.explain(g.put, student)` or
         `g.explain(lambda: g.delete(Student, "S1"))`.
         """
-        with Rehearsing(self._layout.definition) as rehearsal:
+        with Rehearsing(self._layout.definition) as rehearsal, rehearsed():
             if isinstance(call, _QUERIES):
                 call = call.page
             if not callable(call):
@@ -388,7 +389,7 @@ class AsyncGraph(Verbs):
         `await g.explain(g.out("S1", Enrollment))`, `await g.explain(g.put(student))` or
         `await g.explain(g.put, student)`.
         """
-        with Rehearsing(self._layout.definition) as rehearsal:
+        with Rehearsing(self._layout.definition) as rehearsal, rehearsed():
             if callable(call):
                 call = call(*args, **kwargs)
             if isinstance(call, _ASYNC_QUERIES):

@@ -45,18 +45,22 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.parametrize("example", ["homes", "people"])
 @pytest.mark.parametrize(
-    ("kind", "file", "options"),
+    ("kind", "ending", "options"),
     [
-        ("cloudformation", "homes.cloudformation.json", []),
-        ("terraform", "homes.terraform.tf", []),
-        ("cdk", "homes.cdk.json", []),
-        ("workbench", "homes.workbench.json", ["--sample", "SAMPLE"]),
-        ("policy", "homes.policy.json", ["--access", "full", "--region", "eu-west-1"]),
+        ("cloudformation", "json", []),
+        ("terraform", "tf", []),
+        ("cdk", "json", []),
+        ("workbench", "json", ["--sample", "SAMPLE"]),
+        ("policy", "json", ["--access", "full", "--region", "eu-west-1"]),
     ],
 )
-def test_every_kind(kind: str, file: str, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert shown(capsys, kind, "examples.homes", *options) == (GOLDEN / file).read_text()
+def test_every_kind(
+    example: str, kind: str, ending: str, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    golden = GOLDEN / f"{example}.{kind}.{ending}"
+    assert shown(capsys, kind, f"examples.{example}", *options) == golden.read_text()
 
 
 def test_the_command_knows_every_kind() -> None:

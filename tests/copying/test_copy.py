@@ -12,19 +12,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Annotated
 
 import orjson
 import pytest
 
 from adjoin import (
+    AdjacencyList,
     AdjoinError,
+    AlreadyExists,
     ChangesTrimmed,
     CopyDiffers,
+    Graph,
+    Indexed,
     InvalidCopyState,
     InvalidRequest,
+    MaterializedGraph,
+    Node,
     TableMismatch,
     TableNotEmpty,
     TableNotFound,
+    Unique,
+    field,
 )
 from adjoin.copying import Binding, Progress, StateFile, copy, transfer, verify
 from adjoin.plans.batches import by_size
@@ -43,11 +52,13 @@ from adjoin.requests import (
     Scan,
     TablesResponse,
 )
+from adjoin.sharding.heat import Heat
+from adjoin.sharding.maps import ShardMap
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import KeyAttribute, TableDefinition, Throughput
 from adjoin.units import MAX_BATCH_SIZE, MB
-from adjoin.values import AttributeValue
+from adjoin.values import AttributeValue, encode
 from tests.copying.examples import FULL, KINDS, assert_same, copied_by, filled, many
 from tests.faults import FaultyStore, Interrupted
 from tests.stores.examples import PLAIN, SINGLE, everything, item, key, keyed_by, n, one, put, s, stored
@@ -118,6 +129,42 @@ def test_settings_come_along(source: FaultyStore, destination: FaultyStore) -> N
     copied = copy(source, destination, "Plain")
     assert copied.changes is None, "a table without a stream cannot tell what changed"
     assert_same(source, destination, "Plain")
+
+
+class Member(Node):
+    id: str
+    name: Annotated[str, Indexed()]
+    born: Annotated[int | None, Indexed()] = None
+    email: Annotated[str, Unique()]
+
+
+@pytest.mark.parametrize("tenant", [None, "acme"])
+@pytest.mark.parametrize("layout", [AdjacencyList(table="Members"), MaterializedGraph(table="Members")])
+def test_copies_claims_and_shards_come_along(
+    source: FaultyStore, destination: FaultyStore, layout: AdjacencyList | MaterializedGraph, tenant: str | None
+) -> None:
+    shards = ShardMap().grown(0.0, 4)
+    before = Graph(source, [Member], layout, tenant=tenant)
+    bound = before._layout
+    record = bound.shard_map_key("MEMBER#name") | {
+        "scope": s("MEMBER#name"), "map": encode(shards.to_plain()), "heat": encode(Heat().to_plain()), "version": n(1),
+    }  # fmt: skip
+    source.execute([Put("Members", record)])
+    with Graph(source, [Member], layout, tenant=tenant) as g:
+        for number in range(20):
+            g.put(Member(id=f"M{number}", name=f"Ann {number:02}", born=1980 + number, email=f"{number}@example.com"))
+        copy(source, destination, "Members")
+        verify(source, destination, "Members")
+        assert_same(source, destination, "Members")
+        found = list(g.find(Member, field("name").begins_with("Ann 1")))
+        with Graph(destination, [Member], layout, tenant=tenant) as there:
+            with there.meter() as m:
+                assert list(there.find(Member, field("name").begins_with("Ann 1"))) == found
+            assert m.requests == 4
+            assert there.find(Member, field("born") >= 1990).count() == 10
+            assert there.get(Member, email="7@example.com") == g.get(Member, "M7")
+            with pytest.raises(AlreadyExists):
+                there.put(Member(id="other", name="Ben", email="7@example.com"))
 
 
 def test_an_empty_table(source: FaultyStore, destination: FaultyStore) -> None:

@@ -73,8 +73,8 @@ class Satellites:
 
     def _copy(self, field: IndexedField, item: Item, value: Any) -> Item:
         assert self._index is not None
-        copy = {name: attribute for name, attribute in item.items() if name not in self._taken}
-        copy |= self._copy_key(field, item)
+        kept = {name: attribute for name, attribute in item.items() if name not in self._taken}
+        copy = self._copy_key(field, item) | kept
         return copy | self._index.entry(field, value, self.tail(field.kind, item), item_size(copy))
 
     def tail(self, kind: EntityType, item: Item) -> str:
