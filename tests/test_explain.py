@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pytest
 
 from adjoin import AdjacencyList, AsyncGraph, Graph, Indexed, Node, Unique, field
-from adjoin.sharding.maps import LEASE
+from adjoin.sharding.maps import FIRST_LEASE
 from tests.models import ANN, SCHOOL, Attendance, Course, Enrollment, Student
 
 
@@ -60,7 +60,7 @@ def test_explaining_teaches_a_graph_nothing_about_shards(monkeypatch: pytest.Mon
     with Graph(":memory:", [Person]) as g:
         assert g._layout.overloaded is not None
         book = g._layout.overloaded.book
-        monkeypatch.setattr(book, "clock", lambda: time.time() + 10 * LEASE)
+        monkeypatch.setattr(book, "clock", lambda: time.time() + 10 * FIRST_LEASE)
         assert book.is_stale("PERSON#name")
         explained = g.explain(g.find(Person, field("name") == "Ann"))
         assert [type(request).__name__ for request in explained.requests] == ["Query", "Get"]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjoin.sharding.heat import WINDOW, Heat
-from adjoin.sharding.maps import GRACE, LEASE, Epoch, ShardMap, jump_hash, stable_hash
+from adjoin.sharding.maps import FIRST_GRACE, GRACE, LEASE, Epoch, ShardMap, jump_hash, stable_hash
 from adjoin.sharding.policy import GB, LIMITS, Limits, considered, grown
 
 NOW = 1000.0
@@ -41,12 +41,12 @@ def test_an_unfinished_or_old_window_decides_nothing() -> None:
 
 def test_one_hot_value_gets_shards_of_its_own() -> None:
     new = grown(ShardMap(), heat_of({"a": 5000.0, "b": 10.0}, ShardMap()), NOW)
-    assert new == ShardMap((Epoch(1, 0.0),), {"a": (Epoch(6, NOW + GRACE),)}, 1)
+    assert new == ShardMap((Epoch(1, 0.0),), {"a": (Epoch(6, NOW + FIRST_GRACE),)}, 1)
 
 
 def test_many_cool_values_get_more_shards_together() -> None:
     new = grown(ShardMap(), heat_of({}, ShardMap(), rest=5000.0), NOW)
-    assert new == ShardMap((Epoch(1, 0.0), Epoch(6, NOW + GRACE)), {}, 1)
+    assert new == ShardMap((Epoch(1, 0.0), Epoch(6, NOW + FIRST_GRACE)), {}, 1)
 
 
 def test_a_value_that_needs_more_than_its_shards_gets_more() -> None:
@@ -54,7 +54,7 @@ def test_a_value_that_needs_more_than_its_shards_gets_more() -> None:
     assert grown(shards, heat_of({"a": 1700.0}, shards), NOW) is None
     new = grown(shards, heat_of({"a": 4000.0}, shards), NOW)
     assert new is not None
-    assert new.values["a"] == (Epoch(2, GRACE), Epoch(5, NOW + GRACE))
+    assert new.values["a"] == (Epoch(2, FIRST_GRACE), Epoch(5, NOW + GRACE))
     assert new.epochs == shards.epochs
 
 
@@ -90,7 +90,7 @@ def test_one_shard_that_is_hot_by_chance_loses_its_largest_values_only() -> None
 
 def test_what_was_measured_under_another_map_does_not_count() -> None:
     """Counts by shard are those of the shards that were written to; rates of values are true under any map."""
-    shards = ShardMap().grown(NOW - GRACE, shards=8)
+    shards = ShardMap().grown(NOW - FIRST_GRACE, shards=8)
     settled = NOW + WINDOW + LEASE
     measured = Heat(int(NOW // WINDOW), 50_000, {0: 50_000}, {})
     assert grown(shards, measured, NOW + WINDOW) is None

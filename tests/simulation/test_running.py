@@ -87,9 +87,9 @@ def test_a_workload_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
 def test_writers_use_their_map_no_longer_than_the_lease() -> None:
     placing = Adaptive(4)
     placing.begin(0.0)
-    placing.stored = placing.stored.grown(-100.0, values={"a": 2})
+    placing.stored = placing.stored.grown(-1000.0, values={"a": 2})
     learned: dict[int, float] = {}
-    for second in range(1, 12):
+    for second in range(1, int(LEASE) + 2):
         placing.begin(float(second))
         for writer in range(4):
             if placing.place(writer, "a", "1", 1000.0).value == "a":

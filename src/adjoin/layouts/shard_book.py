@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from threading import Lock
 
 from adjoin.sharding.heat import Heat, HeatCounter
-from adjoin.sharding.maps import LEASE, FixedShards, Shard, Sharding, ShardMap
+from adjoin.sharding.maps import FixedShards, Shard, Sharding, ShardMap
 from adjoin.units import KB
 
 _REHEARSED: ContextVar[bool] = ContextVar("adjoin_rehearsed", default=False)
@@ -49,7 +49,10 @@ class ShardBook:
 
     def is_stale(self, scope: str) -> bool:
         """Whether a reader must look at the stored map again."""
-        return self.is_adaptive and (scope not in self._maps or self.clock() - self._maps[scope][1] >= LEASE)
+        if not self.is_adaptive or scope not in self._maps:
+            return self.is_adaptive
+        known, read_at = self._maps[scope]
+        return self.clock() - read_at >= known.lease
 
     def learn(self, scope: str, stored: ShardMap, read_at: float) -> None:
         """Takes down a map that was asked for at that time; an older one than is known is not believed."""

@@ -14,8 +14,9 @@ value keeps its bucket or gets a new one, and never moves between old ones. So t
 **The contract of the lease.** It keeps readers from missing entries without a lock, as leases do for schemas in
 F1 (Rae et al., "Online, Asynchronous Schema Change in F1", 2013):
 
-1. Whoever reads or writes with a map read it at most `LEASE` seconds ago.
-2. An epoch becomes writable `GRACE` seconds after it is announced, by the clock of each writer.
+1. Whoever reads with a map read it at most `LEASE` seconds ago, or `FIRST_LEASE` if it has never grown.
+2. An epoch becomes writable `GRACE` seconds after it is announced, by the clock of each writer; the first one after
+   `FIRST_GRACE`. None becomes writable before the one that it follows.
 3. Maps only grow, and one that grew replaces the one it grew from, and no other (`version` tells).
 
 By 1 and 2, every reader knows a shard before anybody writes to it, as long as clocks differ by no more than
@@ -36,10 +37,13 @@ from typing import Any, Protocol
 
 from adjoin.errors import InvalidItem, InvalidValue
 
-LEASE = 10.0
-"""Seconds for which a map may be used before it is read again."""
-GRACE = 30.0
-"""Seconds from the announcement of an epoch until it may be written to."""
+LEASE, FIRST_LEASE = 30.0, 120.0
+"""Seconds for which a map may be used before it is read again: one that has grown, and one that never has.
+
+Most fields never need a second shard; who reads them should notice as little as possible of those that do.
+"""
+GRACE, FIRST_GRACE = 45.0, 150.0
+"""Seconds from the announcement of an epoch until it may be written to: of a later one, and of the first."""
 
 _MASK = 2**64 - 1
 
@@ -137,6 +141,11 @@ class ShardMap:
         """When the last epoch becomes writable, or became."""
         return max(epochs[-1].since for epochs in (self.epochs, *self.values.values()))
 
+    @property
+    def lease(self) -> float:
+        """Seconds for which a reader may use it."""
+        return LEASE if self.version else FIRST_LEASE
+
     def shards_of(self, value: str | None = None) -> int:
         """How many shards the field level has, or the level of a value; 0 for a value without its own."""
         epochs = self.epochs if value is None else self.values.get(value)
@@ -173,7 +182,7 @@ class ShardMap:
 
         It takes the place of this one only if that is still what is stored: compare `version`.
         """
-        since = max(now + GRACE, self.changed)
+        since = max(now + (GRACE if self.version else FIRST_GRACE), self.changed)
         own = dict(self.values)
         for value, number in (values or {}).items():
             own[value] = _extended(own.get(value, ()), number, since)
