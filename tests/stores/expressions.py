@@ -320,7 +320,6 @@ CREATIONS: list[tuple[list[Action], Item | None]] = [
     ([Set(path("a"), v(n(1)))], {**KEY, "a": n(1)}),
     ([Add(path("a"), n(1)), Remove(path("b"))], {**KEY, "a": n(1)}),
     ([Remove(path("a"))], None),
-    ([Remove(path("a", "b"))], None),
     ([Discard(path("a"), {"SS": ["x"]})], None),
 ]
 """What updates make of an item that is not there."""

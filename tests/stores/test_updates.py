@@ -5,11 +5,11 @@ from copy import deepcopy
 import pytest
 
 from adjoin.errors import InvalidRequest
-from adjoin.expressions import Action, Add
+from adjoin.expressions import Action, Add, Remove
 from adjoin.stores.updates import update_of
 from adjoin.values import Item
 from tests.stores.examples import n
-from tests.stores.expressions import BEFORE, CREATIONS, KEY, REJECTED_UPDATES, UPDATES, changed, path
+from tests.stores.expressions import BEFORE, CREATIONS, KEY, NO_PATH, REJECTED_UPDATES, UPDATES, changed, path
 
 
 @pytest.mark.parametrize(("actions", "expected"), UPDATES)
@@ -34,3 +34,9 @@ def test_rejected_updates(actions: list[Action], message: str) -> None:
 def test_sums_are_exact_to_38_digits() -> None:
     update = update_of([Add(path("count"), n("0." + "0" * 36 + "1"))], KEY)
     assert update(BEFORE) == changed(count=n("5." + "0" * 36 + "1"))
+
+
+def test_a_path_that_leads_nowhere_is_refused_also_without_an_item() -> None:
+    update = update_of([Remove(path("a", "b"))], KEY)
+    with pytest.raises(InvalidRequest, match=NO_PATH):
+        update(None)

@@ -52,13 +52,14 @@ def update_of(actions: Sequence[Action], key: Item) -> Update:
     nested = {str(action.path.steps[0]) for action in actions if len(action.path.steps) > 1}
 
     def update(old: Item | None) -> Item | None:
-        if old is None and not creates:
+        if old is None and not creates and not nested:
             return None
         before = key if old is None else old
         after = dict(before)
         if nested:
+            # A path that leads nowhere is refused also where there is no item.
             _apply_nested(after, nested, [change(before) for change in changes])
-            return after
+            return None if old is None and not creates else after
         for change in changes:
             path, value = change(before)
             if value is None:

@@ -23,7 +23,7 @@ from adjoin.errors import (
     ItemTooLarge,
     TokenReused,
 )
-from adjoin.expressions import Action, Value
+from adjoin.expressions import Action, IfNotExists, Value
 from adjoin.requests import (
     BatchWrite,
     Check,
@@ -162,6 +162,8 @@ def _check_index_keys(table: Table, actions: Iterable[Action]) -> None:
     """What an action gives a whole attribute is known before any item is, unless it takes it from one."""
     for action in actions:
         value = getattr(action, "value", None)
+        while isinstance(value, IfNotExists):
+            value = value.default
         literal = value.attribute if isinstance(value, Value) else value
         if isinstance(literal, dict) and len(action.path.steps) == 1:
             table.check_index_key(str(action.path.steps[0]), literal)
