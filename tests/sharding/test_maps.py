@@ -137,12 +137,12 @@ def test_every_field_begins_with_one_shard() -> None:
 
 def test_growing_waits_for_its_grace_and_then_moves_new_entries() -> None:
     grown = ShardMap().grown(1000.0, shards=64, values={"python": 3})
-    assert grown.epochs == (Epoch(1, 0.0), Epoch(64, 1030.0))
-    assert grown.values == {"python": (Epoch(3, 1030.0),)}
-    assert (grown.version, grown.shards, grown.changed) == (1, 67, 1030.0)
-    assert grown.place("rust", "1", 1029.9) == grown.place("python", "1", 1029.9) == Shard(0)
-    assert grown.place("rust", "1", 1030.0) == Shard(jump_hash(stable_hash("rust"), 64))
-    assert grown.place("python", "1", 1030.0) == Shard(jump_hash(stable_hash("1"), 3), "python")
+    assert grown.epochs == (Epoch(1, 0.0), Epoch(64, 1000.0 + FIRST_GRACE))
+    assert grown.values == {"python": (Epoch(3, 1000.0 + FIRST_GRACE),)}
+    assert (grown.version, grown.shards, grown.changed) == (1, 67, 1000.0 + FIRST_GRACE)
+    assert grown.place("rust", "1", 999.9 + FIRST_GRACE) == grown.place("python", "1", 999.9 + FIRST_GRACE) == Shard(0)
+    assert grown.place("rust", "1", 1000.0 + FIRST_GRACE) == Shard(jump_hash(stable_hash("rust"), 64))
+    assert grown.place("python", "1", 1000.0 + FIRST_GRACE) == Shard(jump_hash(stable_hash("1"), 3), "python")
     assert grown.places("python")[-3:] == (Shard(0, "python"), Shard(1, "python"), Shard(2, "python"))
     assert len(grown.places("rust")) == 2
     assert len(grown.all_places(lambda value: value < "python")) == 64
@@ -151,7 +151,7 @@ def test_growing_waits_for_its_grace_and_then_moves_new_entries() -> None:
 def test_an_epoch_is_never_writable_before_the_one_before_it() -> None:
     """The clock of who announces it may be behind."""
     grown = ShardMap().grown(1000.0, shards=2).grown(900.0, shards=3)
-    assert grown.epochs[-1] == Epoch(3, 1030.0)
+    assert grown.epochs[-1] == Epoch(3, 1000.0 + FIRST_GRACE)
 
 
 @pytest.mark.parametrize(

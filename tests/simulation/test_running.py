@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from random import Random
 from statistics import mean, pvariance
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from adjoin.errors import InvalidValue
 from adjoin.requests import BatchWrite, Delete, DescribeTable, Get, Put, Query, SortCondition, TransactWrite
-from adjoin.sharding.maps import LEASE, Shard
+from adjoin.sharding.maps import FIRST_GRACE, LEASE, Shard
 from adjoin.simulation.partitions import Rules
 from adjoin.simulation.placing import Adaptive, Fixed, placing_of
 from adjoin.simulation.running import replay, simulate
@@ -41,7 +42,7 @@ def test_a_single_partition_takes_its_thousand_and_no_more() -> None:
 def test_adaptive_shards_are_cool_and_few() -> None:
     """Partitions split quickly here, so that what is left is the sharding's own."""
     rules = Rules(burst=0, sustained=20, splitting=10)
-    outcome = simulate(SMALL, "adaptive", warm_up=180, rules=rules)
+    outcome = simulate(replace(SMALL, seconds=480), "adaptive", warm_up=420, rules=rules)
     assert outcome.throttled < 0.001
     assert outcome.minutes[0] > 0.3
     assert outcome.shards is not None
@@ -104,8 +105,8 @@ def test_spreads_are_those_of_the_real_code() -> None:
     placing = Adaptive(1)
     assert placing.spread(0, "a", 0.0) == ((Shard(0), 1.0),)
     placing.stored = placing.stored.grown(0.0, values={"a": 3})
-    placing.begin(100.0)
-    shares = placing.spread(0, "a", 100.0)
+    placing.begin(FIRST_GRACE)
+    shares = placing.spread(0, "a", FIRST_GRACE)
     assert [shard for shard, _ in shares] == [Shard(0, "a"), Shard(1, "a"), Shard(2, "a")]
     assert sum(share for _, share in shares) == pytest.approx(1)
 
@@ -139,10 +140,10 @@ def test_a_log_with_fields_is_placed_by_the_sharding() -> None:
             "key": f"P{at}",
             "entries": [{"field": "skill", "value": "python", "id": f"P{at}", "writes": 100}],
         }
-        for at in range(2000)
-    ] + [{"at": 99.99, "field": "skill", "value": "python", "reads": 0.5}]
+        for at in range(6000)
+    ] + [{"at": 299.99, "field": "skill", "value": "python", "reads": 0.5}]
     single, fixed, adaptive = (
-        replay(read_log(log_of(lines)), name, rules=STRICT, warm=(100_000, 0), warm_up=60)
+        replay(read_log(log_of(lines)), name, rules=STRICT, warm=(100_000, 0), warm_up=230)
         for name in ("single", "fixed:4", "adaptive")
     )
     assert single.throttled == pytest.approx(0.5, abs=0.01)

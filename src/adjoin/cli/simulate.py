@@ -18,7 +18,7 @@ from adjoin.simulation.tables import FRESH_READS, FRESH_WRITES
 from adjoin.simulation.workloads import Zipf, read_log
 
 WORKLOADS = {"zipf-skills": "entries of one field whose values are Zipf-distributed, as skills of people are"}
-WARM_UP = 1320
+WARM_UP = 1500
 """Two rounds of split for heat, which the service needs where shards came to lie in one partition."""
 COMPARED = ("single", "fixed:8", "fixed:64", "adaptive")
 _MADE_ONLY = ("writes", "reads", "seconds", "values", "skew", "ramp", "seed")
