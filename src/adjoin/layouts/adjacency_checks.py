@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+from adjoin.bookkeeping import OWN
 from adjoin.errors import InvalidModel
 from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys, is_number
 from adjoin.layouts.keys import SEPARATOR
@@ -125,6 +126,11 @@ def _check_indexed(keys: AdjacencyKeys) -> None:
             raise InvalidModel(
                 f"the partition key {kept.partition} of {kept.kind.name} begins with {SEPARATOR!r}, as adjoin's own "
                 f"records do; change the template"
+            )
+        if str(kept.partition).endswith(OWN):
+            raise InvalidModel(
+                f"the partition key {kept.partition} of {kept.kind.name} ends with {OWN!r}, as adjoin's own "
+                f"copies do; change the template"
             )
         if isinstance(kept, EdgeKeys) and len(kept.kind.indexed) > 1 and "target.id" not in kept.sort.told:
             raise InvalidModel(

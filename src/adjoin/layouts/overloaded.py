@@ -34,12 +34,14 @@ _STEP = "$"
 """Between the steps of a path. It sorts behind the separator and before every quoted character."""
 _BEYOND = "%"
 """The least character that a value can go on with."""
+_NO_TEXT = "%"
+"""A step of a path that is empty text: it sorts before every other step, and a path of it behind the empty path."""
 
 
 def indexed_text(value: Any) -> str:
     """A spelling without separators whose text order is the order of the values."""
     if isinstance(value, tuple | list):
-        return _STEP.join(map(indexed_text, value))
+        return _STEP.join(indexed_text(step) or _NO_TEXT for step in value)
     if isinstance(value, float):
         value = Decimal(encode(value)["N"])
     return _QUOTING.quote(sortable_text(int(value) if isinstance(value, bool) else value))
@@ -59,7 +61,7 @@ class Stretch:
 
     @property
     def is_empty(self) -> bool:
-        return self.high is not None and self.low > self.high
+        return self.high is not None and (self.low > self.high or not self.high)
 
     def condition(self, sort_key: str) -> SortCondition | None:
         if self.prefix is not None:
@@ -83,7 +85,7 @@ class Stretch:
         return -1 if key < self.low else 1 if self.high is not None and key > self.high else 0
 
     def narrowed(self, other: Stretch) -> Stretch:
-        """What lies in both; neither has a prefix."""
+        """What lies in both; neither is given by a prefix."""
         highs = [high for high in (self.high, other.high) if high is not None]
         return Stretch(max(self.low, other.low), min(highs, default=None), None, self.value or other.value)
 

@@ -5,7 +5,8 @@
     #=PERSON#email#a@b.c       =                     the claim of one node to a unique value
 
 A copy carries the attributes of the entity, so that finding by it needs no second request. No key of
-an entity ends or begins like these, because the separator is never part of a value.
+an entity begins like a claim, because the separator is never part of a value. One may end like a copy
+(PERSON#= is the person "="), but then it is the key of a node, which a copy's never is.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from adjoin.bookkeeping import MARK, OWN
 from adjoin.layouts.adjacency_keys import AdjacencyKeys
-from adjoin.layouts.interface import OWNER, Satellite, Shape
+from adjoin.layouts.interface import DELETING, OWNER, Satellite, Shape
 from adjoin.layouts.keys import SEPARATOR
 from adjoin.layouts.overloaded import IndexedField, OverloadedIndex, indexed_text
 from adjoin.schema import EntityType, NodeType
@@ -29,17 +30,21 @@ class Satellites:
         layout = keys.layout
         self._pk, self._sk, self._index = layout.partition_key, layout.sort_key, index
         self._prefix, self._sort_prefix = keys.prefix, keys.tenant_part(layout.sort_key)
-        self._taken = frozenset(keys.attributes - {layout.type_attribute})
+        self._nodes = [node.partition for node in keys.nodes.values()]
+        self._taken = frozenset(keys.attributes - {layout.type_attribute, DELETING})
         """Attributes that only the entity's own item has."""
 
     def is_one(self, key: Item) -> bool:
         partition: str = key[self._pk]["S"]
-        return partition.endswith(OWN) or partition.startswith(self._prefix + OWN)
+        return partition.startswith(self._prefix + OWN) or self._is_copy(partition)
+
+    def _is_copy(self, partition: str) -> bool:
+        return partition.endswith(OWN) and not any(node.match(partition) is not None for node in self._nodes)
 
     def restored(self, item: Item) -> Item:
         """The item that a copy is of, as far as the copy tells; any other item as it is."""
         partition = item[self._pk]["S"]
-        if not partition.endswith(OWN):
+        if not self._is_copy(partition):
             return item
         sort = item[self._sk]["S"].removeprefix(self._sort_prefix).partition(SEPARATOR)[2]
         return item | {self._pk: {"S": partition.removesuffix(OWN)}, self._sk: {"S": sort}}

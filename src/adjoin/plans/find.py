@@ -118,14 +118,16 @@ def _narrowed(chosen: IndexedField, parts: list[Any]) -> tuple[tuple[Stretch, ..
     if not told:
         return (Stretch(),), parts
     first, stretches = told[0]
-    used: list[Any] = [first]
-    ranges = [(part, one) for part, (one, *_) in told if part.operator in ("between", "<", "<=", ">", ">=")]
-    if first.operator == "begins_with" and ranges and stretches[0].prefix is not None:
-        # A prefix and a range are two conditions on one key: the range is asked, the prefix filters.
-        used, stretches = [], (Stretch(),)
-    if len(stretches) == 1 and stretches[0].prefix is None:
+    # What holds for everything in the index, such as that it exists, needs no asking.
+    used: list[Any] = [first, *(part for part, where in told[1:] if where == (Stretch(),))]
+    # Two conditions on one key cannot be asked: where there is a range too, it is asked, and a prefix filters.
+    ranges = [(part, one) for part, (one, *others) in told if not others and one.prefix is None and one != Stretch()]
+    if stretches[0].prefix is not None and ranges:
+        used = used[1:]
+        stretches = (Stretch(),)
+    if stretches[0].prefix is None:
         for part, one in ranges:
-            stretches = (stretches[0].narrowed(one),)
+            stretches = tuple(each.narrowed(one) for each in stretches)
             used.append(part)
     rest = [part for part in parts if not any(part is each for each in used)]
     return tuple(each for each in stretches if not each.is_empty), rest
