@@ -51,23 +51,17 @@ class Kind:
     order: Callable[[Any], Any] = itself
 
     def model(self) -> Any:
-        return create_model(
-            "Thing",
-            __base__=Node,
-            id=(str, ...),
-            value=(Annotated[self.annotation | None, Indexed()], None),
-            other=(int, 0),
-        )
+        value: Any = (Annotated[self.annotation | None, Indexed()], None)
+        return create_model("Thing", __base__=Node, id=(str, ...), value=value, other=(int, 0))
 
 
-TEXT = st.text(max_size=3) | st.text(alphabet="#$%&\"! \t\n\0a~\x7fé\u07ff\uffff\U0001f600\U00010000", max_size=4)
+TEXT = st.text(max_size=3) | st.text(alphabet='#$%&"! \t\n\0a~\x7fé\u07ff\uffff\U0001f600\U00010000', max_size=4)
 _EXACT = st.decimals(-(10**6), 10**6, places=3) | st.sampled_from(
     [Decimal("1E-130"), Decimal("-1E-130"), Decimal("9.9E+125"), Decimal("-9.9E125"), Decimal("1.10"), Decimal("-0")]
 )
-_FLOATS = (
-    st.floats(-1e6, 1e6, allow_subnormal=False).filter(lambda value: value == 0 or abs(value) > 1e-100)
-    | st.sampled_from([0.0, -0.0, 0.1, -0.1, 1e22, 1.5e-9, -2.5])
-)
+_FLOATS = st.floats(-1e6, 1e6, allow_subnormal=False).filter(
+    lambda value: value == 0 or abs(value) > 1e-100
+) | st.sampled_from([0.0, -0.0, 0.1, -0.1, 1e22, 1.5e-9, -2.5])
 _MOMENTS = st.datetimes(dt.datetime(1, 1, 3), dt.datetime(9999, 12, 30)) | st.sampled_from(
     [dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, 0, 0, 0, 1), dt.datetime(2024, 1, 1, 0, 0, 1)]
 )

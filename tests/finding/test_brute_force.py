@@ -72,7 +72,8 @@ def predicates(draw: st.DrawFn, kind: Kind, near: list[Any]) -> tuple[Any, Test]
                 lambda value: value[: len(steps)] == steps and order(value) > high,
             )
         )
-    return draw(st.sampled_from(options))
+    chosen: tuple[Any, Test] = draw(st.sampled_from(options))
+    return chosen
 
 
 def paged(query: Any, limit: int | None) -> list[Any]:
@@ -112,7 +113,9 @@ def test_find_is_a_filter_and_a_sort(name: str, layout: str, data: st.DataObject
         ids = st.text(max_size=2) | st.sampled_from("abcdefgh#%=")
         for _ in range(data.draw(st.integers(1, 3), "rounds")):
             values = st.none() | kind.values
-            for thing in data.draw(st.lists(st.builds(model, id=ids, value=values, other=st.integers(0, 2)), max_size=6)):
+            for thing in data.draw(
+                st.lists(st.builds(model, id=ids, value=values, other=st.integers(0, 2)), max_size=6)
+            ):
                 graph.put(thing)
                 stored[thing.id] = thing
             grow(data.draw, graph, clock, [thing.value for thing in stored.values() if thing.value is not None])
@@ -120,13 +123,13 @@ def test_find_is_a_filter_and_a_sort(name: str, layout: str, data: st.DataObject
         for _ in range(data.draw(st.integers(1, 4), "questions")):
             predicate, holds = data.draw(predicates(kind, [thing.value for thing in there]))
             query = graph.find(model, predicate)
-            wanted: Callable[[Any], bool] = lambda thing, holds=holds: holds(thing.value)  # noqa: E731
+            expected = sorted(
+                (thing for thing in there if holds(thing.value)),
+                key=lambda thing: (kind.order(thing.value), utf8(thing.id)),
+            )
             if data.draw(st.booleans()):
                 query = query.where(field("other") == 1)
-                wanted = lambda thing, holds=holds: holds(thing.value) and thing.other == 1  # noqa: E731
-            expected = sorted(
-                (thing for thing in there if wanted(thing)), key=lambda thing: (kind.order(thing.value), utf8(thing.id))
-            )
+                expected = [thing for thing in expected if thing.other == 1]
             if data.draw(st.booleans()):
                 query, expected = query.reverse(), expected[::-1]
             limit = data.draw(st.integers(1, 5))

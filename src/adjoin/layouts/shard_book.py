@@ -48,11 +48,15 @@ class ShardBook:
         return self._maps[scope][0] if scope in self._maps else ShardMap()
 
     def is_stale(self, scope: str) -> bool:
-        """Whether a reader must look at the stored map again."""
+        """Whether a reader must look at the stored map again; a clock that was set back tells nothing."""
         if not self.is_adaptive or scope not in self._maps:
             return self.is_adaptive
         known, read_at = self._maps[scope]
-        return self.clock() - read_at >= known.lease
+        return not 0 <= self.clock() - read_at < known.lease
+
+    def may_move(self, scope: str) -> bool:
+        """Whether an entry that is put again, as it was, may go to another shard than before."""
+        return self.is_adaptive and self.map(scope).version > 0
 
     def learn(self, scope: str, stored: ShardMap, read_at: float) -> None:
         """Takes down a map that was asked for at that time; an older one than is known is not believed."""

@@ -4,24 +4,28 @@ A copy for an index, or the claim to a unique value, must always agree with the 
 what is there is read where it has to be known, and the transaction holds only as long as that is
 unchanged: each write gives the item another revision. Whoever comes second reads again.
 
-A claim whose owner is gone, or has another value now, is nobody's, and is taken over.
+A claim whose owner is gone, or has another value now, is nobody's, and is taken over, as long as its
+owner stays what it was seen to be.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Context, Decimal
-from typing import Any, TypeAlias
+from operator import ge, gt, le, lt
+from typing import Any
 
-from adjoin.errors import AlreadyExists, CancellationReason, NotFound, TransactionCanceled
+from adjoin.errors import AlreadyExists, CancellationReason, ConditionFailed, NotFound, TransactionCanceled
 from adjoin.expressions import Compare, Condition, Exists, Not, Or, Value, all_of, attribute
 from adjoin.fields import Change
 from adjoin.layouts.interface import OWNER, REVISION, BoundLayout, Satellite
 from adjoin.plans import Plan
+from adjoin.plans.batches import Place, place_of
+from adjoin.plans.conditions import check_amount
 from adjoin.plans.deletion import unchanged, visible
-from adjoin.requests import Delete, Get, ItemResponse, Put, TransactWrite
+from adjoin.requests import Check, Delete, Get, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import Entity, EntityType, NodeType
 from adjoin.values import Item, decode, encode
 
@@ -30,8 +34,17 @@ ATTEMPTS = 20
 
 _EXACT = Context(prec=300)
 _FAILED = "ConditionalCheckFailed"
-Owners: TypeAlias = set[str]
-"""Nodes that do not have the values any more that they claim."""
+_COMPARED = {">": gt, ">=": ge, "<": lt, "<=": le}
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What was learned of claims to unique values that others made."""
+
+    stale: dict[Place, tuple[str, Check]] = field(default_factory=dict)
+    """Claims of a node that does not have the value: which node, and that it is as it was when that was seen."""
+    others: set[Place] = field(default_factory=set)
+    """Claims that are not this entity's to remove, because another node has the value now."""
 
 
 def revised(layout: BoundLayout, kind: EntityType, item: Item) -> Item:
@@ -39,29 +52,37 @@ def revised(layout: BoundLayout, kind: EntityType, item: Item) -> Item:
     return item | {REVISION: {"S": uuid.uuid4().hex[:16]}} if layout.has_satellites(kind) else item
 
 
-def beside(layout: BoundLayout, satellites: Iterable[Satellite], gone: Owners) -> list[Put | Delete]:
-    """The writes that make satellites what they should be."""
-    return [
-        Delete(layout.table, each.key, _claimable(each, gone))
-        if each.item is None
-        else Put(layout.table, each.item, _claimable(each, gone))
-        for each in satellites
-    ]
+def beside(layout: BoundLayout, satellites: Iterable[Satellite], claims: Claims) -> list[Put | Delete | Check]:
+    """The writes that make satellites what they should be, and what must hold for taking claims over."""
+    writes: list[Put | Delete | Check] = []
+    checks: dict[Place, Check] = {}
+    for each in satellites:
+        place = place_of(each.key)
+        condition = _claimable(each, claims.stale.get(place))
+        if each.item is not None:
+            writes.append(Put(layout.table, each.item, condition))
+        elif place not in claims.others:
+            writes.append(Delete(layout.table, each.key, condition))
+        if place in claims.stale:
+            check = claims.stale[place][1]
+            checks[place_of(check.key)] = check
+    return [*writes, *checks.values()]
 
 
-def _claimable(satellite: Satellite, gone: Owners) -> Condition | None:
+def _claimable(satellite: Satellite, stale: tuple[str, Check] | None) -> Condition | None:
     if satellite.owner is None:
         return None
-    owners = [Compare("=", attribute(OWNER), Value({"S": owner})) for owner in (satellite.owner, *sorted(gone))]
-    return Or((Not(Exists(attribute(OWNER))), *owners))
+    owners = [satellite.owner] if stale is None else [satellite.owner, stale[0]]
+    mine = [Compare("=", attribute(OWNER), Value({"S": owner})) for owner in owners]
+    return Or((Not(Exists(attribute(OWNER))), *mine))
 
 
 def settled(
     layout: BoundLayout,
     kind: EntityType,
-    writes: Sequence[Put | Delete],
+    writes: Sequence[Put | Delete | Check],
     reasons: Sequence[CancellationReason],
-    gone: Owners,
+    claims: Claims,
 ) -> Plan[bool]:
     """Whether another attempt may succeed after these writes of satellites failed for these reasons.
 
@@ -69,20 +90,33 @@ def settled(
     """
     again = False
     for write, reason in zip(writes, reasons, strict=True):
-        if reason.code != _FAILED or reason.item is None or OWNER not in reason.item:
+        if reason.code != _FAILED:
             continue
-        owner = reason.item[OWNER]["S"]
-        assert isinstance(kind, NodeType)
-        id = layout.id_in(kind, owner)
-        response: ItemResponse
-        (response,) = yield (Get(layout.table, layout.node_key(kind, id), consistent=True),)
-        key = layout.key_of(write.item if isinstance(write, Put) else write.key)
-        held = response.item and [each.key for each in layout.satellites_beside(kind, response.item)]
-        if held and key in held:
-            raise AlreadyExists(_taken(layout, kind, key, response.item or {}, id))
-        gone.add(owner)
-        again = True
+        if isinstance(write, Check):
+            # The node whose claim was to be taken over has changed; whether it is stale must be seen anew.
+            for place in [place for place, (_, check) in claims.stale.items() if check.key == write.key]:
+                del claims.stale[place]
+            again = True
+        elif reason.item is not None and OWNER in reason.item:
+            yield from _look_at(layout, kind, write, reason.item[OWNER]["S"], claims)
+            again = True
     return again
+
+
+def _look_at(layout: BoundLayout, kind: EntityType, write: Put | Delete, owner: str, claims: Claims) -> Plan[None]:
+    """Learns whether a claim that is in the way is its owner's."""
+    assert isinstance(kind, NodeType)
+    id = layout.id_in(kind, owner)
+    node, key = layout.node_key(kind, id), layout.key_of(write.item if isinstance(write, Put) else write.key)
+    response: ItemResponse
+    (response,) = yield (Get(layout.table, node, consistent=True),)
+    held = [] if response.item is None else [each.key for each in layout.satellites_beside(kind, response.item)]
+    if key not in held:
+        claims.stale[place_of(key)] = owner, Check(layout.table, node, unchanged(layout, response.item))
+    elif isinstance(write, Delete):
+        claims.others.add(place_of(key))
+    else:
+        raise AlreadyExists(_taken(layout, kind, key, response.item or {}, id))
 
 
 def _taken(layout: BoundLayout, kind: NodeType, key: Item, item: Item, id: Any) -> str:
@@ -107,22 +141,24 @@ def released(layout: BoundLayout, kind: EntityType, old: Item | None, new: Itera
 class Bundle:
     """The writes that are one entity."""
 
-    puts: list[Put]
-    """Its own items."""
-    others: list[Put | Delete]
-    """What stands beside them."""
-    read: list[Item | None]
+    own: Sequence[Put | Update]
+    """Those of its own items."""
+    others: list[Put | Delete | Check]
+    """Those of what stands beside them."""
+    read: Sequence[Item | None]
     """What the items were when the writes were made; empty if nobody looked."""
-    entity: Any
+    entity: Any = None
     """What the entity is afterwards."""
+    watched: Collection[str] = (REVISION,)
+    """The attributes by which is told whether an item is still what it was."""
 
     @property
-    def writes(self) -> tuple[Put | Delete, ...]:
-        return (*self.puts, *self.others)
+    def writes(self) -> tuple[Put | Update | Delete | Check, ...]:
+        return (*self.own, *self.others)
 
 
 def put_bundle(
-    layout: BoundLayout, kind: EntityType, entity: Entity, wanted: Condition | None, gone: Owners
+    layout: BoundLayout, kind: EntityType, entity: Entity, wanted: Condition | None, claims: Claims
 ) -> Plan[Bundle]:
     """What puts an entity. Only a unique value that it had before makes it necessary to look."""
     items = layout.items(entity)
@@ -135,7 +171,7 @@ def put_bundle(
         satellites += released(layout, kind, response.item, satellites)
         wanted = all_of(unchanged(layout, response.item), wanted)
     puts = [Put(layout.table, revised(layout, kind, item), wanted) for item in items]
-    return Bundle(puts, beside(layout, satellites, gone), read, entity)
+    return Bundle(puts, beside(layout, satellites, claims), read, entity)
 
 
 def update_bundle(
@@ -145,7 +181,7 @@ def update_bundle(
     changes: Mapping[str, Any],
     wanted: Condition | None,
     name: str,
-    gone: Owners,
+    claims: Claims,
 ) -> Plan[Bundle]:
     """What changes fields of an entity; `NotFound` if it is not there."""
     responses: list[ItemResponse] = yield tuple(Get(layout.table, key, consistent=True) for key in keys)
@@ -155,7 +191,7 @@ def update_bundle(
     old = layout.decode(kind, items[0])
     if old is None:
         raise NotFound(f"there is no {name}, but an item of another type under its key; correct it first")
-    new = old.model_copy(update=changed_fields(kind, old.__dict__, changes))
+    new = old.model_copy(update=changed_fields(kind, old.__dict__, changes, name))
     after = [layout.changed(kind, item, new) for item in items]
     satellites = layout.satellites(kind, after, new.__dict__)
     satellites += released(layout, kind, items[0], satellites)
@@ -163,67 +199,94 @@ def update_bundle(
         Put(layout.table, revised(layout, kind, now), all_of(unchanged(layout, was), wanted))
         for was, now in zip(items, after, strict=True)
     ]
-    return Bundle(puts, beside(layout, satellites, gone), [*items], new)
+    return Bundle(puts, beside(layout, satellites, claims), [*items], new)
 
 
-def write_bundle(layout: BoundLayout, kind: EntityType, made: Callable[[Owners], Plan[Bundle]]) -> Plan[Any]:
+def write_bundle(layout: BoundLayout, kind: EntityType, made: Callable[[Claims], Plan[Bundle]]) -> Plan[Any]:
     """Writes a bundle, made anew whenever somebody else came first; gives the entity that was written."""
-    gone: Owners = set()
+    claims = Claims()
     attempt = 0
     while True:
-        bundle = yield from made(gone)
+        bundle = yield from made(claims)
         attempt += 1
         try:
             yield (TransactWrite(bundle.writes),)
             return bundle.entity
         except TransactionCanceled as canceled:
-            if attempt == ATTEMPTS or not (yield from _again(layout, kind, bundle, canceled, gone)):
+            if attempt == ATTEMPTS or not (yield from is_worth_another(layout, kind, bundle, canceled.reasons, claims)):
                 raise
 
 
-def _again(
-    layout: BoundLayout, kind: EntityType, bundle: Bundle, canceled: TransactionCanceled, gone: Owners
+def is_worth_another(
+    layout: BoundLayout,
+    kind: EntityType,
+    bundle: Bundle,
+    reasons: Sequence[CancellationReason],
+    claims: Claims,
 ) -> Plan[bool]:
     """Whether it is worth another attempt: an item changed since it was read, or a claim is free."""
-    own, rest = canceled.reasons[: len(bundle.puts)], canceled.reasons[len(bundle.puts) :]
+    own, rest = reasons[: len(bundle.own)], reasons[len(bundle.own) :]
     if any(reason.code == _FAILED for reason in own):
         seen = zip(own, bundle.read, strict=False)
-        return any(reason.code == _FAILED and _has_moved(was, reason.item) for reason, was in seen)
-    return (yield from settled(layout, kind, bundle.others, rest, gone))
+        return any(reason.code == _FAILED and _has_moved(bundle, was, reason.item) for reason, was in seen)
+    return (yield from settled(layout, kind, bundle.others, rest, claims))
 
 
-def _has_moved(was: Item | None, met: Mapping[str, Any] | None) -> bool:
+def _has_moved(bundle: Bundle, was: Item | None, met: Mapping[str, Any] | None) -> bool:
     if was is None or met is None:
         return (was is None) != (met is None)
-    return was.get(REVISION) != met.get(REVISION)
+    return any(was.get(name) != met.get(name) for name in bundle.watched)
 
 
 # --- fields ------------------------------------------------------------------------------------
 
 
-def changed_fields(kind: EntityType, values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def changed_fields(
+    kind: EntityType, values: Mapping[str, Any], changes: Mapping[str, Any], name: str
+) -> dict[str, Any]:
     """The new values of fields, those made of stored ones worked out; the version counts."""
-    new = {name: kind.validated(name, _worked_out(values, change)) for name, change in changes.items()}
+    new = {
+        each: _worked_out(kind, values, each, change, name)
+        if isinstance(change, Change)
+        else kind.validated(each, change)
+        for each, change in changes.items()
+    }
     if kind.version and kind.version not in changes:
         new[kind.version] = values[kind.version] + 1
     return new
 
 
-def _worked_out(values: Mapping[str, Any], change: Any) -> Any:
-    if not isinstance(change, Change):
-        return change
-    stored, operand = values[change.field], change.operand
+def _worked_out(kind: EntityType, values: Mapping[str, Any], field: str, change: Change, name: str) -> Any:
+    kind.attribute(change.field)
+    value = _made(kind, field, values[change.field], change)
+    if change.operator in ("+", "-"):
+        for operator, limit in kind.limits(field):
+            if not _COMPARED[operator](value, _number(limit)):
+                raise ConditionFailed(
+                    f"the condition does not hold for {name}: {kind.name}.{field} would be {value}, "
+                    f"and is to be {operator} {limit}"
+                )
+    return kind.validated(field, value)
+
+
+def _made(kind: EntityType, field: str, stored: Any, change: Change) -> Any:
+    operand = change.operand
     match change.operator:
         case "+":
-            return _EXACT.add(_number(stored), _number(operand))
+            return _EXACT.add(_number(stored), _amount(kind, field, operand))
         case "-":
-            return _EXACT.subtract(_number(stored), _number(operand))
+            return _EXACT.subtract(_number(stored), _amount(kind, field, operand))
         case "append":
             return [*(stored or ()), *operand]
         case "add":
             return {*(stored or ()), *operand}
         case "discard":
             return {*(stored or ())} - operand
+
+
+def _amount(kind: EntityType, field: str, amount: Any) -> Decimal:
+    check_amount(kind, field, amount)
+    return _number(amount)
 
 
 def _number(value: Any) -> Decimal:

@@ -152,9 +152,7 @@ def _change(kind: EntityType, name: str, stored: str, change: Change) -> Action:
 
 def _sum(kind: EntityType, name: str, path: Path, origin: Path, change: Change) -> Action:
     amount = change.operand
-    allowed = (int,) if plain_type(kind.fields[name]) is int else (int, Decimal, float)
-    if not isinstance(amount, allowed) or isinstance(amount, bool):
-        raise InvalidValue(f"{kind.name}.{name}: {amount!r} is not a number that can be added to it or taken from it")
+    check_amount(kind, name, amount)
     if origin != path:
         operands = IfNotExists(origin, Value({"N": "0"})), Value(encode(amount))
         return Set(path, Arithmetic("+" if change.operator == "+" else "-", *operands))
@@ -162,6 +160,12 @@ def _sum(kind: EntityType, name: str, path: Path, origin: Path, change: Change) 
         # Negating with `-` would round a Decimal to the context's precision.
         amount = amount.copy_negate() if isinstance(amount, Decimal) else -amount
     return Add(path, encode(amount))
+
+
+def check_amount(kind: EntityType, name: str, amount: Any) -> None:
+    allowed = (int,) if plain_type(kind.fields[name]) is int else (int, Decimal, float)
+    if not isinstance(amount, allowed) or isinstance(amount, bool):
+        raise InvalidValue(f"{kind.name}.{name}: {amount!r} is not a number that can be added to it or taken from it")
 
 
 def bounds(kind: EntityType, changes: Mapping[str, Any]) -> Condition | None:

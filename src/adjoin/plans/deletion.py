@@ -163,12 +163,11 @@ def unchanged(layout: BoundLayout, item: Item | None) -> Condition:
     return And((layout.present, Not(Exists(attribute(REVISION)))))
 
 
-def doomed_keys(layout: BoundLayout, kind: NodeType, id: object) -> Plan[list[Item]]:
-    """The keys of a node and every edge at it, for a delete inside a larger transaction."""
+def doomed(layout: BoundLayout, kind: NodeType, id: object) -> Plan[list[Delete]]:
+    """The deletes of a node, first, and of every edge at it, for a delete inside a larger transaction."""
     around = yield from _gather(layout, kind, id)
-    key = layout.node_key(kind, id)
-    own = [delete.key for delete in _own(layout, kind, key, around.node)]
-    return [*own, *(layout.key_of(edge) for edge in around.edges.values())]
+    own = _own(layout, kind, layout.node_key(kind, id), around.node)
+    return [*own, *(Delete(layout.table, layout.key_of(edge)) for edge in around.edges.values())]
 
 
 def _gather(layout: BoundLayout, kind: NodeType, id: object) -> Plan[_Neighbourhood]:
@@ -193,14 +192,16 @@ def _gather(layout: BoundLayout, kind: NodeType, id: object) -> Plan[_Neighbourh
             for item in response.items:
                 # How large an item is that an index holds parts of is not known from there.
                 size = MAX_ITEM_SIZE if query.index in partial else item_size(item)
-                _add(layout, kind, item, size, around)
+                _add(layout, kind, item, size, around, is_partial=query.index in partial)
             if response.last is not None:
                 following.append(replace(query, start=response.last))
         open_queries = following
     return around
 
 
-def _add(layout: BoundLayout, kind: NodeType, item: Item, size: int, around: _Neighbourhood) -> None:
+def _add(
+    layout: BoundLayout, kind: NodeType, item: Item, size: int, around: _Neighbourhood, *, is_partial: bool
+) -> None:
     if layout.is_bookkeeping(item):
         around.tokens |= _tokens(item)
         return
@@ -208,7 +209,12 @@ def _add(layout: BoundLayout, kind: NodeType, item: Item, size: int, around: _Ne
     if found is kind:
         around.node = item
     elif isinstance(found, EdgeType):
-        copies = [satellite.key for satellite in layout.satellites_beside(found, item)]
+        # Without its attributes it is not told which copies an edge has; a delete of none does no harm.
+        copies = (
+            layout.copy_keys(found, layout.key_of(item))
+            if is_partial
+            else [satellite.key for satellite in layout.satellites_beside(found, item)]
+        )
         for key in (layout.key_of(item), *layout.twin_keys(found, item), *copies):
             around.add(key, item, size)
 

@@ -5,13 +5,17 @@ a shard that was not there when the page before was read. A page token is such a
 
 The shards that are asked are those of the stored map. It is read again, beside the queries, when the
 lease of what this graph knows is over; shards that it did not know of are then asked too.
+
+Where a field has got more shards, an entry that is put again may go to another one, also from where it
+was not read yet to where it was not met. So between two steps of an iteration nothing is kept that was
+read ahead: all shards go on from one place, those that were ahead with few entries.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -145,6 +149,10 @@ class _Stream:
     start: Item | None = None
     is_done: bool = False
     buffer: deque[Item] = field(default_factory=deque)
+    taken: int = 0
+    """How many entries of it were given in this step."""
+    most: int | None = None
+    """How many to ask for first, where it was ahead of the others."""
 
     def copy(self) -> _Stream:
         return _Stream(self.partition, self.stretch, self.start, self.is_done, deque(self.buffer))
@@ -155,7 +163,9 @@ class Position:
     """A place in the order of all entries: behind this one. What was read beyond it is kept, while it lasts."""
 
     last: Item
-    streams: tuple[_Stream, ...] | None = None
+    streams: tuple[_Stream, ...] = ()
+    paces: Mapping[tuple[str, Stretch], int] = field(default_factory=dict)
+    """How many entries to ask for first, of shards that were ahead of the others."""
 
 
 class _Reading:
@@ -166,9 +176,12 @@ class _Reading:
         self.layout, self.asked, self.index = layout, asked, layout.overloaded
         self.last: Item | None = None if position is None else position.last
         self._streams: dict[tuple[str, Stretch], _Stream] = {}
-        if position is not None and position.streams is not None:
+        if position is not None:
             self._streams = {(each.partition, each.stretch): each.copy() for each in position.streams}
         self._add_streams()
+        for place, most in position.paces.items() if position is not None else ():
+            if place in self._streams:
+                self._streams[place].most = most
 
     def _add_streams(self) -> None:
         """Begins to read every shard that is known and not being read."""
@@ -194,7 +207,10 @@ class _Reading:
         """Where to go on; None at the end."""
         if all(stream.is_done and not stream.buffer for stream in self.streams()):
             return None
-        return Position(self.last or {}, tuple(self.streams()))
+        if not self.index.book.may_move(self.asked.field.scope):
+            return Position(self.last or {}, tuple(self.streams()))
+        ahead = {place: max(1, 2 * stream.taken) for place, stream in self._streams.items() if stream.buffer}
+        return Position(self.last or {}, (), ahead)
 
     def request(self, stream: _Stream, limit: int | None, *, count: bool = False) -> Query:
         asked, index = self.asked, self.index
@@ -230,7 +246,7 @@ class _Reading:
         hungry = [stream for stream in self.streams() if not stream.is_done and not stream.buffer]
         if not hungry:
             return
-        responses = yield from self.read(tuple(self.request(stream, limit) for stream in hungry))
+        responses = yield from self.read(tuple(self.request(stream, _least(limit, stream.most)) for stream in hungry))
         for stream, response in zip(hungry, responses, strict=True):
             items = list(response.items)
             if self.index.is_partial:
@@ -238,7 +254,7 @@ class _Reading:
             if any(DELETING in item for item in items):
                 items = yield from visible(self.layout, items)
             stream.buffer.extend(items)
-            stream.start, stream.is_done = response.last, response.last is None
+            stream.start, stream.is_done, stream.most = response.last, response.last is None, None
 
     def merged(self, most: int | None) -> list[Item]:
         """The next entries in order, up to where something has to be read."""
@@ -257,6 +273,7 @@ class _Reading:
             key, place = heads[0]
             stream = streams[place]
             item = stream.buffer.popleft()
+            stream.taken += 1
             # An entry that was written again meanwhile may be met in two shards.
             if self.last is None or self.last[sort_key]["S"] != key.text:
                 found.append(item)
@@ -271,6 +288,10 @@ class _Reading:
 
     def _place_of(self, item: Item) -> Item:
         return {self.index.sort_key: item[self.index.sort_key], **self.layout.key_of(item)}
+
+
+def _least(*limits: int | None) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)

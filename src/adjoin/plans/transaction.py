@@ -1,21 +1,35 @@
-"""Several writes that happen together or not at all."""
+"""Several writes that happen together or not at all.
+
+Some look at what is there when the transaction is committed, and hold only as long as that is so. If
+somebody else comes between, the transaction is made anew and tried again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from adjoin.errors import CancellationReason, InvalidRequest, TransactionCanceled
+from adjoin.errors import AlreadyExists, CancellationReason, InvalidRequest, TransactionCanceled
 from adjoin.expressions import Condition
 from adjoin.fields import Predicate
-from adjoin.layouts.interface import BoundLayout
+from adjoin.layouts.interface import OWNER, BoundLayout
 from adjoin.model import Edge
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, place_of
-from adjoin.plans.bundles import Bundle, beside, put_bundle, revised, update_bundle
+from adjoin.plans.bundles import (
+    ATTEMPTS,
+    Bundle,
+    Claims,
+    beside,
+    is_worth_another,
+    put_bundle,
+    revised,
+    update_bundle,
+)
 from adjoin.plans.conditions import condition
-from adjoin.plans.deletion import doomed_keys
-from adjoin.plans.update import Identity, filled_in, identified, read_first, update_condition, update_requests
+from adjoin.plans.deletion import doomed
+from adjoin.plans.update import filled_in, identified, read_first, update_condition, update_requests
 from adjoin.plans.write import (
     absent,
     described,
@@ -24,11 +38,22 @@ from adjoin.plans.write import (
     kind_of,
 )
 from adjoin.requests import Check, Delete, Put, TransactWrite, Update
-from adjoin.schema import AnyEdge, EdgeType, Entity, NodeType
+from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import Item
 
-Writes: TypeAlias = Sequence[Put | Update | Delete]
+Made: TypeAlias = Callable[[Claims], Plan[Bundle]]
+Written: TypeAlias = dict[Place, tuple[Put | Update | Delete | Check, str]]
+"""Each write under the key of its item, with what it is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Later:
+    """Writes that are made when the transaction is committed, because they look at what is there."""
+
+    kind: EntityType
+    made: Made
+    name: str
 
 
 class Buffer:
@@ -39,8 +64,7 @@ class Buffer:
         self._writes: list[tuple[Put | Update | Delete, str]] = []
         self._checks: list[tuple[Check, str]] = []
         self._deletes: list[tuple[NodeType, Any]] = []
-        self._later: list[tuple[Plan[Writes], str]] = []
-        """Writes that are made when the transaction is committed, because they look at what is there."""
+        self._later: list[_Later] = []
         self._edges: list[tuple[str, list[Item]]] = []
         """The edges that are written, each with the keys of the nodes at its ends."""
 
@@ -59,12 +83,22 @@ class Buffer:
 
     def _put(self, entity: Entity, name: str, wanted: Condition | None, *, is_new: bool = False) -> None:
         layout, kind = self._layout, kind_of(self._layout, entity)
-        if kind.unique and not is_new:
-            self._later.append((self._bundled(put_bundle(layout, kind, entity, wanted, set())), name))
+        items = layout.items(entity)
+        if kind.unique:
+
+            def made(claims: Claims) -> Plan[Bundle]:
+                if not is_new:
+                    return (yield from put_bundle(layout, kind, entity, wanted, claims))
+                others = beside(layout, layout.satellites(kind, items, entity.__dict__), claims)
+                return Bundle([Put(layout.table, revised(layout, kind, item), wanted) for item in items], others, ())
+
+            self._later.append(_Later(kind, made, name))
         else:
-            items = layout.items(entity)
             puts = [Put(layout.table, revised(layout, kind, item), wanted) for item in items]
-            others = beside(layout, layout.satellites(kind, items, entity.__dict__), set())
+            others = [
+                Put(layout.table, each.item) if each.item is not None else Delete(layout.table, each.key)
+                for each in layout.satellites(kind, items, entity.__dict__)
+            ]
             self._writes += [(write, name) for write in (*puts, *others)]
         if isinstance(entity, Edge):
             kind = self._layout.schema.edge(type(entity))
@@ -89,28 +123,23 @@ class Buffer:
         name = f"update {identity.name}"
         if layout.has_satellites(identity.kind):
             wanted = update_condition(layout, identity, rest, if_version, only_if)
-            made = update_bundle(layout, identity.kind, identity.keys, rest, wanted, identity.name, set())
-            self._later.append((self._bundled(made), name))
+
+            def bundled(claims: Claims) -> Plan[Bundle]:
+                return update_bundle(layout, identity.kind, identity.keys, rest, wanted, identity.name, claims)
+
+            self._later.append(_Later(identity.kind, bundled, name))
         elif needed := read_first(layout, identity, rest):
-            self._later.append((self._filled_in(identity, rest, if_version, only_if, needed), name))
+
+            def completed(_: Claims) -> Plan[Bundle]:
+                known, absolute, as_read, item = yield from filled_in(layout, identity, rest, needed)
+                updates = update_requests(layout, known, absolute, if_version, only_if, as_read)
+                watched = [identity.kind.attributes[each] for each in needed]
+                return Bundle(updates, [], [item] * len(updates), watched=watched)
+
+            self._later.append(_Later(identity.kind, completed, name))
         else:
             updates = update_requests(layout, identity, rest, if_version, only_if)
             self._writes += [(request, name) for request in updates]
-
-    def _bundled(self, made: Plan[Bundle]) -> Plan[Writes]:
-        bundle = yield from made
-        return bundle.writes
-
-    def _filled_in(
-        self,
-        identity: Identity,
-        changes: Mapping[str, Any],
-        if_version: int | None,
-        only_if: Predicate | None,
-        needed: list[str],
-    ) -> Plan[Writes]:
-        known, absolute, as_read, _ = yield from filled_in(self._layout, identity, changes, needed)
-        return update_requests(self._layout, known, absolute, if_version, only_if, as_read)
 
     def disconnect(self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> None:
         name = f"disconnect {kind.name} from {source!r} to {target!r}"
@@ -122,10 +151,39 @@ class Buffer:
         self._deletes.append((kind, id))
 
     def commit(self) -> Plan[None]:
-        writes: dict[Place, tuple[Put | Update | Delete | Check, str]] = {}
+        claims = Claims()
+        attempt = 0
+        while True:
+            writes: Written = {}
+            bundles = yield from self._add_writes(writes, claims)
+            gone = yield from self._add_deletes(writes, claims)
+            self._add_checks(writes, bundles)
+            if not writes:
+                return
+            if len(writes) > MAX_TRANSACTION:
+                raise InvalidRequest(
+                    f"the transaction would have {len(writes)} items, and DynamoDB takes {MAX_TRANSACTION}; split it"
+                )
+            attempt += 1
+            try:
+                yield (TransactWrite(tuple(write for write, _ in writes.values())),)
+                return
+            except TransactionCanceled as canceled:
+                named = _named(canceled, [name for _, name in writes.values()])
+                reasons = dict(zip(writes, canceled.reasons, strict=True))
+            try:
+                if attempt == ATTEMPTS or not (yield from self._is_worth_another(bundles, gone, reasons, claims)):
+                    raise named
+            except AlreadyExists as taken:
+                raise TransactionCanceled(f"nothing was written: {taken}", named.reasons) from None
+
+    def _add_writes(self, writes: Written, claims: Claims) -> Plan[list[tuple[EntityType, Bundle]]]:
         made = list(self._writes)
-        for plan, name in self._later:
-            made += [(write, name) for write in (yield from plan)]
+        bundles = []
+        for later in self._later:
+            bundle = yield from later.made(claims)
+            bundles.append((later.kind, bundle))
+            made += [(write, later.name) for write in bundle.writes if not isinstance(write, Check)]
         for write, name in made:
             key = self._key(write)
             if key in writes:
@@ -134,37 +192,62 @@ class Buffer:
                     f"make one write of them, or two transactions"
                 )
             writes[key] = (write, name)
+        return bundles
+
+    def _add_deletes(self, writes: Written, claims: Claims) -> Plan[list[Delete]]:
+        """The deletes of nodes, and those of them that hold only as long as a node is what was read."""
+        conditional = []
         for kind, id in self._deletes:
-            keys = yield from doomed_keys(self._layout, kind, id)
+            deletes = yield from doomed(self._layout, kind, id)
             name = f"delete {kind.name} {id!r}"
             for edge_name, ends in self._edges:
-                if keys[0] in ends:
+                if deletes[0].key in ends:
                     raise InvalidRequest(f"{edge_name!r} would hang at a node that {name!r} removes; do one of them")
-            for each in keys:
-                there = writes.get(place_of(each))
+            for each in deletes:
+                place = place_of(each.key)
+                there = writes.get(place)
                 if there is not None and not isinstance(there[0], Delete):
                     raise InvalidRequest(
                         f"a transaction takes an item once, but {there[1]!r} and {name!r} are about the same; "
                         f"make two transactions of them"
                     )
+                if place in claims.others:
+                    continue
                 # An edge between two nodes that both go is met twice.
-                writes[place_of(each)] = (Delete(self._layout.table, each), name)
+                writes[place] = (each, name)
+                conditional += [each] if each.condition is not None else []
+        return conditional
+
+    def _add_checks(self, writes: Written, bundles: list[tuple[EntityType, Bundle]]) -> None:
         for check, name in self._checks:
             key = self._key(check)
             if key in writes and isinstance(writes[key][0], Delete):
                 raise InvalidRequest(f"{name}, because {writes[key][1]!r} of the same transaction removes it")
             # A node that this transaction writes will be there; checking it too would be the item twice.
             writes.setdefault(key, (check, name))
-        if not writes:
-            return
-        if len(writes) > MAX_TRANSACTION:
-            raise InvalidRequest(
-                f"the transaction would have {len(writes)} items, and DynamoDB takes {MAX_TRANSACTION}; split it"
-            )
-        try:
-            yield (TransactWrite(tuple(write for write, _ in writes.values())),)
-        except TransactionCanceled as canceled:
-            raise _named(canceled, [name for _, name in writes.values()]) from None
+        for _, bundle in bundles:
+            for write in bundle.others:
+                if isinstance(write, Check):
+                    writes.setdefault(self._key(write), (write, "take over a unique value"))
+
+    def _is_worth_another(
+        self,
+        bundles: list[tuple[EntityType, Bundle]],
+        deletes: list[Delete],
+        reasons: Mapping[Place, CancellationReason],
+        claims: Claims,
+    ) -> Plan[bool]:
+        again = False
+        for kind, bundle in bundles:
+            own = [reasons[self._key(write)] for write in bundle.writes]
+            again = (yield from is_worth_another(self._layout, kind, bundle, own, claims)) or again
+        for delete in deletes:
+            reason = reasons[place_of(delete.key)]
+            if reason.code == "ConditionalCheckFailed":
+                again = True
+                if reason.item is not None and OWNER in reason.item:
+                    claims.others.add(place_of(delete.key))
+        return again
 
     def _key(self, write: Put | Update | Delete | Check) -> Place:
         return place_of(self._layout.key_of(write.item) if isinstance(write, Put) else write.key)

@@ -17,7 +17,7 @@ from adjoin.fields import Change, Predicate
 from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.model import Edge
 from adjoin.plans import Plan
-from adjoin.plans.bundles import ATTEMPTS, Bundle, Owners, changed_fields, update_bundle, write_bundle
+from adjoin.plans.bundles import ATTEMPTS, Bundle, Claims, changed_fields, update_bundle, write_bundle
 from adjoin.plans.conditions import bounds, condition, update_actions
 from adjoin.plans.deletion import visible
 from adjoin.plans.read import edge as read_edge
@@ -101,8 +101,8 @@ def _updated(
     if layout.has_satellites(kind):
         wanted = update_condition(layout, identity, changes, if_version, only_if)
 
-        def made(gone: Owners) -> Plan[Bundle]:
-            return update_bundle(layout, kind, identity.keys, changes, wanted, identity.name, gone)
+        def made(claims: Claims) -> Plan[Bundle]:
+            return update_bundle(layout, kind, identity.keys, changes, wanted, identity.name, claims)
 
         return (yield from write_bundle(layout, kind, made))
     if names := read_first(layout, identity, changes):
@@ -129,10 +129,8 @@ def read_first(layout: BoundLayout, identity: Identity, changes: Mapping[str, An
     """The fields whose stored values must be known before these can change."""
     kind = identity.kind
     relative = [name for name, change in changes.items() if isinstance(change, Change)]
-    made_of = [change.field for change in changes.values() if isinstance(change, Change)]
     needed = layout.needed_for_index(kind, identity.values[0], changes)
-    if layout.in_index_key(kind, relative) is not None:
-        needed += made_of
+    needed += [changes[name].field for name in relative if layout.in_index_key(kind, [name]) is not None]
     return [name for name in dict.fromkeys(needed) if name in kind.attributes]
 
 
@@ -148,8 +146,12 @@ def filled_in(
         raise NotFound(f"there is no {identity.name}; put it first")
     values = entity.__dict__
     known = [{**each, **{name: values[name] for name in names if name not in changes}} for each in identity.values]
-    worked_out = changed_fields(kind, values, changes)
-    absolute = {name: worked_out[name] for name in changes}
+    worked_out = changed_fields(kind, values, changes, identity.name)
+    # What no index key is made of stays relative, so that nobody's change of it is lost.
+    absolute = {
+        name: change if isinstance(change, Change) and layout.in_index_key(kind, [name]) is None else worked_out[name]
+        for name, change in changes.items()
+    }
     as_read = _as_read(layout, kind, response.item, names)
     return replace(identity, values=known), absolute, as_read, response.item
 

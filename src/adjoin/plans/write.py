@@ -13,7 +13,7 @@ from adjoin.model import Edge, Node, node_id
 from adjoin.plans import Plan
 from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
 from adjoin.plans.bundles import (
-    Owners,
+    Claims,
     beside,
     put_bundle,
     revised,
@@ -56,7 +56,7 @@ def put(layout: BoundLayout, entity: Entity, only_if: Predicate | None = None) -
     wanted = None if only_if is None else condition(layout, kind, only_if)
     try:
         if layout.has_satellites(kind):
-            yield from write_bundle(layout, kind, lambda gone: put_bundle(layout, kind, entity, wanted, gone))
+            yield from write_bundle(layout, kind, lambda claims: put_bundle(layout, kind, entity, wanted, claims))
             return
         puts = tuple(Put(layout.table, item, wanted) for item in layout.items(entity))
         yield puts if len(puts) == 1 else (TransactWrite(puts),)
@@ -68,10 +68,10 @@ def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> 
     """Writes what must not be there yet; `checks` must hold too, in the same transaction."""
     kind = kind_of(layout, entity)
     wanted = absent(layout)
-    gone: Owners = set()
+    claims = Claims()
     while True:
         items = layout.items(entity)
-        others = beside(layout, layout.satellites(kind, items, entity.__dict__), gone)
+        others = beside(layout, layout.satellites(kind, items, entity.__dict__), claims)
         puts = tuple(Put(layout.table, revised(layout, kind, item), wanted) for item in items)
         alone = len(puts) == 1 and not checks and not others
         try:
@@ -84,8 +84,8 @@ def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> 
             own = canceled.reasons[len(checks) : len(checks) + len(puts)]
             in_the_way = [reason.item for reason in own if _failed(reason.code)]
             if not in_the_way:
-                claims = canceled.reasons[len(checks) + len(puts) :]
-                if (yield from settled(layout, kind, others, claims, gone)):
+                rest = canceled.reasons[len(checks) + len(puts) :]
+                if (yield from settled(layout, kind, others, rest, claims)):
                     continue
                 raise
         left = [dict(item) for item in in_the_way if item is not None and DELETING in item]
@@ -134,8 +134,9 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
             items = layout.items(entity)
             satellites = layout.satellites(kind, items, entity.__dict__)
             own = [Put(layout.table, revised(layout, kind, item)) for item in items]
-            for write in (*own, *beside(layout, satellites, set())):
-                writes[place_of(layout.key_of(write.item if isinstance(write, Put) else write.key))] = write
+            for write in (*own, *beside(layout, satellites, Claims())):
+                if not isinstance(write, Check):
+                    writes[place_of(layout.key_of(write.item if isinstance(write, Put) else write.key))] = write
         yield from write_all(writes.values())
         yield from report_heat(layout)
         done += len(some)
