@@ -95,7 +95,7 @@ class EntityType:
         return [
             name
             for name, info in self.fields.items()
-            if any(isinstance(each, mark) or each is mark for each in info.metadata)
+            if any(isinstance(each, mark) or each is mark for each in (*info.metadata, *_inner_marks(info.annotation)))
         ]
 
     @cached_property
@@ -388,6 +388,13 @@ def _full_hint(info: FieldInfo) -> Any:
     for mark in info.metadata:
         hint = Annotated[hint, mark]
     return hint
+
+
+def _inner_marks(hint: Any) -> list[Any]:
+    """The marks of a type that is one of several, as in `Annotated[str, Unique()] | None`."""
+    marks = list(hint.__metadata__) if get_origin(hint) is Annotated else []
+    inner = get_args(hint) if get_origin(hint) in (Union, UnionType) else get_args(hint)[:1] if marks else ()
+    return marks + [mark for each in inner for mark in _inner_marks(each)]
 
 
 def plain_type(info: FieldInfo) -> type | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
 from typing import Any
 
 from adjoin.errors import InvalidKey, InvalidModel, InvalidValue
@@ -108,6 +109,13 @@ class IndexedField:
     def _is_path(self) -> bool:
         return path_type(self.kind.fields[self.name]) is not None
 
+    @property
+    def _is_number(self) -> bool:
+        plain = plain_type(self.kind.fields[self.name])
+        if plain is not None and issubclass(plain, Enum):
+            return any(isinstance(member.value, int | Decimal) for member in plain)
+        return plain is not None and issubclass(plain, int | float | Decimal)
+
     def stretches(self, comparison: Comparison) -> tuple[Stretch, ...] | None:
         """Where the entries lie for which a comparison of the field holds; None if the index cannot tell."""
         operator = comparison.operator
@@ -141,21 +149,28 @@ class IndexedField:
                 )
             text = indexed_text(prefix)
             return Stretch(text + SEPARATOR, text + _BEYOND) if prefix else Stretch()
-        plain = plain_type(self.kind.fields[self.name])
-        if not isinstance(prefix, str) or (plain is not None and issubclass(plain, int | float | Decimal)):
+        if not isinstance(prefix, str) or self._is_number:
             raise InvalidValue(
                 f"{self.kind.name}.{self.name} cannot begin with {prefix!r}: a prefix is text, of a field that is "
                 f"spelled as text; use between for a range"
             )
-        return Stretch(prefix=_QUOTING.quote(prefix))
+        return Stretch(prefix=self._checked(_QUOTING.quote(prefix)))
 
     def text(self, value: Any) -> str:
         """The spelling of a value of the field, which is checked against its type."""
         value = self.kind.coerced(self.name, value)
         try:
-            return indexed_text(value)
+            text = indexed_text(value)
         except InvalidKey as error:
             raise InvalidKey(f"{self.kind.name}.{self.name}: {error}") from None
+        return self._checked(text)
+
+    def _checked(self, text: str) -> str:
+        # Behind the value there is a separator at least.
+        check_length(
+            text, MAX_SORT_KEY_SIZE - 1, f"a value of {self.kind.name}.{self.name} in its index", "a shorter one"
+        )
+        return text
 
 
 class OverloadedIndex:

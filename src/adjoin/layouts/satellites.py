@@ -17,9 +17,10 @@ from typing import Any
 from adjoin.bookkeeping import MARK, OWN
 from adjoin.layouts.adjacency_keys import AdjacencyKeys
 from adjoin.layouts.interface import DELETING, OWNER, Satellite, Shape
-from adjoin.layouts.keys import SEPARATOR
+from adjoin.layouts.keys import SEPARATOR, check_length
 from adjoin.layouts.overloaded import IndexedField, OverloadedIndex, indexed_text
 from adjoin.schema import EntityType, NodeType
+from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
 from adjoin.values import AttributeValue, Item, decode, item_size
 
 
@@ -70,11 +71,12 @@ class Satellites:
         return satellites
 
     def _copy_key(self, field: IndexedField, item: Item) -> Item:
-        partition, sort = item[self._pk]["S"], item[self._sk]["S"]
-        return {
-            self._pk: {"S": partition + OWN},
-            self._sk: {"S": f"{self._sort_prefix}{field.name}{SEPARATOR}{sort}"},
-        }
+        partition = item[self._pk]["S"] + OWN
+        sort = f"{self._sort_prefix}{field.name}{SEPARATOR}{item[self._sk]['S']}"
+        what = f"the copy of a {field.kind.name} for the index of its {field.name!r}"
+        check_length(partition, MAX_PARTITION_KEY_SIZE, what, "a shorter id")
+        check_length(sort, MAX_SORT_KEY_SIZE, what, "a shorter id")
+        return {self._pk: {"S": partition}, self._sk: {"S": sort}}
 
     def _copy(self, field: IndexedField, item: Item, value: Any) -> Item:
         assert self._index is not None
@@ -117,8 +119,9 @@ class Satellites:
         return self._claim_key(kind, name, indexed_text(kind.coerced(name, value)))
 
     def _claim_key(self, kind: EntityType, name: str, spelled: str) -> Item:
-        text = SEPARATOR.join((kind.label, name, spelled))
-        return {self._pk: {"S": f"{self._prefix}{OWN}{text}"}, self._sk: {"S": self._sort_prefix + MARK}}
+        partition = self._prefix + OWN + SEPARATOR.join((kind.label, name, spelled))
+        check_length(partition, MAX_PARTITION_KEY_SIZE, f"the claim to {kind.name}.{name}", "a shorter value")
+        return {self._pk: {"S": partition}, self._sk: {"S": self._sort_prefix + MARK}}
 
     def beside(self, kind: EntityType, item: Item) -> list[Satellite]:
         """What is to go when a stored item goes; told by its attributes, for an item need not be valid."""

@@ -3,6 +3,8 @@
 The book is the only part of a bound layout that changes. It is filled by plans, which read the stored
 maps; a field of which nothing is known has the one shard that every field begins with. What is written
 is counted where entries are made, so what is refused later counts too: it is what is asked for.
+
+In a rehearsal nothing is learned and nothing counted: what it is answered is not what is stored.
 """
 
 from __future__ import annotations

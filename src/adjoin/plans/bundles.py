@@ -191,7 +191,7 @@ def update_bundle(
     old = layout.decode(kind, items[0])
     if old is None:
         raise NotFound(f"there is no {name}, but an item of another type under its key; correct it first")
-    new = old.model_copy(update=changed_fields(kind, old.__dict__, changes, name))
+    new = old.model_copy(update=changed_fields(kind, old.__dict__, changes, items[0]))
     after = [layout.changed(kind, item, new) for item in items]
     satellites = layout.satellites(kind, after, new.__dict__)
     satellites += released(layout, kind, items[0], satellites)
@@ -242,11 +242,14 @@ def _has_moved(bundle: Bundle, was: Item | None, met: Mapping[str, Any] | None) 
 
 
 def changed_fields(
-    kind: EntityType, values: Mapping[str, Any], changes: Mapping[str, Any], name: str
+    kind: EntityType, values: Mapping[str, Any], changes: Mapping[str, Any], item: Item
 ) -> dict[str, Any]:
-    """The new values of fields, those made of stored ones worked out; the version counts."""
+    """The new values of fields, those made of stored ones worked out; the version counts.
+
+    `ConditionFailed`, with the item, if a sum does not keep the limits of its field.
+    """
     new = {
-        each: _worked_out(kind, values, each, change, name)
+        each: _worked_out(kind, values, each, change, item)
         if isinstance(change, Change)
         else kind.validated(each, change)
         for each, change in changes.items()
@@ -256,16 +259,13 @@ def changed_fields(
     return new
 
 
-def _worked_out(kind: EntityType, values: Mapping[str, Any], field: str, change: Change, name: str) -> Any:
+def _worked_out(kind: EntityType, values: Mapping[str, Any], field: str, change: Change, item: Item) -> Any:
     kind.attribute(change.field)
     value = _made(kind, field, values[change.field], change)
     if change.operator in ("+", "-"):
         for operator, limit in kind.limits(field):
             if not _COMPARED[operator](value, _number(limit)):
-                raise ConditionFailed(
-                    f"the condition does not hold for {name}: {kind.name}.{field} would be {value}, "
-                    f"and is to be {operator} {limit}"
-                )
+                raise ConditionFailed(f"{kind.name}.{field} would be {value}, and must be {operator} {limit}", item)
     return kind.validated(field, value)
 
 

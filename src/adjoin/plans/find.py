@@ -44,6 +44,8 @@ class Search:
     """A question for entries of one indexed field. Never changed."""
 
     field: IndexedField
+    partitions: str
+    """What the keys of all its shards begin with; the tenant's prefix is part of it."""
     stretches: tuple[Stretch, ...]
     """Where to look: disjoint, in order."""
     filter: Condition | None = None
@@ -53,7 +55,7 @@ class Search:
         return changed(self, changes)
 
     def identity(self, table: str) -> bytes:
-        return repr((table, self.field.scope, self.stretches, self.filter, self.forward)).encode()
+        return repr((table, self.partitions, self.stretches, self.filter, self.forward)).encode()
 
 
 def search(layout: BoundLayout, kind: EntityType, predicate: Predicate | None, order: str | None) -> Search:
@@ -81,7 +83,7 @@ def search(layout: BoundLayout, kind: EntityType, predicate: Predicate | None, o
             f"filter what comes back, or let the index project everything"
         )
     wanted = all_of(*(condition(layout, kind, part) for part in rest))
-    return Search(chosen, stretches, wanted)
+    return Search(chosen, index.partition(chosen.scope, ""), stretches, wanted)
 
 
 def _parts(predicate: Predicate | None) -> list[Any]:

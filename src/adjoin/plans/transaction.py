@@ -10,7 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from adjoin.errors import AlreadyExists, CancellationReason, InvalidRequest, TransactionCanceled
+from adjoin.errors import (
+    AlreadyExists,
+    CancellationReason,
+    ConditionFailed,
+    InvalidRequest,
+    NotFound,
+    TransactionCanceled,
+)
 from adjoin.expressions import Condition
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import OWNER, BoundLayout
@@ -181,7 +188,10 @@ class Buffer:
         made = list(self._writes)
         bundles = []
         for later in self._later:
-            bundle = yield from later.made(claims)
+            try:
+                bundle = yield from later.made(claims)
+            except (NotFound, ConditionFailed) as error:
+                raise _failed(later.name, error) from None
             bundles.append((later.kind, bundle))
             made += [(write, later.name) for write in bundle.writes if not isinstance(write, Check)]
         for write, name in made:
@@ -251,6 +261,12 @@ class Buffer:
 
     def _key(self, write: Put | Update | Delete | Check) -> Place:
         return place_of(self._layout.key_of(write.item) if isinstance(write, Put) else write.key)
+
+
+def _failed(name: str, error: NotFound | ConditionFailed) -> TransactionCanceled:
+    """The error of a transaction that need not be tried, because one of its conditions does not hold."""
+    reason = CancellationReason("ConditionalCheckFailed", f"{name}: {error}", getattr(error, "item", None))
+    return TransactionCanceled(f"nothing was written, because of {reason.message}", [reason])
 
 
 def _named(canceled: TransactionCanceled, names: list[str]) -> TransactionCanceled:

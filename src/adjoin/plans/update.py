@@ -146,7 +146,7 @@ def filled_in(
         raise NotFound(f"there is no {identity.name}; put it first")
     values = entity.__dict__
     known = [{**each, **{name: values[name] for name in names if name not in changes}} for each in identity.values]
-    worked_out = changed_fields(kind, values, changes, identity.name)
+    worked_out = changed_fields(kind, values, changes, response.item)
     # What no index key is made of stays relative, so that nobody's change of it is lost.
     absolute = {
         name: change if isinstance(change, Change) and layout.in_index_key(kind, [name]) is None else worked_out[name]
