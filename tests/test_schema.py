@@ -8,10 +8,24 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from pydantic import Field
+from pydantic import Field, create_model
 
-from adjoin import AdjacencyList, AdjoinError, Edge, Expires, Graph, Index, InvalidModel, Keys, Node, Version
+from adjoin import (
+    AdjacencyList,
+    AdjoinError,
+    Edge,
+    Expires,
+    Graph,
+    Index,
+    Indexed,
+    InvalidModel,
+    Keys,
+    Node,
+    Unique,
+    Version,
+)
 from adjoin.model import Ref
+from adjoin.schema import Schema
 
 
 class Person(Node):
@@ -294,3 +308,56 @@ def test_an_edge_is_built_from_ids_refs_or_nodes() -> None:
         assert Likes(source=source, target=Place.ref("x")) == Likes(source="p", target="x")
     with pytest.raises(AdjoinError, match="Place 'x' cannot be an end where a Person belongs"):
         Likes(source=Place.ref("x"), target="x")
+
+
+# --- indexed and unique fields -----------------------------------------------------------------
+
+
+def node_with(annotation: Any, default: Any = None) -> Any:
+    return create_model("Marked", __base__=Node, id=(str, ...), value=(annotation, default))
+
+
+def edge_with(annotation: Any) -> Any:
+    return create_model("Marking", __base__=Edge[Person, Person], value=(annotation, None))
+
+
+MISMARKED: list[tuple[Any, str]] = [
+    (lambda: node_with(Annotated[bytes, Indexed()]), "Marked.value is marked Indexed.*no order in an index; use one"),
+    (lambda: node_with(Annotated[dict[str, int], Indexed()]), "Marked.value is marked Indexed"),
+    (lambda: node_with(Annotated[set[str], Indexed()]), "Marked.value is marked Indexed"),
+    (lambda: node_with(Annotated[str | int, Indexed()]), "Marked.value is marked Indexed"),
+    (lambda: node_with(Annotated[tuple[str, int], Indexed()]), "Marked.value is marked Indexed"),
+    (lambda: node_with(Annotated[list[list[str]], Indexed()]), "Marked.value is marked Indexed"),
+    (lambda: node_with(Annotated[dt.timedelta, Indexed()]), "Marked.value is marked Indexed"),
+    (
+        lambda: create_model("Marked", __base__=Node, id=(Annotated[str, Indexed()], ...)),
+        "Marked.id is marked Indexed.*a key already",
+    ),
+    (lambda: create_model("Marked", __base__=Node, id=(Annotated[str, Unique()], ...)), "Marked.id is marked Unique"),
+    (lambda: edge_with(Annotated[str, Unique()]), "Marking.value is marked Unique.*for fields of nodes"),
+    (lambda: node_with(Annotated[float, Unique()]), "the unique field Marked.value has a type that cannot be part"),
+    (lambda: node_with(Annotated[bool, Unique()]), "the unique field Marked.value"),
+    (lambda: node_with(Annotated[list[str], Unique()]), "the unique field Marked.value"),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), MISMARKED)
+def test_marks_where_they_mean_nothing(make: Any, words: str) -> None:
+    with pytest.raises(InvalidModel, match=words):
+        Schema([make()])
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        Annotated[str, Indexed(), Unique()],
+        Annotated[str, Indexed, Unique],
+        Annotated[str | None, Indexed(), Unique()],
+        Annotated[str, Indexed(), Unique()] | None,
+        None | Annotated[Annotated[str, Indexed()], Unique()],
+    ],
+)
+def test_marks_count_wherever_they_stand(annotation: Any) -> None:
+    model = node_with(annotation)
+    kind = Schema([model]).node(model)
+    assert (kind.indexed, kind.unique) == (("value",), ("value",))

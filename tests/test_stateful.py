@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from adjoin import AlreadyExists, ConditionFailed, Graph, NotFound, TransactionCanceled, field
+from adjoin import AlreadyExists, ConditionFailed, Graph, MaterializedGraph, NotFound, TransactionCanceled, field
+from adjoin.layouts.interface import Layout
 from adjoin.plans import deletion
 from adjoin.requests import Scan
 from adjoin.stores.interface import Store
@@ -78,8 +79,8 @@ def spelled(entity: Any) -> str:
     return repr(key_of(entity))
 
 
-def place_of(item: Item) -> str:
-    return f"{item['PK']} {item['SK']}"
+def place_of(graph: Graph, item: Item) -> str:
+    return str(graph._layout.key_of(item))
 
 
 def twin_of(edge: Any) -> Any:
@@ -141,13 +142,15 @@ def sort_key(edge: Any, far: str) -> tuple[Any, ...]:
 
 
 class GraphMachine(RuleBasedStateMachine):
+    layout: Layout | None = None
+
     def make_store(self) -> Store:
         return SQLiteStore(":memory:")
 
     @initialize()
     def open(self) -> None:
         self.store = FaultyStore(self.make_store())
-        self.graph = Graph(self.store, SCHOOL)
+        self.graph = Graph(self.store, SCHOOL, self.layout)
         if not self.store.creates_tables:
             self.graph.create_table()
         self.reference = Reference()
@@ -390,11 +393,11 @@ class GraphMachine(RuleBasedStateMachine):
         for change in self.graph.changes():
             item = change.new_item or change.old_item
             assert item is not None
-            assert items.pop(place_of(item), None) == change.old_item
+            assert items.pop(place_of(self.graph, item), None) == change.old_item
             if change.new_item is not None:
-                items[place_of(item)] = change.new_item
+                items[place_of(self.graph, item)] = change.new_item
         scanned: Any = self.store.inner.execute((Scan("adjoin"),))[0]
-        assert items == {place_of(item): item for item in scanned.items}
+        assert items == {place_of(self.graph, item): item for item in scanned.items}
 
 
 class LargeDeletesMachine(GraphMachine):
@@ -412,11 +415,17 @@ class LargeDeletesMachine(GraphMachine):
             self.patch.undo()
 
 
+class MaterializedMachine(GraphMachine):
+    layout = MaterializedGraph()
+
+
 TestGraph = GraphMachine.TestCase
 TestLargeDeletes = LargeDeletesMachine.TestCase
 TestGraph.settings = TestLargeDeletes.settings = settings(
     max_examples=120, stateful_step_count=30, deadline=None, suppress_health_check=[*HealthCheck]
 )
+TestMaterializedGraph = MaterializedMachine.TestCase
+TestMaterializedGraph.settings = settings(TestGraph.settings, max_examples=40)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "dynalite"])
