@@ -11,7 +11,7 @@ from adjoin.layouts.overloaded import OverloadedIndex
 from adjoin.plans.shards import HEAT, MAP, SCOPE, VERSION, map_request
 from adjoin.requests import ItemResponse, Put, Query, Request, Response, Scan
 from adjoin.sharding.heat import Heat
-from adjoin.sharding.maps import GRACE, LEASE, ShardMap
+from adjoin.sharding.maps import FIRST_GRACE, FIRST_LEASE, ShardMap
 from adjoin.stores.interface import Store
 from adjoin.values import Item, decode, encode
 
@@ -27,11 +27,11 @@ class Clock:
 
     def pass_lease(self) -> None:
         """Until every reader must look at the maps again."""
-        self.now += LEASE
+        self.now += FIRST_LEASE
 
     def pass_grace(self) -> None:
         """Until what was announced is written to."""
-        self.now += 2 * GRACE
+        self.now += 2 * FIRST_GRACE
 
 
 def index_of(graph: Graph) -> OverloadedIndex:
