@@ -21,8 +21,6 @@ _DIGITS = "Attempting to store more than 38 significant digits in a Number"
 _DEEP = (
     "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit"
 )
-WRITES = ("PutItem", "UpdateItem", "DeleteItem")
-_COUNT = "1 validation error detected: "
 _MIXED = "Can not use both expression and non-expression parameters in the same request: "
 
 
@@ -103,8 +101,6 @@ def test_values(operation: str, place: str, value: dict[str, Any] | None, words:
             request = {"TransactItems": [{kind: {"TableName": "abc", name: given}}]}
         case _:
             request = changed(operation, **{place: given})
-    if operation in WRITES and words not in (None, _EMPTY, _SEVERAL):
-        words = f"{_COUNT}{words}: " if words == _NO_NUMBER else f"{_COUNT}{words}"
     assert invalid(operation, request) == words
 
 
@@ -131,42 +127,42 @@ RULES: list[tuple[str, dict[str, Any], str | None]] = [
         {"ExpressionAttributeNames": NAMES},
         "ExpressionAttributeNames can only be specified when using expressions",
     ),
-    ("PutItem", {"ReturnValues": "ALL_NEW"}, f"{_COUNT}ReturnValues can only be ALL_OLD or NONE"),
+    ("PutItem", {"ReturnValues": "ALL_NEW"}, "ReturnValues can only be ALL_OLD or NONE"),
     ("PutItem", {"ReturnValues": "ALL_OLD"}, None),
     ("PutItem", {"Item": LARGE}, None),
     ("PutItem", {"Item": TOO_LARGE}, SIZE),
     ("PutItem", {"Item": {**KEY, LONG_NAME: {"S": "x"}}}, None),
-    ("PutItem", {"Item": {**KEY, f"{LONG_NAME}x": {"S": "x"}}}, f"{_COUNT}{LARGE_NAME}"),
-    ("PutItem", {"Item": {**KEY, "b": {"L": [{"M": {f"{LONG_NAME}x": {"S": "x"}}}]}}}, f"{_COUNT}{LARGE_NAME}"),
-    ("PutItem", {"Item": {**KEY, "": {"S": "x"}}}, f"{_COUNT}Empty attribute name"),
+    ("PutItem", {"Item": {**KEY, f"{LONG_NAME}x": {"S": "x"}}}, LARGE_NAME),
+    ("PutItem", {"Item": {**KEY, "b": {"L": [{"M": {f"{LONG_NAME}x": {"S": "x"}}}]}}}, LARGE_NAME),
+    ("PutItem", {"Item": {**KEY, "": {"S": "x"}}}, "Empty attribute name"),
     (
         "UpdateItem",
         {"AttributeUpdates": {f"{LONG_NAME}x": {"Action": "DELETE"}}},
-        f"{_COUNT}Value '{{{LONG_NAME}x=AttributeValueUpdate(action=DELETE, value=null)}}' at 'attributeUpdates' failed"
-        " to satisfy constraint: Map keys must satisfy constraint:"
+        f"1 validation error detected: Value '{{{LONG_NAME}x=AttributeValueUpdate(action=DELETE, value=null)}}' at"
+        " 'attributeUpdates' failed to satisfy constraint: Map keys must satisfy constraint:"
         " [Member must have length less than or equal to 65535]",
     ),
     (
         "PutItem",
         {"Expected": {"a": {"Exists": True}}},
-        f"{_COUNT}{_INVALID}Value must be provided when Exists is true for Attribute: a",
+        f"{_INVALID}Value must be provided when Exists is true for Attribute: a",
     ),
     (
         "PutItem",
         {"Expected": {}, "ConditionExpression": "a = :a"},
-        f"{_COUNT}{_MIXED}Non-expression parameters: {{Expected}} Expression parameters: {{ConditionExpression}}",
+        f"{_MIXED}Non-expression parameters: {{Expected}} Expression parameters: {{ConditionExpression}}",
     ),
-    ("DeleteItem", {"ReturnValues": "UPDATED_OLD"}, f"{_COUNT}ReturnValues can only be ALL_OLD or NONE"),
+    ("DeleteItem", {"ReturnValues": "UPDATED_OLD"}, "ReturnValues can only be ALL_OLD or NONE"),
     ("UpdateItem", {"ReturnValues": "UPDATED_NEW"}, None),
     (
         "UpdateItem",
         {"AttributeUpdates": {"a": {"Action": "ADD", "Value": {"S": "x"}}}},
-        f"{_COUNT}{_INVALID}ADD action is not supported for the type S",
+        f"{_INVALID}ADD action is not supported for the type S",
     ),
     (
         "UpdateItem",
         {"AttributeUpdates": {"a": {"Action": "PUT"}}},
-        f"{_COUNT}{_INVALID}Only DELETE action is allowed when no attribute value is specified",
+        f"{_INVALID}Only DELETE action is allowed when no attribute value is specified",
     ),
     # --- queries and scans ---
     (
@@ -226,12 +222,7 @@ RULES: list[tuple[str, dict[str, Any], str | None]] = [
     (
         "Query",
         {"Select": "SPECIFIC_ATTRIBUTES"},
-        f"{_COUNT}Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES",
-    ),
-    (
-        "Scan",
-        {"FilterExpression": "a" * 4097},
-        "Invalid FilterExpression: Expression size has exceeded the maximum allowed size; expression size: 4097",
+        "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES",
     ),
     (
         "Query",
@@ -324,11 +315,11 @@ ORDER: list[tuple[str, dict[str, Any], str]] = [
     ("GetItem", {"ExpressionAttributeNames": NAMES, "Key": {"a": {}}}, "ExpressionAttributeNames can only"),
     ("GetItem", {"AttributesToGet": ["a", "a"], "Key": {"a": {}}}, _EMPTY),
     ("PutItem", {"Item": {"a": {}}, "ReturnValues": "ALL_NEW"}, _EMPTY),
-    ("PutItem", {"Item": TOO_LARGE, "ReturnValues": "ALL_NEW"}, f"{_COUNT}ReturnValues can only"),
+    ("PutItem", {"Item": TOO_LARGE, "ReturnValues": "ALL_NEW"}, "ReturnValues can only"),
     ("PutItem", {"Item": TOO_LARGE, "Expected": {"a": {}}}, SIZE),
     ("PutItem", {"ReturnValues": "x", "Item": {"a": {}}}, "1 validation error detected: Value 'x' at 'returnValues'"),
     ("UpdateItem", {"AttributeUpdates": {"a": {}}, "Key": {"a": {}}}, _EMPTY),
-    ("UpdateItem", {"AttributeUpdates": {"a": {}}, "Expected": {"a": {}}}, f"{_COUNT}{_INVALID}Only DELETE action"),
+    ("UpdateItem", {"AttributeUpdates": {"a": {}}, "Expected": {"a": {}}}, f"{_INVALID}Only DELETE action"),
     (
         "Scan",
         {"AttributesToGet": ["a", "a"], "ScanFilter": {"a": {"ComparisonOperator": "EQ"}}},

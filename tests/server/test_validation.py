@@ -148,7 +148,7 @@ def test_values_of_any_depth_are_refused(levels: int, tag: str) -> None:
     body = '{"TableName":"abc","Item":{"a":' + opening * levels + '{"S":"x"}' + closing * levels + "}}"
     code, message = refusal("PutItem", body.encode()) or ("", "")
     assert code in CODES
-    assert message is None or "Nesting Levels have exceeded supported limits" in message
+    assert message is None or message.startswith("Nesting Levels have exceeded supported limits")
 
 
 # Types before limits before rules, whatever stands first in the request.

@@ -341,7 +341,6 @@ _DYNALITE: tuple[Difference, ...] = (
         " lacks",
         {"test_rejected_queries": "consistent scan|start behind|attributes that"},
     ),
-    *_each("dynalite", "has older words for a condition too many", {"test_rejected_queries": "no sort key"}),
 )
 
 DIFFERENCES = (*_MINISTACK, *_DYNALITE)

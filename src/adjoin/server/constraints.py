@@ -49,34 +49,13 @@ class Limits:
 
     def check(self, request: dict[str, Any]) -> None:
         """Refuse a request for every limit that it breaks."""
-        name = self.shape.name
-        faults = _told(name, list(islice(_member_faults(self.shape, request, ""), _MOST_LISTED)))
+        faults = list(islice(_member_faults(self.shape, request, ""), _MOST_LISTED))
         if faults:
-            listed = "; ".join(f"{_place(name, fault)} failed to satisfy constraint: {fault[2]}" for fault in faults)
+            listed = "; ".join(
+                f"Value {value} at '{path}' failed to satisfy constraint: {limit}" for value, path, limit in faults
+            )
             number = f"{len(faults)} validation error{'s' if len(faults) > 1 else ''}"
             raise InvalidRequest(f"{number} detected: {listed}")
-
-
-# Where an operation tells less than all that is broken, or does not show the value.
-_ALONE = {"PutItemInput": "tableName", "UpdateItemInput": "tableName"}
-_FIRST_OF = {"UpdateItemInput": ("returnValues", "returnConsumedCapacity", "returnItemCollectionMetrics")}
-_UNSHOWN = {("QueryInput", "limit"): "Limit"}
-
-
-def _told(name: str, faults: list[Fault]) -> list[Fault]:
-    """The faults that an operation tells."""
-    broken = {path for _, path, _ in faults}
-    alone = _ALONE.get(name)
-    if alone in broken:
-        return [fault for fault in faults if fault[1] == alone]
-    left_out = [path for path in _FIRST_OF.get(name, ()) if path in broken][1:]
-    return [fault for fault in faults if fault[1] not in left_out]
-
-
-def _place(name: str, fault: Fault) -> str:
-    value, path, _ = fault
-    unshown = _UNSHOWN.get((name, path))
-    return f"Value {value} at '{path}'" if unshown is None else f"Value at '{unshown}'"
 
 
 # --- what a value must be by itself ------------------------------------------------------------

@@ -26,7 +26,6 @@ from adjoin.errors import InvalidRequest
 from adjoin.server.attributes import TOO_DEEP
 from adjoin.server.constraints import Limits
 from adjoin.server.deserialisation import Reader, reader_of
-from adjoin.server.envelopes import told
 from adjoin.server.faults import Refused
 from adjoin.server.inputs import INPUTS
 from adjoin.server.rules import PRECONDITIONS, RULES, Rule
@@ -136,12 +135,12 @@ def validated(operation: str, body: bytes | dict[str, Any]) -> dict[str, Any]:
         if checks.rule is not None:
             checks.rule(request)
     except InvalidRequest as fault:
-        raise Refused("ValidationException", told(operation, str(fault))) from None
+        raise Refused("ValidationException", str(fault)) from None
     except orjson.JSONDecodeError:
         raise Refused("SerializationException") from None
     except RecursionError:
         # Readers follow values as deep as these go, which is much deeper than anything can be stored.
-        raise Refused("ValidationException", told(operation, TOO_DEEP)) from None
+        raise Refused("ValidationException", TOO_DEEP) from None
     return request
 
 

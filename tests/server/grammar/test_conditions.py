@@ -354,8 +354,8 @@ FAULTS = [
     ("not " * 300 + "a = :n", "The expression contains too many operators; operator count: 301"),
     (" OR ".join(["a = :n"] * 151), "The expression contains too many operators; operator count: 301"),
     ("a<b " + "or (a<b " * 454 + ")" * 454, "The expression contains too many operators; operator count: 301"),
-    ("a = :n" + " " * 4096, "Expression size has exceeded the maximum allowed size;"),
-    ("é" * 2049, "Expression size has exceeded the maximum allowed size;"),
+    ("a = :n" + " " * 4096, "Expression size has exceeded the maximum allowed size; expression size: 4102"),
+    ("é" * 2049, "Expression size has exceeded the maximum allowed size; expression size: 4098"),
     ("", "The expression can not be empty;"),
 ]  # fmt: skip
 

@@ -219,6 +219,8 @@ REFUSALS = (
     "Value provided in ",
     "Invalid operator used in KeyConditionExpression: ",
     "Invalid condition in KeyConditionExpression: ",
+    "KeyConditionExpressions must only contain one condition per key",
+    "Conditions can be of length 1 or 2 only",
 )
 
 

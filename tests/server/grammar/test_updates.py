@@ -213,7 +213,7 @@ LONG = {":s": "STRING", ":raw": "BINARY", ":yes": "BOOLEAN", ":nil": "NULL", ":l
         ("SET l[99999999999] = :n", "List index is not within the allowable range; index: [99999999999]"),
         ("SET " + ".".join(["m"] * 33) + " = :n",
          "The document path has too many nesting levels; nesting levels: 33"),
-        ("SET a = :n" + " " * 4090, "Expression size has exceeded the maximum allowed size;"),
+        ("SET a = :n" + " " * 4090, "Expression size has exceeded the maximum allowed size; expression size: 4100"),
     ],
 )  # fmt: skip
 def test_what_the_service_refuses(text: str, message: str) -> None:

@@ -18,7 +18,6 @@ from tests.stores.examples import n, s
 Request = dict[str, Any]
 
 _INVALID = "One or more parameter values were invalid: "
-_COUNT = "1 validation error detected: "
 _EMPTY_KEY = "The AttributeValue for a key attribute cannot contain an empty"
 _START = "The provided starting key is invalid"
 _MISMATCH = "The provided key element does not match the schema"
@@ -162,6 +161,11 @@ READS: list[tuple[str, Request, str]] = [
         f"{_INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary index ofc because its projection"
         " type is not ALL",
     ),
+    (
+        "Scan",
+        {"FilterExpression": "a" * 4097},
+        "Invalid FilterExpression: Expression size has exceeded the maximum allowed size; expression size: 4097",
+    ),
     ("Scan", {"IndexName": "ofx"}, "The table does not have the specified index: ofx"),
     (
         "Query",
@@ -279,28 +283,30 @@ WRITES: list[tuple[str, Request, str]] = [
     ("PutItem", {"Item": {**KEY, "c": s("")}}, f"{_OF_INDEX}{_EMPTY_KEY} string value. IndexName: ofc, IndexKey: c"),
     ("PutItem", {"Item": {**KEY, "e": {"B": ""}}},
      f"{_OF_INDEX}{_EMPTY_KEY} binary value. IndexName: ofe, IndexKey: e"),
-    ("PutItem", {"Item": {**KEY, "x": {"SS": []}}}, f"{_COUNT}{_INVALID}An string set  may not be empty"),
+    ("PutItem", {"Item": {**KEY, "x": {"SS": []}}}, f"{_INVALID}An string set  may not be empty"),
     ("PutItem", {"Item": {**KEY, "x": {"N": ""}}},
-     f"{_COUNT}The parameter cannot be converted to a numeric value: "),
+     "The parameter cannot be converted to a numeric value"),
     ("PutItem", {"Item": KEY, "ConditionExpression": "a ="},
-     f'{_COUNT}Invalid ConditionExpression: Syntax error; token: "<EOF>", near: "="'),
+     'Invalid ConditionExpression: Syntax error; token: "<EOF>", near: "="'),
     ("PutItem", {"Item": KEY, "ConditionExpression": "a = b", "ExpressionAttributeNames": {"#c": "c"}},
-     f"{_COUNT}Value provided in ExpressionAttributeNames unused in expressions: keys: {{#c}}"),
+     "Value provided in ExpressionAttributeNames unused in expressions: keys: {#c}"),
     ("DeleteItem", {"Key": KEY, "ConditionExpression": ""},
-     f"{_COUNT}Invalid ConditionExpression: The expression can not be empty;"),
+     "Invalid ConditionExpression: The expression can not be empty;"),
     ("UpdateItem", {"Key": KEY, "UpdateExpression": "SET a = :b"},
-     f"{_COUNT}Invalid UpdateExpression: An expression attribute value used in expression is not defined;"
+     "Invalid UpdateExpression: An expression attribute value used in expression is not defined;"
      " attribute value: :b"),
     ("UpdateItem", {"Key": KEY, "UpdateExpression": "x" * 4097},
-     f"{_COUNT}Invalid UpdateExpression: Expression size has exceeded the maximum allowed size;"),
+     "Invalid UpdateExpression: Expression size has exceeded the maximum allowed size; expression size: 4097"),
     ("UpdateItem",
      {"Key": KEY, "UpdateExpression": "SET a = :b", "ExpressionAttributeValues": {":b": {"NULL": False}}},
-     f"{_COUNT}{_INVALID}Null attribute value types must have the value of true"),
+     f"ExpressionAttributeValues contains invalid value: {_INVALID}Null attribute value types must have the value of"
+     " true for key :b"),
     ("UpdateItem", {"Key": KEY, "UpdateExpression": "SET a = :b", "ExpressionAttributeValues": {":b": {}}},
      "ExpressionAttributeValues contains invalid value: Supplied AttributeValue is empty, must contain exactly"
      " one of the supported datatypes for key :b"),
     ("UpdateItem", {"Key": KEY, "UpdateExpression": "REMOVE #n", "ExpressionAttributeNames": {"#n": "n" * 65_536}},
-     f"{_COUNT}Attribute name is too large, must be less than 65536 bytes"),
+     "ExpressionAttributeNames contains invalid value: Attribute name is too large, must be less than 65536 bytes"
+     " for key #n"),
     ("UpdateItem", {"Key": KEY, "UpdateExpression": "REMOVE id"},
      f"{_INVALID}Cannot update attribute id. This attribute is part of the key"),
     ("UpdateItem", {"Key": KEY, "UpdateExpression": "REMOVE c.x"},

@@ -55,20 +55,20 @@ class KeyTest:
 
 @dataclass(frozen=True, slots=True)
 class KeyConditions:
-    """One test or more, by attribute."""
+    """One or two tests, by attribute."""
 
     tests: Mapping[str, KeyTest]
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.tests) <= 2:
+            raise InvalidRequest("Conditions can be of length 1 or 2 only")
 
     def on(
         self, partition: KeyAttribute, sort: KeyAttribute | None, index: str | None = None
     ) -> tuple[tuple[str, AttributeValue], SortCondition | None]:
         """The partition and the condition on the sort key, for a table, or an index of that name, with these keys."""
-        keys = 1 if sort is None else 2
-        if len(self.tests) > keys:
-            raise InvalidRequest(
-                f"The number of query conditions ({len(self.tests)}) exceeds the number of key attributes defined in"
-                f" the schema ({keys})"
-            )
+        if sort is None and len(self.tests) > 1:
+            raise InvalidRequest("Query key condition not supported")
         test = self._test(partition, index, required=True)
         assert test is not None
         if test.operator != "EQ":
@@ -128,7 +128,7 @@ class KeyExpression:
         for node in _tests(self.root):
             name, test = self._test(node)
             if name in tests:
-                raise _condition_on_keys("must only contain one condition per key")
+                raise InvalidRequest("KeyConditionExpressions must only contain one condition per key")
             tests[name] = test
         return KeyConditions(tests)
 
@@ -156,13 +156,13 @@ class KeyExpression:
                 case Literal():
                     values.append(self.bindings.value(term, _PURPOSE).attribute)
                 case Call():
-                    raise _condition_on_keys("cannot contain nested operations")
+                    raise InvalidRequest("KeyConditionExpressions cannot contain nested operations")
                 case Place():
                     if name is not None:
                         raise _condition("Multiple attribute names used in one condition")
                     name, *nested = self.bindings.steps(term, _PURPOSE)
                     if nested:
-                        raise _condition_on_keys("cannot have conditions on nested attributes")
+                        raise InvalidRequest("KeyConditionExpressions cannot have conditions on nested attributes")
         if name is None:
             raise _condition("No key attribute specified")
         return str(name), tuple(values)
@@ -197,10 +197,6 @@ def _require_leading(term: Term, operator: str) -> None:
 
 def _operator(name: str) -> InvalidRequest:
     return InvalidRequest(f"Invalid operator used in KeyConditionExpression: {name}")
-
-
-def _condition_on_keys(fault: str) -> InvalidRequest:
-    return InvalidRequest(f"Invalid {_PURPOSE}: KeyConditionExpressions {fault}")
 
 
 def _condition(fault: str) -> InvalidRequest:

@@ -62,10 +62,7 @@ def filter_of(conditions: Mapping[str, Mapping[str, Any]], joined_by: str | None
 
 
 def key_conditions(conditions: Mapping[str, Mapping[str, Any]]) -> KeyConditions:
-    tests = {name: KeyTest(*_test(given)) for name, given in conditions.items()}
-    if not 1 <= len(tests) <= 2:
-        raise InvalidRequest("Conditions can be of length 1 or 2 only")
-    return KeyConditions(tests)
+    return KeyConditions({name: KeyTest(*_test(given)) for name, given in conditions.items()})
 
 
 def expected_condition(expected: Mapping[str, Mapping[str, Any]], joined_by: str | None = None) -> Condition | None:

@@ -104,8 +104,11 @@ def _update(text: str) -> Any:
 def _parsed(parse: Callable[[str], Any], text: str, purpose: str) -> Any:
     if not text:
         raise InvalidRequest(f"Invalid {purpose}: The expression can not be empty;")
-    if text_size(text) > MAX_EXPRESSION_SIZE:
-        raise InvalidRequest(f"Invalid {purpose}: Expression size has exceeded the maximum allowed size;")
+    size = text_size(text)
+    if size > MAX_EXPRESSION_SIZE:
+        raise InvalidRequest(
+            f"Invalid {purpose}: Expression size has exceeded the maximum allowed size; expression size: {size}"
+        )
     try:
         return _kept(parse, text)
     except Fault as fault:

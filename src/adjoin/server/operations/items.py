@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from collections.abc import Iterable
 
-from adjoin.errors import InvalidRequest
 from adjoin.expressions import Action, Condition, Path
-from adjoin.requests import Delete, Get, ItemResponse, Put, Request, Returned, Update
+from adjoin.requests import Delete, Get, ItemResponse, Put, Returned, Update
 from adjoin.server.capacity import capacity
-from adjoin.server.envelopes import told
 from adjoin.server.grammar import Expressions, attribute_updates, attributes_to_get, expected_condition
 from adjoin.server.names import table_name
 from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
 from adjoin.server.operations.starts import check_key_paths
-
-Read: TypeAlias = Callable[[Parameters], Expressions]
-"""How the expressions of a request are read: as such, or as part of an operation with words of its own."""
 
 _RETURNS: dict[str, Returned] = {
     "NONE": "none",
@@ -64,13 +58,13 @@ def get(parameters: Parameters, tables: Tables) -> Get:
     return Get(table, parameters["Key"], parameters.get("ConsistentRead", False), projection)
 
 
-def put(parameters: Parameters, tables: Tables, read: Read = Expressions.of) -> Put:
-    condition = _condition(parameters, read(parameters))
+def put(parameters: Parameters, tables: Tables) -> Put:
+    condition = _condition(parameters, Expressions.of(parameters))
     return Put(table_name(parameters["TableName"]), parameters["Item"], condition, _returns_old(parameters))
 
 
-def update(parameters: Parameters, tables: Tables, read: Read = Expressions.of) -> Update:
-    expressions = read(parameters)
+def update(parameters: Parameters, tables: Tables) -> Update:
+    expressions = Expressions.of(parameters)
     table = table_name(parameters["TableName"])
     actions = _actions(parameters, expressions)
     paths = [action.path for action in actions]
@@ -86,8 +80,8 @@ def update(parameters: Parameters, tables: Tables, read: Read = Expressions.of) 
     )
 
 
-def delete(parameters: Parameters, tables: Tables, read: Read = Expressions.of) -> Delete:
-    condition = _condition(parameters, read(parameters))
+def delete(parameters: Parameters, tables: Tables) -> Delete:
+    condition = _condition(parameters, Expressions.of(parameters))
     return Delete(table_name(parameters["TableName"]), parameters["Key"], condition, _returns_old(parameters))
 
 
@@ -125,19 +119,9 @@ def collection_metrics(parameters: Parameters, table: str, keys: list[Answer], t
     return [{"ItemCollectionKey": {name: key[name]}, "SizeEstimateRangeGB": [0.0, 1.0]} for key in keys]
 
 
-def _write(operation: str, asked: Callable[[Parameters, Tables, Read], Request]) -> Operation:
-    def read(parameters: Parameters) -> Expressions:
-        try:
-            return Expressions.of(parameters)
-        except InvalidRequest as fault:
-            raise InvalidRequest(told(operation, str(fault))) from None
-
-    return Operation(lambda parameters, tables: asked(parameters, tables, read), _written, writes=True)
-
-
 ITEM_OPERATIONS: dict[str, Operation] = {
     "GetItem": Operation(get, _got),
-    "PutItem": _write("PutItem", put),
-    "UpdateItem": _write("UpdateItem", update),
-    "DeleteItem": _write("DeleteItem", delete),
+    "PutItem": Operation(put, _written, writes=True),
+    "UpdateItem": Operation(update, _written, writes=True),
+    "DeleteItem": Operation(delete, _written, writes=True),
 }

@@ -420,9 +420,7 @@ def _bounds(path: AccessPath, condition: SortCondition) -> tuple[Bound | None, B
     """The range of the sort key that a condition asks for."""
     column = path.sort
     if column is None:
-        raise InvalidRequest(
-            "The number of query conditions (2) exceeds the number of key attributes defined in the schema (1)"
-        )
+        raise InvalidRequest("Query key condition not supported")
     if condition.attribute != column.name:
         raise InvalidRequest(f"Query condition missed key schema element: {column.name}")
     if condition.operator == "begins_with" and column.tag == "N":
