@@ -207,7 +207,7 @@ REJECTED_CONDITIONS: list[tuple[Condition, str]] = [
     (
         HasType(path("a"), "DOG"),
         "Invalid ConditionExpression: Invalid attribute type name found; type: DOG,"
-        " valid types: {S,SS,N,NS,B,BS,BOOL,NULL,L,M}",
+        " valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}",
     ),
     (
         In(path("a"), (v(n(1)),) * 101),

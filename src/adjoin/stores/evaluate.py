@@ -42,6 +42,8 @@ Test: TypeAlias = Callable[[Mapping[str, AttributeValue]], bool]
 Reader: TypeAlias = Callable[[Mapping[str, AttributeValue]], AttributeValue | None]
 
 TYPES = ("S", "SS", "N", "NS", "B", "BS", "BOOL", "NULL", "L", "M")
+# In the order in which the service lists them.
+_TYPE_NAMES = "{B,NULL,SS,BOOL,L,BS,N,NS,S,M}"
 
 ORDERED: dict[str, Callable[[str], Any]] = {"S": str, "N": Decimal, "B": b64decode}
 """The types that have an order, and what to order them by. Text by code point is text by UTF-8 byte."""
@@ -275,7 +277,7 @@ def require_type_name(name: str, purpose: str) -> None:
     """Reject what `attribute_type` does not know as a type."""
     if name not in TYPES:
         raise InvalidRequest(
-            f"Invalid {purpose}: Invalid attribute type name found; type: {name}, valid types: {{{','.join(TYPES)}}}"
+            f"Invalid {purpose}: Invalid attribute type name found; type: {name}, valid types: {_TYPE_NAMES}"
         )
 
 

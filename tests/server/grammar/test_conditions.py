@@ -311,7 +311,7 @@ FAULTS = [
     ("attribute_type(a, size(b))", typed("attribute_type", "N")),
     ("attribute_type(a, :n)", typed("attribute_type", "N")),
     ("attribute_type(a, :s)",
-     "Invalid attribute type name found; type: x, valid types: {S,SS,N,NS,B,BS,BOOL,NULL,L,M}"),
+     "Invalid attribute type name found; type: x, valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}"),
     # Types of operands.
     *[(f"begins_with(a, {name})", typed("begins_with", tag)) for name, tag in [
         (":n", "N"), (":yes", "BOOL"), (":nil", "NULL"), (":l", "L"), (":o", "M"), (":ss", "SS"), (":bs", "BS")]],

@@ -147,6 +147,17 @@ def test_a_table_named_by_its_arn_is_told_by_it(call: Calls) -> None:
     assert written["ConsumedCapacity"][0]["TableName"] == arn
 
 
+@pytest.mark.parametrize(("path", "key"), [("a.x", "Key: a"), ("c[0]", "IndexKey: c")])
+def test_a_batch_does_not_look_into_keys(call: Calls, path: str, key: str) -> None:
+    asked = {"Keys": [{"a": s("1")}], "ProjectionExpression": path}
+    assert call.fault("BatchGetItem", RequestItems={"one": asked}) == {
+        "code": "ValidationException",
+        "message": (
+            f"Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: {key}"
+        ),
+    }
+
+
 @pytest.mark.parametrize("operation", ["BatchGetItem", "BatchWriteItem"])
 def test_a_batch_of_nothing(call: Calls, operation: str) -> None:
     fault = call.fault(operation, RequestItems={}, ReturnConsumedCapacity="SOME")

@@ -22,7 +22,7 @@ from adjoin.server.capacity import capacity
 from adjoin.server.grammar import Expressions
 from adjoin.server.names import table_name
 from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
-from adjoin.server.operations.items import collection_metrics, delete, get, projection_of, put, update
+from adjoin.server.operations.items import collection_metrics, delete, get, projection_within, put, update
 
 # --- batches -----------------------------------------------------------------------------------
 
@@ -30,9 +30,10 @@ from adjoin.server.operations.items import collection_metrics, delete, get, proj
 def _batch_get(parameters: Parameters, tables: Tables) -> BatchGet:
     gets: list[Get] = []
     for reference, asked in parameters["RequestItems"].items():
-        projection = projection_of(asked, Expressions.of(asked))
+        table = table_name(reference)
+        projection = projection_within(table, asked, tables)
         consistent = asked.get("ConsistentRead", False)
-        gets += [Get(table_name(reference), key, consistent, projection) for key in asked["Keys"]]
+        gets += [Get(table, key, consistent, projection) for key in asked["Keys"]]
     return BatchGet(tuple(gets))
 
 

@@ -50,11 +50,17 @@ def _leads_within(paths: Iterable[Path]) -> bool:
     return any(len(path.steps) > 1 for path in paths)
 
 
-def get(parameters: Parameters, tables: Tables) -> Get:
+def projection_within(table: str, parameters: Parameters, tables: Tables) -> tuple[Path, ...] | None:
+    """What of an item is asked for, which may not lead into its keys."""
     projection = projection_of(parameters, Expressions.of(parameters))
-    table = table_name(parameters["TableName"])
     if projection is not None and _leads_within(projection):
         check_key_paths(projection, tables.definition(table))
+    return projection
+
+
+def get(parameters: Parameters, tables: Tables) -> Get:
+    table = table_name(parameters["TableName"])
+    projection = projection_within(table, parameters, tables)
     return Get(table, parameters["Key"], parameters.get("ConsistentRead", False), projection)
 
 
