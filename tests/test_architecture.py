@@ -41,13 +41,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "schema": {"errors", "units", "values", "model"},
     "fields": {"errors", "units", "values", "model", "schema"},
     "sharding": {"errors", "units", "values"},
+    "aggregates": {"errors", "fields"},
+    "rules": {"errors", "aggregates", "fields", "model", "schema"},
     "layouts": {
         "errors", "units", "values", "tables", "tenants", "expressions", "requests", "model", "schema", "fields",
         "bookkeeping", "sharding",
     },
     "plans": {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
-        "sharding",
+        "sharding", "rules",
     },
     "stores": {"errors", "units", "values", "tables", "expressions", "requests"},
     "server": {"errors", "units", "values", "tables", "expressions", "requests", "stores"},
@@ -81,8 +83,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": {"cli"},
     # Public names only: it may name everything but the command line.
     "": {
-        "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
-        "plans", "queries", "graph", "cost", "server",
+        "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "aggregates",
+        "layouts", "plans", "queries", "graph", "cost", "server",
     },
 }  # fmt: skip
 

@@ -3,6 +3,19 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from adjoin.aggregates import (
+    CommonNeighbours,
+    Components,
+    Copy,
+    Count,
+    Immutable,
+    Latest,
+    Max,
+    Min,
+    PageRank,
+    Sum,
+    Top,
+)
 from adjoin.cost import Explanation, Meter
 from adjoin.errors import (
     AccessDenied,
@@ -72,6 +85,18 @@ __all__ = [
     "Ref",
     "Unique",
     "Version",
+    # keep true
+    "CommonNeighbours",
+    "Components",
+    "Copy",
+    "Count",
+    "Immutable",
+    "Latest",
+    "Max",
+    "Min",
+    "PageRank",
+    "Sum",
+    "Top",
     # lay out
     "AdjacencyList",
     "Index",
