@@ -45,11 +45,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rules": {"errors", "aggregates", "fields", "model", "schema"},
     "layouts": {
         "errors", "units", "values", "tables", "tenants", "expressions", "requests", "model", "schema", "fields",
-        "bookkeeping", "sharding",
+        "bookkeeping", "sharding", "rules",
     },
     "plans": {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",
-        "sharding", "rules",
+        "sharding", "rules", "aggregates",
     },
     "stores": {"errors", "units", "values", "tables", "expressions", "requests"},
     "server": {"errors", "units", "values", "tables", "expressions", "requests", "stores"},

@@ -23,7 +23,7 @@ import apsw
 import pytest
 from orjson import loads
 
-from benchmarks import client, linkbench, scale, serve, sharding
+from benchmarks import client, linkbench, maintain, scale, serve, sharding
 from benchmarks.clients.answers import LAYOUT, Follows, Person
 from benchmarks.clients.plain import SOURCE, follows, person
 from benchmarks.contestant import Contestant
@@ -331,3 +331,9 @@ def test_client_names_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(client, "find_spec", lambda name: None)
     with pytest.raises(SystemExit, match="boto3 is not installed; pip install 'adjoin\\[peers\\]'"):
         client.main(["--only", "boto3"])
+
+
+def test_what_is_maintained_is_coalesced(capsys: pytest.CaptureFixture[str]) -> None:
+    maintain.main(["--quick", "--edges", "3000"])
+    many, one = (line for line in capsys.readouterr().out.splitlines() if "edges of" in line)
+    assert all(float(line.split("|")[4]) < 0.1 for line in (many, one))

@@ -16,7 +16,7 @@ from adjoin.aggregates import (
     Sum,
     Top,
 )
-from adjoin.cost import Explanation, Meter
+from adjoin.cost import Explanation, FanOut, Meter
 from adjoin.errors import (
     AccessDenied,
     AdjoinError,
@@ -67,6 +67,7 @@ from adjoin.layouts.interface import Index, Keys
 from adjoin.layouts.materialized_graph import MaterializedGraph
 from adjoin.model import Edge, Expires, Indexed, Node, Ref, Unique, Version
 from adjoin.plans.changes import Change
+from adjoin.plans.maintenance.report import MaintenanceReport, SetAside
 from adjoin.queries.base import Page
 from adjoin.queries.edges import Collection
 from adjoin.tables import Projection, Throughput
@@ -109,9 +110,12 @@ __all__ = [
     "Change",
     "Collection",
     "Explanation",
+    "FanOut",
     "Graph",
+    "MaintenanceReport",
     "Meter",
     "Page",
+    "SetAside",
     "field",
     # serve
     "Server",

@@ -7,7 +7,7 @@ is written, are exact.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import Token
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -160,11 +160,46 @@ def _counted(number: int, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class FanOut:
+    """What `maintain` does after a change of a node, for every edge that repeats one of its fields."""
+
+    node: str
+    """The partition key of the node."""
+    edge: str
+    fields: tuple[str, ...]
+    """The fields of the edge that are copies of what changes."""
+    index: str | None
+    """The index through which the edges are found; None for the table itself."""
+    wcu_per_edge: float
+    edges_a_request: int
+
+    def wcu(self, edges: int) -> float:
+        """Write units for so many edges."""
+        return edges * self.wcu_per_edge
+
+    def requests(self, edges: int) -> int:
+        """Transactions for so many edges; finding them takes a query for every megabyte of edges."""
+        return -(-edges // self.edges_a_request)
+
+    def dollars(self, edges: int) -> float:
+        return dollars(0, self.wcu(edges))
+
+    def __str__(self) -> str:
+        found = f"index {self.index}" if self.index else "the table"
+        return (
+            f"then, for each {self.edge} at {self.node} (found through {found}): {' and '.join(self.fields)} anew, "
+            f"{self.wcu_per_edge:g} WCU, {self.edges_a_request} in a request"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """What a call would ask of the store, round by round, and at least how many units that takes."""
 
     rounds: tuple[tuple[Request, ...], ...]
     consumed: tuple[Consumed, ...]
+    fan_outs: tuple[FanOut, ...] = ()
+    """What follows a change of a node that edges have copies of; its cost is per edge."""
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -203,6 +238,7 @@ class Explanation:
         for number, requests in enumerate(self.rounds, 1):
             lines += [f"round {number}: {_described(request)}" for request in requests]
         lines.append(f"at least {self.rcu:g} RCU and {self.wcu:g} WCU, ${self.dollars:.9f}")
+        lines += map(str, self.fan_outs)
         return "\n".join(lines)
 
 
@@ -221,8 +257,10 @@ class Rehearsing:
             self._consumed += estimate(request, self._definition)
         return [_answer(request, self._definition) for request in requests]
 
-    def explanation(self) -> Explanation:
-        return Explanation(tuple(self._rounds), tuple(self._consumed))
+    def explanation(self, follow: Callable[[Sequence[Request]], Iterable[FanOut]] | None = None) -> Explanation:
+        """`follow` tells what comes after requests."""
+        asked = [request for each in self._rounds for request in each]
+        return Explanation(tuple(self._rounds), tuple(self._consumed), tuple(follow(asked) if follow else ()))
 
     def __enter__(self) -> Rehearsing:
         self._token = REHEARSAL.set(self)

@@ -6,7 +6,9 @@ plans, one by waiting and one by awaiting.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from inspect import isawaitable
 from types import TracebackType
@@ -22,6 +24,8 @@ from adjoin.layouts.shard_book import rehearsed
 from adjoin.model import Node, Ref
 from adjoin.plans import Plan
 from adjoin.plans.changes import Change, read_changes
+from adjoin.plans.maintenance.report import MaintenanceReport, Tally
+from adjoin.plans.maintenance.stream import Reading
 from adjoin.queries.edges import (
     AsyncCollectionQuery,
     AsyncEdgeQuery,
@@ -201,6 +205,28 @@ class Graph(Verbs):
                 return
             after = after_these
 
+    def maintain(
+        self,
+        *,
+        once: bool = False,
+        every: float = 1.0,
+        progress: Callable[[MaintenanceReport], None] | None = None,
+    ) -> MaintenanceReport:
+        """Applies the change stream to aggregates and copies, from where it was left.
+
+        With `once`, ends where there is no more now; else looks again `every` so many seconds, for ever. `progress`
+        is told what was done so far. Any number may run at once, and stop at any time.
+        """
+        reading, tally = Reading(), Tally()
+        while True:
+            has_more = self._run(self._maintain_step(reading, tally))
+            if progress is not None:
+                progress(tally.report())
+            if not has_more:
+                if once:
+                    return tally.report()
+                time.sleep(every)
+
     def explain(self, call: Any, *args: Any, **kwargs: Any) -> Explanation:
         """What a call would ask of the store, without asking: a query, or a verb with its arguments.
 
@@ -215,7 +241,7 @@ class Graph(Verbs):
             result = call(*args, **kwargs)
             if isinstance(result, _QUERIES):
                 result.page()
-        return rehearsal.explanation()
+        return rehearsal.explanation(self._fan_outs)
 
 
 # --- for programs that await -------------------------------------------------------------------
@@ -383,6 +409,28 @@ class AsyncGraph(Verbs):
                 return
             after = after_these
 
+    async def maintain(
+        self,
+        *,
+        once: bool = False,
+        every: float = 1.0,
+        progress: Callable[[MaintenanceReport], None] | None = None,
+    ) -> MaintenanceReport:
+        """Applies the change stream to aggregates and copies, from where it was left.
+
+        With `once`, ends where there is no more now; else looks again `every` so many seconds, for ever. `progress`
+        is told what was done so far. Any number may run at once, and stop at any time.
+        """
+        reading, tally = Reading(), Tally()
+        while True:
+            has_more = await self._run(self._maintain_step(reading, tally))
+            if progress is not None:
+                progress(tally.report())
+            if not has_more:
+                if once:
+                    return tally.report()
+                await asyncio.sleep(every)
+
     async def explain(self, call: Any, *args: Any, **kwargs: Any) -> Explanation:
         """What a call would ask of the store, without asking: a query, a coroutine, or a verb with arguments.
 
@@ -397,4 +445,4 @@ class AsyncGraph(Verbs):
             if not isawaitable(call):
                 raise InvalidValue("explain takes a query, a coroutine, or a verb with its arguments")
             await call
-        return rehearsal.explanation()
+        return rehearsal.explanation(self._fan_outs)

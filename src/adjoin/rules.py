@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from adjoin.aggregates import Aggregate, Copy, Count, Direction, EdgeName, Latest, Summary, Top
+from adjoin.aggregates import Aggregate, Copy, Count, Direction, EdgeName, Immutable, Latest, Summary, Top
 from adjoin.errors import InvalidModel
 from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate
 from adjoin.schema import EdgeType, EntityType, NodeType, Schema, unknown_field
@@ -90,10 +91,52 @@ class Rule:
         return self.hop.near
 
     @property
+    def pair(self) -> str | None:
+        """Where a latest value is stored together with what it goes by, for rules that go on from it."""
+        if self.operation != "latest" or (self.field is not None and not self.is_recursive):
+            return None
+        return f"adjoin:{self.name}"
+
+    @property
     def reads_far(self) -> bool:
         """Whether a change of the node at the far end changes what an edge adds."""
         places = [term.at for term in (*self.terms, *((self.by,) if self.by else ()))]
         return "far" in places or (self.where is not None and self.where_at == "far")
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """The rules that share a ledger: those of one edge class and direction that look at the same things.
+
+    What a rule reads tells where its ledger lies: beside the edge, or beside the node at the far end, so
+    that a change of that node finds everything it counts in.
+    """
+
+    hop: Hop
+    reads_far: bool
+    rules: tuple[Rule, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.hop.edge.label}.{self.hop.direction}" + (".far" if self.reads_far else "")
+
+    @property
+    def edge(self) -> EdgeType:
+        return self.hop.edge
+
+    @cached_property
+    def edge_attributes(self) -> tuple[str, ...]:
+        """Where edges store what the rules read."""
+        return tuple(dict.fromkeys(name for rule in self.rules for name in _read_at(rule, "edge", self.hop.edge)))
+
+    @cached_property
+    def far_attributes(self) -> tuple[str, ...]:
+        """Where nodes at far ends store what the rules read."""
+        return tuple(dict.fromkeys(name for rule in self.rules for name in _read_at(rule, "far", self.hop.far)))
+
+    @property
+    def is_recursive(self) -> bool:
+        return any(rule.is_recursive for rule in self.rules)
 
 
 @dataclass(frozen=True)
@@ -130,12 +173,34 @@ class Rules:
         self.rules: tuple[Rule, ...] = tuple(self._all_rules())
         self.copies: tuple[CopyRule, ...] = tuple(self._all_copies())
         self.summaries: tuple[SummaryRule, ...] = tuple(self._all_summaries())
+        self.accounts: tuple[Account, ...] = tuple(_accounts(self.rules))
+        self._maintained = {kind.model: self._maintained_fields(kind) for kind in schema.types}
+        self._immutable = {kind.model: _immutable(kind) for kind in schema.types}
+        self._nodes = {rule.node.model for rule in self.rules}
+        for kind in schema.types:
+            for name in self._maintained[kind.model]:
+                _check_maintained(kind, name)
 
     def __bool__(self) -> bool:
         return bool(self.rules or self.copies)
 
     def maintained(self, kind: EntityType) -> tuple[str, ...]:
         """The fields of a class that nobody writes by hand."""
+        return self._maintained[kind.model]
+
+    def immutable(self, kind: EntityType) -> tuple[str, ...]:
+        """The fields of a node class that never change: those marked, and those that pydantic calls frozen."""
+        return self._immutable[kind.model]
+
+    def guards(self, kind: EntityType) -> bool:
+        """Whether something of an instance must stay what it is when the instance is written whole."""
+        return self.keeps(kind) or bool(self._immutable[kind.model])
+
+    def keeps(self, kind: EntityType) -> bool:
+        """Whether items of the class hold what is maintained, for everybody to see or for other rules."""
+        return bool(self._maintained[kind.model]) or kind.model in self._nodes
+
+    def _maintained_fields(self, kind: EntityType) -> tuple[str, ...]:
         own = [rule.field for rule in self.rules if rule.node is kind and rule.field is not None]
         own += [copy.field for copy in self.copies if copy.edge is kind]
         own += [summary.field for summary in self.summaries if summary.node is kind]
@@ -232,6 +297,8 @@ class Rules:
             term = _term(owner, declared.field, hop)
         if not declared.recursive:
             return (term,)
+        if isinstance(declared, Latest):
+            return term, Term("far", attribute=_hidden(kind, name, 0))
         return term, Term("far", name, kind.attributes[name])
 
     def _by(self, owner: str, declared: Latest, hop: Hop) -> Term:
@@ -282,6 +349,43 @@ class Rules:
                         f"{kind.name}.{name} summarizes {edge.name}, which must join {kind.name} to itself"
                     )
                 yield SummaryRule(kind, name, edge, declared)
+
+
+def _accounts(rules: Iterable[Rule]) -> Iterator[Account]:
+    shared: dict[tuple[type[Any], Direction, bool], list[Rule]] = {}
+    for rule in rules:
+        shared.setdefault((rule.hop.edge.model, rule.hop.direction, rule.reads_far), []).append(rule)
+    for some in shared.values():
+        yield Account(some[0].hop, some[0].reads_far, tuple(some))
+
+
+def _read_at(rule: Rule, at: Literal["edge", "far"], kind: EntityType) -> Iterator[str]:
+    """The attributes that a rule reads at the edge or at the node at its far end."""
+    for term in (*rule.terms, *((rule.by,) if rule.by else ())):
+        if term.at == at and term.attribute is not None:
+            yield term.attribute
+    if rule.where_at == at:
+        yield from (kind.attributes[name.partition(".")[0]] for name in fields_of(rule.where))
+
+
+def _immutable(kind: EntityType) -> tuple[str, ...]:
+    if not isinstance(kind, NodeType):
+        return ()
+    frozen = [name for name, info in kind.fields.items() if info.frozen]
+    names = dict.fromkeys([*kind.marked(Immutable), *frozen])
+    return tuple(name for name in names if name in kind.attributes)
+
+
+def _check_maintained(kind: EntityType, name: str) -> None:
+    if kind.fields[name].is_required():
+        raise InvalidModel(
+            f"{kind.name}.{name} is filled in by itself, so a new {kind.name} does not have it yet; give it a default"
+        )
+    if name in (*kind.indexed, *kind.unique, kind.version, kind.expires):
+        raise InvalidModel(
+            f"{kind.name}.{name} is filled in by itself, and changes without its index entry; "
+            f"take Indexed(), Unique(), Version() or Expires() from it"
+        )
 
 
 def fields_of(predicate: Predicate | None) -> Iterator[str]:

@@ -7,20 +7,23 @@ their own way.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from adjoin.cost import Meter
+from adjoin.cost import FanOut, Meter
 from adjoin.errors import InvalidKey, InvalidRequest, InvalidValue
 from adjoin.fields import Predicate
 from adjoin.layouts.binding import bound_layout
 from adjoin.layouts.interface import BoundLayout, Layout, Range
 from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.plans import Plan
-from adjoin.plans.deletion import delete_node
+from adjoin.plans.at_once import delete_counted
+from adjoin.plans.copies import fans
 from adjoin.plans.find import Search, search
+from adjoin.plans.maintenance.report import Tally
+from adjoin.plans.maintenance.stream import Reading, maintain_step
 from adjoin.plans.read import Question, edge, get, get_by, get_many
 from adjoin.plans.shards import read_shard_maps, written
 from adjoin.plans.table import drop_table, open_table
@@ -28,7 +31,9 @@ from adjoin.plans.transaction import Buffer
 from adjoin.plans.update import identified, update
 from adjoin.plans.write import add, connect, disconnect, put, put_many
 from adjoin.queries.base import Context
+from adjoin.requests import Request
 from adjoin.schema import AnyEdge, EdgeType, Entity, NodeType, problems_in
+from adjoin.units import MAX_TRANSACTION
 
 N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
@@ -127,8 +132,8 @@ class Verbs(ABC):
 
     def _connect(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> Plan[E]:
         made = self._made(model, source, target, fields)
-        yield from written(self._layout, connect(self._layout, made))
-        return made
+        connected: E = yield from written(self._layout, connect(self._layout, made))
+        return connected
 
     def _made(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> E:
         kind = self._schema.edge(model)
@@ -171,7 +176,24 @@ class Verbs(ABC):
             case _:
                 raise InvalidValue(f"{what!r} cannot be deleted; pass a class and an id, a node, a ref or an edge")
         kind = self._schema.node(model)
-        return delete_node(self._layout, kind, kind.id(id))
+        return delete_counted(self._layout, kind, kind.id(id))
+
+    def _fan_outs(self, requests: Sequence[Request]) -> list[FanOut]:
+        return [
+            FanOut(
+                each.node,
+                each.edge.name,
+                each.fields,
+                each.index,
+                # Twice on the table, because it is a transaction, and once in each index that has all of the edge.
+                2.0 + each.indexes,
+                MAX_TRANSACTION - 1,
+            )
+            for each in fans(self._layout, requests)
+        ]
+
+    def _maintain_step(self, reading: Reading, tally: Tally) -> Plan[bool]:
+        return maintain_step(self._layout, reading, tally)
 
     def _question(self, range: Range, consistent: bool | None) -> Question:
         asked = self._consistency(consistent)

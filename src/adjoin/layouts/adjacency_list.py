@@ -24,10 +24,12 @@ from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, Edge
 from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.interface import REVISION, Access, Index, Keys, Range, Satellite, Shape
 from adjoin.layouts.keys import Template, check_length, key_text
+from adjoin.layouts.ledgers import Ledgers
 from adjoin.layouts.overloaded import OverloadedIndex
 from adjoin.layouts.satellites import Satellites
 from adjoin.layouts.shard_book import ShardBook
 from adjoin.model import Edge, Node
+from adjoin.rules import Rules
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema, from_key_text
 from adjoin.tables import Throughput
 from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
@@ -93,6 +95,8 @@ class BoundAdjacencyList:
             book = ShardBook(layout.shards)
             self.overloaded = OverloadedIndex(self._keys.overloaded, schema, self._keys.prefix, book)
         self._satellites = Satellites(self._keys, self.overloaded)
+        self.rules = Rules(schema)
+        self.ledgers = Ledgers(self._keys)
         self._deletion_sort = self._keys.tenant_part(layout.sort_key) + DELETION_SORT_KEY
         self._reader = AdjacencyReader(self._keys, layout.partition_key, layout.sort_key, layout.type_attribute)
         self.definition = self._keys.definition
@@ -104,6 +108,7 @@ class BoundAdjacencyList:
             self._start_keys[index.name] = tuple(dict.fromkeys(names))
         self._limits = {index.partition.name: MAX_PARTITION_KEY_SIZE for index in self.definition.indexes}
         edges = self._keys.edges.values()
+        self._check_maintained()
         self._leaving = {keys.kind.model: self._leaving_access(keys) for keys in edges}
         self._arriving = {keys.kind.model: self._arriving_access(keys) for keys in edges}
 
@@ -149,6 +154,9 @@ class BoundAdjacencyList:
                 f"use a layout whose edge template holds {{label}}"
             )
         return self._key(kind, partition, sort)
+
+    def ends(self, kind: EdgeType, item: Item) -> tuple[str, str]:
+        return item[self._pk]["S"], self.node_text(kind.target, self._reader.target_of(kind, item))
 
     def _key(self, kind: EntityType, partition: str, sort: str) -> Item:
         if len(partition) > 512 or len(sort) > 256 or not (partition.isascii() and sort.isascii()):
@@ -220,6 +228,22 @@ class BoundAdjacencyList:
     def in_index_key(self, kind: EntityType, names: Collection[str]) -> str | None:
         parts = [part.name for each in self._keys_of(kind).index_keys.values() for part in each.parts]
         return next((name for name in (*parts, *kind.indexed[:1]) if name in names), None)
+
+    def _check_maintained(self) -> None:
+        for kind in self.schema.types:
+            name = self.in_index_key(kind, self.rules.maintained(kind))
+            if name is not None:
+                raise InvalidModel(
+                    f"{kind.name}.{name} is filled in by itself, so it cannot be part of a key; "
+                    f"take it out of order= and of the layout's templates"
+                )
+        found_by_index = [account.edge for account in self.rules.accounts if account.hop.direction == "into"]
+        found_by_index += [copy.edge for copy in self.rules.copies if copy.end == "target"]
+        if self._layout.reverse is None and found_by_index:
+            raise InvalidModel(
+                f"something is counted or copied at the target of {found_by_index[0].name}, but the layout has no "
+                f"reverse index to find edges from there; give it one with reverse=Index(…)"
+            )
 
     # --- satellites ----------------------------------------------------------------------------
 

@@ -8,11 +8,12 @@ from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
+from adjoin.errors import InvalidItem
 from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.keys import Template
 from adjoin.layouts.wire import given
 from adjoin.model import Node
-from adjoin.schema import AnyEdge, Entity, EntityType, from_key_text
+from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, from_key_text
 from adjoin.values import Item
 
 Reader: TypeAlias = Callable[[Item], Entity | None]
@@ -83,6 +84,15 @@ class AdjacencyReader:
         }
         edge: AnyEdge = keys.record.decode(item, known)
         return edge
+
+    def target_of(self, kind: EdgeType, item: Item) -> Any:
+        """The id of the node that the edge of this item leads to."""
+        keys = self._keys.edges[kind.model]
+        told: dict[str, Any] = keys.sort.match(item[self._sk]["S"]) or {}
+        text = told["target.id"] if "target.id" in told else self._target_elsewhere(keys, item, told)
+        if text is None:
+            raise InvalidItem(f"the item {item[self._pk]['S']!r} {item[self._sk]['S']!r} does not tell its target")
+        return kind.target.id(from_key_text(kind.target.fields["id"], text))
 
     def _target_elsewhere(self, keys: EdgeKeys, item: Item, told: dict[str, Any]) -> str | None:
         for name, template in keys.index_keys.items():

@@ -15,17 +15,21 @@ from adjoin.errors import InvalidValue, UnknownField
 from adjoin.expressions import Action, Condition
 from adjoin.layouts.keys import Part, Template
 from adjoin.requests import SortCondition
+from adjoin.rules import Rules
 from adjoin.schema import EdgeType, Entity, EntityType, NodeType, Schema, unknown_field
 from adjoin.tables import Projection, TableDefinition, Throughput
 from adjoin.values import AttributeValue, Item
 
 if TYPE_CHECKING:
+    from adjoin.layouts.ledgers import Ledgers
     from adjoin.layouts.overloaded import OverloadedIndex
 
 DELETING = "adjoin:deleting"
 """The attribute by which a large delete marks an edge: node key to the token of the delete."""
 REVISION = "adjoin:revision"
 """The attribute that is another after each write, on items that have satellites."""
+LIFE = "adjoin:life"
+"""The attribute of a node with aggregates that is another in each of its lives; what was counted ends with one."""
 OWNER = "adjoin:owner"
 """The attribute of a claim to a unique value: the partition key of the node that has it."""
 
@@ -211,6 +215,10 @@ class BoundLayout(Protocol):
     """Holds for an item that is there."""
     overloaded: OverloadedIndex | None
     """The index of all indexed fields, if there are any."""
+    rules: Rules
+    """What is kept true by itself."""
+    ledgers: Ledgers
+    """Where what was counted is recorded."""
 
     def node_key(self, kind: NodeType, id: Any) -> Item: ...
 
@@ -232,6 +240,10 @@ class BoundLayout(Protocol):
 
     def key_fields(self, kind: EdgeType) -> tuple[str, ...]:
         """The fields that are part of an edge's identity in this layout."""
+        ...
+
+    def ends(self, kind: EdgeType, item: Item) -> tuple[str, str]:
+        """The partition keys of the nodes that the edge of this item joins, its source first."""
         ...
 
     def items(self, entity: Entity) -> tuple[Item, ...]:

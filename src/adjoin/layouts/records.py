@@ -21,6 +21,8 @@ from adjoin.layouts.wire import given, given_validator, wire_validator
 from adjoin.schema import Entity, EntityType, problems_in
 from adjoin.values import AttributeValue, Item, decode, encode
 
+OWN_PREFIX = "adjoin:"
+"""What the names of adjoin's own attributes begin with."""
 _LAST_SECOND = int(dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC).timestamp())
 
 
@@ -57,12 +59,15 @@ class Record:
             item[attribute] = self.encode_field(name, value)
         if self._extra and entity.__pydantic_extra__:
             for attribute, value in entity.__pydantic_extra__.items():
-                if attribute in self._own:
+                if not self._is_extra(attribute):
                     raise InvalidValue(
                         f"{self.kind.name} has an extra value {attribute!r}, a name that its keys or fields use"
                     )
                 item[attribute] = encode(value)
         return item
+
+    def _is_extra(self, attribute: str) -> bool:
+        return attribute not in self._own and not attribute.startswith(OWN_PREFIX)
 
     def encode_field(self, name: str, value: Any) -> AttributeValue:
         try:
@@ -89,7 +94,7 @@ class Record:
             known.setdefault(name, set())
         extra = {}
         if self._extra:
-            extra = {name: decode(stored) for name, stored in item.items() if name not in self._own}
+            extra = {name: decode(stored) for name, stored in item.items() if self._is_extra(name)}
         try:
             if self._given is not None:
                 return self._given({given(name): value for name, value in known.items()} | extra)

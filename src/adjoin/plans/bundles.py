@@ -21,12 +21,16 @@ from adjoin.errors import AlreadyExists, CancellationReason, ConditionFailed, No
 from adjoin.expressions import Compare, Condition, Exists, Not, Or, Value, all_of, attribute
 from adjoin.fields import Change
 from adjoin.layouts.interface import OWNER, REVISION, BoundLayout, Satellite
+from adjoin.model import Edge
 from adjoin.plans import Plan
+from adjoin.plans.at_once import companions, counted_at_once, together, written_edge
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.conditions import check_amount
+from adjoin.plans.copies import copies_on, filling, joined_checks
 from adjoin.plans.deletion import unchanged, visible
+from adjoin.plans.guarded import carried, is_carried, unchangeable, written_items
 from adjoin.requests import Check, Delete, Get, ItemResponse, Put, TransactWrite, Update
-from adjoin.schema import Entity, EntityType, NodeType
+from adjoin.schema import EdgeType, Entity, EntityType, NodeType
 from adjoin.values import Item, decode, encode
 
 ATTEMPTS = 20
@@ -48,8 +52,9 @@ class Claims:
 
 
 def revised(layout: BoundLayout, kind: EntityType, item: Item) -> Item:
-    """An item as it is written: with another revision, if it has satellites."""
-    return item | {REVISION: {"S": uuid.uuid4().hex[:16]}} if layout.has_satellites(kind) else item
+    """An item as it is written: with another revision, if something else is written with it."""
+    is_revised = layout.has_satellites(kind) or bool(counted_at_once(layout, kind))
+    return item | {REVISION: {"S": uuid.uuid4().hex[:16]}} if is_revised else item
 
 
 def beside(layout: BoundLayout, satellites: Iterable[Satellite], claims: Claims) -> list[Put | Delete | Check]:
@@ -151,27 +156,60 @@ class Bundle:
     """What the entity is afterwards."""
     watched: Collection[str] = (REVISION,)
     """The attributes by which is told whether an item is still what it was."""
+    more: list[Put | Update | Delete | Check] = field(default_factory=list)
+    """What else is written with it, and may have changed since it was read."""
 
     @property
     def writes(self) -> tuple[Put | Update | Delete | Check, ...]:
-        return (*self.own, *self.others)
+        return (*self.own, *self.others, *self.more)
 
 
 def put_bundle(
-    layout: BoundLayout, kind: EntityType, entity: Entity, wanted: Condition | None, claims: Claims
+    layout: BoundLayout,
+    kind: EntityType,
+    entity: Entity,
+    wanted: Condition | None,
+    claims: Claims,
+    *,
+    accompany: bool = True,
 ) -> Plan[Bundle]:
-    """What puts an entity. Only a unique value that it had before makes it necessary to look."""
-    items = layout.items(entity)
-    satellites = layout.satellites(kind, items, entity.__dict__)
+    """What puts an entity. Only a unique value, or what is counted on it, makes it necessary to look."""
+    items = written_items(layout, kind, entity)
     read: list[Item | None] = []
-    if kind.unique:
+    old: Item | None = None
+    if kind.unique or is_carried(layout, kind):
         response: ItemResponse
         (response,) = yield (Get(layout.table, layout.key_of(items[0]), consistent=True),)
-        read.append(response.item)
-        satellites += released(layout, kind, response.item, satellites)
-        wanted = all_of(unchanged(layout, response.item), wanted)
+        old = response.item
+        read.append(old)
+        wanted = all_of(unchanged(layout, old), wanted, unchangeable(layout, kind, items[0]))
+        if is_carried(layout, kind):
+            items = tuple(item | carried(layout, kind, old) for item in items)
+    more: list[Put | Update | Delete | Check] = []
+    if accompany:
+        items, more = yield from companioned(layout, kind, entity, items)
+    satellites = layout.satellites(kind, items, entity.__dict__)
+    satellites += released(layout, kind, old, satellites)
     puts = [Put(layout.table, revised(layout, kind, item), wanted) for item in items]
-    return Bundle(puts, beside(layout, satellites, claims), read, entity)
+    return Bundle(puts, beside(layout, satellites, claims), read, entity, more=more)
+
+
+def companioned(
+    layout: BoundLayout, kind: EntityType, entity: Entity, items: tuple[Item, ...], checks: Sequence[Check] = ()
+) -> Plan[tuple[tuple[Item, ...], list[Put | Update | Delete | Check]]]:
+    """The items of an edge with what they copy filled in, and what else goes into their transaction with checks."""
+    if not isinstance(kind, EdgeType) or not isinstance(entity, Edge):
+        return items, list(checks)
+    if copies_on(layout, kind):
+        filled = yield from filling(layout, kind, entity)
+        items = tuple(item | filled.values for item in items)
+        checks = joined_checks(checks, filled.checks)
+    writes: dict[Place, Put | Update | Delete | Check] = {place_of(check.key): check for check in checks}
+    if counted_at_once(layout, kind):
+        made = yield from companions(layout, written_edge(layout, kind, entity, items))
+        for place, write in made.writes.items():
+            writes[place] = together(layout, writes[place], write) if place in writes else write
+    return items, list(writes.values())
 
 
 def update_bundle(
@@ -182,6 +220,8 @@ def update_bundle(
     wanted: Condition | None,
     name: str,
     claims: Claims,
+    *,
+    accompany: bool = True,
 ) -> Plan[Bundle]:
     """What changes fields of an entity; `NotFound` if it is not there."""
     responses: list[ItemResponse] = yield tuple(Get(layout.table, key, consistent=True) for key in keys)
@@ -199,7 +239,11 @@ def update_bundle(
         Put(layout.table, revised(layout, kind, now), all_of(unchanged(layout, was), wanted))
         for was, now in zip(items, after, strict=True)
     ]
-    return Bundle(puts, beside(layout, satellites, claims), [*items], new)
+    more: list[Put | Update | Delete | Check] = []
+    if accompany and isinstance(kind, EdgeType) and isinstance(new, Edge) and counted_at_once(layout, kind):
+        made = yield from companions(layout, written_edge(layout, kind, new, after))
+        more = list(made.writes.values())
+    return Bundle(puts, beside(layout, satellites, claims), [*items], new, more=more)
 
 
 def write_bundle(layout: BoundLayout, kind: EntityType, made: Callable[[Claims], Plan[Bundle]]) -> Plan[Any]:
@@ -225,10 +269,13 @@ def is_worth_another(
     claims: Claims,
 ) -> Plan[bool]:
     """Whether it is worth another attempt: an item changed since it was read, or a claim is free."""
-    own, rest = reasons[: len(bundle.own)], reasons[len(bundle.own) :]
+    end = len(bundle.own) + len(bundle.others)
+    own, rest, more = reasons[: len(bundle.own)], reasons[len(bundle.own) : end], reasons[end:]
     if any(reason.code == _FAILED for reason in own):
         seen = zip(own, bundle.read, strict=False)
         return any(reason.code == _FAILED and _has_moved(bundle, was, reason.item) for reason, was in seen)
+    if any(reason.code == _FAILED for reason in more) or (more and TransactionCanceled("", reasons).retryable):
+        return True
     return (yield from settled(layout, kind, bundle.others, rest, claims))
 
 

@@ -82,7 +82,7 @@ def _comparison(layout: BoundLayout, kind: EntityType, comparison: Comparison) -
         return all_of(*steps) or Exists(path)
     if operator == "begins_with":
         return BeginsWith(path, Value(encode(operands[0])))
-    values = tuple(Value(_operand(layout, kind, comparison.field, each)) for each in operands)
+    values = tuple(Value(operand(layout, kind, comparison.field, each)) for each in operands)
     match operator:
         case "between":
             return Between(path, values[0], values[1])
@@ -91,7 +91,7 @@ def _comparison(layout: BoundLayout, kind: EntityType, comparison: Comparison) -
     return Compare(operator, path, values[0])
 
 
-def _operand(layout: BoundLayout, kind: EntityType, name: str, value: Any) -> AttributeValue:
+def operand(layout: BoundLayout, kind: EntityType, name: str, value: Any) -> AttributeValue:
     if name not in kind.attributes:
         return encode(value)
     encoded = layout.encode_field(kind, name, kind.coerced(name, value))
@@ -99,8 +99,14 @@ def _operand(layout: BoundLayout, kind: EntityType, name: str, value: Any) -> At
 
 
 def _path(layout: BoundLayout, kind: EntityType, name: str) -> Path:
+    first = name.partition(".")[0]
+    return Path((layout.filterable(kind, first), *nested_steps(kind, name)))
+
+
+def nested_steps(kind: EntityType, name: str) -> list[str | int]:
+    """Where a nested field is stored inside the attribute of the outer one."""
     first, *rest = name.split(".")
-    steps: list[str | int] = [layout.filterable(kind, first)]
+    steps: list[str | int] = []
     model = plain_type(kind.fields[first])
     for step in rest:
         if isinstance(model, type) and issubclass(model, BaseModel):
@@ -112,7 +118,7 @@ def _path(layout: BoundLayout, kind: EntityType, name: str) -> Path:
         else:
             steps.append(int(step) if step.isdecimal() else step)
             model = None
-    return Path(tuple(steps))
+    return steps
 
 
 def update_actions(

@@ -23,6 +23,8 @@ from adjoin.fields import Predicate
 from adjoin.layouts.interface import OWNER, BoundLayout
 from adjoin.model import Edge
 from adjoin.plans import Plan
+from adjoin.plans.accompany import accompany
+from adjoin.plans.at_once import counted_at_once
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.bundles import (
     ATTEMPTS,
@@ -36,6 +38,7 @@ from adjoin.plans.bundles import (
 )
 from adjoin.plans.conditions import condition
 from adjoin.plans.deletion import doomed
+from adjoin.plans.guarded import is_carried, put_request, refuse_counted, written_items
 from adjoin.plans.update import filled_in, identified, read_first, update_condition, update_requests
 from adjoin.plans.write import (
     absent,
@@ -90,18 +93,20 @@ class Buffer:
 
     def _put(self, entity: Entity, name: str, wanted: Condition | None, *, is_new: bool = False) -> None:
         layout, kind = self._layout, kind_of(self._layout, entity)
-        items = layout.items(entity)
-        if kind.unique:
+        if is_new:
+            refuse_counted(layout, kind, entity)
+        items = written_items(layout, kind, entity)
+        if kind.unique or (is_carried(layout, kind) and not is_new):
 
             def made(claims: Claims) -> Plan[Bundle]:
                 if not is_new:
-                    return (yield from put_bundle(layout, kind, entity, wanted, claims))
+                    return (yield from put_bundle(layout, kind, entity, wanted, claims, accompany=False))
                 others = beside(layout, layout.satellites(kind, items, entity.__dict__), claims)
                 return Bundle([Put(layout.table, revised(layout, kind, item), wanted) for item in items], others, ())
 
             self._later.append(_Later(kind, made, name))
         else:
-            puts = [Put(layout.table, revised(layout, kind, item), wanted) for item in items]
+            puts = [self._own(kind, item, wanted, is_new) for item in items]
             others = [
                 Put(layout.table, each.item) if each.item is not None else Delete(layout.table, each.key)
                 for each in layout.satellites(kind, items, entity.__dict__)
@@ -110,6 +115,12 @@ class Buffer:
         if isinstance(entity, Edge):
             kind = self._layout.schema.edge(type(entity))
             self._edges.append((name, [check.key for check in end_checks(self._layout, kind, entity)]))
+
+    def _own(self, kind: EntityType, item: Item, wanted: Condition | None, is_new: bool) -> Put | Update:
+        """What writes one item of an entity; a node that is new has nothing that must stay."""
+        if is_new or self._layout.has_satellites(kind) or counted_at_once(self._layout, kind):
+            return Put(self._layout.table, revised(self._layout, kind, item), wanted)
+        return put_request(self._layout, kind, item, wanted)
 
     def connect(self, entity: AnyEdge) -> None:
         kind = self._layout.schema.edge(type(entity))
@@ -128,11 +139,12 @@ class Buffer:
     ) -> None:
         layout, (identity, rest) = self._layout, identified(self._layout, model, ids, changes)
         name = f"update {identity.name}"
-        if layout.has_satellites(identity.kind):
+        if layout.has_satellites(identity.kind) or counted_at_once(layout, identity.kind):
             wanted = update_condition(layout, identity, rest, if_version, only_if)
 
             def bundled(claims: Claims) -> Plan[Bundle]:
-                return update_bundle(layout, identity.kind, identity.keys, rest, wanted, identity.name, claims)
+                kind, keys = identity.kind, identity.keys
+                return update_bundle(layout, kind, keys, rest, wanted, identity.name, claims, accompany=False)
 
             self._later.append(_Later(identity.kind, bundled, name))
         elif needed := read_first(layout, identity, rest):
@@ -167,6 +179,7 @@ class Buffer:
             self._add_checks(writes, bundles)
             if not writes:
                 return
+            yield from accompany(self._layout, writes)
             if len(writes) > MAX_TRANSACTION:
                 raise InvalidRequest(
                     f"the transaction would have {len(writes)} items, and DynamoDB takes {MAX_TRANSACTION}; split it"

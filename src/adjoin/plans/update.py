@@ -17,9 +17,11 @@ from adjoin.fields import Change, Predicate
 from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.model import Edge
 from adjoin.plans import Plan
+from adjoin.plans.at_once import counted_at_once
 from adjoin.plans.bundles import ATTEMPTS, Bundle, Claims, changed_fields, update_bundle, write_bundle
 from adjoin.plans.conditions import bounds, condition, update_actions
 from adjoin.plans.deletion import visible
+from adjoin.plans.guarded import refuse_maintained
 from adjoin.plans.read import edge as read_edge
 from adjoin.plans.write import edge_keys, met, not_held
 from adjoin.requests import Get, ItemResponse, TransactWrite, Update
@@ -98,7 +100,7 @@ def _updated(
     also: Condition | None,
 ) -> Plan[Any]:
     kind = identity.kind
-    if layout.has_satellites(kind):
+    if layout.has_satellites(kind) or counted_at_once(layout, kind):
         wanted = update_condition(layout, identity, changes, if_version, only_if)
 
         def made(claims: Claims) -> Plan[Bundle]:
@@ -227,6 +229,7 @@ def update_condition(
     unknown = [name for name in changes if name not in kind.attributes]
     if unknown:
         raise UnknownField(unknown_field(kind.name, unknown[0], kind.attributes))
+    refuse_maintained(layout, kind, changes)
     return all_of(
         layout.present,
         _version_is(kind, if_version),

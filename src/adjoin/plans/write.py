@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from adjoin.errors import AlreadyExists, ConditionFailed, InvalidValue, NotFound, TransactionCanceled
@@ -11,20 +11,25 @@ from adjoin.fields import Predicate
 from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.model import Edge, Node, node_id
 from adjoin.plans import Plan
+from adjoin.plans.at_once import counted_at_once, disconnect_counted
 from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
 from adjoin.plans.bundles import (
+    ATTEMPTS,
     Claims,
     beside,
+    companioned,
     put_bundle,
     revised,
     settled,
     write_bundle,
 )
 from adjoin.plans.conditions import condition
+from adjoin.plans.copies import copies_on, fillings
 from adjoin.plans.deletion import visible
+from adjoin.plans.guarded import is_carried, put_request, refuse_changed, refuse_counted, written_items
 from adjoin.plans.shards import report_heat
-from adjoin.requests import Check, Delete, ItemResponse, Put, TransactWrite
-from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType
+from adjoin.requests import Check, Delete, ItemResponse, Put, TransactWrite, Update
+from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType
 from adjoin.units import MAX_BATCH_WRITE
 from adjoin.values import Item
 
@@ -55,36 +60,50 @@ def put(layout: BoundLayout, entity: Entity, only_if: Predicate | None = None) -
     kind = kind_of(layout, entity)
     wanted = None if only_if is None else condition(layout, kind, only_if)
     try:
-        if layout.has_satellites(kind):
+        if layout.has_satellites(kind) or is_carried(layout, kind) or is_accompanied(layout, kind):
             yield from write_bundle(layout, kind, lambda claims: put_bundle(layout, kind, entity, wanted, claims))
             return
-        puts = tuple(Put(layout.table, item, wanted) for item in layout.items(entity))
+        puts = tuple(put_request(layout, kind, item, wanted) for item in written_items(layout, kind, entity))
         yield puts if len(puts) == 1 else (TransactWrite(puts),)
     except (ConditionFailed, TransactionCanceled) as error:
+        refuse_changed(layout, kind, layout.items(entity)[0], met(error), described(entity))
         raise not_held(kind, described(entity), error) from None
 
 
-def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> Plan[None]:
-    """Writes what must not be there yet; `checks` must hold too, in the same transaction."""
+def is_accompanied(layout: BoundLayout, kind: EntityType) -> bool:
+    """Whether instances are written together with what was read before: they copy something, or count at once."""
+    return isinstance(kind, EdgeType) and bool(copies_on(layout, kind) or counted_at_once(layout, kind))
+
+
+def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> Plan[Any]:
+    """Writes what must not be there yet, and gives it; `checks` must hold too, in the same transaction."""
     kind = kind_of(layout, entity)
+    copies = isinstance(kind, EdgeType) and bool(copies_on(layout, kind))
+    attempt = 0
+    refuse_counted(layout, kind, entity)
     wanted = absent(layout)
     claims = Claims()
     while True:
-        items = layout.items(entity)
+        items = written_items(layout, kind, entity)
+        items, first = yield from companioned(layout, kind, entity, items, checks)
         others = beside(layout, layout.satellites(kind, items, entity.__dict__), claims)
         puts = tuple(Put(layout.table, revised(layout, kind, item), wanted) for item in items)
-        alone = len(puts) == 1 and not checks and not others
+        alone = len(puts) == 1 and not first and not others
+        attempt += 1
         try:
-            yield puts if alone else (TransactWrite((*checks, *puts, *others)),)
-            return
+            yield puts if alone else (TransactWrite((*first, *puts, *others)),)
+            return layout.decode(kind, items[0]) if copies else entity
         except ConditionFailed as failed:
             in_the_way = [failed.item]
         except TransactionCanceled as canceled:
-            _raise_missing(checks, canceled)
-            own = canceled.reasons[len(checks) : len(checks) + len(puts)]
+            _raise_missing(layout, checks, first, canceled)
+            own = canceled.reasons[len(first) : len(first) + len(puts)]
             in_the_way = [reason.item for reason in own if _failed(reason.code)]
             if not in_the_way:
-                rest = canceled.reasons[len(checks) + len(puts) :]
+                is_outrun = any(_failed(reason.code) for reason in canceled.reasons[: len(first)])
+                if attempt < ATTEMPTS and is_accompanied(layout, kind) and (is_outrun or canceled.retryable):
+                    continue
+                rest = canceled.reasons[len(first) + len(puts) :]
                 if (yield from settled(layout, kind, others, rest, claims)):
                     continue
                 raise
@@ -100,17 +119,24 @@ def _failed(code: str) -> bool:
     return code == "ConditionalCheckFailed"
 
 
-def _raise_missing(checks: tuple[Check, ...], canceled: TransactionCanceled) -> None:
-    for check, reason in zip(checks, canceled.reasons, strict=False):
-        if _failed(reason.code):
-            key = place_of(check.key)[0]
+def _raise_missing(
+    layout: BoundLayout,
+    checks: tuple[Check, ...],
+    first: Sequence[Put | Update | Delete | Check],
+    canceled: TransactionCanceled,
+) -> None:
+    nodes = {place_of(check.key) for check in checks}
+    for write, reason in zip(first, canceled.reasons, strict=False):
+        place = place_of(layout.key_of(write.item) if isinstance(write, Put) else write.key)
+        if place in nodes and _failed(reason.code) and reason.item is None:
+            key = place[0]
             raise NotFound(f"there is no node {key!r} to connect; put it first, or put the edge itself unchecked")
 
 
-def connect(layout: BoundLayout, entity: AnyEdge) -> Plan[None]:
-    """Adds an edge if both its ends are there, all in one transaction."""
+def connect(layout: BoundLayout, entity: AnyEdge) -> Plan[Any]:
+    """Adds an edge if both its ends are there, all in one transaction; gives it, with what it copies."""
     kind = layout.schema.edge(type(entity))
-    yield from add(layout, entity, end_checks(layout, kind, entity))
+    return (yield from add(layout, entity, end_checks(layout, kind, entity)))
 
 
 def end_checks(layout: BoundLayout, kind: EdgeType, entity: AnyEdge) -> tuple[Check, ...]:
@@ -124,20 +150,29 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
     """Writes any number in rounds of batches; of two for one key, the later one stays."""
     done = 0
     for some in chunks(entities, MAX_BATCH_WRITE * BATCHES_A_ROUND):
+        filled = yield from _filled(layout, some)
         writes: dict[Place, Put | Delete] = {}
+        alone: dict[Place, Put | Update] = {}
         for entity in some:
             kind = kind_of(layout, entity)
-            if kind.unique:
-                # What it claimed before has to be known, so each is a transaction of its own.
+            if kind.unique or is_carried(layout, kind) or counted_at_once(layout, kind):
+                # What it was before has to be known, so each is a transaction of its own.
                 yield from put(layout, entity)
                 continue
-            items = layout.items(entity)
+            if layout.rules.guards(kind) and isinstance(kind, NodeType):
+                # No batch takes an update or a condition, so these are requests side by side.
+                for item in written_items(layout, kind, entity):
+                    alone[place_of(layout.key_of(item))] = put_request(layout, kind, item, None)
+                continue
+            items = tuple(item | filled.get(id(entity), {}) for item in written_items(layout, kind, entity))
             satellites = layout.satellites(kind, items, entity.__dict__)
             own = [Put(layout.table, revised(layout, kind, item)) for item in items]
             for write in (*own, *beside(layout, satellites, Claims())):
                 if not isinstance(write, Check):
                     writes[place_of(layout.key_of(write.item if isinstance(write, Put) else write.key))] = write
         yield from write_all(writes.values())
+        if alone:
+            yield from _put_alone(layout, list(alone.values()))
         yield from report_heat(layout)
         done += len(some)
         if progress is not None:
@@ -145,8 +180,32 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
     return done
 
 
+def _filled(layout: BoundLayout, entities: Iterable[Any]) -> Plan[dict[int, Item]]:
+    """What edges copy, by the edge; unchecked, because their own changes will have it looked at again."""
+    kinds = [(kind_of(layout, entity), entity) for entity in entities]
+    edges = [(kind, entity) for kind, entity in kinds if isinstance(kind, EdgeType) and copies_on(layout, kind)]
+    made = yield from fillings(layout, edges)
+    return {id(entity): filling.values for (_, entity), filling in zip(edges, made, strict=True)}
+
+
+def _put_alone(layout: BoundLayout, requests: list[Put | Update]) -> Plan[None]:
+    try:
+        yield tuple(requests)
+    except ConditionFailed as failed:
+        kind = layout.kind_of(dict(failed.item)) if failed.item is not None else None
+        if kind is None or not layout.rules.immutable(kind):
+            raise
+        names = " or ".join(layout.rules.immutable(kind))
+        raise InvalidValue(
+            f"{kind.name}.{names} is immutable, and {' '.join(place_of(layout.key_of(dict(failed.item or {}))))} "
+            f"has another value already; put it as it is stored"
+        ) from None
+
+
 def disconnect(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> Plan[bool]:
     keys = edge_keys(layout, kind, source, target, fields)
+    if counted_at_once(layout, kind):
+        return (yield from disconnect_counted(layout, kind, source, target, keys))
     copies = [copy for key in keys for copy in layout.copy_keys(kind, key)]
     if len(keys) > 1 or copies:
         return (yield from _disconnect_all(layout, keys, copies))

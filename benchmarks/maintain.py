@@ -1,0 +1,145 @@
+"""What keeping aggregates true costs: changes applied a second, requests a change, and whether size matters.
+
+    python -m benchmarks.maintain [--edges 1000000] [--quick]
+
+A customer has a count, a filtered count, a sum and a greatest value over its invoices, and each invoice a
+count of its customers. First many changes at once, which are coalesced: spread over many customers, and
+all of one. Then one change at a time, on files with more and more edges.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter, process_time
+from typing import Annotated
+
+from adjoin import Count, Edge, Graph, Max, Node, Sum, field
+from benchmarks.tables import table
+
+BATCH = 20_000
+SIZES = (10_000, 100_000, 1_000_000)
+QUICK = (2_000, 10_000)
+SINGLE = 200
+GOAL = 1.5
+"""How many times longer one more change may take on the largest file than on the smallest."""
+
+
+class Customer(Node):
+    id: int
+    invoices: Annotated[int, Count("Placed")] = 0
+    open: Annotated[int, Count("Placed", where=field("status") == "open")] = 0
+    owed: Annotated[Decimal, Sum("Placed", field="balance")] = Decimal(0)
+    largest: Annotated[Decimal | None, Max("Placed", field="balance")] = None
+
+
+class Invoice(Node):
+    id: int
+
+
+class Placed(Edge[Customer, Invoice]):
+    balance: Decimal
+    status: str = "open"
+
+
+def graph_at(path: Path) -> Graph:
+    return Graph(f"{path}?durability=process", [Customer, Invoice, Placed])
+
+
+def edges(first: int, count: int, customers: int) -> list[Placed]:
+    random = Random(first)
+    return [
+        Placed(
+            source=random.randrange(customers),
+            target=number,
+            balance=Decimal(random.randrange(100_000)) / 100,
+            status=random.choice(["open", "paid"]),
+        )
+        for number in range(first, first + count)
+    ]
+
+
+def fill(graph: Graph, count: int, customers: int, first: int = 0) -> None:
+    graph.put_many(edges(first, count, customers))
+
+
+# --- many changes ------------------------------------------------------------------------------
+
+
+def many(count: int, customers: int) -> list[str]:
+    """Changes a second and requests a change, for edges of so many customers that are put all at once."""
+    with TemporaryDirectory() as directory, graph_at(Path(directory) / "maintain.db") as graph:
+        graph.put_many(Customer(id=number) for number in range(customers))
+        graph.maintain(once=True)
+        fill(graph, count, customers)
+        begin, processor = perf_counter(), process_time()
+        with graph.meter() as meter:
+            report = graph.maintain(once=True)
+        seconds, processor = perf_counter() - begin, process_time() - processor
+        assert sum(node.invoices for node in graph.get_many(Customer, range(customers)) if node) == count
+        return [
+            f"{count:,} edges of {customers:,}",
+            f"{count / seconds:,.0f}",
+            f"{processor / count * 1e6:,.0f}",
+            f"{meter.requests / count:.3f}",
+            f"{meter.wcu / count:.1f}",
+            f"{report.nodes:,}",
+        ]
+
+
+# --- one change more ---------------------------------------------------------------------------
+
+
+def one_more(graph: Graph, customers: int, first: int, times: int) -> tuple[float, float]:
+    """Milliseconds of the processor, and requests, that applying one more edge takes, the median."""
+    milliseconds, requests = [], []
+    for edge in edges(first, times, customers):
+        graph.put(edge)
+        begin = process_time()
+        with graph.meter() as meter:
+            graph.maintain(once=True)
+        milliseconds.append((process_time() - begin) * 1000)
+        requests.append(meter.requests)
+    return median(milliseconds), median(requests)
+
+
+def growing(sizes: Sequence[int], times: int) -> Iterator[list[str]]:
+    with TemporaryDirectory() as directory, graph_at(Path(directory) / "maintain.db") as graph:
+        customers, there = sizes[0] // 20, 0
+        graph.put_many(Customer(id=number) for number in range(customers))
+        first = None
+        for size in sizes:
+            step = 50_000
+            for start in range(there, size, step):
+                fill(graph, min(step, size - start), customers, start)
+                graph.maintain(once=True)
+            there = size + times
+            took, requests = one_more(graph, customers, size, times)
+            first = first or took
+            yield [f"{size:,}", f"{took:.2f}", f"{requests:g}", f"{took / first:.2f}"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.maintain", description=__doc__)
+    parser.add_argument("--edges", type=int, help="edges on the largest file")
+    parser.add_argument("--quick", action="store_true", help="small numbers, to see that it works")
+    options = parser.parse_args(arguments)
+    batch = 2_000 if options.quick else BATCH
+    sizes = QUICK if options.quick else SIZES
+    if options.edges:
+        sizes = (*(size for size in sizes if size < options.edges), options.edges)
+    rows = [many(batch, customers) for customers in (batch // 20, 1)]
+    head = ["changes at once", "changes/s", "µs of the processor/change", "requests/change", "WCU/change", "nodes"]
+    print(table(head, rows))
+    print(table(["edges there", "ms of the processor for one more", "requests", "times"], []), end="")
+    for row in growing(sizes, 30 if options.quick else SINGLE):
+        print(f"| {' | '.join(row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Where adjoin records what it counted: ledgers, ranks, markers, and records about the whole graph.
+
+    PK                  SK                                        what it is
+    CUSTOMER#C1#=       =L#PLACED.out#PLACED#INVOICE#I1           what the edge added to its source, beside the edge
+    INVOICE#I1#=        =L#PLACED.out.far#CUSTOMER#C1#PLACED#…    the same for rules that read the far end, beside that
+    CUSTOMER#C1#=       =R#9f2c…#CUSTOMER.largest#p503.120#ab…    one value in order, for a least or greatest one
+    CUSTOMER#C1#=       =M                                        somebody has edges here while the node is not
+    #=MAINTAIN          =position                                 how far the change stream was applied
+
+No satellite has such a sort key, because no field's name begins with "=".
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from adjoin.errors import InvalidKey
+from adjoin.layouts.adjacency_keys import AdjacencyKeys
+from adjoin.layouts.keys import SEPARATOR
+from adjoin.layouts.overloaded import indexed_text
+from adjoin.requests import SortCondition
+from adjoin.units import MAX_SORT_KEY_SIZE
+from adjoin.values import AttributeValue, Item, decode
+
+MARK = "="
+_BESIDE = SEPARATOR + MARK
+_RANKED = ("S", "N", "BOOL")
+_LONGEST_RANK = 600
+"""Bytes of a value that has a rank; a life, a rule and an edge stand in the same key."""
+
+
+class Ledgers:
+    """The keys of what was counted, in one layout."""
+
+    def __init__(self, keys: AdjacencyKeys) -> None:
+        layout = keys.layout
+        self._pk, self._sk = layout.partition_key, layout.sort_key
+        self._prefix, self._sort_prefix = keys.prefix, keys.tenant_part(layout.sort_key)
+
+    def ledger_key(self, account: str, edge: Item, far: str | None) -> Item:
+        """Where the ledger of an edge is: beside the edge, or beside the far node with that partition key."""
+        partition, sort = edge[self._pk]["S"], edge[self._sk]["S"]
+        if far is None:
+            return self._key(partition, f"L#{account}#", sort)
+        return self._key(far, f"L#{account}#", f"{partition}#{sort}")
+
+    def ledgers(self, account: str, far: str) -> tuple[tuple[str, AttributeValue], SortCondition]:
+        """The partition and stretch of all ledgers of an account beside a far node."""
+        return self._stretch(far, f"L#{account}#")
+
+    def rank_key(self, node: str, life: str, rule: str, rank: str, edge: Item, number: int) -> Item:
+        """Where a value of a rule stands among the others of a node."""
+        digest = hashlib.sha256(f"{edge[self._pk]['S']}\0{edge[self._sk]['S']}\0{number}".encode()).hexdigest()[:20]
+        return self._key(node, f"R#{life}#{rule}#{rank}#", digest)
+
+    def ranks(self, node: str, life: str, rule: str) -> tuple[tuple[str, AttributeValue], SortCondition]:
+        return self._stretch(node, f"R#{life}#{rule}#")
+
+    def marker_key(self, node: str) -> Item:
+        return self._key(node, "M", "")
+
+    def record_key(self, what: str, name: str) -> Item:
+        """Where something about the whole graph is recorded; all records of a sort are in one partition."""
+        sort = self._sort_prefix + MARK + name
+        return {self._pk: {"S": f"{self._prefix}{_BESIDE}{what}"}, self._sk: {"S": sort}}
+
+    def records(self, what: str, prefix: str = "") -> tuple[tuple[str, AttributeValue], SortCondition]:
+        key = self.record_key(what, prefix)
+        return (self._pk, key[self._pk]), SortCondition(self._sk, "begins_with", (key[self._sk],))
+
+    def _key(self, node: str, kind: str, tail: str) -> Item:
+        sort = self._sort_prefix + MARK + kind
+        if len(sort.encode()) + len(tail.encode()) > MAX_SORT_KEY_SIZE:
+            tail = "~" + hashlib.sha256(tail.encode()).hexdigest()
+        return {self._pk: {"S": node + _BESIDE}, self._sk: {"S": sort + tail}}
+
+    def _stretch(self, node: str, kind: str) -> tuple[tuple[str, AttributeValue], SortCondition]:
+        start = {"S": self._sort_prefix + MARK + kind}
+        return (self._pk, {"S": node + _BESIDE}), SortCondition(self._sk, "begins_with", (start,))
+
+
+def digest_of(key: Item) -> str:
+    """A short name for an item, by its key."""
+    return hashlib.sha256("\0".join(part["S"] for part in key.values()).encode()).hexdigest()[:32]
+
+
+def rank_text(*values: AttributeValue) -> str:
+    """A spelling of stored values whose text order is their order, the first one's first."""
+    return SEPARATOR.join(_rank_text(value) for value in values)
+
+
+def _rank_text(value: AttributeValue) -> str:
+    ((tag, stored),) = value.items()
+    if tag not in _RANKED:
+        raise InvalidKey(f"a stored value of type {tag} has no order; take a field of text, a number, a date or a bool")
+    text = indexed_text(decode(value))
+    if len(text.encode()) > _LONGEST_RANK:
+        raise InvalidKey(f"{str(stored)[:40]!r}… is too long to be put in order; {_LONGEST_RANK} bytes are the most")
+    return text

@@ -1,0 +1,112 @@
+"""What goes along with the edges of a transaction: what they copy, and what they count at once.
+
+Other writes of the same transaction are known here. An edge copies what a node will have; several edges
+of one node change it once; and a node that is made with its first edges is made with their count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from adjoin.expressions import Remove, Set, Value
+from adjoin.layouts.interface import BoundLayout
+from adjoin.plans import Plan
+from adjoin.plans.at_once import Written, companions, counted_at_once, together
+from adjoin.plans.batches import Place, get_all, place_of
+from adjoin.plans.copies import as_copied, copied, copies_on
+from adjoin.plans.maintenance.postings import AnyWrite
+from adjoin.plans.maintenance.references import key_of_node
+from adjoin.requests import Check, Delete, Get, Put, Update
+from adjoin.schema import EdgeType
+from adjoin.values import Item
+
+Named: TypeAlias = dict[Place, tuple[AnyWrite, str]]
+"""The writes of a transaction, each with what it is for."""
+
+
+def accompany(layout: BoundLayout, writes: Named) -> Plan[None]:
+    """Adds what goes along with the edges among these writes."""
+    edges = {place: kind for place, (write, _) in writes.items() if (kind := _edge_kind(layout, write)) is not None}
+    copying = {place: kind for place, kind in edges.items() if copies_on(layout, kind) and _is_put(writes[place][0])}
+    if copying:
+        yield from _fill(layout, writes, copying)
+    counted = [
+        Written(kind, _key(layout, write), write.item if isinstance(write, Put) else None, *_ends(layout, kind, write))
+        for place, kind in edges.items()
+        if counted_at_once(layout, kind) and isinstance(write := writes[place][0], Put | Delete)
+    ]
+    if not counted:
+        return
+    made = yield from companions(layout, counted, {place for place, (write, _) in writes.items() if _makes(write)})
+    for place, write in made.writes.items():
+        if place in writes:
+            there, name = writes[place]
+            writes[place] = together(layout, there, write), name
+        else:
+            writes[place] = write, "what its edges count"
+
+
+def _key(layout: BoundLayout, write: AnyWrite) -> Item:
+    return layout.key_of(write.item) if isinstance(write, Put) else write.key
+
+
+def _edge_kind(layout: BoundLayout, write: AnyWrite) -> EdgeType | None:
+    item = write.item if isinstance(write, Put) else write.key
+    if isinstance(write, Check) or layout.is_bookkeeping(item):
+        return None
+    kind = layout.kind_of(item)
+    return kind if isinstance(kind, EdgeType) else None
+
+
+def _is_put(write: AnyWrite) -> bool:
+    return isinstance(write, Put)
+
+
+def _makes(write: AnyWrite) -> bool:
+    return isinstance(write, Put | Update)
+
+
+def _ends(layout: BoundLayout, kind: EdgeType, write: AnyWrite) -> tuple[str, str]:
+    return layout.ends(kind, write.item if isinstance(write, Put) else write.key)
+
+
+def _fill(layout: BoundLayout, writes: Named, edges: Mapping[Place, EdgeType]) -> Plan[None]:
+    ends: dict[Place, dict[str, Item]] = {}
+    for place, kind in edges.items():
+        texts = dict(zip(("source", "target"), _ends(layout, kind, writes[place][0]), strict=True))
+        ends[place] = {copy.end: key_of_node(layout, copy.node, texts[copy.end]) for copy in copies_on(layout, kind)}
+    keys = {place_of(key): key for some in ends.values() for key in some.values()}
+    found = yield from get_all([Get(layout.table, key, consistent=True) for key in keys.values()])
+    nodes = dict(zip(keys, found, strict=True))
+    after = {place: _after(writes[place][0], item) if place in writes else item for place, item in nodes.items()}
+    for place, kind in edges.items():
+        write, name = writes[place]
+        assert isinstance(write, Put)
+        values = copied(layout, kind, {end: after[place_of(key)] for end, key in ends[place].items()})
+        writes[place] = Put(write.table, write.item | values, write.condition), name
+        for end, key in ends[place].items():
+            check = Check(layout.table, key, as_copied(layout, kind, end, nodes[place_of(key)]))
+            there = writes.get(place_of(key))
+            # What this transaction writes itself need not be checked, and cannot be.
+            if there is None or isinstance(there[0], Check):
+                both = check if there is None else together(layout, there[0], check)
+                writes[place_of(key)] = both, f"{name}: what it copies has changed"
+
+
+def _after(write: AnyWrite, item: Item | None) -> Item | None:
+    """A node as a write leaves it."""
+    if isinstance(write, Put):
+        return write.item
+    if isinstance(write, Delete):
+        return None
+    if isinstance(write, Check):
+        return item
+    after = dict(item or {})
+    for action in write.actions:
+        name = str(action.path.steps[0])
+        if isinstance(action, Set) and isinstance(action.value, Value):
+            after[name] = action.value.attribute
+        elif isinstance(action, Remove):
+            after.pop(name, None)
+    return after

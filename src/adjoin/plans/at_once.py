@@ -1,0 +1,197 @@
+"""Aggregates with consistency="transaction": what is written together with an edge.
+
+The ledger and the near node are read first; what the edge adds then goes into its own transaction, with
+the new ledger, as long as both are what was read. The old edge need not be known, for its ledger says
+what it added. The stream finds nothing left to do, and does what only it can: edges that expire, and
+those of nodes that come later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from adjoin.errors import TransactionCanceled
+from adjoin.expressions import Action, And, Condition, all_of
+from adjoin.layouts.interface import BoundLayout
+from adjoin.plans import Plan
+from adjoin.plans.batches import Place, get_all, place_of
+from adjoin.plans.deletion import delete_node, unchanged
+from adjoin.plans.maintenance.entries import Entry
+from adjoin.plans.maintenance.postings import AnyWrite, Near, Posting, acted, merged, write_key
+from adjoin.plans.maintenance.references import EdgeRef, edges_at
+from adjoin.requests import Check, Delete, Get, Put, TransactWrite, Update
+from adjoin.rules import Account
+from adjoin.schema import AnyEdge, EdgeType, EntityType, NodeType
+from adjoin.values import Item
+
+
+@dataclass(frozen=True)
+class Written:
+    """An item of an edge as it will be, None if it goes, and the partition keys of its ends."""
+
+    kind: EdgeType
+    key: Item
+    item: Item | None
+    source: str
+    target: str
+
+
+@dataclass
+class Companions:
+    """What is written together with edges."""
+
+    writes: dict[Place, AnyWrite] = field(default_factory=dict)
+    absent: set[Place] = field(default_factory=set)
+    """Nodes that are not there, and so count nothing."""
+
+
+def counted_at_once(layout: BoundLayout, kind: EntityType) -> list[Account]:
+    """The accounts of a class of edges with a rule that holds at every instant."""
+    return [
+        account
+        for account in layout.rules.accounts
+        if account.edge is kind and any(rule.in_transaction for rule in account.rules)
+    ]
+
+
+def written_edge(layout: BoundLayout, kind: EdgeType, edge: AnyEdge, items: Sequence[Item]) -> list[Written]:
+    return written_between(layout, kind, edge.source, edge.target, [(layout.key_of(item), item) for item in items])
+
+
+def written_between(
+    layout: BoundLayout, kind: EdgeType, source: object, target: object, items: Sequence[tuple[Item, Item | None]]
+) -> list[Written]:
+    """The items of an edge between two ids: one, or two in this order if it is symmetric."""
+    texts = layout.node_text(kind.source, source), layout.node_text(kind.target, target)
+    ends = [texts, texts[::-1]]
+    return [Written(kind, key, item, *some) for (key, item), some in zip(items, ends, strict=False)]
+
+
+def companions(layout: BoundLayout, written: Sequence[Written], created: Collection[Place] = ()) -> Plan[Companions]:
+    """What goes into one transaction with these items; `created` are nodes that the transaction makes."""
+    refs = [(_ref(account, each), each.item) for each in written for account in counted_at_once(layout, each.kind)]
+    keys = {place_of(key): key for ref, _ in refs for key in (ref.ledger_key(layout), ref.near_key(layout))}
+    found = yield from get_all([Get(layout.table, key, consistent=True) for key in keys.values()])
+    items = dict(zip(keys, found, strict=True))
+    postings: dict[str, Posting] = {}
+    made = Companions()
+    for ref, item in refs:
+        key = ref.near_key(layout)
+        there = items[place_of(key)]
+        if there is None and place_of(key) in created:
+            there = {}
+        posting = postings.setdefault(ref.near, Posting(Near(ref.account.hop.near, ref.near, key, there)))
+        ledger = items[place_of(ref.ledger_key(layout))]
+        entry = Entry(ref, item, ledger, posting.near.item, None, posting.near.life)
+        entry.work_out(layout, None)
+        posting.entries.append(entry)
+    edges = {place_of(each.key) for each in written}
+    for posting in postings.values():
+        posting.write_down(layout)
+        for write in (*posting.request(layout).writes, *_unread(layout, posting)):
+            place = place_of(write_key(layout, write))
+            if place not in edges:
+                made.writes[place] = merged(made.writes.get(place), write)
+        if posting.near.item is None:
+            made.absent.add(place_of(posting.near.key))
+    return made
+
+
+def _ref(account: Account, each: Written) -> EdgeRef:
+    near, far = (each.source, each.target) if account.hop.direction == "out" else (each.target, each.source)
+    return EdgeRef(account, each.key, near, far)
+
+
+def _unread(layout: BoundLayout, posting: Posting) -> list[Check]:
+    """Ledgers that are not there and need not be, but must not come in between."""
+    return [
+        Check(layout.table, entry.ref.ledger_key(layout), unchanged(layout, None))
+        for entry in posting.entries
+        if entry.ledger is None and not entry.is_kept
+    ]
+
+
+def together(layout: BoundLayout, write: AnyWrite, companion: AnyWrite) -> AnyWrite:
+    """One write of a node for a program's own and what it counts, because a transaction takes an item once."""
+    if isinstance(companion, Check) and isinstance(write, Check):
+        return merged(write, companion)
+    if isinstance(write, Check):
+        assert isinstance(companion, Update)
+        return Update(companion.table, companion.key, companion.actions, all_of(write.condition, companion.condition))
+    if isinstance(write, Delete):
+        return write
+    # A node that this transaction makes is not there yet, and one that it changes was checked to be.
+    condition = all_of(write.condition, *_beyond_presence(layout, companion))
+    if isinstance(companion, Check):
+        return (
+            Put(write.table, write.item, condition)
+            if isinstance(write, Put)
+            else Update(write.table, write.key, write.actions, condition)
+        )
+    assert isinstance(companion, Update)
+    if isinstance(write, Update):
+        return Update(write.table, write.key, (*write.actions, *_not_in(write, companion)), condition)
+    return Put(write.table, acted(write.item, companion.actions), condition)
+
+
+def _beyond_presence(layout: BoundLayout, companion: AnyWrite) -> list[Condition]:
+    condition = companion.condition
+    parts = condition.conditions if isinstance(condition, And) else (condition,)
+    return [part for part in parts if part is not None and part != layout.present]
+
+
+def _not_in(write: Update, companion: Update) -> list[Action]:
+    there = {action.path for action in write.actions}
+    return [action for action in companion.actions if action.path not in there]
+
+
+# --- verbs -------------------------------------------------------------------------------------
+
+ATTEMPTS = 50
+
+
+def disconnect_counted(
+    layout: BoundLayout, kind: EdgeType, source: object, target: object, keys: Sequence[Item]
+) -> Plan[bool]:
+    """Removes an edge and what it added; says whether it was there."""
+    copies = [Delete(layout.table, copy) for key in keys for copy in layout.copy_keys(kind, key)]
+    written = written_between(layout, kind, source, target, [(key, None) for key in keys])
+    for attempt in range(1, ATTEMPTS + 1):
+        more = yield from companions(layout, written)
+        deletes = [Delete(layout.table, key, layout.present) for key in keys]
+        try:
+            yield (TransactWrite((*deletes, *copies, *more.writes.values())),)
+            return True
+        except TransactionCanceled as canceled:
+            failed = [reason.code == "ConditionalCheckFailed" for reason in canceled.reasons]
+            if all(failed[: len(keys)]):
+                return False
+            if attempt == ATTEMPTS or not (any(failed) or canceled.retryable):
+                raise
+    return False
+
+
+def delete_counted(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
+    """Removes a node; edges that others count at every instant go first, each with what it added."""
+    text = layout.node_text(kind, id)
+    for edge in layout.schema.edges.values():
+        if not counted_at_once(layout, edge):
+            continue
+        for is_leaving, end in ((True, edge.source), (False, edge.target)):
+            if end is kind and (is_leaving or not edge.symmetric):
+                yield from _disconnect_at(layout, edge, kind, text, is_leaving)
+    return (yield from delete_node(layout, kind, id))
+
+
+def _disconnect_at(layout: BoundLayout, edge: EdgeType, kind: NodeType, text: str, is_leaving: bool) -> Plan[None]:
+    start: Item | None = None
+    while True:
+        items, start = yield from edges_at(layout, edge, kind, text, is_leaving, start)
+        for item in items:
+            source, target = layout.ends(edge, item)
+            ids = layout.id_in(edge.source, source), layout.id_in(edge.target, target)
+            keys = [layout.key_of(item), *layout.twin_keys(edge, item)]
+            yield from disconnect_counted(layout, edge, *ids, keys)
+        if start is None:
+            return

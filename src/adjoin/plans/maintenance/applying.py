@@ -1,0 +1,228 @@
+"""Changes, and what they make worth a look: edges, nodes at their far ends, and nodes that came or went.
+
+The two images of a change are compared only to leave out what cannot matter.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from adjoin.errors import ConditionFailed, InvalidItem, InvalidKey, InvalidValue, TransactionCanceled
+from adjoin.expressions import Compare, Not, Value, attribute
+from adjoin.layouts.interface import LIFE, BoundLayout
+from adjoin.plans import Plan
+from adjoin.plans.batches import Place, get_all, place_of
+from adjoin.plans.copies import copies_on
+from adjoin.plans.maintenance.copies import CopyRef, copy_ref, freshen, freshen_at
+from adjoin.plans.maintenance.cycles import moved, set_aside_by
+from adjoin.plans.maintenance.postings import MARKED
+from adjoin.plans.maintenance.references import (
+    EdgeRef,
+    counted_by,
+    dependents,
+    edges_at,
+    key_of_node,
+    ref_to,
+    refs_to,
+)
+from adjoin.plans.maintenance.report import Tally
+from adjoin.plans.maintenance.settling import settle
+from adjoin.requests import Check, Delete, Get, ItemChange, Put, TransactWrite
+from adjoin.rules import Account
+from adjoin.schema import EdgeType, EntityType, NodeType
+from adjoin.values import Item
+
+_log = logging.getLogger("adjoin.maintain")
+
+
+@dataclass
+class _Work:
+    """What some changes make worth a look, each thing once."""
+
+    edges: dict[tuple[str, Place], EdgeRef] = field(default_factory=dict)
+    far: dict[tuple[str, str], Account] = field(default_factory=dict)
+    """Accounts that read a node, by their names and its partition key."""
+    came: dict[str, NodeType] = field(default_factory=dict)
+    """Nodes that may have been waited for, by partition key."""
+    went: dict[str, NodeType] = field(default_factory=dict)
+    """Nodes whose life ended, by partition key."""
+
+    copies: dict[Place, CopyRef] = field(default_factory=dict)
+    """Edges whose copies may not be what they should."""
+    copied: dict[tuple[str, str, str], EdgeType] = field(default_factory=dict)
+    """Classes of edges that copy from a node, by label, end and its partition key."""
+    touched: set[str] = field(default_factory=set)
+    """The names of the accounts whose edges are looked at."""
+
+    @property
+    def is_any(self) -> bool:
+        return any((self.touched, self.far, self.came, self.went, self.copies, self.copied))
+
+    def add_edge(self, ref: EdgeRef) -> None:
+        self.edges[ref.place] = ref
+        self.touched.add(ref.account.name)
+
+
+def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tally) -> Plan[bool]:
+    """Brings everything up to date that some changes touch; says whether anything had to be looked at."""
+    work = _Work()
+    for change in changes:
+        if layout.is_bookkeeping(change.key):
+            continue
+        tally.changes += 1
+        kind = layout.kind_of(change.new or change.old or change.key)
+        if isinstance(kind, EdgeType):
+            _look_at_edge(layout, kind, change, work)
+        elif isinstance(kind, NodeType):
+            _look_at_node(layout, kind, change, work)
+    yield from _went(layout, work, tally)
+    yield from _came(layout, work.came, tally)
+    yield from _settle_far(layout, work, tally)
+    yield from settle(layout, work.edges.values(), tally)
+    yield from _look_again(layout, work, tally)
+    for (_, end, text), edge_kind in work.copied.items():
+        yield from freshen_at(layout, edge_kind, end, text, tally)
+    yield from freshen(layout, work.copies.values(), tally)
+    return work.is_any
+
+
+# --- from changes to work ----------------------------------------------------------------------
+
+
+def _look_at_edge(layout: BoundLayout, kind: EdgeType, change: ItemChange, work: _Work) -> None:
+    item = change.new or change.old or {}
+    names = [kind.attributes[copy.field] for copy in copies_on(layout, kind)]
+    try:
+        for account in counted_by(layout, kind):
+            if differs(change, account.edge_attributes) or _was_unfit(layout, kind, change):
+                work.add_edge(ref_to(layout, account, item))
+        if names and change.new is not None and differs(change, names):
+            work.copies[place_of(change.key)] = copy_ref(layout, kind, item)
+    except (InvalidItem, InvalidKey) as problem:
+        # Something under the key of an edge that leads nowhere; it adds nothing to anything.
+        _log.warning("no edge: %s", problem)
+
+
+def _look_at_node(layout: BoundLayout, kind: NodeType, change: ItemChange, work: _Work) -> None:
+    text = next(iter(change.key.values()))["S"]
+    for account in layout.rules.accounts:
+        if (
+            account.reads_far
+            and account.hop.far is kind
+            and (differs(change, account.far_attributes) or _was_unfit(layout, kind, change))
+        ):
+            work.far[account.name, text] = account
+    for copy in layout.rules.copies:
+        if copy.node is kind and differs(change, (kind.attributes[copy.of],)):
+            work.copied[copy.edge.label, copy.end, text] = copy.edge
+    if not any(account.hop.near is kind for account in layout.rules.accounts):
+        return
+    had_life, has_life = (item is not None and LIFE in item for item in (change.old, change.new))
+    if had_life and not has_life:
+        work.went[text] = kind
+    elif change.old is None:
+        work.came[text] = kind
+
+
+def differs(change: ItemChange, names: Sequence[str]) -> bool:
+    """Whether an item came, went, or changed in one of these attributes."""
+    old, new = change.old, change.new
+    return old is None or new is None or any(old.get(name) != new.get(name) for name in names)
+
+
+def _was_unfit(layout: BoundLayout, kind: EntityType, change: ItemChange) -> bool:
+    """Whether an item could not be read before, or cannot now, for whatever attribute."""
+    try:
+        for item in (change.old, change.new):
+            if item is not None:
+                layout.decode(kind, item)
+    except (InvalidItem, InvalidKey, InvalidValue):
+        return True
+    return False
+
+
+# --- nodes that came and went ------------------------------------------------------------------
+
+
+def _went(layout: BoundLayout, work: _Work, tally: Tally) -> Plan[None]:
+    """What was counted in a life that ended is void. Edges that are still there wait for the next."""
+    for text, kind in work.went.items():
+        for account in layout.rules.accounts:
+            for rule in account.rules:
+                if rule.is_recursive and account.hop.near is kind:
+                    yield from moved(layout, rule)
+        marker = layout.ledgers.marker_key(text) | {MARKED: {"S": uuid.uuid4().hex[:16]}}
+        gone = Check(layout.table, key_of_node(layout, kind, text), Not(layout.present))
+        try:
+            yield (TransactWrite((gone, Put(layout.table, marker))),)
+        except TransactionCanceled:
+            # It is there again, and nobody knows whether anyone waited for it: its edges tell.
+            yield from _settle_near(layout, kind, text, tally)
+
+
+def _came(layout: BoundLayout, nodes: dict[str, NodeType], tally: Tally) -> Plan[None]:
+    gets = [Get(layout.table, layout.ledgers.marker_key(text), consistent=True) for text in nodes]
+    markers = yield from get_all(gets)
+    for (text, kind), marker in zip(nodes.items(), markers, strict=True):
+        if marker is None:
+            continue
+        yield from _settle_near(layout, kind, text, tally)
+        same = Compare("=", attribute(MARKED), Value(marker[MARKED]))
+        try:
+            yield (Delete(layout.table, layout.key_of(marker), same),)
+        except ConditionFailed:
+            # Somebody waits again, so it went again: there will be a change that says so.
+            continue
+
+
+def _settle_near(layout: BoundLayout, kind: NodeType, text: str, tally: Tally) -> Plan[None]:
+    """Looks at all edges that count for a node."""
+    for account in layout.rules.accounts:
+        if account.hop.near is not kind:
+            continue
+        start: Item | None = None
+        while True:
+            leaving = account.hop.direction == "out"
+            items, start = yield from edges_at(layout, account.edge, kind, text, leaving, start)
+            yield from settle(layout, refs_to(layout, account, items), tally)
+            if start is None:
+                break
+
+
+# --- nodes at far ends -------------------------------------------------------------------------
+
+
+def _settle_far(layout: BoundLayout, work: _Work, tally: Tally) -> Plan[None]:
+    """Looks at the edges that read nodes that changed; few of them together with the others, many by themselves."""
+    for (_, text), account in work.far.items():
+        start: Item | None = None
+        while True:
+            refs, start = yield from dependents(layout, account, text, start)
+            for ref in refs:
+                work.add_edge(ref)
+            if len(work.edges) > _MANY:
+                yield from settle(layout, work.edges.values(), tally)
+                work.edges.clear()
+            if start is None:
+                break
+
+
+_MANY = 2000
+
+
+# --- recursive rules ---------------------------------------------------------------------------
+
+
+def _look_again(layout: BoundLayout, work: _Work, tally: Tally) -> Plan[None]:
+    """What closed a circle may not do so any more, once other edges have gone."""
+    nodes = {kind.model for kind in work.went.values()}
+    for account in layout.rules.accounts:
+        if account.name not in work.touched and account.hop.near.model not in nodes:
+            continue
+        for rule in account.rules:
+            if rule.is_recursive:
+                refs = yield from set_aside_by(layout, account, rule)
+                yield from settle(layout, refs, tally)

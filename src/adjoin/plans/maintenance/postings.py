@@ -1,0 +1,300 @@
+"""Entries for one near node, put together into transactions: one change of the node for all of them.
+
+A node that many edges count for is written once a transaction, with the sum of what they add. The
+transaction holds only in the life of the node that was read, and as long as each edge, each ledger and
+each node at a far end is what was read. So it is true at the instant it happens.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TypeAlias
+
+from adjoin.errors import InvalidKey, TransactionCanceled
+from adjoin.expressions import Action, Add, Compare, Condition, Exists, Not, Remove, Set, Value, all_of, attribute
+from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
+from adjoin.layouts.ledgers import rank_text
+from adjoin.plans.batches import Place, place_of
+from adjoin.plans.maintenance.contributions import RANK, VALUE, total
+from adjoin.plans.maintenance.entries import Entry
+from adjoin.requests import Check, Delete, Put, TransactWrite, Update
+from adjoin.rules import Rule
+from adjoin.schema import NodeType
+from adjoin.units import MAX_TRANSACTION
+from adjoin.values import AttributeValue, Item, canonical_number
+
+STALE = "adjoin:stale"
+"""The attribute of a node with the rules whose least, greatest or latest values have to be read anew."""
+TURN = "adjoin:turn"
+"""The attribute of a node that counts changes of its ranks."""
+MARKED = "marked"
+
+AnyWrite: TypeAlias = Put | Update | Delete | Check
+
+
+def new_revision() -> AttributeValue:
+    return {"S": uuid.uuid4().hex[:16]}
+
+
+def acted(item: Item, actions: Iterable[Action]) -> Item:
+    """An item after actions of the kinds that are used here."""
+    item = dict(item)
+    for action in actions:
+        name = str(action.path.steps[0])
+        if isinstance(action, Set) and isinstance(action.value, Value):
+            item[name] = action.value.attribute
+        elif isinstance(action, Remove):
+            item.pop(name, None)
+        elif isinstance(action, Add) and "SS" in action.value:
+            item[name] = {"SS": sorted({*item.get(name, {"SS": ()})["SS"], *action.value["SS"]})}
+        elif isinstance(action, Add):
+            before = Decimal(item.get(name, {"N": "0"})["N"])
+            item[name] = {"N": canonical_number(total(iter((before, Decimal(action.value["N"])))))}
+    return item
+
+
+@dataclass
+class Near:
+    """A node that edges count for, as it was read."""
+
+    kind: NodeType
+    text: str
+    key: Item
+    item: Item | None
+    life: str = ""
+    is_new: bool = False
+    """Whether this is its first life, which the first transaction writes down."""
+    revision: AttributeValue = field(default_factory=new_revision)
+    """What its revision is set to next."""
+
+    def __post_init__(self) -> None:
+        stored = (self.item or {}).get(LIFE)
+        self.life = stored["S"] if stored else uuid.uuid4().hex[:16]
+        self.is_new = stored is None
+
+    @property
+    def alive(self) -> Condition:
+        life = attribute(LIFE)
+        return Not(Exists(life)) if self.is_new else Compare("=", life, Value({"S": self.life}))
+
+    def changed(self, actions: Iterable[Action]) -> None:
+        """Takes down that a transaction changed the node."""
+        self.is_new = False
+        self.item = acted(self.item or {}, actions)
+        self.revision = new_revision()
+
+
+@dataclass
+class Posting:
+    """One transaction, and the entries that it settles."""
+
+    near: Near
+    entries: list[Entry] = field(default_factory=list)
+    writes: dict[Place, AnyWrite] = field(default_factory=dict)
+    beyond: list[AnyWrite] = field(default_factory=list)
+    """What else belongs into the transaction: the order of recursive rules."""
+    actions: tuple[Action, ...] = ()
+    """What the transaction does to the node, once it was asked for."""
+    is_direct: bool = True
+    """Whether a least or greatest value may be told from the one that is there, as long as that stays."""
+
+    def write_down(self, layout: BoundLayout) -> None:
+        """Makes the writes of the entries."""
+        self.writes = {}
+        for entry in self.entries:
+            for write in entry.writes(layout):
+                place = place_of(write_key(layout, write))
+                self.writes[place] = merged(self.writes.get(place), write)
+
+    def request(self, layout: BoundLayout) -> TransactWrite:
+        """The transaction; asked for when the ones before it for the same node have happened."""
+        writes = [*self.writes.values(), *self.beyond]
+        near = self.near
+        if near.item is None:
+            marker = layout.ledgers.marker_key(near.text) | {MARKED: {"S": uuid.uuid4().hex[:16]}}
+            if any(map(waits, self.entries)):
+                # Always another one, so that nobody removes it who looked for edges before.
+                writes += [Check(layout.table, near.key, Not(layout.present)), Put(layout.table, marker)]
+            return TransactWrite(tuple(writes))
+        wanted = all_of(layout.present, near.alive, *self._own_checks(layout))
+        assert wanted is not None
+        self.actions = actions = tuple(self._actions(layout))
+        if not actions:
+            return TransactWrite((*writes, Check(layout.table, near.key, wanted)))
+        copies = copies_of(layout, near)
+        return TransactWrite(
+            (*writes, Update(layout.table, near.key, actions, wanted), *_updates(layout, copies, actions))
+        )
+
+    def _own_checks(self, layout: BoundLayout) -> Iterator[Condition]:
+        """A node at the far end of an edge to itself cannot be checked apart."""
+        for entry in self.entries:
+            if entry.ref.account.reads_far and entry.edge is not None and entry.ref.far == entry.ref.near:
+                yield entry.far_as_read(layout)
+        if self._told({rule.name: rule for entry in self.entries for rule in moving(entry)}):
+            turn = (self.near.item or {}).get(TURN)
+            path = attribute(TURN)
+            yield Not(Exists(path)) if turn is None else Compare("=", path, Value(turn))
+        if copies_of(layout, self.near):
+            revision = (self.near.item or {}).get(REVISION)
+            path = attribute(REVISION)
+            yield Not(Exists(path)) if revision is None else Compare("=", path, Value(revision))
+
+    def _actions(self, layout: BoundLayout) -> Iterator[Action]:
+        stale: dict[str, Rule] = {}
+        deltas: dict[str, list[Decimal]] = {}
+        for entry in self.entries:
+            for rule in entry.ref.account.rules:
+                if rule.operation == "sum":
+                    deltas.setdefault(rule.attribute, []).append(entry.delta(rule))
+                elif entry.moves(rule):
+                    stale[rule.name] = rule
+        told = self._told(stale)
+        moved = bool(stale)
+        stale = {name: rule for name, rule in stale.items() if name not in told}
+        sums = {name: canonical_number(change) for name, numbers in deltas.items() if (change := total(iter(numbers)))}
+        if self.near.is_new:
+            # Nothing was counted yet, whatever somebody else may have left there.
+            rules = [rule for rule in layout.rules.rules if rule.node is self.near.kind]
+            known = {*sums, *(stale_rule.attribute for stale_rule in rules if stale_rule.name in told)}
+            yield from (Remove(attribute(rule.attribute)) for rule in rules if rule.attribute not in known)
+            yield from (Set(attribute(name), Value({"N": number})) for name, number in sums.items())
+        else:
+            yield from (Add(attribute(name), {"N": number}) for name, number in sums.items())
+        yield from (Set(attribute(name), Value(value)) for name, value in told.values())
+        if stale:
+            yield Add(attribute(STALE), {"SS": sorted(stale)})
+        if moved:
+            yield Add(attribute(TURN), {"N": "1"})
+        if self.near.is_new:
+            yield Set(attribute(LIFE), Value({"S": self.near.life}))
+        if (sums or moved or self.near.is_new) and revises(layout, self.near.kind):
+            yield Set(attribute(REVISION), Value(self.near.revision))
+
+    def _told(self, moved: Mapping[str, Rule]) -> dict[str, tuple[str, AttributeValue]]:
+        """Rule to attribute and value, for those whose least or greatest value is known without reading ranks."""
+        told = {}
+        for name, rule in moved.items():
+            if rule.operation in ("min", "max") and self.is_direct:
+                value = extreme(rule, self.near, [entry for entry in self.entries if rule in entry.ref.account.rules])
+                if value is not None:
+                    told[name] = rule.attribute, value
+        return told
+
+    def took_place(self) -> bool:
+        """Takes down that the transaction happened; says whether the node changed."""
+        if self.actions:
+            self.near.changed(self.actions)
+        return bool(self.actions)
+
+
+def moving(entry: Entry) -> list[Rule]:
+    """The rules by which the ranks of an edge change."""
+    return [rule for rule in entry.ref.account.rules if entry.moves(rule)]
+
+
+def extreme(rule: Rule, near: Near, entries: Sequence[Entry]) -> AttributeValue | None:
+    """The least or greatest value after these changes; None if only the ranks can tell."""
+    item = {} if near.is_new else near.item or {}
+    current = item.get(rule.attribute)
+    before = {rank for entry in entries if entry.moves(rule) for rank, _ in ranked(entry.applied.get(rule.name))}
+    after = [pair for entry in entries if entry.moves(rule) for pair in ranked(entry.wanted.get(rule.name))]
+    if rule.name in item.get(STALE, {"SS": ()})["SS"] or (before and current is None):
+        return None
+    if current is not None:
+        try:
+            after.append((rank_text(current), current))
+        except InvalidKey:
+            # Somebody else wrote it; the ranks know better.
+            return None
+        if after[-1][0] in before:
+            return None
+    if not after:
+        return None
+    return (min if rule.operation == "min" else max)(after, key=lambda pair: pair[0])[1]
+
+
+def ranked(value: AttributeValue | None) -> list[tuple[str, AttributeValue]]:
+    """The entries of what an edge adds, each with its rank."""
+    return [(entry["M"][RANK]["S"], entry["M"][VALUE]) for entry in (value or {"L": ()})["L"]]
+
+
+def waits(entry: Entry) -> bool:
+    """Whether an edge counts for a node that is not there, and will have to be looked at when it is."""
+    adds = bool(entry.wanted or entry.aside or entry.ref.account.reads_far)
+    return entry.near is None and entry.edge is not None and adds
+
+
+def revises(layout: BoundLayout, kind: NodeType) -> bool:
+    """Whether others write nodes of the class whole, as long as their revision is what they read."""
+    return layout.has_satellites(kind) or kind.model.model_config.get("extra") == "allow"
+
+
+def copies_of(layout: BoundLayout, near: Near) -> list[Item]:
+    """The keys of the copies of a node that stand beside it for an index."""
+    if near.item is None:
+        return []
+    return [each.key for each in layout.satellites_beside(near.kind, near.item) if each.owner is None]
+
+
+def _updates(layout: BoundLayout, keys: Iterable[Item], actions: tuple[Action, ...]) -> list[Update]:
+    return [Update(layout.table, key, actions, layout.present) for key in keys]
+
+
+def packed(layout: BoundLayout, near: Near, entries: Sequence[Entry], most: int) -> Iterator[Posting]:
+    """Entries of one node in as few transactions as DynamoDB takes, with so many entries in each at most."""
+    room = MAX_TRANSACTION - 3 - len(copies_of(layout, near))
+    posting, size = Posting(near), 0
+    for entry in entries:
+        # A recursive rule may yet set the edge aside, and record that.
+        recursive = sum(2 * rule.is_recursive for rule in entry.ref.account.rules)
+        more = len(entry.writes(layout)) + recursive
+        if posting.entries and (size + more > room or len(posting.entries) == most):
+            posting.write_down(layout)
+            yield posting
+            posting, size = Posting(near), 0
+        posting.entries.append(entry)
+        size += more
+    if posting.entries:
+        posting.write_down(layout)
+        yield posting
+
+
+def merged(there: AnyWrite | None, write: AnyWrite) -> AnyWrite:
+    """An item is in a transaction once: two checks of it are one."""
+    if isinstance(there, Check) and isinstance(write, Check) and there != write:
+        condition = all_of(there.condition, write.condition)
+        assert condition is not None
+        return Check(there.table, there.key, condition)
+    return write
+
+
+_WORTH_ANOTHER = {"ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
+
+
+def is_hopeless(canceled: TransactionCanceled) -> bool:
+    """Whether a transaction failed for what it holds, and not because of others or of load."""
+    return not {reason.code for reason in canceled.reasons} & _WORTH_ANOTHER
+
+
+def write_key(layout: BoundLayout, write: AnyWrite) -> Item:
+    return layout.key_of(write.item) if isinstance(write, Put) else write.key
+
+
+def combined(layout: BoundLayout, requests: Iterable[TransactWrite]) -> Iterator[TransactWrite]:
+    """The same writes in fewer transactions, where those of different nodes do not touch the same items."""
+    together: dict[Place, AnyWrite] = {}
+    for request in requests:
+        writes = {place_of(write_key(layout, write)): write for write in request.writes}
+        shared = together.keys() & writes.keys()
+        can_share = all(isinstance(each[place], Check) for place in shared for each in (together, writes))
+        if together and (not can_share or len(together.keys() | writes.keys()) > MAX_TRANSACTION):
+            yield TransactWrite(tuple(together.values()))
+            together = {}
+        for place, write in writes.items():
+            together[place] = merged(together.get(place), write)
+    if together:
+        yield TransactWrite(tuple(together.values()))

@@ -1,0 +1,45 @@
+"""What maintenance did, counted while it goes on and told at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from adjoin.values import Item
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """An edge that cannot be applied by a rule, and why."""
+
+    rule: str
+    edge: Item
+    """The key of its item."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceReport:
+    """What one run of `maintain` did."""
+
+    changes: int
+    """Changes of nodes and edges that were read."""
+    nodes: int
+    """Nodes whose aggregates changed."""
+    edges: int
+    """Times that what an edge adds was applied, or a copy on it was refreshed."""
+    set_aside: tuple[SetAside, ...]
+    """What was set aside, and is not applied."""
+
+
+@dataclass
+class Tally:
+    """The same while it is counted."""
+
+    changes: int = 0
+    nodes: set[str] = field(default_factory=set)
+    edges: int = 0
+    aside: list[tuple[str, Item, str]] = field(default_factory=list)
+
+    def report(self) -> MaintenanceReport:
+        aside = tuple(SetAside(*each) for each in self.aside)
+        return MaintenanceReport(self.changes, len(self.nodes), self.edges, aside)

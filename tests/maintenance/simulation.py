@@ -1,0 +1,175 @@
+"""Writers and maintainers as plans driven by hand, request by request, over a real store in memory.
+
+Every plan is a process. At each tick one request of one process is performed, so that all others may come
+between any two. A maintainer may be thrown away at any request; what it was given comes again. Changes
+come late, twice, and in any order across items.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from adjoin import AdjoinError, Graph
+from adjoin.plans import Plan
+from adjoin.plans.maintenance.applying import apply_changes
+from adjoin.plans.maintenance.report import Tally
+from adjoin.requests import ItemChange, ReadChanges, Request, Scan
+
+LIMIT = 200_000
+"""Requests after which something goes round in circles."""
+
+
+class Process:
+    """A plan, and the batch of requests that it waits for."""
+
+    def __init__(self, graph: Graph, plan: Plan[Any], name: str) -> None:
+        self.plan, self.name = plan, name
+        self.is_done = False
+        self.error: AdjoinError | None = None
+        self._store = graph._store
+        self._answers: list[Any] = []
+        self._open: list[int] = []
+        self._failure: AdjoinError | None = None
+        self._go_on(lambda: next(plan))
+
+    def _go_on(self, resume: Callable[[], Any]) -> None:
+        try:
+            self._batch: tuple[Request, ...] = tuple(resume())
+        except StopIteration:
+            self.is_done = True
+        except AdjoinError as error:
+            self.is_done, self.error = True, error
+        else:
+            self._answers = [None] * len(self._batch)
+            self._open = list(range(len(self._batch)))
+            self._failure = None
+
+    def step(self, chance: random.Random) -> None:
+        """Performs one request of the batch, any of those that are left; the last one lets the plan go on."""
+        number = self._open.pop(chance.randrange(len(self._open)))
+        try:
+            (self._answers[number],) = self._store.execute((self._batch[number],))
+        except AdjoinError as error:
+            self._failure = self._failure or error
+        if self._open:
+            return
+        if self._failure is not None:
+            failure = self._failure
+            self._go_on(lambda: self.plan.throw(failure))
+        else:
+            self._go_on(lambda: self.plan.send(self._answers))
+
+
+class Stream:
+    """Changes that were not delivered yet, in order for each item and in no order across items."""
+
+    def __init__(self, graph: Graph, chance: random.Random) -> None:
+        self._graph, self._chance = graph, chance
+        self._position: str | None = None
+        self._waiting: dict[str, list[ItemChange]] = {}
+
+    def _read(self) -> None:
+        while True:
+            response: Any
+            (response,) = self._graph._store.execute((ReadChanges(self._graph._layout.table, self._position),))
+            self._position = response.next
+            for change in response.changes:
+                if not self._graph._layout.is_bookkeeping(change.key):
+                    self._waiting.setdefault(repr(change.key), []).append(change)
+            if not response.changes:
+                return
+
+    def __len__(self) -> int:
+        self._read()
+        return sum(map(len, self._waiting.values()))
+
+    def take(self, most: int) -> list[ItemChange]:
+        """Some changes; now and then one that comes again later."""
+        self._read()
+        taken: list[ItemChange] = []
+        while self._waiting and len(taken) < most:
+            item = self._chance.choice(list(self._waiting))
+            queue = self._waiting[item]
+            taken.append(queue[0])
+            if self._chance.random() < 0.9:
+                queue.pop(0)
+            if not queue:
+                del self._waiting[item]
+        return taken
+
+    def give_back(self, changes: Iterable[ItemChange]) -> None:
+        for change in changes:
+            self._waiting.setdefault(repr(change.key), []).insert(0, change)
+
+
+class Simulation:
+    """Some writers and maintainers at once, and a stream that misbehaves."""
+
+    def __init__(self, graph: Graph, seed: int, *, maintainers: int = 3, crashes: float = 0.02) -> None:
+        self.graph = graph
+        self.chance = random.Random(seed)
+        self.stream = Stream(graph, self.chance)
+        self.tally = Tally()
+        self._crashes, self._maintainers = crashes, maintainers
+        self._writers: list[Process] = []
+        self._at_work: list[tuple[Process, list[ItemChange]]] = []
+        self.requests = 0
+        self.watch: Callable[[], None] = lambda: None
+        """Called after every request."""
+
+    def write(self, plan: Plan[Any], name: str) -> None:
+        """Starts a writer, and lets everybody work for a while."""
+        writer = Process(self.graph, plan, name)
+        if not writer.is_done:
+            self._writers.append(writer)
+        for _ in range(self.chance.randrange(12)):
+            self.tick()
+
+    def tick(self) -> None:
+        """One request of somebody."""
+        self.requests += 1
+        assert self.requests < LIMIT, "it goes round in circles"
+        if len(self._at_work) < self._maintainers and self.chance.random() < 0.3:
+            self._start_maintainer()
+        everybody = [*self._writers, *(process for process, _ in self._at_work)]
+        if not everybody:
+            return
+        process = self.chance.choice(everybody)
+        process.step(self.chance)
+        self.watch()
+        self._writers = [writer for writer in self._writers if not writer.is_done]
+        for place, (maintainer, changes) in enumerate(self._at_work):
+            has_crashed = maintainer is process and self.chance.random() < self._crashes
+            if has_crashed or maintainer.is_done:
+                del self._at_work[place]
+                if has_crashed or maintainer.error is not None:
+                    maintainer.plan.close()
+                    self.stream.give_back(changes)
+                if maintainer.error is not None and not maintainer.error.retryable:
+                    raise maintainer.error
+                break
+
+    def _start_maintainer(self) -> None:
+        if changes := self.stream.take(self.chance.randrange(1, 8)):
+            maintainer = Process(self.graph, apply_changes(self.graph._layout, changes, self.tally), "maintainer")
+            if not maintainer.is_done:
+                self._at_work.append((maintainer, changes))
+
+    def drain(self) -> None:
+        """Lets everybody finish, until no change is left."""
+        self._crashes, self._maintainers = 0.0, max(1, self._maintainers)
+        while self._writers or self._at_work or len(self.stream):
+            self.tick()
+
+
+def stored(graph: Graph) -> list[dict[str, Any]]:
+    """Every item there is."""
+    items: list[dict[str, Any]] = []
+    scan = Scan(graph._layout.table)
+    response: Any
+    (response,) = graph._store.execute((scan,))
+    items += response.items
+    assert response.last is None
+    return items

@@ -1,0 +1,261 @@
+"""Whatever happens, once all changes are applied every aggregate is what looking at everything gives."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from adjoin import Graph, MaterializedGraph
+from adjoin.plans import Plan
+from adjoin.requests import Delete
+from tests.maintenance.models import (
+    ALBUMS,
+    MODELS,
+    PARTS,
+    PEOPLE,
+    SHOP,
+    Album,
+    Bill,
+    Contains,
+    Customer,
+    Follows,
+    Friend,
+    Invoice,
+    OnAlbum,
+    Part,
+    Person,
+    Placed,
+    Track,
+    Uses,
+    World,
+    expected,
+    uses,
+)
+from tests.maintenance.simulation import Simulation, stored
+
+SEEDS = int(os.environ.get("ADJOIN_SIMULATION_SEEDS", "20"))
+FIRST = int(os.environ.get("ADJOIN_SIMULATION_FIRST", "0"))
+
+IDS = {Customer: "C", Invoice: "I", Bill: "B", Part: "P", Person: "N", Album: "A", Track: "T"}
+ENDS: dict[Any, tuple[Any, Any]] = {
+    Placed: (Customer, Invoice),
+    Contains: (Invoice, Bill),
+    OnAlbum: (Album, Track),
+    Uses: (Part, Part),
+    Follows: (Person, Person),
+    Friend: (Person, Person),
+}
+
+
+RECURSIVE = ("total", "below", "dearest")
+NAMED_IN_RECORDS = (("rule", "."), ("near", "#"), ("far", "#"))
+
+
+class Life:
+    """What people do to a graph, at random."""
+
+    def __init__(self, graph: Graph, chance: random.Random, models: list[Any], nodes: int) -> None:
+        self.graph, self.chance, self.count = graph, chance, nodes
+        self.nodes = [model for model in models if model in IDS]
+        self.edges = [model for model in models if model in ENDS]
+
+    def id(self, model: Any) -> str:
+        return f"{IDS[model]}{self.chance.randrange(self.count)}"
+
+    def fields(self, model: Any) -> dict[str, Any]:
+        chance = self.chance
+        values: dict[Any, Callable[[], dict[str, Any]]] = {
+            Customer: lambda: {"name": chance.choice("ab")},
+            Invoice: lambda: {"kind": chance.choice("xy"), "weight": chance.randrange(5)},
+            Bill: lambda: {"amount": chance.choice([None, Decimal(chance.randrange(-50, 90)) / 10])},
+            Placed: lambda: {
+                "balance": chance.choice([None, Decimal(chance.randrange(-9, 99)) / 100, Decimal("1e20")]),
+                "status": chance.choice(["open", "paid", "late"]),
+                "day": chance.randrange(4),
+            },
+            Contains: lambda: {"note": chance.choice("mno"), "day": chance.randrange(3)},
+            Album: lambda: {"title": chance.choice("ab")},
+            Track: lambda: {"title": chance.choice("cd")},
+            OnAlbum: lambda: {"seconds": chance.randrange(1, 300), "live": chance.random() < 0.5},
+            Part: lambda: {"cost": chance.randrange(9)},
+            Person: lambda: {"age": chance.randrange(60)},
+        }
+        return values.get(model, dict)()
+
+    def edge(self) -> Any:
+        model = self.chance.choice(self.edges)
+        source, target = ENDS[model]
+        return model(source=self.id(source), target=self.id(target), **self.fields(model))
+
+    def node(self) -> Any:
+        model = self.chance.choice(self.nodes)
+        return model(id=self.id(model), **self.fields(model))
+
+    def act(self) -> tuple[Plan[Any], str]:
+        ways = [
+            (6, self.connect),
+            (3, self.put_edge),
+            (4, self.disconnect),
+            (4, self.update_edge),
+            (2, self.move),
+            (3, self.put_node),
+            (3, self.update_node),
+            (1, self.delete_node),
+            (1, self.lose_node),
+            (1, self.put_many),
+        ]
+        act = self.chance.choices([way for _, way in ways], [weight for weight, _ in ways])[0]
+        return act(), act.__name__
+
+    def connect(self) -> Plan[Any]:
+        edge = self.edge()
+        return self.graph._connect(type(edge), edge.source, edge.target, self.fields(type(edge)))
+
+    def put_edge(self) -> Plan[Any]:
+        return self.graph._put(self.edge(), None)
+
+    def put_node(self) -> Plan[Any]:
+        return self.graph._put(self.node(), None)
+
+    def put_many(self) -> Plan[Any]:
+        return self.graph._put_many([self.node(), self.edge(), self.edge(), self.node()], None)
+
+    def disconnect(self) -> Plan[Any]:
+        edge = self.edge()
+        return self.graph._disconnect(type(edge), edge.source, edge.target, {})
+
+    def update_edge(self) -> Plan[Any]:
+        edge = self.edge()
+        if not (fields := self.fields(type(edge))):
+            return self.put_edge()
+        return self.graph._update(type(edge), (edge.source, edge.target), None, None, fields)
+
+    def move(self) -> Plan[Any]:
+        edge, other = self.edge(), self.edge()
+        model = type(edge)
+        target = self.id(ENDS[model][1])
+        if target == edge.target or model is not type(other):
+            return self.disconnect()
+        transaction = self.graph.transaction()
+        transaction.disconnect(model, edge.source, edge.target)
+        transaction.put(model(source=edge.source, target=target, **self.fields(model)))
+        return transaction._commit()
+
+    def update_node(self) -> Plan[Any]:
+        node = self.node()
+        return self.graph._update(type(node), (node.id,), None, None, self.fields(type(node)))
+
+    def delete_node(self) -> Plan[Any]:
+        node = self.node()
+        return self.graph._delete(type(node), node.id)
+
+    def lose_node(self) -> Plan[Any]:
+        """The node alone goes, as when it expires; its edges stay."""
+        node = self.node()
+        layout = self.graph._layout
+        key = layout.node_key(layout.schema.node(type(node)), node.id)
+
+        def plan() -> Plan[Any]:
+            yield (Delete(layout.table, key),)
+
+        return plan()
+
+
+def check(graph: Graph) -> None:
+    """Every aggregate of every node, and nothing left over that counts for nobody."""
+    layout, items = graph._layout, stored(graph)
+    entities = [entity for item in items if not layout.is_bookkeeping(item) and (entity := layout.read(item))]
+    records = [item for item in items if "reason" in item]
+    aside = {tuple(item[name]["S"].partition(sign)[2] for name, sign in NAMED_IN_RECORDS) for item in records}
+    world = World(entities, {(rule, near, far) for rule, near, far in aside})
+    check_circles(world)
+    for entity in world.everything():
+        wanted = expected(world, entity)
+        found = {name: getattr(entity, name) for name in wanted}
+        assert found == wanted, repr(entity)
+    assert not [item for item in items if "adjoin:stale" in item]
+    keys = [layout.key_of(item) for item in items]
+    assert all(item["edge"]["M"] in keys for item in items if "applied" in item)
+
+
+def check_circles(world: World) -> None:
+    """What is set aside would close a circle, and what is not has none."""
+    for name, source, target in world.aside:
+        assert source in reached(world, target, name), f"{source} uses {target} is set aside for {name} without reason"
+    for part in world.all(Part):
+        for name in RECURSIVE:
+            below = {id for edge in uses(world, part.id, name) for id in reached(world, edge.target, name)}
+            assert part.id not in below
+
+
+def reached(world: World, start: str, name: str) -> set[str]:
+    """A part and those below it over applied edges; a part that is not there leads nowhere."""
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        id = waiting.pop()
+        if id not in found:
+            found.add(id)
+            if world.node(Part, id) is not None:
+                waiting += [edge.target for edge in uses(world, id, name)]
+    return found
+
+
+def simulate(seed: int, models: list[Any], layout: Any = None, *, acts: int = 40, nodes: int = 4) -> Simulation:
+    graph = Graph(":memory:", MODELS, layout)
+    try:
+        simulation = Simulation(graph, seed)
+        life = Life(graph, simulation.chance, models, nodes)
+        for _ in range(acts):
+            simulation.write(*life.act())
+        simulation.drain()
+        check(graph)
+        return simulation
+    finally:
+        graph.close()
+
+
+@pytest.mark.parametrize("models", [SHOP, ALBUMS, PARTS, PEOPLE], ids=["shop", "albums", "parts", "people"])
+@pytest.mark.parametrize("part", range(5))
+def test_everything_is_true_in_the_end(models: list[Any], part: int) -> None:
+    for seed in range(FIRST + part, FIRST + SEEDS, 5):
+        try:
+            simulate(seed, models)
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
+def test_in_another_layout() -> None:
+    for seed in range(FIRST, FIRST + SEEDS // 5):
+        simulate(seed, MODELS, MaterializedGraph(), acts=60)
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_in_the_transaction_means_at_every_instant(part: int) -> None:
+    """Nobody ever finds a count that is not what the edges say, between any two requests, before any maintenance."""
+    for seed in range(FIRST + part, FIRST + SEEDS, 3):
+        graph = Graph(":memory:", MODELS)
+        simulation = Simulation(graph, seed, maintainers=seed % 2)
+        life = Life(graph, simulation.chance, ALBUMS, 3)
+        for model in (Album, Track):
+            graph.put_many(model(id=f"{IDS[model]}{number}") for number in range(3))
+        acts = [life.connect, life.disconnect, life.update_edge, life.put_edge, life.move, life.put_many, life.put_node]
+        simulation.watch = lambda graph=graph, seed=seed: check_counts(graph, seed)  # type: ignore[misc]
+        for _ in range(25):
+            simulation.write(simulation.chance.choice(acts)(), "writer")
+        simulation.drain()
+        check(graph)
+        graph.close()
+
+
+def check_counts(graph: Graph, seed: int) -> None:
+    world = World([entity for item in stored(graph) if (entity := graph._layout.read(item))], set())
+    for node in (*world.all(Album), *world.all(Track)):
+        wanted = {name: value for name, value in expected(world, node).items() if name != "longest"}
+        assert {name: getattr(node, name) for name in wanted} == wanted, f"{node!r}, seed {seed}"
