@@ -2,7 +2,8 @@
 
 Every plan is a process. At each tick one request of one process is performed, so that all others may come
 between any two. A maintainer may be thrown away at any request; what it was given comes again. Changes
-come late, twice, and in any order across items.
+come late, twice, and in any order across items. Any process may stop for a long while, and then go on with
+what it had read.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Process:
     def __init__(self, graph: Graph, plan: Plan[Any], name: str) -> None:
         self.plan, self.name = plan, name
         self.is_done = False
+        self.asleep_until = 0
         self.error: AdjoinError | None = None
         self._store = graph._store
         self._answers: list[Any] = []
@@ -134,9 +136,14 @@ class Simulation:
         if len(self._at_work) < self._maintainers and self.chance.random() < 0.3:
             self._start_maintainer()
         everybody = [*self._writers, *(process for process, _ in self._at_work)]
-        if not everybody:
+        awake = [process for process in everybody if process.asleep_until <= self.requests]
+        if not awake:
             return
-        process = self.chance.choice(everybody)
+        process = self.chance.choice(awake)
+        if self.chance.random() < 0.1:
+            # Long enough for others to do and undo something, and to apply it.
+            process.asleep_until = self.requests + self.chance.randrange(10, 100)
+            return
         process.step(self.chance)
         self.watch()
         self._writers = [writer for writer in self._writers if not writer.is_done]

@@ -1,0 +1,65 @@
+"""A maintainer that stops between reading and writing, while others do something, undo it, and apply both."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+
+from adjoin import Graph
+from adjoin.plans.maintenance.applying import apply_changes
+from adjoin.plans.maintenance.report import Tally
+from adjoin.requests import ChangesResponse, ReadChanges, TransactWrite
+from tests.maintenance.models import MODELS, Customer, Invoice, Part, Placed, Uses
+from tests.maintenance.simulation import Process
+from tests.maintenance.test_simulation import check
+
+Act = Callable[[Graph], object]
+DONE_AND_UNDONE: dict[str, tuple[Act, Act]] = {
+    "an edge": (
+        lambda g: g.put(Placed(source="C1", target="I2", balance=Decimal(5))),
+        lambda g: g.disconnect(Placed, "C1", "I2"),
+    ),
+    "the value of an edge": (
+        lambda g: g.update(Placed, "C1", "I1", balance=Decimal(9)),
+        lambda g: g.update(Placed, "C1", "I1", balance=Decimal(1)),
+    ),
+    "a node at the far end": (
+        lambda g: g.update(Invoice, "I1", weight=7),
+        lambda g: g.update(Invoice, "I1", weight=1),
+    ),
+    "a circle": (
+        lambda g: g.put(Uses(source="P1", target="P0")),
+        lambda g: g.disconnect(Uses, "P1", "P0"),
+    ),
+    "the name that is copied": (
+        lambda g: g.update(Customer, "C1", name="Bea"),
+        lambda g: g.update(Customer, "C1", name="Ann"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", DONE_AND_UNDONE)
+def test_it_writes_nothing_that_is_not_true_any_more(what: str) -> None:
+    do, undo = DONE_AND_UNDONE[what]
+    with Graph(":memory:", MODELS) as g:
+        g.put_many([Customer(id="C1", name="Ann"), Invoice(id="I1"), Part(id="P0"), Part(id="P1")])
+        g.put_many([Placed(source="C1", target="I1", balance=Decimal(1)), Uses(source="P0", target="P1")])
+        g.maintain(once=True)
+        before = [change.position for change in g.changes()][-1]
+        do(g)
+        (response,) = g._store.execute((ReadChanges(g._layout.table, before),))
+        assert isinstance(response, ChangesResponse)
+        slow = Process(g, apply_changes(g._layout, response.changes, Tally()), "slow")
+        while not slow.is_done and not any(isinstance(request, TransactWrite) for request in slow._batch):
+            slow.step(random.Random(0))
+        assert not slow.is_done
+        undo(g)
+        g.maintain(once=True)
+        while not slow.is_done:
+            slow.step(random.Random(0))
+        assert slow.error is None
+        g.maintain(once=True)
+        check(g)
