@@ -13,6 +13,6 @@ _END = "#"
 
 def tenant_prefix(tenant: str) -> str:
     """What the keys of a tenant begin with: "acme#" for "acme"."""
-    if not tenant or _END in tenant or not tenant.isprintable():
+    if not isinstance(tenant, str) or not tenant or _END in tenant or not tenant.isprintable():
         raise InvalidKey(f"{tenant!r} cannot name a tenant; use printable text without {_END!r}")
     return tenant + _END

@@ -13,6 +13,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
 import adjoin
@@ -37,13 +38,14 @@ _HEAD = (
 )
 
 
-def client(server: Server, access_key: str = "any", secret_key: str = "any") -> Any:
+def client(server: Server, access_key: str = "any", secret_key: str = "any", **options: Any) -> Any:
     return boto3.client(
         "dynamodb",
         endpoint_url=server.endpoint,
         region_name="eu-west-1",
         aws_access_key_id=access_key,
         aws_secret_access_key=secret_key,
+        **options,
     )
 
 
@@ -366,3 +368,25 @@ def test_what_was_asked_before_a_switch_is_answered(tmp_path: Path) -> None:
         stored = client(server).scan(TableName="Things")["Items"]
     assert sorted(int(item["SK"]["S"]) for item in stored) == sorted(answered)
     assert len(answered) < 2000, "or there was nothing to see"
+
+
+@pytest.mark.parametrize("port", [-1, 65536, 70000])
+def test_a_port_that_there_is_not(tmp_path: Path, port: int) -> None:
+    with pytest.raises(InvalidLocation, match="is no port to listen at"):
+        serve(tmp_path / "things.db", port=port)
+
+
+def test_what_is_served_is_named_as_a_graph_names_it(tmp_path: Path) -> None:
+    with serve(f"{tmp_path / 'things.db'}?durability=process"):
+        assert (tmp_path / "things.db").exists()
+    with pytest.raises(InvalidLocation, match="needs no server"):
+        serve("dynamodb://Things?region=eu-west-1")
+
+
+def test_a_limit_that_no_service_could_take(server: Server) -> None:
+    client(server).create_table(**TABLE)
+    unchecked = client(server, config=Config(parameter_validation=False))
+    with pytest.raises(ClientError, match="out of range of long") as refused:
+        unchecked.scan(TableName="Things", Limit=2**63)
+    assert refused.value.response["Error"]["Code"] == "SerializationException"
+    assert unchecked.scan(TableName="Things", Limit=2**63 - 1)["Items"] == []

@@ -127,7 +127,8 @@ def almost_short(draw: st.DrawFn) -> tuple[str, Any]:
 def test_the_short_way_ends_where_the_long_one_does(sent: tuple[str, Any]) -> None:
     operation, body = sent
     short = SHORT[operation](deepcopy(body))
-    if body == SHORT_REQUESTS[operation]:
+    # As JSON, where 1 is not true.
+    if orjson.dumps(body) == orjson.dumps(SHORT_REQUESTS[operation]):
         assert short == body
     if short is not None:
         assert reader_of(INPUTS[operation])(body) == short

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,10 +24,12 @@ from adjoin.requests import (
     CreateTable,
     DropTable,
     Get,
+    PageResponse,
     Put,
     Query,
     ReadChanges,
     Request,
+    Scan,
     TransactGet,
     TransactWrite,
     Update,
@@ -269,3 +273,44 @@ def test_a_table_made_anew_by_another_store_is_used_as_it_is(path: Path) -> None
     assert everything(one_store, "Plain") == [numbered]
     one_store.close()
     other.close()
+
+
+_PASSER_BY = """
+import sqlite3, sys
+passing = sqlite3.connect(sys.argv[1])
+passing.execute("select count(*) from sqlite_master").fetchall()
+passing.close()
+"""
+
+_OWNER = """
+import os, subprocess, sys, threading
+from adjoin.requests import CreateTable, Put
+from adjoin.stores.sqlite import SQLiteStore
+from adjoin.tables import KeyAttribute, TableDefinition
+
+path, passer_by = sys.argv[1:]
+store, other = SQLiteStore(path), SQLiteStore(path)
+store.execute((CreateTable(TableDefinition("Things", KeyAttribute("id"))),))
+
+def put(store, name):
+    store.execute((Put("Things", {"id": {"S": name}}),))
+
+put(store, "first"), put(other, "second")
+thread = threading.Thread(target=put, args=(store, "third"))
+thread.start(), thread.join()
+subprocess.run([sys.executable, "-c", passer_by, path], check=True)
+for number in range(20):
+    put(store, str(number))
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_nothing_is_lost_when_another_program_opens_and_closes_the_file(tmp_path: Path) -> None:
+    """Several connections in one process keep their locks, so that nobody else takes their log away."""
+    path = tmp_path / "graph.db"
+    ended = subprocess.run([sys.executable, "-c", _OWNER, str(path), _PASSER_BY], timeout=60, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    with closing(SQLiteStore(path)) as store:
+        (response,) = store.execute((Scan("Things", count_only=True),))
+    assert isinstance(response, PageResponse)
+    assert response.count == 23

@@ -86,13 +86,17 @@ def _text(value: Any) -> str:
     return value
 
 
+_LONG = 2**63
+
+
 def _whole(kind: str) -> Reader:
     def read(value: Any) -> int:
-        if type(value) is int:
-            return value
-        if type(value) is not float or not math.isfinite(value):
+        if type(value) is not int and (type(value) is not float or not math.isfinite(value)):
             _refuse_scalar(value, kind)
-        return math.floor(value)
+        number = math.floor(value)
+        if not -_LONG <= number < _LONG:
+            _refuse(f"Numeric value ({number}) out of range of long")
+        return number
 
     return read
 

@@ -15,6 +15,7 @@ from adjoin.errors import AdjoinError, InvalidLocation, StoreClosed
 from adjoin.server.http import Answering, Connection, Request
 from adjoin.server.service import Service
 from adjoin.server.signatures import KeyPair
+from adjoin.stores.locations import FileLocation, parse_location
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.file import Durability
 
@@ -22,6 +23,7 @@ _log = logging.getLogger(__name__)
 
 _SWEEP = 10.0
 """Seconds between two looks for items that have expired."""
+_LAST_PORT = 65535
 _PATIENCE = 5.0
 """Seconds in which requests that are under way may end when the server is stopped."""
 
@@ -162,7 +164,12 @@ def serve(
             f"at {host} others can reach the server; give it a key pair that requests must be signed with, {_KEY_PAIR},"
             " or let it listen at 127.0.0.1"
         )
-    store = SQLiteStore(path, durability)
+    if not 0 <= port <= _LAST_PORT:
+        raise InvalidLocation(f"{port} is no port to listen at; choose one from 1 to {_LAST_PORT}, or 0 for any")
+    location = parse_location(path)
+    if not isinstance(location, FileLocation):
+        raise InvalidLocation(f"{path} is DynamoDB itself, which needs no server; name a file, or :memory:")
+    store = SQLiteStore(location.path, **{"durability": durability, **location.options})
     try:
         return Server(store, host, port, keys)
     except BaseException:

@@ -86,6 +86,8 @@ def check_signature(request: Request, keys: KeyPair, now: float | None = None) -
     if not hmac.compare_digest(scope[0].encode(), keys.access_key.encode()):
         raise Refused("UnrecognizedClientException", "The security token included in the request is invalid.")
     _check_date(stamp, scope[1], time.time() if now is None else now)
+    if scope[3] != "dynamodb":
+        raise Refused("InvalidSignatureException", "Credential should be scoped to correct service: 'dynamodb'. ")
     expected = _signature(request, keys, stamp, scope[1:], parts.get("SignedHeaders", "").split(";"))
     if not hmac.compare_digest(expected.encode(), parts.get("Signature", "").encode()):
         raise Refused(

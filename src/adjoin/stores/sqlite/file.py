@@ -36,6 +36,7 @@ FORMAT_VERSION = 1
 MEMORY = ":memory:"
 
 _MAGIC = b"SQLite format 3\0"
+_HEADER_SIZE = 100
 # Reads of 10,000,000 items take the same time with larger pages, and small writes take longer.
 _PAGE_SIZE = 4096
 _CACHE_KB = 8192
@@ -109,13 +110,7 @@ def _inspect(path: str) -> None:
     folder = file.absolute().parent
     if not folder.is_dir():
         raise FileNotWritable(f"there is no directory {folder} to hold {file.name}; create it first")
-    try:
-        with file.open("rb") as stream:
-            header = stream.read(100)
-    except FileNotFoundError:
-        header = b""
-    except OSError as error:
-        raise FileNotWritable(f"the file {path} cannot be read: {error.strerror}") from error
+    header = _header(path) if file.exists() else b""
     if header:
         _check_header(header, path)
     if file.exists() and not os.access(path, os.W_OK):
@@ -127,9 +122,28 @@ def _inspect(path: str) -> None:
         )
 
 
+def _header(path: str) -> bytes:
+    """How a file begins, read by SQLite's own means.
+
+    To open and close it otherwise would drop every lock that other connections of this process hold on it, and
+    another process could then take away the log that they write to.
+    """
+    size = os.path.getsize(path)
+    if size < _HEADER_SIZE:
+        return bytes(size)
+    try:
+        file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    except apsw.Error as error:
+        raise FileNotWritable(f"the file {path} cannot be read; change its permissions") from error
+    try:
+        return file.xRead(_HEADER_SIZE, 0)
+    finally:
+        file.xClose()
+
+
 def _check_header(header: bytes, path: str) -> None:
     # Offsets are those of SQLite's database header: user version at 60, application id at 68.
-    if len(header) < 100 or not header.startswith(_MAGIC):
+    if len(header) < _HEADER_SIZE or not header.startswith(_MAGIC):
         raise NotAnAdjoinFile(f"{path} is not an adjoin file, and was left as it is; choose another name")
     _check_marks(int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big"), path)
 
