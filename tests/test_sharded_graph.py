@@ -296,3 +296,17 @@ def test_a_clock_that_is_set_back_does_not_keep_an_old_map() -> None:
     assert index_of(reader).book.is_stale(SCOPE)
     reader.find(Person).count()
     assert index_of(reader).book.map(SCOPE).shards == 4
+
+
+def test_what_is_written_again_and_again_does_not_make_a_field_large() -> None:
+    """Bytes are counted as they are written; how many there are at most, the table tells."""
+    town = Town()
+    book = index_of(town.graph).book
+    for _ in range(3):
+        for number in range(40):
+            book.place(SCOPE, "py", str(number), 10**9)
+        book.throttled()
+        run(report_heat(town.graph._layout), town.store)
+        town.clock.now += WINDOW
+    assert town.heat().size <= 41 * 10**9, "of the last report, and what the table has"
+    assert town.map().shards_of() == 1

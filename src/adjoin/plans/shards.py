@@ -15,10 +15,10 @@ from adjoin.expressions import Compare, Exists, Not, Value, attribute
 from adjoin.layouts.interface import BoundLayout
 from adjoin.layouts.shard_book import ShardBook
 from adjoin.plans import Plan
-from adjoin.requests import Get, ItemResponse, PageResponse, Put, Query
+from adjoin.requests import DescribeTable, Get, ItemResponse, PageResponse, Put, Query, TableResponse
 from adjoin.sharding.heat import Heat
 from adjoin.sharding.maps import ShardMap
-from adjoin.sharding.policy import considered
+from adjoin.sharding.policy import LIMITS, considered
 from adjoin.values import Item, decode, encode
 
 MAP, HEAT, SCOPE, VERSION = "map", "heat", "scope", "version"
@@ -97,6 +97,7 @@ def _report(layout: BoundLayout, book: ShardBook, scope: str, report: Heat) -> P
         (response,) = yield (map_request(layout, scope),)
         item = response.item
         shards, heat = _stored(item)
+        heat = yield from _bounded(layout, heat)
         after, larger = considered(shards, heat, report, asked_at)
         try:
             yield (_put(layout, scope, larger or shards, after, item),)
@@ -105,6 +106,16 @@ def _report(layout: BoundLayout, book: ShardBook, scope: str, report: Heat) -> P
         book.learn(scope, larger or shards, asked_at)
         book.heard(scope, after)
         return
+
+
+def _bounded(layout: BoundLayout, heat: Heat) -> Plan[Heat]:
+    """The record with no more bytes than its table has: what is written again and again makes it no larger."""
+    if max(heat.size, *heat.sizes.values(), 0) <= LIMITS.size:
+        return heat
+    described: TableResponse
+    (described,) = yield (DescribeTable(layout.table),)
+    sizes = {value: min(size, described.size) for value, size in heat.sizes.items()}
+    return replace(heat, size=min(heat.size, described.size), sizes=sizes)
 
 
 def _stored(item: Item | None) -> tuple[ShardMap, Heat]:
