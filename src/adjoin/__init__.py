@@ -4,15 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from adjoin.aggregates import (
-    CommonNeighbours,
-    Components,
     Copy,
     Count,
     Immutable,
     Latest,
     Max,
     Min,
-    PageRank,
     Sum,
     Top,
 )
@@ -87,15 +84,12 @@ __all__ = [
     "Unique",
     "Version",
     # keep true
-    "CommonNeighbours",
-    "Components",
     "Copy",
     "Count",
     "Immutable",
     "Latest",
     "Max",
     "Min",
-    "PageRank",
     "Sum",
     "Top",
     # lay out
