@@ -83,6 +83,11 @@ class CancellationReason:
 _TRANSIENT_REASONS = {"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
 
 
+def are_transient(reasons: Sequence[CancellationReason]) -> bool:
+    """Whether only other writers or load were in the way of a transaction."""
+    return bool(reasons) and all(reason.code in _TRANSIENT_REASONS for reason in reasons)
+
+
 class TransactionCanceled(AdjoinError):
     """A transaction was not applied; `reasons` has one entry an item, in order.
 
@@ -92,7 +97,7 @@ class TransactionCanceled(AdjoinError):
     def __init__(self, message: str, reasons: Sequence[CancellationReason]) -> None:
         super().__init__(message)
         self.reasons = tuple(reasons)
-        self.retryable = bool(reasons) and all(reason.code in _TRANSIENT_REASONS for reason in reasons)
+        self.retryable = are_transient(reasons)
 
 
 class TokenReused(AdjoinError):

@@ -16,10 +16,11 @@ from adjoin.expressions import Action, And, Condition, all_of
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, get_all, place_of
-from adjoin.plans.deletion import delete_node, unchanged
+from adjoin.plans.deletion import delete_node
 from adjoin.plans.maintenance.entries import Entry
 from adjoin.plans.maintenance.postings import AnyWrite, Near, Posting, acted, merged, write_key
 from adjoin.plans.maintenance.references import EdgeRef, edges_at
+from adjoin.plans.revisions import unchanged
 from adjoin.requests import Check, Delete, Get, Put, TransactWrite, Update
 from adjoin.rules import Account
 from adjoin.schema import AnyEdge, EdgeType, EntityType, NodeType

@@ -17,8 +17,15 @@ from decimal import Context, Decimal
 from operator import ge, gt, le, lt
 from typing import Any
 
-from adjoin.errors import AlreadyExists, CancellationReason, ConditionFailed, NotFound, TransactionCanceled
-from adjoin.expressions import Compare, Condition, Exists, Not, Or, Value, all_of, attribute
+from adjoin.errors import (
+    AlreadyExists,
+    CancellationReason,
+    ConditionFailed,
+    NotFound,
+    TransactionCanceled,
+    are_transient,
+)
+from adjoin.expressions import Condition, all_of
 from adjoin.fields import Change
 from adjoin.layouts.interface import OWNER, REVISION, BoundLayout, Satellite
 from adjoin.model import Edge
@@ -27,8 +34,9 @@ from adjoin.plans.at_once import companions, counted_at_once, together, written_
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.conditions import check_amount
 from adjoin.plans.copies import copies_on, filling, joined_checks
-from adjoin.plans.deletion import unchanged, visible
+from adjoin.plans.deletion import visible
 from adjoin.plans.guarded import carried, is_carried, unchangeable, written_items
+from adjoin.plans.revisions import claimable, unchanged
 from adjoin.requests import Check, Delete, Get, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import EdgeType, Entity, EntityType, NodeType
 from adjoin.values import Item, decode, encode
@@ -63,7 +71,8 @@ def beside(layout: BoundLayout, satellites: Iterable[Satellite], claims: Claims)
     checks: dict[Place, Check] = {}
     for each in satellites:
         place = place_of(each.key)
-        condition = _claimable(each, claims.stale.get(place))
+        stale = (claims.stale[place][0],) if place in claims.stale else ()
+        condition = claimable(each, *stale)
         if each.item is not None:
             writes.append(Put(layout.table, each.item, condition))
         elif place not in claims.others:
@@ -72,14 +81,6 @@ def beside(layout: BoundLayout, satellites: Iterable[Satellite], claims: Claims)
             check = claims.stale[place][1]
             checks[place_of(check.key)] = check
     return [*writes, *checks.values()]
-
-
-def _claimable(satellite: Satellite, stale: tuple[str, Check] | None) -> Condition | None:
-    if satellite.owner is None:
-        return None
-    owners = [satellite.owner] if stale is None else [satellite.owner, stale[0]]
-    mine = [Compare("=", attribute(OWNER), Value({"S": owner})) for owner in owners]
-    return Or((Not(Exists(attribute(OWNER))), *mine))
 
 
 def settled(
@@ -274,7 +275,7 @@ def is_worth_another(
     if any(reason.code == _FAILED for reason in own):
         seen = zip(own, bundle.read, strict=False)
         return any(reason.code == _FAILED and _has_moved(bundle, was, reason.item) for reason, was in seen)
-    if any(reason.code == _FAILED for reason in more) or (more and TransactionCanceled("", reasons).retryable):
+    if any(reason.code == _FAILED for reason in more) or (more and are_transient(reasons)):
         return True
     return (yield from settled(layout, kind, bundle.others, rest, claims))
 

@@ -19,10 +19,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from adjoin.errors import ConditionFailed, TransactionCanceled
-from adjoin.expressions import Add, And, Compare, Condition, Discard, Exists, Not, Or, Value, attribute
-from adjoin.layouts.interface import DELETING, OWNER, REVISION, BoundLayout, Satellite
+from adjoin.expressions import Add, Compare, Discard, Value, attribute
+from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, get_all, place_of, write_all
+from adjoin.plans.revisions import claimable, unchanged
 from adjoin.requests import Delete, Get, PageResponse, Query, TransactWrite, Update
 from adjoin.schema import EdgeType, NodeType
 from adjoin.units import MAX_BATCH_WRITE, MAX_ITEM_SIZE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
@@ -125,15 +126,8 @@ def _own(layout: BoundLayout, kind: NodeType, key: Item, node: Item | None) -> l
     satellites = layout.satellites_beside(kind, node) if node is not None else []
     return [
         Delete(layout.table, key, unchanged(layout, node)),
-        *(Delete(layout.table, each.key, _own_claim(each)) for each in satellites),
+        *(Delete(layout.table, each.key, claimable(each)) for each in satellites),
     ]
-
-
-def _own_claim(satellite: Satellite) -> Condition | None:
-    if satellite.owner is None:
-        return None
-    owner = attribute(OWNER)
-    return Or((Not(Exists(owner)), Compare("=", owner, Value({"S": satellite.owner}))))
 
 
 def _done(writes: Sequence[Delete | Update]) -> Plan[bool]:
@@ -152,15 +146,6 @@ def _done(writes: Sequence[Delete | Update]) -> Plan[bool]:
                 raise
             # A claim that belongs to somebody else stays.
             writes = [write for write, has_failed in zip(writes, failed, strict=True) if not has_failed]
-
-
-def unchanged(layout: BoundLayout, item: Item | None) -> Condition:
-    """Holds as long as an item with satellites is what was read."""
-    if item is None:
-        return Not(layout.present)
-    if REVISION in item:
-        return Compare("=", attribute(REVISION), Value(item[REVISION]))
-    return And((layout.present, Not(Exists(attribute(REVISION)))))
 
 
 def doomed(layout: BoundLayout, kind: NodeType, id: object) -> Plan[list[Delete]]:

@@ -154,11 +154,11 @@ def filled_in(
         name: change if isinstance(change, Change) and layout.in_index_key(kind, [name]) is None else worked_out[name]
         for name, change in changes.items()
     }
-    as_read = _as_read(layout, kind, response.item, names)
+    as_read = _as_read(kind, response.item, names)
     return replace(identity, values=known), absolute, as_read, response.item
 
 
-def _as_read(layout: BoundLayout, kind: EntityType, item: Item, names: Collection[str]) -> Condition | None:
+def _as_read(kind: EntityType, item: Item, names: Collection[str]) -> Condition | None:
     stored = [kind.attributes[name] for name in names]
     return all_of(
         *(

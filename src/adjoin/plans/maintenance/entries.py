@@ -20,9 +20,9 @@ from adjoin.expressions import Compare, Condition, Exists, Not, Value, all_of, a
 from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
 from adjoin.layouts.ledgers import digest_of
 from adjoin.plans.batches import Place, place_of
-from adjoin.plans.deletion import unchanged
 from adjoin.plans.maintenance.contributions import RANK, Ends, contribution, total
 from adjoin.plans.maintenance.references import EdgeRef, named_in
+from adjoin.plans.revisions import unchanged
 from adjoin.requests import Check, Delete, Put
 from adjoin.rules import Rule
 from adjoin.values import AttributeValue, Item

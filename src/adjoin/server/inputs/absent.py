@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adjoin.server.inputs.common import NAME, POSITIVE, TABLE, TEXT
+from adjoin.server.inputs.members import NAME, POSITIVE, TABLE, TEXT
 from adjoin.server.shapes import Structure, Text, Whole, structure
 
 _RESOURCE = Text(least=1, most=1024)

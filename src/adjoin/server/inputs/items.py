@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adjoin.server.inputs.common import (
+from adjoin.server.inputs.members import (
     ATTRIBUTE,
     ATTRIBUTE_NAME,
     ATTRIBUTE_NAMES,

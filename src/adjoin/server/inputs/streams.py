@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adjoin.server.inputs.common import NAME, POSITIVE
+from adjoin.server.inputs.members import NAME, POSITIVE
 from adjoin.server.shapes import Structure, Text, Whole, structure
 from adjoin.units import MAX_CHANGES
 

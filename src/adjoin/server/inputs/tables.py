@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from adjoin.server.inputs.common import FLAG, LONG, NAME, NOTHING, POSITIVE_LONG, TEXT
+from adjoin.server.inputs.members import FLAG, LONG, NAME, NOTHING, POSITIVE_LONG, TEXT
 from adjoin.server.shapes import Listing, Structure, TableReference, Text, Whole, structure
 from adjoin.units import MAX_TAG_KEY, MAX_TAG_VALUE
 

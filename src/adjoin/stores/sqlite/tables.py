@@ -259,7 +259,6 @@ class Table:
         values = f"{items}(pk, sk{further}, size, expires, body) VALUES ({marks})"
         here = "WHERE pk = ? AND sk = ?"
         self.get_sql = f"SELECT {self.form.fields} FROM {items} {here}"
-        self.size_sql = f"SELECT size FROM {items} {here}"
         self.insert_sql = f"INSERT INTO {values}"
         self.replace_sql = f"REPLACE INTO {values}"
         self.update_sql = f"UPDATE {items} SET size = ?, expires = ?, body = ? {here}"
