@@ -1,6 +1,6 @@
 """What keeping aggregates true costs: changes applied a second, requests a change, and whether size matters.
 
-    python -m benchmarks.maintain [--edges 10000000] [--quick]
+    python -m benchmarks.maintain [--edges 10000000] [--file growing.db] [--quick]
 
 A customer has a count, a filtered count, a sum and a greatest value over its invoices, and each invoice a
 count of its customers. First many changes at once, which are coalesced: spread over many customers, and
@@ -26,7 +26,7 @@ from benchmarks.tables import table
 BATCH = 20_000
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 QUICK = (2_000, 10_000)
-SINGLE = 200
+SINGLE, STEP = 200, 50_000
 KEPT = 300.0
 """Seconds for which changes are kept; a graph of millions of edges grew for longer than the day that is usual."""
 
@@ -110,15 +110,17 @@ def one_more(graph: Graph, customers: int, first: int, times: int) -> tuple[floa
     return median(milliseconds), median(requests)
 
 
-def growing(sizes: Sequence[int], times: int) -> Iterator[list[str]]:
-    with TemporaryDirectory() as directory, graph_at(Path(directory) / "maintain.db") as graph:
-        customers, there = sizes[0] // 20, 0
+def growing(sizes: Sequence[int], times: int, file: Path | None) -> Iterator[list[str]]:
+    """A file that is given is kept, and goes on growing in the next run; sizes that it is beyond are left out."""
+    with TemporaryDirectory() as directory, graph_at(file or Path(directory) / "maintain.db") as graph:
+        customers = sizes[0] // 20
         graph.put_many(Customer(id=number) for number in range(customers))
+        graph.maintain(once=True)
+        there = sum(node.invoices for node in graph.get_many(Customer, range(customers)) if node)
         first = None
-        for size in sizes:
-            step = 50_000
-            for start in range(there, size, step):
-                fill(graph, min(step, size - start), customers, start)
+        for size in (size for size in sizes if size >= there):
+            for start in range(there, size, STEP):
+                fill(graph, min(STEP, size - start), customers, start)
                 graph.maintain(once=True)
             there = size + times
             took, requests = one_more(graph, customers, size, times)
@@ -129,6 +131,7 @@ def growing(sizes: Sequence[int], times: int) -> Iterator[list[str]]:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.maintain", description=__doc__)
     parser.add_argument("--edges", type=int, help="edges on the largest file")
+    parser.add_argument("--file", type=Path, help="where the growing file is kept, so that a next run goes on with it")
     parser.add_argument("--quick", action="store_true", help="small numbers, to see that it works")
     options = parser.parse_args(arguments)
     batch = 2_000 if options.quick else BATCH
@@ -139,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     head = ["changes at once", "changes/s", "µs of the processor/change", "requests/change", "WCU/change", "nodes"]
     print(table(head, rows))
     print(table(["edges there", "ms of the processor for one more", "requests", "times"], []), end="")
-    for row in growing(sizes, 30 if options.quick else SINGLE):
+    for row in growing(sizes, 30 if options.quick else SINGLE, options.file):
         print(f"| {' | '.join(row)} |", flush=True)
 
 
