@@ -5,17 +5,17 @@ The two images of a change are compared only to leave out what cannot matter.
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from adjoin.errors import ConditionFailed, InvalidItem, InvalidKey, InvalidValue, TransactionCanceled
+from adjoin.errors import ConditionFailed, InvalidItem, InvalidKey, TransactionCanceled
 from adjoin.expressions import Compare, Not, Value, attribute
 from adjoin.layouts.interface import LIFE, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, get_all, place_of
 from adjoin.plans.copies import copies_on
+from adjoin.plans.maintenance.asides import Unapplied, set_aside, take_back
 from adjoin.plans.maintenance.copies import CopyRef, copy_ref, freshen, freshen_at
 from adjoin.plans.maintenance.cycles import moved, set_aside_by
 from adjoin.plans.maintenance.postings import MARKED
@@ -34,8 +34,6 @@ from adjoin.requests import Check, Delete, Get, ItemChange, Put, TransactWrite
 from adjoin.rules import Account
 from adjoin.schema import EdgeType, EntityType, NodeType
 from adjoin.values import Item
-
-_log = logging.getLogger("adjoin.maintain")
 
 
 @dataclass
@@ -56,14 +54,18 @@ class _Work:
     """Classes of edges that copy from a node, by label, end and its partition key."""
     touched: set[str] = field(default_factory=set)
     """The names of the accounts whose edges are looked at."""
+    unapplied: list[Unapplied] = field(default_factory=list)
+    """What only has the key of an edge."""
+    again: list[Item] = field(default_factory=list)
+    """The keys of items that were there before, and may have been set aside."""
 
-    @property
-    def is_any(self) -> bool:
-        return any((self.touched, self.far, self.came, self.went, self.copies, self.copied))
+    looks: int = 0
+    """Reasons to look at something, also at what is looked at already."""
 
     def add_edge(self, ref: EdgeRef) -> None:
         self.edges[ref.place] = ref
         self.touched.add(ref.account.name)
+        self.looks += 1
 
 
 def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tally) -> Plan[bool]:
@@ -73,11 +75,13 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
         if layout.is_bookkeeping(change.key):
             continue
         tally.changes += 1
-        kind = layout.kind_of(change.new or change.old or change.key)
+        kind, looks = layout.kind_of(change.new or change.old or change.key), work.looks
         if isinstance(kind, EdgeType):
             _look_at_edge(layout, kind, change, work)
         elif isinstance(kind, NodeType):
             _look_at_node(layout, kind, change, work)
+        if change.old is not None and work.looks > looks:
+            work.again.append(change.key)
     yield from _went(layout, work, tally)
     yield from _came(layout, work.came, tally)
     yield from _settle_far(layout, work, tally)
@@ -86,7 +90,10 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
     for (_, end, text), edge_kind in work.copied.items():
         yield from freshen_at(layout, edge_kind, end, text, tally)
     yield from freshen(layout, work.copies.values(), tally)
-    return work.is_any
+    for unapplied in work.unapplied:
+        yield from set_aside(layout, unapplied, tally)
+    yield from take_back(layout, work.again, tally)
+    return work.looks > 0
 
 
 # --- from changes to work ----------------------------------------------------------------------
@@ -101,9 +108,12 @@ def _look_at_edge(layout: BoundLayout, kind: EdgeType, change: ItemChange, work:
                 work.add_edge(ref_to(layout, account, item))
         if names and change.new is not None and differs(change, names):
             work.copies[place_of(change.key)] = copy_ref(layout, kind, item)
+            work.looks += 1
     except (InvalidItem, InvalidKey) as problem:
         # Something under the key of an edge that leads nowhere; it adds nothing to anything.
-        _log.warning("no edge: %s", problem)
+        work.looks += 1
+        if change.new is not None:
+            work.unapplied.append(Unapplied(change.key, str(problem), change.position, change.at))
 
 
 def _look_at_node(layout: BoundLayout, kind: NodeType, change: ItemChange, work: _Work) -> None:
@@ -115,16 +125,20 @@ def _look_at_node(layout: BoundLayout, kind: NodeType, change: ItemChange, work:
             and (differs(change, account.far_attributes) or _was_unfit(layout, kind, change))
         ):
             work.far[account.name, text] = account
+            work.looks += 1
     for copy in layout.rules.copies:
         if copy.node is kind and differs(change, (kind.attributes[copy.of],)):
             work.copied[copy.edge.label, copy.end, text] = copy.edge
+            work.looks += 1
     if not any(account.hop.near is kind for account in layout.rules.accounts):
         return
     had_life, has_life = (item is not None and LIFE in item for item in (change.old, change.new))
     if had_life and not has_life:
         work.went[text] = kind
+        work.looks += 1
     elif change.old is None:
         work.came[text] = kind
+        work.looks += 1
 
 
 def differs(change: ItemChange, names: Sequence[str]) -> bool:
@@ -139,7 +153,8 @@ def _was_unfit(layout: BoundLayout, kind: EntityType, change: ItemChange) -> boo
         for item in (change.old, change.new):
             if item is not None:
                 layout.decode(kind, item)
-    except (InvalidItem, InvalidKey, InvalidValue):
+    except Exception:
+        # The classes themselves may raise whatever they like.
         return True
     return False
 

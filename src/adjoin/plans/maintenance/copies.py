@@ -7,7 +7,6 @@ that checks that the nodes still have what is written, so every such write is tr
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from adjoin.layouts.interface import REVISION, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, chunks, get_all, place_of
 from adjoin.plans.copies import as_copied, copied, copies_on, joined_checks
+from adjoin.plans.maintenance.asides import Unapplied, set_aside
 from adjoin.plans.maintenance.postings import is_hopeless, new_revision
 from adjoin.plans.maintenance.references import edges_at, key_of_node
 from adjoin.plans.maintenance.report import Tally
@@ -25,7 +25,6 @@ from adjoin.schema import EdgeType, NodeType
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import Item
 
-_log = logging.getLogger("adjoin.maintain")
 _WIDTH = 16
 _ATTEMPTS = 100
 
@@ -75,7 +74,7 @@ def freshen(layout: BoundLayout, refs: Iterable[CopyRef], tally: Tally) -> Plan[
                     raise
                 if is_hopeless(canceled):
                     if most == width == 1:
-                        _give_up(some[0][0].ref, canceled, tally)
+                        yield from _give_up(layout, some[0][0].ref, canceled, tally)
                         del waiting[place_of(some[0][0].ref.key)]
                     width = most = 1
                 break
@@ -86,11 +85,10 @@ def freshen(layout: BoundLayout, refs: Iterable[CopyRef], tally: Tally) -> Plan[
                     del waiting[place_of(each.ref.key)]
 
 
-def _give_up(ref: CopyRef, canceled: TransactionCanceled, tally: Tally) -> None:
+def _give_up(layout: BoundLayout, ref: CopyRef, canceled: TransactionCanceled, tally: Tally) -> Plan[None]:
     """An edge that has no room for what it copies, say, holds nothing else up."""
-    reason = "; ".join(each.message or each.code for each in canceled.reasons if each.code != "None")
-    tally.aside.append((f"{ref.kind.label}.copies", ref.key, reason))
-    _log.warning("set aside for the copies of %s: the edge %s: %s", ref.kind.name, " ".join(place_of(ref.key)), reason)
+    why = "; ".join(each.message or each.code for each in canceled.reasons if each.code != "None")
+    yield from set_aside(layout, Unapplied(ref.key, f"the copies on this {ref.kind.name} are not fresh: {why}"), tally)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from adjoin.errors import InvalidItem, InvalidKey, InvalidValue
+from adjoin.errors import AdjoinError
 from adjoin.expressions import Compare, Condition, Exists, Not, Value, all_of, attribute
 from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
 from adjoin.layouts.ledgers import digest_of
@@ -59,8 +59,9 @@ class Entry:
                 continue
             try:
                 value = contribution(layout, rule, ends)
-            except (InvalidItem, InvalidValue, InvalidKey) as problem:
-                self.aside[rule.name] = str(problem)
+            except Exception as problem:
+                # The classes themselves may raise whatever they like.
+                self.aside[rule.name] = reason_of(problem)
                 continue
             if value is not None:
                 self.wanted[rule.name] = value
@@ -181,6 +182,10 @@ class Entry:
                 yield Put(layout.table, aside_key(layout, name, self.ref) | named_in(self.ref) | about)
         for name in self.was_aside.keys() - kept.keys():
             yield Delete(layout.table, aside_key(layout, name, self.ref))
+
+
+def reason_of(problem: Exception) -> str:
+    return str(problem) if isinstance(problem, AdjoinError) else f"{type(problem).__name__}: {problem}"
 
 
 def aside_key(layout: BoundLayout, rule: str, ref: EdgeRef) -> Item:

@@ -30,6 +30,8 @@ STALE = "adjoin:stale"
 """The attribute of a node with the rules whose least, greatest or latest values have to be read anew."""
 TURN = "adjoin:turn"
 """The attribute of a node that counts changes of its ranks."""
+FULL = "adjoin:full"
+"""The attribute of a node with the rules for whose values it has no room; there is a record of it then."""
 MARKED = "marked"
 
 AnyWrite: TypeAlias = Put | Update | Delete | Check
@@ -202,7 +204,7 @@ def extreme(rule: Rule, near: Near, entries: Sequence[Entry]) -> AttributeValue 
     current = item.get(rule.attribute)
     before = {rank for entry in entries if entry.moves(rule) for rank, _ in ranked(entry.applied.get(rule.name))}
     after = [pair for entry in entries if entry.moves(rule) for pair in ranked(entry.wanted.get(rule.name))]
-    if rule.name in item.get(STALE, {"SS": ()})["SS"] or (before and current is None):
+    if rule.name in item.get(STALE, {"SS": ()})["SS"] or FULL in item or (before and current is None):
         return None
     if current is not None:
         try:

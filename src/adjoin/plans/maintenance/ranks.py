@@ -2,53 +2,86 @@
 
 A transaction that changes ranks leaves the rule in the node's `adjoin:stale` and counts its `adjoin:turn`.
 Whoever meets a stale node reads the first ranks of each such rule, and writes what they say if the turn
-is still the same.
+is still the same. A node without room for them is left without them, and a record says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
-from adjoin.errors import ConditionFailed, TransactionCanceled
+from adjoin.errors import AdjoinError, ConditionFailed, InvalidRequest, TransactionCanceled
 from adjoin.expressions import Action, Compare, Condition, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import chunks, get_all
+from adjoin.plans.maintenance.asides import Unapplied, record_key
 from adjoin.plans.maintenance.contributions import BY, VALUE
-from adjoin.plans.maintenance.postings import STALE, TURN, Near, copies_of, revises
+from adjoin.plans.maintenance.postings import FULL, STALE, TURN, Near, copies_of, is_hopeless, revises
 from adjoin.plans.maintenance.references import key_of_node
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import Get, PageResponse, Query, TransactWrite, Update
+from adjoin.requests import Delete, Get, PageResponse, Put, Query, TransactWrite, Update
 from adjoin.rules import Rule
 from adjoin.schema import NodeType
 from adjoin.values import AttributeValue, Item
 
 _NODES_A_ROUND = 25
+_Found: TypeAlias = list[tuple[Rule, Sequence[Item]]]
 
 
 def refresh(layout: BoundLayout, nodes: Mapping[str, NodeType], tally: Tally) -> Plan[None]:
     """Brings the stale ones of these nodes, given by their partition keys, up to date."""
     for some in chunks(nodes.items(), _NODES_A_ROUND):
-        waiting = dict(some)
-        while waiting:
-            nears = yield from _stale(layout, waiting)
-            rules = {near.text: _rules(layout, near) for near in nears}
-            asked = [(near, rule) for near in nears for rule in rules[near.text]]
-            found: dict[str, list[tuple[Rule, Sequence[Item]]]] = {near.text: [] for near in nears}
-            if asked:
-                responses: list[PageResponse] = yield tuple(_query(layout, near, rule) for near, rule in asked)
-                for (near, rule), response in zip(asked, responses, strict=True):
-                    found[near.text].append((rule, list(response.items)))
-            waiting = {near.text: near.kind for near in nears}
-            if not nears:
-                break
-            try:
-                yield tuple(_write(layout, near, found[near.text]) for near in nears)
-            except (ConditionFailed, TransactionCanceled):
-                # Which of them came too late is not told, but those that did not are not stale any more.
+        yield from _refresh(layout, dict(some), tally)
+
+
+def _refresh(layout: BoundLayout, waiting: Mapping[str, NodeType], tally: Tally) -> Plan[None]:
+    refused: str | None = None
+    while True:
+        nears = yield from _stale(layout, waiting)
+        if not nears:
+            return
+        asked = [(near, rule) for near in nears for rule in _rules(layout, near)]
+        found: dict[str, _Found] = {near.text: [] for near in nears}
+        if refused is None:
+            ranks = yield from _first(layout, asked)
+            for (near, rule), items in zip(asked, ranks, strict=True):
+                found[near.text].append((rule, items))
+        waiting = {near.text: near.kind for near in nears}
+        try:
+            yield tuple(_write(layout, near, found[near.text], refused) for near in nears)
+        except (ConditionFailed, TransactionCanceled, InvalidRequest) as error:
+            # Which of them came too late is not told, but those that did not are not stale any more.
+            if not _has_no_room(error):
                 continue
-            tally.nodes.update(waiting)
-            break
+            if len(nears) > 1:
+                for near in nears:
+                    yield from _refresh(layout, {near.text: near.kind}, tally)
+                return
+            if refused is not None:
+                raise
+            refused = _reason(error)
+            continue
+        tally.nodes.update(waiting)
+        if refused is not None:
+            _unapplied(layout, nears[0], refused).note(tally)
+        return
+
+
+def _has_no_room(error: ConditionFailed | TransactionCanceled | InvalidRequest) -> bool:
+    return isinstance(error, InvalidRequest) or (isinstance(error, TransactionCanceled) and is_hopeless(error))
+
+
+def _reason(error: AdjoinError) -> str:
+    if isinstance(error, TransactionCanceled):
+        return "; ".join(reason.message or reason.code for reason in error.reasons if reason.code != "None")
+    return str(error)
+
+
+def _unapplied(layout: BoundLayout, near: Near, refused: str) -> Unapplied:
+    names = ", ".join(rule.name for rule in _rules(layout, near))
+    return Unapplied(near.key, f"it has no room for {names}, which are left out: {refused}")
 
 
 def _stale(layout: BoundLayout, nodes: Mapping[str, NodeType]) -> Plan[list[Near]]:
@@ -59,8 +92,25 @@ def _stale(layout: BoundLayout, nodes: Mapping[str, NodeType]) -> Plan[list[Near
 
 
 def _rules(layout: BoundLayout, near: Near) -> list[Rule]:
-    stale = set((near.item or {})[STALE]["SS"])
+    item = near.item or {}
+    stale = {name for attribute in (STALE, FULL) if attribute in item for name in item[attribute]["SS"]}
     return [rule for rule in layout.rules.rules if rule.name in stale and rule.operation != "sum"]
+
+
+def _first(layout: BoundLayout, asked: Sequence[tuple[Near, Rule]]) -> Plan[list[list[Item]]]:
+    """The first ranks of nodes by rules, as many as each rule is about."""
+    found: list[list[Item]] = [[] for _ in asked]
+    queries = {number: _query(layout, near, rule) for number, (near, rule) in enumerate(asked)}
+    while queries:
+        responses: list[PageResponse] = yield tuple(queries.values())
+        for (number, query), response in zip(list(queries.items()), responses, strict=True):
+            found[number] += response.items
+            left = asked[number][1].k - len(found[number])
+            if response.last is None or left <= 0:
+                del queries[number]
+            else:
+                queries[number] = replace(query, start=response.last, limit=left)
+    return found
 
 
 def _query(layout: BoundLayout, near: Near, rule: Rule) -> Query:
@@ -68,9 +118,19 @@ def _query(layout: BoundLayout, near: Near, rule: Rule) -> Query:
     return Query(layout.table, partition, sort, limit=rule.k, forward=rule.operation == "min", consistent=True)
 
 
-def _write(layout: BoundLayout, near: Near, found: list[tuple[Rule, Sequence[Item]]]) -> Update | TransactWrite:
+def _write(layout: BoundLayout, near: Near, found: _Found, refused: str | None) -> Update | TransactWrite:
+    """What the ranks say, onto the node; or nothing but that it was `refused`, with a record of it."""
     item = near.item or {}
     actions: list[Action] = [Remove(attribute(STALE))]
+    records: list[Put | Delete] = []
+    if refused is not None:
+        unapplied = _unapplied(layout, near, refused)
+        records.append(Put(layout.table, unapplied.record(layout)))
+        actions.append(Set(attribute(FULL), Value({"SS": sorted(rule.name for rule in _rules(layout, near))})))
+        found = [(rule, ()) for rule in _rules(layout, near)]
+    elif FULL in item:
+        records.append(Delete(layout.table, record_key(layout, near.key)))
+        actions.append(Remove(attribute(FULL)))
     for rule, ranks in found:
         for name, value in _results(rule, ranks).items():
             actions.append(Remove(attribute(name)) if value is None else Set(attribute(name), Value(value)))
@@ -82,10 +142,10 @@ def _write(layout: BoundLayout, near: Near, found: list[tuple[Rule, Sequence[Ite
             conditions.append(_same(item, REVISION))
     wanted = all_of(layout.present, *conditions)
     update = Update(layout.table, near.key, tuple(actions), wanted)
-    if not copies:
+    if not copies and not records:
         return update
     others = (Update(layout.table, key, tuple(actions), layout.present) for key in copies)
-    return TransactWrite((update, *others))
+    return TransactWrite((update, *others, *records))
 
 
 def _same(item: Item, name: str) -> Condition:

@@ -9,12 +9,15 @@ from adjoin.values import Item
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """An edge that cannot be applied by a rule, and why."""
+    """An edge that cannot be applied by a rule, or a change that cannot be applied at all, and why."""
 
     rule: str
+    """Empty where it is about a whole change, or a node."""
     edge: Item
     """The key of its item."""
     reason: str
+    position: str = ""
+    """Where the change is in the stream, if it is about one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,9 @@ class Tally:
     nodes: set[str] = field(default_factory=set)
     edges: int = 0
     aside: list[tuple[str, Item, str]] = field(default_factory=list)
+    records: list[SetAside] = field(default_factory=list)
+    """What was set aside by itself, without a rule."""
 
     def report(self) -> MaintenanceReport:
-        aside = tuple(SetAside(*each) for each in self.aside)
+        aside = (*(SetAside(*each) for each in self.aside), *self.records)
         return MaintenanceReport(self.changes, len(self.nodes), self.edges, aside)

@@ -15,7 +15,7 @@ from adjoin.errors import ConditionFailed
 from adjoin.expressions import Compare, Condition, Exists, Not, Value, attribute
 from adjoin.layouts.interface import REVISION, BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.maintenance.applying import apply_changes
+from adjoin.plans.maintenance.isolating import apply_each
 from adjoin.plans.maintenance.postings import new_revision
 from adjoin.plans.maintenance.report import Tally
 from adjoin.requests import ChangesResponse, Get, ItemResponse, Put, ReadChanges
@@ -53,16 +53,21 @@ def maintain_step(
         reading.after = None if response.item is None else response.item[POSITION]["S"]
     changes: ChangesResponse
     (changes,) = yield (ReadChanges(layout.table, reading.after, limit),)
-    found = yield from apply_changes(layout, changes.changes, tally)
+    outcome = yield from apply_each(layout, changes.changes, tally)
+    is_whole = outcome.done == len(changes.changes)
+    reached = changes.next if is_whole else changes.changes[outcome.done - 1].position if outcome.done else None
     reading.after = changes.next
-    if changes.next is not None and (found or _is_due(reading.record, changes.next, clock())):
-        record = key | {POSITION: {"S": changes.next}, AT: {"N": str(int(clock()))}, REVISION: new_revision()}
+    if reached is not None and (outcome.found or _is_due(reading.record, reached, clock())):
+        record = key | {POSITION: {"S": reached}, AT: {"N": str(int(clock()))}, REVISION: new_revision()}
         try:
             yield (Put(layout.table, record, _still(reading.record)),)
             reading.record = record
         except ConditionFailed:
             reading.is_begun = False
-            return True
+            if outcome.error is None:
+                return True
+    if outcome.error is not None:
+        raise outcome.error
     return bool(changes.changes)
 
 

@@ -10,20 +10,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from adjoin.errors import ChangesTrimmed, InvalidRequest, ServiceFailed, TableNotFound
-from adjoin.requests import ChangesResponse, ItemChange, ListStreams, ReadChanges, StreamsResponse, TableStream
+from adjoin.requests import ChangesResponse, ListStreams, ReadChanges, StreamsResponse, TableStream
 from adjoin.stores.dynamodb.client import Client, together
 from adjoin.stores.dynamodb.faults import IteratorExpired
 from adjoin.stores.dynamodb.lifecycle import table_description
 from adjoin.stores.dynamodb.protocol import Payload
 from adjoin.stores.dynamodb.shards import EMPTY, FINISHED, FROM, Family, Position, Read, Shard, parse_position
+from adjoin.stores.records import IMAGES, change_in, changed_at, sequence_number
 from adjoin.units import MAX_CHANGES
-from adjoin.values import Item
-
-_IMAGES = "NEW_AND_OLD_IMAGES"
-_EXPIRY = ("Service", "dynamodb.amazonaws.com")
 
 _LISTING_LIFE, _LISTED_AT_ONCE = 10.0, 100
 """Seconds for which a listing of so many shards will do: that one was closed is told by its records anyway,
@@ -172,10 +168,10 @@ class Streams:
         stream = table.get("StreamSpecification") or {}
         if not stream.get("StreamEnabled"):
             raise InvalidRequest(f"the table {name} keeps no changes; create it with a stream to read them")
-        if stream.get("StreamViewType") != _IMAGES:
+        if stream.get("StreamViewType") != IMAGES:
             raise InvalidRequest(
                 f"the stream of {name} has {stream.get('StreamViewType')} only, and changes need both images; "
-                f"disable it, and enable it with {_IMAGES}"
+                f"disable it, and enable it with {IMAGES}"
             )
         keys = sorted(table["KeySchema"], key=lambda entry: str(entry["KeyType"]))
         names = tuple(entry["AttributeName"] for entry in keys)
@@ -235,7 +231,7 @@ class Streams:
 
     def _beginning(self, page: _Page) -> str:
         if page.records:
-            return FROM + _number(page.records[0])
+            return FROM + sequence_number(page.records[0])
         return FINISHED if page.is_end else f"{EMPTY}{self._clock() - _SURELY_SEEN:.0f}"
 
     def _empty(self, view: _View, read: Read, pages: Sequence[_Page]) -> Read:
@@ -279,8 +275,8 @@ class Streams:
             looks -= 1
             if records or not looks:
                 now = self._clock()
-                place = _Place(_number(records[-1]) if records else extent, iterator, now, now)
-                self._places[view.arn, shard.id] = replace(place, looked=_at(records[-1])) if records else place
+                place = _Place(sequence_number(records[-1]) if records else extent, iterator, now, now)
+                self._places[view.arn, shard.id] = replace(place, looked=changed_at(records[-1])) if records else place
                 return _Page(shard, records, False)
 
     def _place(self, view: _View, shard: Shard, extent: str | None) -> _Place | None:
@@ -359,27 +355,11 @@ def _delivered(view: _View, read: Read, pages: Sequence[_Page]) -> ChangesRespon
         if page.records:
             view.family.begin(read, page.shard)
             others = str(Position(view.label, read))
-            found += [(record, others + _number(record)) for record in page.records]
-            read[page.shard.id] = FINISHED if page.is_end else _number(page.records[-1])
+            found += [(record, others + sequence_number(record)) for record in page.records]
+            read[page.shard.id] = FINISHED if page.is_end else sequence_number(page.records[-1])
     end = str(Position(view.label, view.family.condensed(read)))
-    changes = [_change(record, view, position) for record, position in found[:-1]]
-    return ChangesResponse([*changes, _change(found[-1][0], view, end)], end)
-
-
-def _number(record: Payload) -> str:
-    return str(record["dynamodb"]["SequenceNumber"])
-
-
-def _at(record: Payload) -> float:
-    return float(record["dynamodb"].get("ApproximateCreationDateTime", 0.0))
-
-
-def _change(record: Payload, view: _View, position: str) -> ItemChange:
-    images: Any = record["dynamodb"]
-    key: Item = {name: images["Keys"][name] for name in view.key_names}
-    by = record.get("userIdentity") or {}
-    expired = (by.get("Type") or by.get("type"), by.get("PrincipalId") or by.get("principalId")) == _EXPIRY
-    return ItemChange(position, _at(record), key, images.get("OldImage"), images.get("NewImage"), expired)
+    changes = [change_in(record, view.key_names, position) for record, position in found[:-1]]
+    return ChangesResponse([*changes, change_in(found[-1][0], view.key_names, end)], end)
 
 
 def _trimmed(request: ReadChanges, reason: str) -> ChangesTrimmed:

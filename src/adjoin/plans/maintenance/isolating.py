@@ -1,0 +1,165 @@
+"""Changes applied so that none holds up the others.
+
+They are applied together, as many as go well. Where something fails, the halves are tried, the first one
+first, down to the change that is to blame:
+
+- one that can never be applied is set aside with its reason, and the others go on;
+- one that cannot be applied now ends it: what comes before it is done, and it has to come again with all that
+  follow.
+
+What is about the table or the service as a whole is nobody's fault in particular, and no half is tried.
+Everything may come again and again, because nothing is computed from a change itself.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from adjoin.errors import (
+    AdjoinError,
+    ConditionFailed,
+    InvalidItem,
+    InvalidKey,
+    InvalidRequest,
+    InvalidValue,
+    OutcomeUnknown,
+    Throttled,
+    TransactionCanceled,
+    TransactionConflict,
+)
+from adjoin.layouts.interface import BoundLayout
+from adjoin.plans import Plan
+from adjoin.plans.maintenance.applying import apply_changes
+from adjoin.plans.maintenance.asides import Unapplied, set_aside
+from adjoin.plans.maintenance.entries import reason_of
+from adjoin.plans.maintenance.postings import is_hopeless
+from adjoin.plans.maintenance.report import Tally
+from adjoin.requests import ItemChange
+
+T = TypeVar("T")
+
+TOGETHER = 250
+"""Changes that are applied together; what one of them is done, none of them has to come again."""
+
+_NEVER = (InvalidItem, InvalidKey, InvalidValue, InvalidRequest)
+_NOT_NOW = (Throttled, TransactionCanceled, TransactionConflict, ConditionFailed)
+"""Others or load were in the way, at some items and not at others."""
+
+
+@dataclass
+class Outcome:
+    """How far some changes were applied."""
+
+    done: int = 0
+    """So many from the first one on need not come again."""
+    found: bool = False
+    """Whether anything had to be looked at."""
+    error: AdjoinError | None = None
+    """Why the next one was not applied; None also if there was no more time."""
+
+
+class _OutOfTime(Exception):
+    pass
+
+
+def apply_each(
+    layout: BoundLayout,
+    changes: Sequence[ItemChange | Unapplied],
+    tally: Tally,
+    has_time: Callable[[], bool] = lambda: True,
+) -> Plan[Outcome]:
+    """Applies changes until something is in the way now, or time is over; asked before every request.
+
+    What is known to be no proper change comes as `Unapplied`, in its place. What is about the table as a whole is
+    raised.
+    """
+    outcome = Outcome()
+    pieces = deque((start, min(start + TOGETHER, len(changes))) for start in range(0, len(changes), TOGETHER))
+    while pieces:
+        start, end = pieces.popleft()
+        counted, noted = tally.changes, len(tally.records)
+        try:
+            outcome.found |= yield from _within(has_time, _apply(layout, changes[start:end], tally))
+        except _OutOfTime:
+            tally.changes = counted
+            return outcome
+        except Exception as problem:
+            tally.changes = counted
+            del tally.records[noted:]
+            if not _is_of_some(problem):
+                if isinstance(problem, AdjoinError) and _passes(problem):
+                    outcome.error = problem
+                    return outcome
+                raise
+            if end - start > 1:
+                middle = (start + end) // 2
+                pieces.extendleft(((middle, end), (start, middle)))
+                continue
+            if isinstance(problem, AdjoinError) and not _is_for_ever(problem):
+                outcome.error = problem
+                return outcome
+            tally.changes += 1
+            outcome.found = True
+            try:
+                yield from _give_up(layout, changes[start], problem, tally)
+            except AdjoinError as another:
+                if not _passes(another):
+                    raise
+                outcome.error = another
+                return outcome
+        outcome.done = end
+    return outcome
+
+
+def _apply(layout: BoundLayout, changes: Sequence[ItemChange | Unapplied], tally: Tally) -> Plan[bool]:
+    found = yield from apply_changes(layout, [each for each in changes if isinstance(each, ItemChange)], tally)
+    for each in changes:
+        if isinstance(each, Unapplied):
+            yield from set_aside(layout, each, tally)
+            found = True
+    return found
+
+
+def _give_up(layout: BoundLayout, change: ItemChange | Unapplied, problem: Exception, tally: Tally) -> Plan[None]:
+    if isinstance(change, Unapplied):
+        raise problem
+    unapplied = Unapplied(change.key, reason_of(problem), change.position, change.at)
+    yield from set_aside(layout, unapplied, tally, None if isinstance(problem, AdjoinError) else problem)
+
+
+def _is_of_some(problem: Exception) -> bool:
+    """Whether it may be about some changes only. What is no error of adjoin's comes from the classes themselves."""
+    if isinstance(problem, AdjoinError):
+        return isinstance(problem, _NEVER + _NOT_NOW)
+    return not isinstance(problem, MemoryError)
+
+
+def _is_for_ever(problem: AdjoinError) -> bool:
+    return isinstance(problem, _NEVER) or (isinstance(problem, TransactionCanceled) and is_hopeless(problem))
+
+
+def _passes(problem: AdjoinError) -> bool:
+    """Whether the same may go well later; also where it may have gone well already."""
+    return problem.retryable or isinstance(problem, OutcomeUnknown)
+
+
+def _within(has_time: Callable[[], bool], plan: Plan[T]) -> Plan[T]:
+    """The plan, as long as there is time: nothing is asked after that."""
+    try:
+        requests = next(plan)
+        while True:
+            if not has_time():
+                plan.close()
+                raise _OutOfTime
+            try:
+                responses = yield requests
+            except AdjoinError as error:
+                requests = plan.throw(error)
+            else:
+                requests = plan.send(responses)
+    except StopIteration as done:
+        result: T = done.value
+        return result

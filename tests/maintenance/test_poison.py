@@ -1,0 +1,225 @@
+"""What can never be applied is set aside with its reason, and what cannot be applied now comes again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import pytest
+from pydantic import field_validator
+
+from adjoin import AccessDenied, Edge, Graph, Node, ServiceUnreachable, Throttled
+from adjoin.aggregates import Copy, Count, Max, Sum, Top
+from adjoin.plans.maintenance.isolating import TOGETHER
+from adjoin.requests import Delete, Put, Request, TransactWrite, Update
+from adjoin.stores.sqlite import SQLiteStore
+from tests.faults import FaultyStore
+from tests.maintenance.simulation import stored
+
+
+class Shelf(Node):
+    id: int
+    books: Annotated[int, Count("Holds")] = 0
+    pages: Annotated[int, Sum("Holds", field="pages")] = 0
+    longest: Annotated[int | None, Max("Holds", field="pages")] = None
+    titles: Annotated[list[str], Top("Holds", field="title", k=900)] = []
+
+
+class Book(Node):
+    id: int
+    author: str = ""
+    shelves: Annotated[int, Count("Holds")] = 0
+
+
+class Holds(Edge[Shelf, Book]):
+    title: str = ""
+    pages: int = 0
+    author: Annotated[str, Copy("target.author")] = ""
+
+    @field_validator("pages")
+    @classmethod
+    def _strange(cls, value: int) -> int:
+        if value == 1313:
+            raise ZeroDivisionError("nobody expects this")
+        return value
+
+
+MODELS: list[type[Any]] = [Shelf, Book, Holds]
+
+
+class Faulty(FaultyStore):
+    """Refuses some requests with an error of one's choice."""
+
+    error: Exception | None = None
+    where = ""
+
+    def _one(self, request: Request) -> Any:
+        if self.error is not None and self.where in repr(request) and isinstance(request, TransactWrite | Update):
+            raise self.error
+        return super()._one(request)
+
+
+@pytest.fixture
+def store() -> Iterator[Faulty]:
+    faulty = Faulty(SQLiteStore(":memory:"))
+    yield faulty
+    faulty.close()
+
+
+@pytest.fixture
+def g(store: Faulty) -> Graph:
+    return Graph(store, MODELS)
+
+
+def records(g: Graph) -> list[dict[str, Any]]:
+    return [item for item in stored(g) if item["PK"]["S"] == "#=UNAPPLIED"]
+
+
+def write(g: Graph, item: dict[str, Any]) -> None:
+    """As another program would, that knows nothing of the classes."""
+    g._store.execute((Put("adjoin", item),))
+
+
+def item(partition: str, sort: str, **attributes: Any) -> dict[str, Any]:
+    return {"PK": {"S": partition}, "SK": {"S": sort}, **attributes}
+
+
+def shelf(g: Graph, id: int) -> Shelf:
+    found = g.get(Shelf, id)
+    assert found is not None
+    return found
+
+
+def test_an_edge_that_leads_nowhere(g: Graph, caplog: pytest.LogCaptureFixture) -> None:
+    g.put(Shelf(id=1))
+    write(g, item("SHELF#1", "HOLDS#BOOK#seven"))
+    g.put(Holds(source=1, target=2, pages=5))
+    with caplog.at_level(logging.WARNING, "adjoin.maintain"):
+        report = g.maintain(once=True)
+    (aside,) = report.set_aside
+    assert (aside.rule, aside.edge) == ("", {"PK": {"S": "SHELF#1"}, "SK": {"S": "HOLDS#BOOK#seven"}})
+    assert "seven" in aside.reason
+    assert aside.position
+    (record,) = records(g)
+    assert record["item"] == {"M": aside.edge}
+    assert record["reason"] == {"S": aside.reason}
+    assert record["position"] == {"S": aside.position}
+    assert float(record["at"]["N"]) > 1e9
+    assert "HOLDS#BOOK#seven" in caplog.text
+    assert aside.reason in caplog.text
+    assert (shelf(g, 1).books, shelf(g, 1).pages) == (1, 5)
+
+    g._store.execute((Delete("adjoin", aside.edge),))
+    assert g.maintain(once=True).set_aside == ()
+    assert records(g) == []
+
+
+def test_an_edge_of_a_node_that_cannot_be(g: Graph) -> None:
+    g.put(Shelf(id=1))
+    write(g, item("SHELF#first", "HOLDS#BOOK#7"))
+    g.put_many(Holds(source=1, target=number, pages=1) for number in range(20))
+    report = g.maintain(once=True)
+    assert {each.edge["PK"]["S"] for each in report.set_aside} == {"SHELF#first"}
+    assert len(records(g)) == 1
+    assert shelf(g, 1).books == 20
+    # The same again is the same record again.
+    write(g, item("SHELF#first", "HOLDS#BOOK#7", pages={"N": "5"}))
+    g.maintain(once=True)
+    assert len(records(g)) == 1
+
+
+def test_what_the_classes_themselves_raise(g: Graph) -> None:
+    g.put(Shelf(id=1))
+    write(g, item("SHELF#1", "HOLDS#BOOK#7", pages={"N": "1313"}))
+    g.put(Holds(source=1, target=2, pages=5))
+    report = g.maintain(once=True)
+    assert {each.reason for each in report.set_aside} == {"ZeroDivisionError: nobody expects this"}
+    assert shelf(g, 1).pages == 5
+    write(g, item("SHELF#1", "HOLDS#BOOK#7", pages={"N": "14"}))
+    assert g.maintain(once=True).set_aside == ()
+    assert (shelf(g, 1).pages, shelf(g, 1).books) == (19, 2)
+    assert not [each for each in stored(g) if "reason" in each]
+
+
+def test_what_nobody_thought_of(g: Graph, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A change that adjoin itself fails at is set aside as well, with where it failed in the log."""
+    ends = g._layout.ends
+
+    def odd(kind: Any, edge: Any) -> Any:
+        if edge["SK"]["S"].endswith("#7"):
+            raise KeyError("what is this?")
+        return ends(kind, edge)
+
+    monkeypatch.setattr(g._layout, "ends", odd)
+    g.put(Shelf(id=1))
+    g.put_many(Holds(source=1, target=number, pages=1) for number in range(20))
+    with caplog.at_level(logging.WARNING, "adjoin.maintain"):
+        report = g.maintain(once=True)
+    assert [each.reason for each in report.set_aside] == ["KeyError: 'what is this?'"]
+    assert "Traceback" in caplog.text
+    assert shelf(g, 1).books == 19
+
+
+def test_a_node_without_room_for_its_values(g: Graph) -> None:
+    g.put(Shelf(id=1))
+    titles = [f"{number:03}" + "x" * 580 for number in range(800)]
+    g.put_many(Holds(source=1, target=number, title=title, pages=number) for number, title in enumerate(titles))
+    report = g.maintain(once=True)
+    aside = report.set_aside[-1]
+    assert "no room for" in aside.reason
+    assert "SHELF.titles" in aside.reason
+    assert aside.edge == {"PK": {"S": "SHELF#1"}, "SK": {"S": "#META"}}
+    (record,) = records(g)
+    assert record["item"] == {"M": aside.edge}
+    found = shelf(g, 1)
+    assert (found.books, found.titles) == (800, [])
+    # Its own change by this does not take it back, and less makes room for all of it.
+    g.maintain(once=True)
+    assert len(records(g)) == 1
+    for number in range(400, 800):
+        g.disconnect(Holds, 1, number)
+    assert g.maintain(once=True).set_aside == ()
+    found = shelf(g, 1)
+    # A page of ranks ends before so many.
+    assert (found.books, found.longest, found.titles) == (400, 399, titles[399::-1])
+    assert records(g) == []
+
+
+def test_an_edge_without_room_for_its_copy_is_recorded(g: Graph) -> None:
+    g.put_many([Book(id=1), Shelf(id=1), Holds(source=1, target=1, title="x" * 409_000)])
+    g.maintain(once=True)
+    g.update(Book, 1, author="Ann" * 400)
+    (aside,) = g.maintain(once=True).set_aside
+    assert aside.reason.startswith("the copies on this Holds are not fresh: ")
+    assert [record["item"]["M"]["SK"]["S"] for record in records(g)] == ["HOLDS#BOOK#1"]
+    g.put(Holds(source=1, target=1, title="short"))
+    g.maintain(once=True)
+    assert records(g) == []
+
+
+@pytest.mark.parametrize("error", [Throttled("slow down"), ServiceUnreachable("nobody there")])
+def test_what_fails_now_comes_again(g: Graph, store: Faulty, error: Exception) -> None:
+    count = TOGETHER + 10
+    g.put_many(Shelf(id=number) for number in range(count))
+    for number in range(count):
+        g.put(Holds(source=number, target=1))
+    store.error, store.where = error, f"SHELF#{count - 1}'"
+    with pytest.raises(type(error)):
+        g.maintain(once=True)
+    assert shelf(g, 0).books == 1
+    store.error = None
+    report = g.maintain(once=True)
+    assert report.set_aside == ()
+    # What was done before it failed did not come again, except for what it changed itself.
+    assert report.changes < 4 * count
+    assert [shelf(g, number).books for number in range(count)] == [1] * count
+
+
+def test_what_is_about_the_table_is_raised_at_once(g: Graph, store: Faulty) -> None:
+    g.put(Shelf(id=1))
+    g.put_many(Holds(source=1, target=number) for number in range(50))
+    store.error = AccessDenied("not you")
+    with pytest.raises(AccessDenied):
+        g.maintain(once=True)
+    assert records(g) == []
