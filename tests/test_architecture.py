@@ -73,8 +73,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "sharding", "plans", "runner", "cost", "queries", "verbs", "stores.interface", "stores.locations",
     },
     "aws": {
-        "errors", "units", "values", "tables", "tenants", "model", "schema", "layouts", "stores.definitions",
-        "stores.descriptions",
+        "errors", "units", "values", "tables", "tenants", "requests", "model", "schema", "layouts", "plans", "graph",
+        "stores.definitions", "stores.descriptions", "stores.records",
     },
     "cli": {
         "", "aws", "errors", "units", "values", "tables", "expressions", "requests", "graph", "cost", "copying",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from adjoin import AdjoinError, Graph
@@ -174,9 +175,10 @@ class Simulation:
 def stored(graph: Graph) -> list[dict[str, Any]]:
     """Every item there is."""
     items: list[dict[str, Any]] = []
-    scan = Scan(graph._layout.table)
-    response: Any
-    (response,) = graph._store.execute((scan,))
-    items += response.items
-    assert response.last is None
+    scan: Scan | None = Scan(graph._layout.table)
+    while scan is not None:
+        response: Any
+        (response,) = graph._store.execute((scan,))
+        items += response.items
+        scan = None if response.last is None else replace(scan, start=response.last)
     return items

@@ -70,14 +70,15 @@ def apply_each(
     changes: Sequence[ItemChange | Unapplied],
     tally: Tally,
     has_time: Callable[[], bool] = lambda: True,
+    together: int = TOGETHER,
 ) -> Plan[Outcome]:
-    """Applies changes until something is in the way now, or time is over; asked before every request.
+    """Applies changes, so many `together`, until something is in the way now, or there is no time for a request.
 
     What is known to be no proper change comes as `Unapplied`, in its place. What is about the table as a whole is
     raised.
     """
     outcome = Outcome()
-    pieces = deque((start, min(start + TOGETHER, len(changes))) for start in range(0, len(changes), TOGETHER))
+    pieces = deque((start, min(start + together, len(changes))) for start in range(0, len(changes), together))
     while pieces:
         start, end = pieces.popleft()
         counted, noted = tally.changes, len(tally.records)

@@ -1,0 +1,204 @@
+"""A Lambda function that keeps a graph's aggregates and copies true: the other side of an event source mapping.
+
+It does what `maintain` does, with the changes that Lambda brings. Its answer is a partial batch response: the
+sequence number of the first record that could not be applied now. Lambda brings that one and all behind it
+again, which does no harm, because nothing is computed from a record itself. A record that can never be applied is
+set aside, in the table and in the log, and is not reported, so that no shard waits for it. What is about the
+table or the function as a whole is raised: then the whole batch comes again, and nothing is lost meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from adjoin.errors import InvalidItem, InvalidValue
+from adjoin.graph import AsyncGraph, Graph
+from adjoin.plans import Plan
+from adjoin.plans.maintenance.asides import Unapplied
+from adjoin.plans.maintenance.isolating import TOGETHER, Outcome, apply_each
+from adjoin.plans.maintenance.report import MaintenanceReport, Tally
+from adjoin.requests import ItemChange
+from adjoin.stores.records import IMAGES, change_in, changed_at, check_record, sequence_number
+
+AnyGraph: TypeAlias = Graph | AsyncGraph
+Handler: TypeAlias = Callable[[Any, Any], dict[str, Any]]
+
+RESERVE = 3.0
+"""Seconds that are left to a function when it stops, or a quarter of its time where that is less."""
+_log = logging.getLogger("adjoin.lambda")
+
+
+def lambda_handler(graph: AnyGraph | Callable[[], AnyGraph], *, reserve: float = RESERVE) -> Handler:
+    """The whole function: `handler = lambda_handler(graph)`.
+
+    `graph` is opened already, or a function that opens it, which is called for the first event. The handler takes
+    an event of a DynamoDB stream, as it comes or as aws-lambda-powertools wraps it. It stops `reserve` seconds
+    before the function's time is over, and lets the rest come again.
+    """
+    opened = _Opened(graph)
+
+    def handler(event: Any, context: Any) -> dict[str, Any]:
+        records = _records(event)
+        has_time = _clock(context, reserve)
+        outcome, report = opened.apply(records, has_time)
+        _tell(report, records, outcome)
+        if outcome.done == len(records):
+            return {"batchItemFailures": []}
+        return {"batchItemFailures": [{"itemIdentifier": _identifier(records, outcome.done)}]}
+
+    return handler
+
+
+def record_handler(graph: AnyGraph | Callable[[], AnyGraph]) -> Callable[[Any], None]:
+    """For the `BatchProcessor` of aws-lambda-powertools: applies one record, and raises if that cannot be done now.
+
+    One by one, records cost more than in a batch: every record of a node's edges changes the node by itself.
+    """
+    opened = _Opened(graph)
+
+    def handler(record: Any) -> None:
+        outcome, _ = opened.apply([_plain(record)], lambda: True)
+        if outcome.error is not None:
+            raise outcome.error
+
+    return handler
+
+
+class _Opened:
+    """A graph, opened when it is first needed, and kept as long as the function's process lives."""
+
+    def __init__(self, graph: AnyGraph | Callable[[], AnyGraph]) -> None:
+        if not isinstance(graph, Graph | AsyncGraph) and not callable(graph):
+            raise InvalidValue(f"{graph!r} is no graph; pass a Graph, or a function that opens one")
+        self._given = graph
+        self._graph: AnyGraph | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._together = TOGETHER
+        """How many records are applied together: fewer where time was over before any of them was done."""
+
+    def apply(self, records: Sequence[Any], has_time: Callable[[], bool]) -> tuple[Outcome, MaintenanceReport]:
+        graph, tally = self._open(), Tally()
+        layout = graph._layout
+        names = [key.name for key in layout.definition.keys]
+        _check_source(records, layout.table)
+        changes = [_change(record, names) for record in records]
+        outcome = self._run(graph, apply_each(layout, changes, tally, has_time, self._together))
+        if outcome.done == len(records):
+            self._together = min(TOGETHER, self._together * 2)
+        elif outcome.done == 0 and outcome.error is None:
+            self._together = max(1, self._together // 4)
+        return outcome, tally.report()
+
+    def _run(self, graph: AnyGraph, plan: Plan[Outcome]) -> Outcome:
+        if isinstance(graph, Graph):
+            return graph._run(plan)
+        # Connections belong to the loop they were made on, so that all events have the same.
+        self._loop = self._loop or asyncio.new_event_loop()
+        return self._loop.run_until_complete(graph._run(plan))
+
+    def _open(self) -> AnyGraph:
+        if self._graph is None:
+            given = self._given
+            self._graph = given if isinstance(given, Graph | AsyncGraph) else given()
+        return self._graph
+
+
+# --- what comes --------------------------------------------------------------------------------
+
+
+def _records(event: Any) -> list[Any]:
+    plain = _plain(event)
+    records = plain.get("Records") if isinstance(plain, Mapping) else None
+    if not isinstance(records, list):
+        raise InvalidValue(
+            "this is no event of a DynamoDB stream: it has no 'Records'; invoke the function through an event source "
+            "mapping on the table's stream"
+        )
+    return [_plain(record) for record in records]
+
+
+def _plain(wrapped: Any) -> Any:
+    """What aws-lambda-powertools wraps into classes of its own, as it came."""
+    return getattr(wrapped, "raw_event", wrapped)
+
+
+def _check_source(records: Sequence[Any], table: str) -> None:
+    """A mapping on another stream is a mistake of whoever set it up, and no fault of a record."""
+    for record in records:
+        if not isinstance(record, Mapping):
+            continue
+        source = str(record.get("eventSourceARN") or "")
+        named = source.partition(":table/")[2].partition("/")[0]
+        if named and named != table:
+            raise InvalidValue(f"the record is of the table {named}, and the graph's is {table}; correct the mapping")
+        images = record.get("dynamodb")
+        view = images.get("StreamViewType", IMAGES) if isinstance(images, Mapping) else IMAGES
+        if view != IMAGES:
+            raise InvalidValue(f"the stream has {view} only; disable it, and enable it with {IMAGES}")
+
+
+def _change(record: Any, names: Sequence[str]) -> ItemChange | Unapplied:
+    try:
+        check_record(record, names)
+        return change_in(record, names, sequence_number(record))
+    except (InvalidItem, TypeError, ValueError) as problem:
+        return _unapplied(record, str(problem))
+
+
+def _unapplied(record: Any, reason: str) -> Unapplied:
+    """What can be told about a record that is none."""
+    whole = record if isinstance(record, Mapping) else {}
+    images = whole.get("dynamodb")
+    images = images if isinstance(images, Mapping) else {}
+    keys = images.get("Keys")
+    position = images.get("SequenceNumber") or whole.get("eventID") or repr(record)
+    try:
+        at = changed_at({"dynamodb": images})
+    except (TypeError, ValueError):
+        at = 0.0
+    return Unapplied(dict(keys) if isinstance(keys, Mapping) else {}, reason, str(position), at)
+
+
+# --- what goes back ----------------------------------------------------------------------------
+
+
+def _clock(context: Any, reserve: float) -> Callable[[], bool]:
+    """Says whether there is time left; always, where nobody says how much there is."""
+    remaining = getattr(context, "get_remaining_time_in_millis", None)
+    if remaining is None:
+        return lambda: True
+    kept = min(reserve * 1000, remaining() / 4)
+    return lambda: remaining() > kept
+
+
+def _identifier(records: Sequence[Any], first: int) -> str:
+    """The sequence number of a record, or of the last one before it that has any."""
+    for record in reversed(records[: first + 1]):
+        images = record.get("dynamodb") if isinstance(record, Mapping) else None
+        number = images.get("SequenceNumber") if isinstance(images, Mapping) else None
+        if isinstance(number, str) and number:
+            return number
+    # Lambda takes an empty one for "all of them".
+    return ""
+
+
+def _tell(report: MaintenanceReport, records: Sequence[Any], outcome: Outcome) -> None:
+    if outcome.done < len(records):
+        why = "there is no time left" if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
+        _log.error(
+            "%d of %d records are not applied now, from %s on, and will come again: %s",
+            len(records) - outcome.done,
+            len(records),
+            _identifier(records, outcome.done) or "the first one",
+            why,
+        )
+    _log.info(
+        "%d changes, %d nodes and %d edges brought up to date, %d set aside",
+        report.changes,
+        report.nodes,
+        report.edges,
+        len(report.set_aside),
+    )

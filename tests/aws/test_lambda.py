@@ -1,0 +1,417 @@
+"""The Lambda function: partial batch responses, records set aside, deadlines, and all that Lambda may do to it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from copy import deepcopy
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import adjoin
+from adjoin import AccessDenied, AsyncGraph, Graph, InvalidValue, OutcomeUnknown, ServiceUnreachable, Throttled, aws
+from adjoin.requests import Request, TransactWrite
+from adjoin.runner import run
+from adjoin.stores.sqlite import SQLiteStore
+from tests.aws.event_source_mapping import Context, EventSourceMapping, Table, event_of
+from tests.faults import FaultyStore
+from tests.maintenance.models import ALBUMS, MODELS, PARTS, PEOPLE, SHOP, Customer, Placed
+from tests.maintenance.simulation import stored
+from tests.maintenance.test_crashes import happen, happen_again
+from tests.maintenance.test_simulation import Life, check
+
+NOTHING: dict[str, Any] = {"batchItemFailures": []}
+
+
+class Faulty(FaultyStore):
+    """Refuses transactions about some node, or some of all of them, with an error."""
+
+    error: Exception | None = None
+    where = ""
+    chance: random.Random | None = None
+
+    def _one(self, request: Request) -> Any:
+        is_meant = isinstance(request, TransactWrite) and self.where in repr(request)
+        if self.error is not None and is_meant and (self.chance is None or self.chance.random() < 0.2):
+            raise self.error
+        return super()._one(request)
+
+
+@pytest.fixture
+def store() -> Iterator[Faulty]:
+    faulty = Faulty(SQLiteStore(":memory:"))
+    yield faulty
+    faulty.close()
+
+
+@pytest.fixture
+def g(store: Faulty) -> Graph:
+    return Graph(store, MODELS)
+
+
+def number_of(record: dict[str, Any]) -> str:
+    return str(record["dynamodb"]["SequenceNumber"])
+
+
+def failures(answer: dict[str, Any]) -> list[str]:
+    return [each["itemIdentifier"] for each in answer["batchItemFailures"]]
+
+
+def invoices(g: Graph, id: str) -> int:
+    found = g.get(Customer, id)
+    assert found is not None
+    return found.invoices
+
+
+def unapplied(g: Graph) -> list[dict[str, Any]]:
+    return [item for item in stored(g) if item["PK"]["S"] == "#=UNAPPLIED"]
+
+
+# --- what it does with events ------------------------------------------------------------------
+
+
+def test_it_applies_events(g: Graph) -> None:
+    handler, table = aws.lambda_handler(g), Table(g, g._store)
+    for act in (happen, happen_again):
+        act(g)
+        while records := list(table.records()):
+            assert handler({"Records": records}, Context()) == NOTHING
+        check(g)
+
+
+def test_the_same_event_again_changes_nothing(g: Graph) -> None:
+    happen(g)
+    happen_again(g)
+    handler, table = aws.lambda_handler(g), Table(g, g._store)
+    everything: list[Any] = []
+    while records := list(table.records()):
+        everything += records
+        handler({"Records": records}, Context())
+    before = what_people_see(g)
+    assert handler({"Records": everything}, Context()) == NOTHING
+    backwards = [*reversed(everything), *everything]
+    assert handler({"Records": backwards}, Context()) == NOTHING
+    assert what_people_see(g) == before
+    check(g)
+
+
+def what_people_see(g: Graph) -> list[Any]:
+    return [g._layout.read(item) for item in stored(g) if not g._layout.is_bookkeeping(item)]
+
+
+def test_an_empty_event(g: Graph) -> None:
+    assert aws.lambda_handler(g)({"Records": []}, Context()) == NOTHING
+
+
+@pytest.mark.parametrize("models", [SHOP, ALBUMS, PARTS, PEOPLE], ids=["shop", "albums", "parts", "people"])
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_lambda_does(store: Faulty, g: Graph, models: list[Any], seed: int) -> None:
+    """Batches of any size from several shards, duplicates, failures now and then, and everything is true in the end."""
+    chance = random.Random(seed)
+    life = Life(g, chance, models, 3)
+    mapping = EventSourceMapping(Table(g, store), aws.lambda_handler(g), chance)
+    errors = [
+        Throttled("slow down"),
+        ServiceUnreachable("nobody there"),
+        OutcomeUnknown("who knows"),
+        AccessDenied("no"),
+    ]
+    store.chance = chance
+    for number in range(60):
+        store.error = None
+        with suppress(adjoin.NotFound, adjoin.AlreadyExists, adjoin.TransactionCanceled):
+            run(life.act()[0], store)
+        if number % 3 == 0:
+            store.error = chance.choice(errors)
+            mapping.poll()
+    store.error = None
+    mapping.drain()
+    check(g)
+    assert mapping.failures > 0
+    assert unapplied(g) == []
+
+
+# --- what cannot be applied now ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [Throttled("slow down"), OutcomeUnknown("who knows"), ServiceUnreachable("gone")])
+def test_the_first_record_that_fails_is_told(
+    g: Graph, store: Faulty, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    g.put_many(Customer(id=f"C{number}") for number in range(10))
+    aws.lambda_handler(g)(event_of(g), Context())
+    before = len(event_of(g)["Records"])
+    for number in range(10):
+        g.put(Placed(source=f"C{number}", target="I1"))
+    records = event_of(g)["Records"][before:]
+    store.error, store.where = error, "CUSTOMER#C6'"
+    with caplog.at_level(logging.ERROR, "adjoin.lambda"):
+        answer = aws.lambda_handler(g)({"Records": records}, Context())
+    # Where the service as a whole does not answer, it is not asked about each of them.
+    first = 6 if isinstance(error, Throttled) else 0
+    assert failures(answer) == [number_of(records[first])]
+    assert f"{10 - first} of 10 records are not applied now, from {number_of(records[first])} on" in caplog.text
+    assert str(error) in caplog.text
+    assert [invoices(g, f"C{number}") for number in range(first)] == [1] * first
+    assert unapplied(g) == []
+    store.error = None
+    assert aws.lambda_handler(g)({"Records": records[first:]}, Context()) == NOTHING
+    assert [invoices(g, f"C{number}") for number in range(10)] == [1] * 10
+
+
+def test_what_is_about_everything_is_raised(g: Graph, store: Faulty) -> None:
+    g.put(Customer(id="C1"))
+    g.put(Placed(source="C1", target="I1"))
+    event = event_of(g)
+    store.error = AccessDenied("not you")
+    with pytest.raises(AccessDenied):
+        aws.lambda_handler(g)(event, Context())
+    assert unapplied(g) == []
+
+
+def test_it_stops_before_its_time_is_over(g: Graph, store: Faulty, caplog: pytest.LogCaptureFixture) -> None:
+    g.put_many(Customer(id=f"C{number}") for number in range(200))
+    for number in range(200):
+        g.put(Placed(source=f"C{number}", target="I1"))
+    records, invocations, handler = event_of(g)["Records"], 0, aws.lambda_handler(g)
+    with caplog.at_level(logging.ERROR, "adjoin.lambda"):
+        while records:
+            # Every request takes a quarter of a second, and there are five.
+            answer = handler({"Records": records}, Context(5_000, 250))
+            invocations += 1
+            assert invocations < 200
+            numbers = failures(answer)
+            records = records[[number_of(each) for each in records].index(numbers[0]) :] if numbers else []
+    assert invocations > 1
+    assert "there is no time left" in caplog.text
+    assert sum(invoices(g, f"C{number}") for number in range(200)) == 200
+
+
+def test_no_time_at_all_is_no_work_at_all(g: Graph, store: Faulty) -> None:
+    g.put(Customer(id="C1"))
+    g.put(Placed(source="C1", target="I1"))
+    event, sent = event_of(g), store.sent
+    assert failures(aws.lambda_handler(g)(event, Context(1000, 400))) == [number_of(event["Records"][0])]
+    assert store.sent <= sent + 2
+
+
+def test_a_context_that_tells_no_time(g: Graph) -> None:
+    happen(g)
+    assert aws.lambda_handler(g)(event_of(g), None) == NOTHING
+
+
+# --- what can never be applied -----------------------------------------------------------------
+
+
+def broken(event: dict[str, Any], how: str) -> Any:
+    record = deepcopy(event["Records"][0])
+    images = record["dynamodb"]
+    match how:
+        case "text":
+            return "what is this?"
+        case "nothing":
+            return None
+        case "no images":
+            del record["dynamodb"]
+        case "no keys":
+            del images["Keys"]
+        case "half a key":
+            del images["Keys"]["SK"]
+        case "a number for a key":
+            images["Keys"]["SK"] = {"N": "7"}
+        case "no such event":
+            record["eventName"] = "EXPLODE"
+        case "no new image":
+            del images["NewImage"]
+        case "an image of another item":
+            images["NewImage"]["PK"] = {"S": "CUSTOMER#C9"}
+        case "no number":
+            del images["SequenceNumber"]
+        case "no time":
+            images["ApproximateCreationDateTime"] = "yesterday"
+    return record
+
+
+BROKEN = (
+    "text", "nothing", "no images", "no keys", "half a key", "a number for a key", "no such event", "no new image",
+    "an image of another item", "no number", "no time",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_record_that_is_none(g: Graph, how: str, caplog: pytest.LogCaptureFixture) -> None:
+    g.put(Customer(id="C1"))
+    g.put(Placed(source="C1", target="I1"))
+    event = event_of(g)
+    event["Records"].insert(1, broken(event, how))
+    for _ in range(2):
+        with caplog.at_level(logging.WARNING, "adjoin.maintain"):
+            assert aws.lambda_handler(g)(event, Context()) == NOTHING
+        (record,) = unapplied(g)
+        assert record["reason"]["S"] in caplog.text
+    assert invoices(g, "C1") == 1
+    check_plain = [item for item in stored(g) if item["PK"]["S"] == "CUSTOMER#C1"]
+    assert check_plain
+
+
+def test_an_item_that_does_not_fit_its_class(g: Graph) -> None:
+    g.put(Customer(id="C1"))
+    g.put(Placed(source="C1", target="I1", balance=Decimal(4)))
+    item = stored_edge(g) | {"SK": {"S": "PLACED#INVOICE#I2"}, "balance": {"S": "four"}}
+    g._store.execute((adjoin.requests.Put("adjoin", item),))
+    g.put(Placed(source="C1", target="I3", balance=Decimal(5)))
+    assert aws.lambda_handler(g)(event_of(g), Context()) == NOTHING
+    found = g.get(Customer, "C1")
+    assert found is not None
+    assert found.owed == 9
+    reasons = [each["reason"]["S"] for each in stored(g) if "reason" in each]
+    assert reasons
+    assert all("balance" in reason for reason in reasons)
+
+
+def stored_edge(g: Graph) -> dict[str, Any]:
+    (edge,) = (item for item in stored(g) if item["SK"]["S"].startswith("PLACED#"))
+    return edge
+
+
+def test_a_record_set_aside_that_cannot_be_written_down_now(g: Graph, store: Faulty) -> None:
+    g.put(Customer(id="C1"))
+    event = event_of(g)
+    event["Records"].append(broken(event, "no keys") | {"eventID": "2"})
+    event["Records"].append("nothing with a number")
+
+    class Busy(Faulty):
+        def _one(self, request: Request) -> Any:
+            if "UNAPPLIED" in repr(request):
+                raise Throttled("slow down")
+            return super()._one(request)
+
+    busy = Graph(Busy(store), MODELS)
+    answer = aws.lambda_handler(busy)(event, Context())
+    assert failures(answer) == [number_of(event["Records"][1])]
+    # A record without a number is named by the last one before it that has one; without any, all come again.
+    assert failures(aws.lambda_handler(busy)({"Records": ["?"]}, Context())) == [""]
+
+
+@pytest.mark.parametrize("event", [{}, None, [], {"Records": "x"}, {"detail": {}}, "text"])
+def test_an_event_of_something_else(g: Graph, event: Any) -> None:
+    with pytest.raises(InvalidValue, match="no event of a DynamoDB stream"):
+        aws.lambda_handler(g)(event, Context())
+
+
+def test_a_mapping_on_another_stream(g: Graph) -> None:
+    g.put(Customer(id="C1"))
+    event = event_of(g)
+    other = json.loads(json.dumps(event).replace("table/adjoin/", "table/other/"))
+    with pytest.raises(InvalidValue, match="the record is of the table other, and the graph's is adjoin"):
+        aws.lambda_handler(g)(other, Context())
+    less = json.loads(json.dumps(event).replace("NEW_AND_OLD_IMAGES", "KEYS_ONLY"))
+    with pytest.raises(InvalidValue, match="the stream has KEYS_ONLY only"):
+        aws.lambda_handler(g)(less, Context())
+
+
+def test_expired_edges_are_records_like_any_other(g: Graph) -> None:
+    g.put(Customer(id="C1"))
+    g.put(Placed(source="C1", target="I1"))
+    handler, table = aws.lambda_handler(g), Table(g, g._store)
+    handler({"Records": list(table.records())}, Context())
+    g.disconnect(Placed, "C1", "I1")
+    records = list(table.records())
+    for record in records:
+        record["userIdentity"] = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+    handler({"Records": records}, Context())
+    assert invoices(g, "C1") == 0
+
+
+def test_adjoins_own_items_cost_nothing(g: Graph, store: Faulty) -> None:
+    happen(g)
+    g.maintain(once=True)
+    own = [each for each in event_of(g)["Records"] if g._layout.is_bookkeeping(each["dynamodb"]["Keys"])]
+    assert len(own) > 20
+    sent = store.sent
+    assert aws.lambda_handler(g)({"Records": own}, Context()) == NOTHING
+    assert store.sent == sent
+
+
+# --- graphs ------------------------------------------------------------------------------------
+
+
+def test_a_graph_that_is_opened_by_the_first_event(store: Faulty) -> None:
+    opened: list[Graph] = []
+
+    def opening() -> Graph:
+        opened.append(Graph(store, MODELS))
+        return opened[-1]
+
+    handler = aws.lambda_handler(opening)
+    assert opened == []
+    for _ in range(2):
+        assert handler({"Records": []}, Context()) == NOTHING
+    assert len(opened) == 1
+    with pytest.raises(InvalidValue, match="is no graph"):
+        aws.lambda_handler("dynamodb://Table")  # type: ignore[arg-type]
+
+
+def test_a_graph_that_cannot_be_opened_yet() -> None:
+    attempts: list[int] = []
+
+    def opening() -> Graph:
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise ServiceUnreachable("nobody there")
+        return Graph(":memory:", MODELS)
+
+    handler = aws.lambda_handler(opening)
+    with pytest.raises(ServiceUnreachable):
+        handler({"Records": []}, Context())
+    assert handler({"Records": []}, Context()) == NOTHING
+
+
+def test_an_async_graph(tmp_path: Any) -> None:
+    file = f"{tmp_path / 'graph.db'}?durability=process"
+    with Graph(file, MODELS) as g:
+        handler = aws.lambda_handler(lambda: AsyncGraph(file, MODELS))
+        table = Table(g, g._store)
+        for act in (happen, happen_again):
+            act(g)
+            while records := list(table.records()):
+                assert handler({"Records": records}, Context()) == NOTHING
+            check(g)
+
+
+def test_a_tenant_applies_its_own(tmp_path: Any) -> None:
+    file = f"{tmp_path / 'graph.db'}?durability=process"
+    with Graph(file, MODELS, tenant="acme") as acme, Graph(file, MODELS, tenant="beta") as beta:
+        for each in (acme, beta):
+            each.put(Customer(id="C1"))
+            each.put(Placed(source="C1", target="I1"))
+        aws.lambda_handler(acme)(event_of(acme), Context())
+        assert (invoices(acme, "C1"), invoices(beta, "C1")) == (1, 0)
+
+
+def test_connections_that_died_while_the_process_was_frozen(tmp_path: Any) -> None:
+    """A server that was gone in between has closed every connection, and the function does not notice."""
+    pytest.importorskip("aiohttp")
+    file = tmp_path / "served.db"
+    server = adjoin.serve(file, port=0)
+    port = int(server.endpoint.rsplit(":", 1)[1])
+    try:
+        location = f"dynamodb://adjoin?endpoint={server.endpoint}&region=eu-west-1"
+        with Graph(location, MODELS) as g:
+            g.create_table()
+            handler, table = aws.lambda_handler(g), Table(g, g._store)
+            for id in ("C1", "C2"):
+                g.put(Customer(id=id))
+                g.put(Placed(source=id, target="I1"))
+                records = list(table.records())
+                server.close()
+                server = adjoin.serve(file, port=port)
+                assert handler({"Records": records}, Context()) == NOTHING
+                assert invoices(g, id) == 1
+    finally:
+        server.close()
