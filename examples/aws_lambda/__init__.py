@@ -1,0 +1,1 @@
+"""A Lambda function that keeps a graph true, ready to be deployed."""
