@@ -41,7 +41,7 @@ def mapping() -> dict[str, Any]:
 
 
 def test_the_linter_has_nothing_to_say() -> None:
-    # SAM is expanded first, so that this is also about what it makes of the template.
+    # It knows the resources of SAM as well.
     found = api.lint(TEMPLATE.read_text(), config=ManualArgs(regions=["eu-west-1"]))
     assert [f"{each.rule.id} {each.message}" for each in found] == []
 

@@ -122,7 +122,7 @@ def _ministack() -> tuple[Server, Process | None]:
     return Server("ministack", process.url, "us-east-1"), process
 
 
-def ministack_process() -> Process:
+def ministack_process(services: str = "dynamodb,dynamodbstreams") -> Process:
     _require(install.MINISTACK, "MiniStack")
 
     def environment(port: int) -> dict[str, str]:
@@ -130,7 +130,7 @@ def ministack_process() -> Process:
             "PYTHONPATH": str(install.MINISTACK),
             "BIND_HOST": "127.0.0.1",
             "GATEWAY_PORT": str(port),
-            "SERVICES": "dynamodb,dynamodbstreams",
+            "SERVICES": services,
             "LOG_LEVEL": "ERROR",
             "PERSIST_STATE": "0",
         }
