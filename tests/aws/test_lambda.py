@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import random
@@ -37,7 +38,7 @@ class Faulty(FaultyStore):
 
     def _one(self, request: Request) -> Any:
         is_meant = isinstance(request, TransactWrite) and self.where in repr(request)
-        if self.error is not None and is_meant and (self.chance is None or self.chance.random() < 0.2):
+        if self.error is not None and is_meant and (self.chance is None or self.chance.random() < 0.5):
             raise self.error
         return super()._one(request)
 
@@ -126,7 +127,7 @@ def test_whatever_lambda_does(store: Faulty, g: Graph, models: list[Any], seed: 
         store.error = None
         with suppress(adjoin.NotFound, adjoin.AlreadyExists, adjoin.TransactionCanceled):
             run(life.act()[0], store)
-        if number % 3 == 0:
+        if number % 2 == 0:
             store.error = chance.choice(errors)
             mapping.poll()
     store.error = None
@@ -190,6 +191,30 @@ def test_it_stops_before_its_time_is_over(g: Graph, store: Faulty, caplog: pytes
     assert invocations > 1
     assert "there is no time left" in caplog.text
     assert sum(invoices(g, f"C{number}") for number in range(200)) == 200
+
+
+def test_it_may_run_out_of_time_at_every_request() -> None:
+    requests = 0
+    while True:
+        with Graph(":memory:", MODELS) as g:
+            happen(g)
+            happen_again(g)
+            table, handler = Table(g, g._store), aws.lambda_handler(g)
+            records = list(table.records())
+            numbers = [number_of(each) for each in records]
+            # A quarter of a second for each request, and the last quarter of the time is kept.
+            answer = handler({"Records": records}, Context(1000 + 333 * requests, 250))
+            stopped = failures(answer)
+            assert len(stopped) <= 1
+            records = records[numbers.index(stopped[0]) :] if stopped else []
+            while records := [*records, *table.records()]:
+                assert handler({"Records": records}, Context()) == NOTHING
+                records = []
+            check(g)
+        if not stopped:
+            break
+        requests += 1
+    assert requests > 30
 
 
 def test_no_time_at_all_is_no_work_at_all(g: Graph, store: Faulty) -> None:
@@ -375,13 +400,15 @@ def test_a_graph_that_cannot_be_opened_yet() -> None:
 def test_an_async_graph(tmp_path: Any) -> None:
     file = f"{tmp_path / 'graph.db'}?durability=process"
     with Graph(file, MODELS) as g:
-        handler = aws.lambda_handler(lambda: AsyncGraph(file, MODELS))
+        ag = AsyncGraph(file, MODELS)
+        handler = aws.lambda_handler(ag)
         table = Table(g, g._store)
         for act in (happen, happen_again):
             act(g)
             while records := list(table.records()):
                 assert handler({"Records": records}, Context()) == NOTHING
             check(g)
+        asyncio.run(ag.close())
 
 
 def test_a_tenant_applies_its_own(tmp_path: Any) -> None:

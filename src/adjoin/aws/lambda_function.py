@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -96,7 +97,9 @@ class _Opened:
         if isinstance(graph, Graph):
             return graph._run(plan)
         # Connections belong to the loop they were made on, so that all events have the same.
-        self._loop = self._loop or asyncio.new_event_loop()
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            weakref.finalize(self, self._loop.close)
         return self._loop.run_until_complete(graph._run(plan))
 
     def _open(self) -> AnyGraph:
