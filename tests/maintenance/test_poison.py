@@ -198,6 +198,17 @@ def test_an_edge_without_room_for_its_copy_is_recorded(g: Graph) -> None:
     assert records(g) == []
 
 
+def test_an_edge_that_leads_nowhere_keeps_no_copy_from_the_others(g: Graph) -> None:
+    g.put_many([Book(id=1, author="Ann"), Shelf(id=1), Holds(source=1, target=1)])
+    write(g, item("SHELF#1", "HOLDS#BOOK#x", GSI1PK={"S": "BOOK#1"}, GSI1SK={"S": "HOLDS#SHELF#0"}))
+    assert len(g.maintain(once=True).set_aside) == 1
+    g.update(Book, 1, author="Bea")
+    assert g.maintain(once=True).set_aside == ()
+    edge = g.edge(Holds, 1, 1)
+    assert edge is not None
+    assert edge.author == "Bea"
+
+
 @pytest.mark.parametrize("error", [Throttled("slow down"), ServiceUnreachable("nobody there")])
 def test_what_fails_now_comes_again(g: Graph, store: Faulty, error: Exception) -> None:
     count = TOGETHER + 10

@@ -16,7 +16,7 @@ from adjoin.plans import Plan
 from adjoin.plans.batches import Place, get_all, place_of
 from adjoin.plans.copies import copies_on
 from adjoin.plans.maintenance.asides import Unapplied, set_aside, take_back
-from adjoin.plans.maintenance.copies import CopyRef, copy_ref, freshen, freshen_at
+from adjoin.plans.maintenance.copies import At, CopyRef, copy_ref, freshen, freshen_at
 from adjoin.plans.maintenance.cycles import moved, set_aside_by
 from adjoin.plans.maintenance.postings import MARKED
 from adjoin.plans.maintenance.references import (
@@ -87,8 +87,7 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
     yield from _settle_far(layout, work, tally)
     yield from settle(layout, work.edges.values(), tally)
     yield from _look_again(layout, work, tally)
-    for (_, end, text), edge_kind in work.copied.items():
-        yield from freshen_at(layout, edge_kind, end, text, tally)
+    yield from freshen_at(layout, (At(kind, end, text) for (_, end, text), kind in work.copied.items()), tally)
     yield from freshen(layout, work.copies.values(), tally)
     for unapplied in work.unapplied:
         yield from set_aside(layout, unapplied, tally)

@@ -8,9 +8,10 @@ that checks that the nodes still have what is written, so every such write is tr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from adjoin.errors import TransactionCanceled
+from adjoin.errors import InvalidItem, InvalidKey, TransactionCanceled
 from adjoin.expressions import Action, Remove, Set, Value, attribute
 from adjoin.layouts.interface import REVISION, BoundLayout
 from adjoin.plans import Plan
@@ -18,10 +19,10 @@ from adjoin.plans.batches import Place, chunks, get_all, place_of
 from adjoin.plans.copies import as_copied, copied, copies_on, joined_checks
 from adjoin.plans.maintenance.asides import Unapplied, set_aside
 from adjoin.plans.maintenance.postings import is_hopeless, new_revision
-from adjoin.plans.maintenance.references import edges_at, key_of_node
+from adjoin.plans.maintenance.references import edges_in, key_of_node, query_at
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import Check, Get, TransactWrite, Update
-from adjoin.schema import EdgeType, NodeType
+from adjoin.requests import Check, Get, PageResponse, Query, TransactWrite, Update
+from adjoin.schema import EdgeType
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import Item
 
@@ -46,15 +47,40 @@ def copy_ref(layout: BoundLayout, kind: EdgeType, item: Item) -> CopyRef:
     return CopyRef(kind, layout.key_of(item), ends)
 
 
-def freshen_at(layout: BoundLayout, kind: EdgeType, end: str, text: str, tally: Tally) -> Plan[None]:
-    """Brings the copies on all edges of a class up to date that have a node, by its partition key, at an end."""
-    node: NodeType = kind.source if end == "source" else kind.target
-    start: Item | None = None
-    while True:
-        items, start = yield from edges_at(layout, kind, node, text, end == "source", start)
-        yield from freshen(layout, [copy_ref(layout, kind, item) for item in items], tally)
-        if start is None:
-            return
+@dataclass(frozen=True)
+class At:
+    """All edges of a class that have a node, by its partition key, at an end."""
+
+    kind: EdgeType
+    end: str
+    text: str
+
+    def query(self, layout: BoundLayout, start: Item | None) -> Query:
+        node = self.kind.source if self.end == "source" else self.kind.target
+        return query_at(layout, self.kind, node, self.text, self.end == "source", start)
+
+
+def freshen_at(layout: BoundLayout, places: Iterable[At], tally: Tally) -> Plan[None]:
+    """Brings the copies on edges at nodes up to date; those of several nodes are looked up side by side."""
+    waiting: list[tuple[At, Item | None]] = [(place, None) for place in places]
+    while waiting:
+        some, waiting = waiting[:_WIDTH], waiting[_WIDTH:]
+        pages: list[PageResponse] = yield tuple(place.query(layout, start) for place, start in some)
+        refs = [
+            ref
+            for (place, _), page in zip(some, pages, strict=True)
+            for ref in _refs(layout, place.kind, edges_in(layout, place.kind, page))
+        ]
+        yield from freshen(layout, refs, tally)
+        rest = zip(some, pages, strict=True)
+        waiting = [*((place, page.last) for (place, _), page in rest if page.last is not None), *waiting]
+
+
+def _refs(layout: BoundLayout, kind: EdgeType, items: Iterable[Item]) -> Iterator[CopyRef]:
+    """The edges that items are, without what only has the key of one and leads nowhere."""
+    for item in items:
+        with suppress(InvalidItem, InvalidKey):
+            yield copy_ref(layout, kind, item)
 
 
 def freshen(layout: BoundLayout, refs: Iterable[CopyRef], tally: Tally) -> Plan[None]:

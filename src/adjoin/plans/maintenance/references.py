@@ -91,11 +91,20 @@ def edges_at(
     layout: BoundLayout, kind: EdgeType, node: NodeType, text: str, leaving: bool, start: Item | None
 ) -> Plan[tuple[list[Item], Item | None]]:
     """Some items of edges of a class at a node, and where to go on."""
+    response: PageResponse
+    (response,) = yield (query_at(layout, kind, node, text, leaving, start),)
+    return edges_in(layout, kind, response), response.last
+
+
+def query_at(
+    layout: BoundLayout, kind: EdgeType, node: NodeType, text: str, leaving: bool, start: Item | None
+) -> Query:
+    """What finds the edges of a class at a node, among others."""
     id = layout.id_in(node, text)
     # What leaves a node is read from the table, which is strongly consistent, even where an index has its order.
     stretch = layout.collection(node, id, arriving=False) if leaving else layout.into(kind, id)
     access = stretch.access
-    query = Query(
+    return Query(
         layout.table,
         (access.partition_key, {"S": stretch.partition}),
         stretch.condition(),
@@ -104,13 +113,10 @@ def edges_at(
         limit=PAGE,
         consistent=access.index is None,
     )
-    response: PageResponse
-    (response,) = yield (query,)
-    return [item for item in response.items if _is_of(layout, kind, item)], response.last
 
 
-def _is_of(layout: BoundLayout, kind: EdgeType, item: Item) -> bool:
-    return not layout.is_bookkeeping(item) and layout.kind_of(item) is kind
+def edges_in(layout: BoundLayout, kind: EdgeType, page: PageResponse) -> list[Item]:
+    return [item for item in page.items if not layout.is_bookkeeping(item) and layout.kind_of(item) is kind]
 
 
 def counted_by(layout: BoundLayout, kind: EdgeType) -> Iterator[Account]:
