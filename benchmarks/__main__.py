@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import client, linkbench, maintain, scale, serve, sharding
+from benchmarks import client, linkbench, maintain, rebuild, scale, serve, sharding
 
 if __name__ == "__main__":
     if unknown := [argument for argument in sys.argv[1:] if argument != "--quick"]:
@@ -15,3 +15,4 @@ if __name__ == "__main__":
     serve.main(sys.argv[1:])
     sharding.main(sys.argv[1:])
     maintain.main(sys.argv[1:])
+    rebuild.main(sys.argv[1:])

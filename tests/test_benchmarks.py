@@ -23,7 +23,7 @@ import apsw
 import pytest
 from orjson import loads
 
-from benchmarks import client, linkbench, maintain, scale, serve, sharding
+from benchmarks import client, linkbench, maintain, rebuild, scale, serve, sharding
 from benchmarks.clients.answers import LAYOUT, Follows, Person
 from benchmarks.clients.plain import SOURCE, follows, person
 from benchmarks.contestant import Contestant
@@ -337,3 +337,12 @@ def test_what_is_maintained_is_coalesced(capsys: pytest.CaptureFixture[str]) -> 
     maintain.main(["--quick", "--edges", "3000"])
     many, one = (line for line in capsys.readouterr().out.splitlines() if "edges of" in line)
     assert all(float(line.split("|")[4]) < 0.1 for line in (many, one))
+
+
+def test_rebuild_computes_what_the_query_does_and_tells_the_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rebuild.main(["--edges=3000", "--rounds=1", f"--files={tmp_path}"])
+    told = capsys.readouterr().out
+    assert "rebuild of one sum over 3,000 edges of 150 nodes" in told
+    assert told.count(" MB |") == 3

@@ -4,12 +4,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from adjoin.aggregates import (
+    CommonNeighbours,
+    Components,
     Copy,
     Count,
     Immutable,
     Latest,
     Max,
     Min,
+    PageRank,
     Sum,
     Top,
 )
@@ -24,6 +27,7 @@ from adjoin.errors import (
     CollectionTooLarge,
     ConditionFailed,
     CopyDiffers,
+    CyclicRule,
     FileBusy,
     FileDamaged,
     FileFromTheFuture,
@@ -31,6 +35,7 @@ from adjoin.errors import (
     InvalidCopyState,
     InvalidCredentials,
     InvalidCursor,
+    InvalidExport,
     InvalidItem,
     InvalidKey,
     InvalidLocation,
@@ -84,12 +89,15 @@ __all__ = [
     "Unique",
     "Version",
     # keep true
+    "CommonNeighbours",
+    "Components",
     "Copy",
     "Count",
     "Immutable",
     "Latest",
     "Max",
     "Min",
+    "PageRank",
     "Sum",
     "Top",
     # lay out
@@ -124,6 +132,8 @@ __all__ = [
     "CollectionTooLarge",
     "ConditionFailed",
     "CopyDiffers",
+    "CyclicRule",
+    "InvalidExport",
     "FileBusy",
     "FileDamaged",
     "FileFromTheFuture",

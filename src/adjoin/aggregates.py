@@ -109,6 +109,36 @@ class Top(Aggregate):
         object.__setattr__(self, "k", k)
 
 
+# --- what only a batch job fills ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What all batch summaries are told: the edge that they go over."""
+
+    edge: EdgeName
+
+
+@dataclass(frozen=True, slots=True)
+class PageRank(Summary):
+    """How much the nodes that lead here count for, and those that lead to them; all ranks add up to 1."""
+
+    damping: float = 0.85
+    iterations: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Components(Summary):
+    """The least id of all nodes that can be reached over edges, whichever way they lead."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonNeighbours(Summary):
+    """The ids of the `k` nodes with the most neighbours in common, most first."""
+
+    k: int = 10
+
+
 # --- copies ------------------------------------------------------------------------------------
 
 

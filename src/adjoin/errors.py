@@ -186,6 +186,14 @@ class CopyDiffers(AdjoinError):
     """A copy does not hold what its source holds."""
 
 
+class InvalidExport(AdjoinError):
+    """An export is not whole, or its files are not what its manifests say."""
+
+
+class CyclicRule(AdjoinError):
+    """Aggregates are made of each other in a circle, so none of them has a value."""
+
+
 class InvalidLocation(AdjoinError):
     """A graph's location cannot be understood."""
 

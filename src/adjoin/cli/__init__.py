@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from adjoin import __version__
-from adjoin.cli import changes, copy, render, serve, show, simulate, tables
+from adjoin.cli import changes, copy, export, rebuild, render, serve, show, simulate, tables, verify
 from adjoin.cli.command import Command
 from adjoin.errors import AdjoinError
 
@@ -22,6 +22,9 @@ COMMANDS: tuple[Command, ...] = (
     tables.COMMAND,
     changes.COMMAND,
     copy.COMMAND,
+    export.COMMAND,
+    rebuild.COMMAND,
+    verify.COMMAND,
     serve.COMMAND,
     render.COMMAND,
     simulate.COMMAND,
@@ -51,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A terminal that cannot show a character gets a "?" for it.
         sys.stdout.reconfigure(errors="replace")
     try:
-        parsed.run(parsed)
+        status: int | None = parsed.run(parsed)
         sys.stdout.flush()
     except AdjoinError as error:
         print(f"adjoin: {' '.join(str(error).split())}", file=sys.stderr)
@@ -62,4 +65,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    return 0
+    return status or 0

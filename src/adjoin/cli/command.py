@@ -21,7 +21,8 @@ class Command:
     name: str
     summary: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], None]
+    run: Callable[[argparse.Namespace], int | None]
+    """Answers the exit status, if it is not 0."""
     takes_file: bool = True
     """Whether its first argument is a file; if not, it adds its own."""
 

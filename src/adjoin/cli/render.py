@@ -6,17 +6,14 @@ The module is imported, and nothing is opened: no file, no service.
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
-import os
-import sys
-from collections.abc import Iterable
 from types import ModuleType
 from typing import Any, get_args
 
-from adjoin import Edge, Node, aws
-from adjoin.cli.command import Command, meant
-from adjoin.errors import AdjoinError, InvalidModel, InvalidValue, NotFound
+from adjoin import aws
+from adjoin.cli.command import Command
+from adjoin.cli.modules import imported, layout_in, models_in, named_in
+from adjoin.errors import InvalidValue
 from adjoin.tables import TableDefinition
 
 KINDS = ("cloudformation", "terraform", "cdk", "workbench", "policy")
@@ -50,9 +47,9 @@ def run(arguments: argparse.Namespace) -> None:
         if given and kind != arguments.kind:
             raise InvalidValue(f"--{given[0]} is for {kind}, and {arguments.kind} has no use for it; leave it out")
     name, _, layout_name = arguments.module.partition(":")
-    module = _imported(name)
-    models = _models(module, arguments.models)
-    layout = _layout(module, layout_name)
+    module = imported(name)
+    models = models_in(module, arguments.models)
+    layout = layout_in(module, layout_name)
     table = aws.table(models, layout, arguments.name)
     print(_rendered(arguments, module, models, layout, table), end="")
 
@@ -68,7 +65,7 @@ def _rendered(
         case "cdk":
             value = aws.cdk(table)
         case "workbench":
-            sample = _named(module, arguments.sample) if arguments.sample else ()
+            sample = named_in(module, arguments.sample) if arguments.sample else ()
             value = aws.workbench(table, models, layout, sample=sample)
         case _:
             places = ("region", "account", "partition")
@@ -82,66 +79,6 @@ def _rendered(
                 **given,
             )
     return json.dumps(value, indent=2) + "\n"
-
-
-# --- what a module holds -----------------------------------------------------------------------
-
-
-def _imported(name: str) -> ModuleType:
-    """The module; the directory the command is run in is looked at first, as by `python -m`."""
-    here = os.getcwd()
-    sys.path.insert(0, here)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise NotFound(f"there is no module {name} here or in this environment; name it as in an import") from None
-        raise InvalidModel(f"the module {name} cannot be imported: {error}") from error
-    except AdjoinError:
-        raise
-    except Exception as error:
-        raise InvalidModel(f"the module {name!r} cannot be imported: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(here)
-
-
-def _named(module: ModuleType, name: str) -> list[Any]:
-    known = tuple(each for each in vars(module) if each.isidentifier() and not each.startswith("_"))
-    if name not in vars(module):
-        raise NotFound(f"the module {module.__name__} has no {name!r}; {meant(name, known)}")
-    value = getattr(module, name)
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise InvalidValue(f"{module.__name__}.{name} is {value!r}; it must be a list")
-    return list(value)
-
-
-def _models(module: ModuleType, name: str | None) -> list[Any]:
-    if name is not None:
-        return _named(module, name)
-    # Pydantic leaves classes of its own in a module, such as "Edge[Student, Course]", which no program can name.
-    classes = [each for name, each in vars(module).items() if name.isidentifier() and isinstance(each, type)]
-    found = [each for each in dict.fromkeys(classes) if issubclass(each, Node | Edge) and each not in (Node, Edge)]
-    if not found:
-        raise NotFound(f"the module {module.__name__} has no Node or Edge classes; name the module that has them")
-    return found
-
-
-def _layout(module: ModuleType, name: str) -> Any:
-    layouts = {
-        each: value
-        for each, value in vars(module).items()
-        if hasattr(value, "bind") and hasattr(value, "table") and not isinstance(value, type)
-    }
-    if name:
-        if name not in layouts:
-            raise NotFound(f"the module {module.__name__} has no layout {name!r}; {meant(name, tuple(layouts))}")
-        return layouts[name]
-    if len({id(value) for value in layouts.values()}) > 1:
-        raise InvalidModel(
-            f"the module {module.__name__} has several layouts: {', '.join(layouts)}; "
-            f"choose one with {module.__name__}:{next(iter(layouts))}"
-        )
-    return next(iter(layouts.values()), None)
 
 
 COMMAND = Command("render", "renders your table for AWS's own tools", add_arguments, run, takes_file=False)

@@ -22,7 +22,7 @@ from adjoin.expressions import Action, Condition, Exists, Remove, Set, Value, at
 from adjoin.layouts.adjacency_checks import check
 from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.adjacency_reader import AdjacencyReader
-from adjoin.layouts.interface import REVISION, Access, Index, Keys, Range, Satellite, Shape
+from adjoin.layouts.interface import REVISION, Access, Index, Keys, KeyTemplates, Range, Satellite, Shape
 from adjoin.layouts.keys import Template, check_length, key_text
 from adjoin.layouts.ledgers import Ledgers
 from adjoin.layouts.overloaded import OverloadedIndex
@@ -265,6 +265,13 @@ class BoundAdjacencyList:
     def claim_key(self, kind: NodeType, name: str, value: Any) -> Item:
         return self._satellites.claim_key(kind, name, value)
 
+    def copied_key(self, copy: Item) -> Item:
+        return self.key_of(self._satellites.restored(copy))
+
+    def claimed_by(self, claim: Item) -> NodeType | None:
+        label = self._satellites.claimed_label(claim)
+        return next((kind for kind in self.schema.nodes.values() if kind.label == label), None)
+
     def changed(self, kind: EntityType, item: Item, entity: Entity) -> Item:
         fresh = next(each for each in self.items(entity) if self.key_of(each) == self.key_of(item))
         keys = self._keys_of(kind)
@@ -345,6 +352,18 @@ class BoundAdjacencyList:
         stored = keys.record.stored_names
         fields = {name: stored_as for name, stored_as in kind.attributes.items() if name in stored}
         return self._satellites.shaped(kind, Shape(written, fields))
+
+    def key_templates(self, kind: EntityType) -> KeyTemplates:
+        keys = self._keys_of(kind)
+        return KeyTemplates(
+            keys.partition,
+            keys.sort,
+            keys.index_keys,
+            target_field=keys.target_field if isinstance(keys, EdgeKeys) else None,
+            may_meet_node=isinstance(keys, EdgeKeys) and keys.may_meet_node,
+            type_attribute=self._type,
+            stored=keys.record.stored_names,
+        )
 
     # --- items back to instances ---------------------------------------------------------------
 

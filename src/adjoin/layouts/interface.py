@@ -205,6 +205,24 @@ class Shape:
     """The claims to unique values, each called by its field."""
 
 
+@dataclass(frozen=True, slots=True)
+class KeyTemplates:
+    """How the items of one class are keyed, for whoever reads keys without items."""
+
+    partition: Template
+    sort: Template
+    others: Mapping[str, Template]
+    """Key attributes of indexes, which tell what the table's own keys do not."""
+    target_field: str | None = None
+    """The field that is the target's id, where templates name it instead of the target."""
+    may_meet_node: bool = False
+    """Whether the key of an edge may be that of its source itself, which then it is."""
+    type_attribute: str | None = None
+    """The attribute that holds the label, if it is there."""
+    stored: frozenset[str] = frozenset()
+    """The fields that are attributes; others are in the keys only."""
+
+
 class BoundLayout(Protocol):
     """A layout and a schema together."""
 
@@ -326,6 +344,16 @@ class BoundLayout(Protocol):
 
     def shape(self, kind: EntityType) -> Shape:
         """What the items of a class hold, for people and tools to see."""
+        ...
+
+    def key_templates(self, kind: EntityType) -> KeyTemplates: ...
+
+    def copied_key(self, copy: Item) -> Item:
+        """The key of the item that a copy for an index is of."""
+        ...
+
+    def claimed_by(self, claim: Item) -> NodeType | None:
+        """The class whose unique value a claim is for."""
         ...
 
     def is_bookkeeping(self, item: Item) -> bool:

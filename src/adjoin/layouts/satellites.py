@@ -123,6 +123,11 @@ class Satellites:
         check_length(partition, MAX_PARTITION_KEY_SIZE, f"the claim to {kind.name}.{name}", "a shorter value")
         return {self._pk: {"S": partition}, self._sk: {"S": self._sort_prefix + MARK}}
 
+    def claimed_label(self, claim: Item) -> str:
+        """The label of the class that a claim is for."""
+        text: str = claim[self._pk]["S"].removeprefix(self._prefix).removeprefix(OWN)
+        return text.partition(SEPARATOR)[0]
+
     def beside(self, kind: EntityType, item: Item) -> list[Satellite]:
         """What is to go when a stored item goes; told by its attributes, for an item need not be valid."""
         gone = [

@@ -14,8 +14,9 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -49,6 +50,7 @@ from adjoin.requests import (
 )
 from adjoin.stores.sqlite import changes, lifecycle, reads, writes
 from adjoin.stores.sqlite.connections import Connections, Session
+from adjoin.stores.sqlite.dump import dumped
 from adjoin.stores.sqlite.file import MEMORY, Durability, file_error, open_file
 from adjoin.stores.sqlite.rounds import Round
 from adjoin.stores.sqlite.tables import Table, Tables
@@ -136,8 +138,8 @@ class SQLiteStore:
         self._written = 0
         self.waits_for_disk = durability == "power" and self._path != MEMORY
         """Whether a write ends when it has reached the disk."""
-        connect = partial(open_file, self._path, durability, patience)
-        self._connections = Connections(connect, shared=self._path == MEMORY)
+        self._connect = partial(open_file, self._path, durability, patience)
+        self._connections = Connections(self._connect, shared=self._path == MEMORY)
         try:
             self._expire(rounds=1)
         except FileBusy:
@@ -239,6 +241,22 @@ class SQLiteStore:
             return session.table(name).definition
         finally:
             session.lock.release()
+
+    @contextmanager
+    def dump(self, name: str) -> Iterator[Iterator[list[bytes]]]:
+        """All items of a table as they are at this instant, as JSON texts, in pieces; others may write meanwhile."""
+        if self._path == MEMORY:
+            with self._connections.session() as session:
+                yield dumped(session.connection, session.table(name))
+            return
+        session = Session(self._connect(), {})
+        try:
+            session.cursor.execute("BEGIN")
+            yield dumped(session.connection, session.table(name))
+        except apsw.Error as error:
+            raise self._failure(session, error) from error
+        finally:
+            session.close()
 
     def sweep(self) -> int:
         """Remove every expired item now, rather than by and by; answers how many there were."""

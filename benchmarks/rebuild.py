@@ -1,0 +1,217 @@
+"""One aggregate over all edges of an export: adjoin's batch job beside a DuckDB query written by hand.
+
+    python -m benchmarks.rebuild [--edges 10000000] [--quick] [--files DIRECTORY]
+
+The export is in DynamoDB's format: customers, and the invoices they placed, with what each owes. Both
+contestants read it with as many threads and as much memory, each in a fresh process that tells its time and
+its peak memory; they take turns. adjoin computes what every customer owes and compares it with what is stored;
+the query only computes it, in the faster of two ways to write it. `--files` keeps the export, and uses the one
+that is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Annotated, Any
+
+import duckdb
+
+from adjoin import AdjacencyList, Edge, Node
+from adjoin.aggregates import Sum
+from adjoin.batch.exports import Export, open_export, write_export
+from adjoin.batch.rebuild import rebuild
+from adjoin.layouts.binding import bound_layout
+from adjoin.rules import Rules
+from benchmarks.tables import table
+
+LARGE, QUICK = 10_000_000, 200_000
+A_CUSTOMER = 20
+"""Invoices of a customer, on average."""
+WRONG = 1000
+"""Of so many customers, one has a stored value that is wrong."""
+MEMORY = "1GB"
+GOAL, MEMORY_GOAL = 1.5, 2000.0
+"""How many times longer than the query it may take, and how many MB it may have."""
+_PIECE = 10_000
+
+
+class Customer(Node):
+    id: str
+    name: str
+    owed: Annotated[Decimal, Sum("Placed", field="balance")] = Decimal(0)
+
+
+class Invoice(Node):
+    id: str
+
+
+class Placed(Edge[Customer, Invoice]):
+    balance: Decimal
+    status: str
+
+
+# --- the export --------------------------------------------------------------------------------
+
+
+def items(edges: int) -> Iterator[list[bytes]]:
+    """The items of the table, in no order, as in an export; customers come last, for what they owe is stored."""
+    random = Random("rebuild")
+    customers = max(edges // A_CUSTOMER, 1)
+    owed = [0] * customers
+    for start in range(0, edges, _PIECE):
+        lines = []
+        for number in range(start, min(start + _PIECE, edges)):
+            customer, cents = random.randrange(customers), random.randrange(1, 100_000)
+            owed[customer] += cents
+            status = "paid" if cents % 3 else "open"
+            lines.append(
+                f'{{"PK":{{"S":"CUSTOMER#C{customer}"}},"SK":{{"S":"PLACED#INVOICE#I{number}"}},'
+                f'"GSI1PK":{{"S":"INVOICE#I{number}"}},"GSI1SK":{{"S":"PLACED#CUSTOMER#C{customer}"}},'
+                f'"balance":{{"N":"{_text(cents)}"}},"status":{{"S":"{status}"}}}}'.encode()
+            )
+        yield lines
+    for start in range(0, customers, _PIECE):
+        yield [
+            f'{{"PK":{{"S":"CUSTOMER#C{id}"}},"SK":{{"S":"#META"}},"name":{{"S":"customer {id}"}},'
+            f'"owed":{{"N":"{_text(owed[id] + (id % WRONG == 0))}"}}}}'.encode()
+            for id in range(start, min(start + _PIECE, customers))
+        ]
+
+
+def _text(cents: int) -> str:
+    whole, rest = divmod(cents, 100)
+    return f"{whole}.{rest:02}".rstrip("0").rstrip(".") if rest else str(whole)
+
+
+# --- contestants, each a process of its own ----------------------------------------------------
+
+
+def with_adjoin(export: Export) -> dict[str, Any]:
+    layout = bound_layout([Customer, Invoice, Placed], AdjacencyList())
+    rebuilt = rebuild(layout, Rules(layout.schema), export, memory=MEMORY)
+    (result,) = rebuilt.results
+    return {"nodes": rebuilt.counts["CUSTOMER"], "wrong": result.differ}
+
+
+_BY_COLUMNS = """
+    SELECT Item.PK.S AS pk, Item.SK.S AS sk, Item.balance.N AS n
+    FROM read_json(?, format = 'newline_delimited', compression = 'gzip', columns = {
+        'Item': 'STRUCT(PK STRUCT(S VARCHAR), SK STRUCT(S VARCHAR), balance STRUCT(N VARCHAR))'
+    })
+"""
+_BY_PATHS = """
+    SELECT e[1] AS pk, e[2] AS sk, e[3] AS n
+    FROM (SELECT json_extract_string(json, ['$.Item.PK.S', '$.Item.SK.S', '$.Item.balance.N']) AS e
+          FROM read_ndjson_objects(?, compression = 'gzip'))
+"""
+
+
+def _by_hand(export: Export, items: str) -> dict[str, Any]:
+    connection = duckdb.connect(config={"memory_limit": MEMORY, "preserve_insertion_order": False})
+    connection.execute(
+        f"""CREATE TABLE owed AS
+            SELECT substr(pk, 10) AS id, coalesce(sum(n::DECIMAL(18, 2)) FILTER (sk LIKE 'PLACED#INVOICE#%'), 0) AS owed
+            FROM ({items}) WHERE pk LIKE 'CUSTOMER#%' GROUP BY pk HAVING bool_or(sk = '#META')""",
+        [list(export.files)],
+    )
+    found = connection.execute("SELECT count(*) FROM owed").fetchone()
+    assert found is not None
+    return {"nodes": found[0]}
+
+
+def by_columns(export: Export) -> dict[str, Any]:
+    return _by_hand(export, _BY_COLUMNS)
+
+
+def by_paths(export: Export) -> dict[str, Any]:
+    return _by_hand(export, _BY_PATHS)
+
+
+CONTESTANTS = {"adjoin": with_adjoin, "by hand, columns": by_columns, "by hand, paths": by_paths}
+
+
+def compete(name: str, place: str) -> None:
+    """In a process of its own: the time from the open export on, and the peak memory."""
+    export = open_export(place, check=False)
+    begin = perf_counter()
+    told = CONTESTANTS[name](export)
+    seconds = perf_counter() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({**told, "seconds": seconds, "memory": peak}))
+
+
+def _measured(name: str, place: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.rebuild", "--compete", name, place]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+# --- the whole ---------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.rebuild", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--edges", type=int, default=LARGE)
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} edges, one round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--files", type=Path, help="a directory for the export, which is kept")
+    parser.add_argument("--compete", nargs=2, help=argparse.SUPPRESS)
+    asked = parser.parse_args(arguments)
+    if asked.compete:
+        compete(*asked.compete)
+        return
+    edges, rounds = (QUICK, 1) if asked.quick else (asked.edges, asked.rounds)
+    with TemporaryDirectory() as temporary:
+        place = _export(asked.files or Path(temporary), edges)
+        results: dict[str, list[dict[str, Any]]] = {name: [] for name in CONTESTANTS}
+        for _ in range(rounds):
+            for name in CONTESTANTS:
+                results[name].append(_measured(name, place))
+    print(_told(edges, results))
+
+
+def _export(folder: Path, edges: int) -> str:
+    home = folder / f"{edges}-edges"
+    if home.is_dir():
+        return open_export(home, check=False).place
+    begin = perf_counter()
+    export = write_export(items(edges), home, "Shop")
+    print(f"exported {export.items:,} items in {perf_counter() - begin:,.0f} s", file=sys.stderr)
+    return export.place
+
+
+def _told(edges: int, results: dict[str, list[dict[str, Any]]]) -> str:
+    seconds = {name: median(each["seconds"] for each in rounds) for name, rounds in results.items()}
+    memory = {name: max(each["memory"] for each in rounds) for name, rounds in results.items()}
+    nodes = {each["nodes"] for rounds in results.values() for each in rounds}
+    wrong = {each["wrong"] for each in results["adjoin"]}
+    customers = max(edges // A_CUSTOMER, 1)
+    assert nodes == {customers}, f"contestants found {nodes} customers, and there are {customers:,}"
+    assert wrong == {-(-customers // WRONG)}, f"adjoin found {wrong} wrong values"
+    best = min(seconds[name] for name in seconds if name != "adjoin")
+    rows = [
+        [name, f"{seconds[name]:.1f} s", f"{seconds[name] / best:.2f}", f"{memory[name]:,.0f} MB"] for name in seconds
+    ]
+    times = seconds["adjoin"] / best
+    verdict = "yes" if times <= GOAL and memory["adjoin"] <= MEMORY_GOAL else "NO"
+    return (
+        f"rebuild of one sum over {edges:,} edges of {customers:,} nodes\n"
+        + table(["", "time", "of the best query", "peak memory"], rows)
+        + f"\nwithin {GOAL} times and {MEMORY_GOAL:,.0f} MB: {verdict}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""What computes: DuckDB in this process, or Spark. Everything above this module is Ibis, and the same for both.
+
+An engine reads rows of text out of a source, keeps a table that is used again, and hands over results. Items
+are JSON lines in every source, so all that an engine's own words are needed for is to take values out of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeAlias
+
+import duckdb
+import ibis
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from adjoin.batch.exports import Export, is_remote, local_text, open_export
+from adjoin.batch.sources import Dump
+from adjoin.errors import InvalidValue, MissingExtra
+
+Source: TypeAlias = Export | Dump
+Want: TypeAlias = tuple[str, ...]
+"""Where a value is in an item: ("balance", "N"), or ("address",) for all of an attribute, as JSON; () is the item."""
+
+BATCH = 50_000
+
+
+class Engine(Protocol):
+    """What a batch job asks of an engine."""
+
+    overflows: tuple[type[Exception], ...]
+    """What it raises if a number does not fit the type that it is computed in."""
+
+    def rows(self, source: Source, wants: Sequence[Want]) -> ir.Table:
+        """A row for each item, to be read once: the wanted values as text, in columns w0, w1, …"""
+        ...
+
+    def stage(self, table: ir.Table) -> ir.Table:
+        """The same table, computed now and kept until the engine is closed."""
+        ...
+
+    def fetch(self, table: ir.Table) -> Iterator[dict[str, Any]]:
+        """The rows of a table, as dicts of Python values."""
+        ...
+
+    def text_of(self, name: str) -> str | None:
+        """The text of a file, wherever the engine can read it; None if there is none."""
+        ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class DuckDBEngine:
+    """DuckDB in this process; what does not fit into `memory` goes to files in a folder of its own."""
+
+    overflows: tuple[type[Exception], ...] = (duckdb.ConversionException, duckdb.OutOfRangeException)
+
+    def __init__(self, memory: str = "1GB", threads: int | None = None) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="adjoin-batch-"))
+        settings: dict[str, Any] = {
+            "temp_directory": str(self._folder),
+            "memory_limit": memory,
+            "preserve_insertion_order": False,
+        }
+        if threads is not None:
+            settings["threads"] = threads
+        self._backend = ibis.duckdb.connect(**settings)
+        self._numbers = itertools.count()
+        self._registered: list[Any] = []
+
+    def rows(self, source: Source, wants: Sequence[Want]) -> ir.Table:
+        paths = ", ".join(_quoted("/Item" + "".join(map(_pointer_step, want))) for want in wants)
+        values = ", ".join(f"e[{place + 1}] AS w{place}" for place in range(len(wants)))
+        lines = self._lines(source)
+        schema = ibis.schema({f"w{place}": "string" for place in range(len(wants))})
+        query = f"SELECT {values} FROM (SELECT json_extract_string(json, [{paths}]) AS e FROM {lines})"
+        return self._backend.sql(query, schema=schema)
+
+    def _lines(self, source: Source) -> str:
+        if isinstance(source, Export):
+            if is_remote(source.place):
+                self._use_s3()
+            if not source.files:
+                return "(SELECT NULL::JSON AS json WHERE false)"
+            files = ", ".join(map(_quoted, source.files))
+            return f"read_ndjson_objects([{files}], compression = 'gzip')"
+        name = f"lines_{next(self._numbers)}"
+        schema = pa.schema([("json", pa.string())])
+        reader = pa.RecordBatchReader.from_batches(schema, _line_batches(source, schema))
+        self._registered.append(reader)
+        self._backend.con.register(name, reader)
+        return name
+
+    def _use_s3(self) -> None:
+        self._backend.raw_sql(
+            "INSTALL httpfs; LOAD httpfs; CREATE OR REPLACE SECRET (TYPE s3, PROVIDER credential_chain)"
+        )
+
+    def stage(self, table: ir.Table) -> ir.Table:
+        name = f"staged_{next(self._numbers)}"
+        return self._backend.create_table(name, table)
+
+    def fetch(self, table: ir.Table) -> Iterator[dict[str, Any]]:
+        # A cursor of its own, so that other statements may run while its rows are read.
+        cursor = self._backend.con.cursor()
+        try:
+            cursor.execute(self._backend.compile(table))
+            names = [column[0] for column in cursor.description]
+            while rows := cursor.fetchmany(BATCH):
+                for row in rows:
+                    yield dict(zip(names, row, strict=True))
+        finally:
+            cursor.close()
+
+    def text_of(self, name: str) -> str | None:
+        if not is_remote(name):
+            return local_text(name)
+        self._use_s3()
+        try:
+            found = self._backend.raw_sql(f"SELECT content FROM read_text({_quoted(name)})").fetchone()
+        except duckdb.IOException:
+            return None
+        return None if found is None else str(found[0])
+
+    def close(self) -> None:
+        self._backend.disconnect()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _line_batches(source: Dump, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for lines in source.lines():
+        text = pa.array([b'{"Item":' + line + b"}" for line in lines], pa.binary())
+        yield pa.record_batch([text.cast(pa.string())], schema=schema)
+
+
+def _pointer_step(step: str) -> str:
+    return "/" + step.replace("~", "~0").replace("/", "~1")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def opened_source(source: Source | str | os.PathLike[str], engine: Engine) -> Source:
+    """What a batch job reads: a source as it is, or the export in a folder or at an address of S3."""
+    return open_export(source, engine.text_of) if isinstance(source, str | os.PathLike) else source
+
+
+def open_engine(name: str | Engine = "duckdb", **options: Any) -> Engine:
+    """An engine by name, "duckdb" or "spark"; an engine that is open already is used as it is."""
+    if not isinstance(name, str):
+        return name
+    if name == "duckdb":
+        return DuckDBEngine(**options)
+    if name != "spark":
+        raise InvalidValue(f'there is no engine {name!r}; there is "duckdb" and "spark"')
+    try:
+        engine: Engine = import_module("adjoin.batch.spark").SparkEngine(**options)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.partition(".")[0] == "adjoin":
+            raise
+        raise MissingExtra(
+            f"engine=\"spark\" needs {error.name}; install it with: pip install 'adjoin[spark]'"
+        ) from error
+    return engine

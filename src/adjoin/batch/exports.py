@@ -1,0 +1,301 @@
+"""DynamoDB's export to S3, read and written: a folder of manifests and gzipped lines of DynamoDB JSON.
+
+    <folder>/AWSDynamoDB/<export id>/manifest-summary.json     what was exported, and how many items
+                                     manifest-files.json       one line a data file, with its checksum
+                                     data/*.json.gz            {"Item": {"PK": {"S": "…"}, …}} in each line
+
+Only full exports in DynamoDB JSON are read; what else there is is refused by name. Nothing here knows an
+engine: what is found here are the names of data files, checked.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import gzip
+import hashlib
+import io
+import os
+import secrets
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from orjson import JSONDecodeError, dumps, loads
+
+from adjoin.errors import AlreadyExists, InvalidExport, NotFound, NotSupported
+
+ReadText: TypeAlias = Callable[[str], str | None]
+"""The text of a file of the export by its whole name; None if there is none."""
+
+SUMMARY, FILES = "manifest-summary.json", "manifest-files.json"
+ROOT = "AWSDynamoDB"
+_REMOTE = ("s3://", "s3a://")
+_CHECKSUMS = (".checksum", ".md5")
+"""What the file beside a manifest ends with; the service's documentation and its buckets differ."""
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A full export: its data files, by the names that an engine opens, and what its manifests tell."""
+
+    place: str
+    files: tuple[str, ...]
+    items: int
+    table: str
+    id: str
+
+    @property
+    def identity(self) -> str:
+        return f"{self.table}/{self.id}"
+
+
+def is_remote(place: str | os.PathLike[str]) -> bool:
+    return os.fspath(place).startswith(_REMOTE)
+
+
+def local_text(name: str) -> str | None:
+    path = Path(name)
+    return path.read_text() if path.is_file() else None
+
+
+def open_export(place: str | os.PathLike[str], read: ReadText = local_text, *, check: bool = True) -> Export:
+    """The export in a folder: the folder of its manifests, or one above it if that holds a single export.
+
+    Files are compared with their checksums where they are on this machine; what is missing or differs is
+    `InvalidExport`.
+    """
+    folder = os.fspath(place).rstrip("/")
+    if not is_remote(folder):
+        folder = str(_only_export(Path(folder)))
+    summary = _loaded(folder, SUMMARY, read)
+    _require_known(folder, summary)
+    listed = read(f"{folder}/{FILES}")
+    if listed is None:
+        raise InvalidExport(f"{folder} has no {FILES}: the export is not finished, or not whole; export again")
+    _check_text(folder, FILES, listed, read)
+    entries = [_entry(folder, line) for line in listed.splitlines() if line.strip()]
+    files = tuple(_place_of(folder, entry, summary) for entry in entries)
+    total = sum(entry["itemCount"] for entry in entries)
+    if total != summary["itemCount"]:
+        raise InvalidExport(
+            f"{folder}: the files hold {total:,} items and the summary tells {summary['itemCount']:,}; export again"
+        )
+    if check and not is_remote(folder):
+        for name, entry in zip(files, entries, strict=True):
+            _check_file(name, entry["md5Checksum"])
+    table = str(summary.get("tableArn", "")).rpartition("/")[2]
+    return Export(folder, files, total, table, folder.rpartition("/")[2])
+
+
+def _only_export(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise NotFound(f"there is no folder {folder}; name the folder that an export was written to")
+    if (folder / SUMMARY).is_file():
+        return folder
+    above = folder if folder.name == ROOT else folder / ROOT
+    found = sorted(path.parent for path in above.glob(f"*/{SUMMARY}")) if above.is_dir() else []
+    if not found:
+        raise NotFound(f"{folder} holds no export: there is no {ROOT}/…/{SUMMARY} in it; name the right folder")
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise NotFound(f"{folder} holds several exports ({names}); name the folder of one of them")
+    return found[0]
+
+
+def _loaded(folder: str, name: str, read: ReadText) -> dict[str, Any]:
+    text = read(f"{folder}/{name}")
+    if text is None:
+        raise NotFound(f"{folder} has no {name}; name the folder of a finished export")
+    _check_text(folder, name, text, read)
+    try:
+        value = loads(text)
+    except JSONDecodeError:
+        raise InvalidExport(f"{folder}/{name} is no JSON; export again") from None
+    if not isinstance(value, dict) or not isinstance(value.get("itemCount"), int):
+        raise InvalidExport(f"{folder}/{name} does not tell how many items there are; export again")
+    return value
+
+
+def _require_known(folder: str, summary: dict[str, Any]) -> None:
+    form, kind = summary.get("outputFormat", "DYNAMODB_JSON"), summary.get("exportType", "FULL_EXPORT")
+    if form != "DYNAMODB_JSON":
+        raise NotSupported(f"{folder} is in the format {form}; export in DynamoDB JSON")
+    if kind != "FULL_EXPORT":
+        raise NotSupported(
+            f"{folder} is of the type {kind}, which holds changes and no whole table; make a full export"
+        )
+
+
+def _entry(folder: str, line: str) -> dict[str, Any]:
+    try:
+        entry: dict[str, Any] = loads(line)
+        entry["itemCount"], entry["md5Checksum"], entry["dataFileS3Key"]
+    except (JSONDecodeError, KeyError, TypeError):
+        raise InvalidExport(f"{folder}/{FILES} has a line that names no data file: {line[:60]!r}") from None
+    return entry
+
+
+def _place_of(folder: str, entry: dict[str, Any], summary: dict[str, Any]) -> str:
+    """Where a data file is: beside the manifests, wherever the export was moved to."""
+    key = str(entry["dataFileS3Key"])
+    name = key.rpartition("/")[2]
+    if is_remote(folder) and summary.get("s3Bucket") and not folder.endswith(key.rpartition("/data/")[0]):
+        return f"{folder.partition('://')[0]}://{summary['s3Bucket']}/{key}"
+    return f"{folder}/data/{name}"
+
+
+def _check_text(folder: str, name: str, text: str, read: ReadText) -> None:
+    stem = name.removesuffix(".json")
+    for ending in _CHECKSUMS:
+        told = read(f"{folder}/{stem}{ending}")
+        if told is not None and told.strip() != _digest_text(hashlib.md5(text.encode(), usedforsecurity=False)):
+            raise InvalidExport(f"{folder}/{name} is not what its checksum says; copy the export again")
+
+
+def _check_file(name: str, told: str) -> None:
+    digest = hashlib.md5(usedforsecurity=False)
+    try:
+        with open(name, "rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except FileNotFoundError:
+        raise InvalidExport(f"the data file {name} is missing; copy the export again") from None
+    if _digest_text(digest) != told:
+        raise InvalidExport(f"the data file {name} is not what its checksum says; copy the export again")
+
+
+def _digest_text(digest: Any) -> str:
+    return base64.b64encode(digest.digest()).decode()
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+ITEMS_A_FILE = 500_000
+_LEVEL = 1
+"""An export is written once and read soon; a third less of it would take five times as long."""
+
+
+def write_export(
+    pieces: Iterable[list[bytes]],
+    folder: str | os.PathLike[str],
+    table: str,
+    *,
+    items_a_file: int = ITEMS_A_FILE,
+    progress: Callable[[int], None] | None = None,
+) -> Export:
+    """Writes items, each as DynamoDB JSON, as an export of a table; the summary comes last, when all is there."""
+    now = dt.datetime.now(dt.UTC)
+    id = f"{int(now.timestamp() * 1000):014}-{secrets.token_hex(4)}"
+    prefix = f"{ROOT}/{id}"
+    place = Path(folder) / ROOT / id
+    if place.exists():
+        raise AlreadyExists(f"{place} is there already; try again")
+    (place / "data").mkdir(parents=True)
+    (place / "_started").touch()
+    entries: list[dict[str, Any]] = []
+    count = size = 0
+    for lines in _files(pieces, items_a_file):
+        name = f"{secrets.token_hex(13)}.json.gz"
+        written, digest, raw = _write_file(place / "data" / name, lines, count, progress)
+        entries.append(
+            {
+                "itemCount": written,
+                "md5Checksum": digest,
+                "etag": secrets.token_hex(16),
+                "dataFileS3Key": f"{prefix}/data/{name}",
+            }
+        )
+        count, size = count + written, size + raw
+    arn = f"arn:aws:dynamodb:local:000000000000:table/{table}"
+    summary = {
+        "version": "2020-06-30",
+        "exportArn": f"{arn}/export/{id}",
+        "startTime": _timestamp(now),
+        "endTime": _timestamp(dt.datetime.now(dt.UTC)),
+        "tableArn": arn,
+        "tableId": str(uuid.uuid4()),
+        "exportTime": _timestamp(now),
+        "s3Bucket": "local",
+        "s3Prefix": None,
+        "s3SseAlgorithm": "AES256",
+        "s3SseKmsKeyId": None,
+        "manifestFilesS3Key": f"{prefix}/{FILES}",
+        "billedSizeBytes": size,
+        "itemCount": count,
+        "outputFormat": "DYNAMODB_JSON",
+        "exportType": "FULL_EXPORT",
+    }
+    _write_manifest(place, FILES, b"".join(dumps(entry) + b"\n" for entry in entries))
+    _write_manifest(place, SUMMARY, dumps(summary) + b"\n")
+    files = tuple(f"{place}/data/{entry['dataFileS3Key'].rpartition('/')[2]}" for entry in entries)
+    return Export(str(place), files, count, table, id)
+
+
+def _files(pieces: Iterable[list[bytes]], items_a_file: int) -> Iterator[Iterator[list[bytes]]]:
+    """Pieces, dealt to files of about so many items; there is one file at least."""
+    waiting = iter(pieces)
+    left = True
+
+    def one(first: list[bytes]) -> Iterator[list[bytes]]:
+        nonlocal left
+        yield first
+        count = len(first)
+        while count < items_a_file:
+            piece = next(waiting, None)
+            if piece is None:
+                left = False
+                return
+            yield piece
+            count += len(piece)
+
+    first = next(waiting, [])
+    while True:
+        yield one(first)
+        following = next(waiting, None) if left else None
+        if following is None:
+            return
+        first = following
+
+
+def _write_file(
+    path: Path, pieces: Iterable[list[bytes]], before: int, progress: Callable[[int], None] | None
+) -> tuple[int, str, int]:
+    """Items written, the checksum of the file, and the bytes of the items."""
+    count = size = 0
+    with (
+        open(path, "wb") as raw,
+        gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=_LEVEL, mtime=0) as out,
+    ):
+        for piece in pieces:
+            if piece:
+                out.write(b'{"Item":' + b'}\n{"Item":'.join(piece) + b"}\n")
+            count += len(piece)
+            size += sum(map(len, piece))
+            if progress is not None:
+                progress(before + count)
+    digest = hashlib.md5(usedforsecurity=False)
+    with open(path, "rb") as written:
+        while block := written.read(_BLOCK):
+            digest.update(block)
+    return count, _digest_text(digest), size
+
+
+def _write_manifest(place: Path, name: str, content: bytes) -> None:
+    (place / name).write_bytes(content)
+    stem = name.removesuffix(".json")
+    (place / f"{stem}.checksum").write_text(_digest_text(hashlib.md5(content, usedforsecurity=False)))
+
+
+def _timestamp(moment: dt.datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03}Z"
+
+
+def lines_of(names: Iterable[str]) -> Iterator[bytes]:
+    """The lines of local data files, one by one, for tests and for engines that read no files."""
+    for name in names:
+        with gzip.open(name, "rb") as file, io.BufferedReader(file) as lines:
+            yield from lines

@@ -1,0 +1,146 @@
+"""Spark as the engine: a session of one's own, one that is given, or the one that is active."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import ibis
+import ibis.expr.types as ir
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import ArithmeticException, NumberFormatException, PySparkException
+from pyspark.sql import SparkSession
+
+from adjoin.batch.engines import Source, Want
+from adjoin.batch.exports import Export, is_remote, local_text
+
+_SETTINGS = {
+    # What does not fit its type must fail, so that it is computed in another way.
+    "spark.sql.ansi.enabled": "true",
+    # Attributes "name" and "Name" are two.
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    # A checkpoint carries over what is known of columns, and fails over one that it cannot find again.
+    "spark.sql.constraintPropagation.enabled": "false",
+}
+
+
+_OVERFLOWS = ("CAST_INVALID_INPUT", "NUMERIC_VALUE_OUT_OF_RANGE", "ARITHMETIC_OVERFLOW")
+
+
+class SparkEngine:
+    """Spark, by the session given, the active one, or a new one at `master`."""
+
+    overflows: tuple[type[Exception], ...] = (ArithmeticException, NumberFormatException)
+
+    def __init__(
+        self, session: SparkSession | None = None, master: str = "local[*]", config: dict[str, str] | None = None
+    ) -> None:
+        found = session or SparkSession.getActiveSession()
+        self._is_own = found is None
+        if found is None:
+            builder = SparkSession.builder.master(master).appName("adjoin")
+            defaults = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+            for name, value in {**defaults, **(config or {})}.items():
+                builder = builder.config(name, value)
+            found = builder.getOrCreate()
+        self._session: SparkSession = found
+        self._before = {name: found.conf.get(name, None) for name in _SETTINGS}
+        for name, value in _SETTINGS.items():
+            found.conf.set(name, value)
+        self._backend = ibis.pyspark.connect(found)
+        self._folder = Path(tempfile.mkdtemp(prefix="adjoin-batch-"))
+        self._numbers = itertools.count()
+        self._kept: list[Any] = []
+
+    def rows(self, source: Source, wants: Sequence[Want]) -> ir.Table:
+        files = list(source.files) if isinstance(source, Export) else self._written(source)
+        name = f"adjoin_lines_{next(self._numbers)}"
+        frame = self._session.read.text(files) if files else self._session.createDataFrame([], "value string")
+        frame.createOrReplaceTempView(name)
+        values = ", ".join(f"get_json_object(value, {_quoted(_path(want))}) AS w{at}" for at, want in enumerate(wants))
+        return self._view(self._session.sql(f"SELECT {values} FROM {name}"))
+
+    def _written(self, source: Any) -> list[str]:
+        """The lines of a dump as files, for executors to read."""
+        folder = self._folder / f"lines_{next(self._numbers)}"
+        folder.mkdir()
+        files = []
+        for number, lines in enumerate(source.lines()):
+            path = folder / f"{number:06}.json.gz"
+            path.write_bytes(gzip.compress(b"".join(b'{"Item":' + line + b"}\n" for line in lines), 1))
+            files.append(str(path))
+        return files
+
+    def stage(self, table: ir.Table) -> ir.Table:
+        frame = self._frame(table)
+        # A checkpoint ends the lineage, which a loop over hops would make longer and longer.
+        try:
+            kept = frame.localCheckpoint(eager=True)
+        except (Py4JJavaError, PySparkException) as error:
+            # What fails in a broadcast comes wrapped, with its class in the text only.
+            if any(name in str(error) for name in _OVERFLOWS):
+                raise OverflowError("a number does not fit") from error
+            raise
+        self._kept.append(kept)
+        return self._view(kept)
+
+    def _frame(self, table: ir.Table) -> Any:
+        # Compiling alone does not make functions in Python known to the session.
+        self._backend._run_pre_execute_hooks(table)
+        return self._session.sql(self._backend.compile(table))
+
+    def _view(self, frame: Any) -> ir.Table:
+        name = f"adjoin_staged_{next(self._numbers)}"
+        frame.createOrReplaceTempView(name)
+        return self._backend.table(name)
+
+    def fetch(self, table: ir.Table) -> Iterator[dict[str, Any]]:
+        frame = self._frame(table)
+        for row in frame.toLocalIterator():
+            yield row.asDict()
+
+    def text_of(self, name: str) -> str | None:
+        if not is_remote(name):
+            return local_text(name)
+        try:
+            rows = self._session.read.text(name, wholetext=True).collect()
+        except Exception:
+            return None
+        return rows[0][0] if rows else None
+
+    def close(self) -> None:
+        for frame in self._kept:
+            frame.unpersist()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._is_own:
+            self._session.stop()
+            return
+        for name, value in self._before.items():
+            if value is None:
+                self._session.conf.unset(name)
+            else:
+                self._session.conf.set(name, value)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _path(want: Want) -> str:
+    return "$.Item" + "".join(f"[{step}]" if step.isdecimal() else f"['{step}']" for step in want)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

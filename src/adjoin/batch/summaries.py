@@ -1,0 +1,181 @@
+"""Batch summaries as Ibis expressions: ranks, components and common neighbours of the nodes of a class.
+
+They go over the edges of one class whose two ends are both there. Everything is computed with whole numbers
+and text, so that engines agree to the last digit, in whatever order they add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+
+from adjoin.aggregates import CommonNeighbours, Components, PageRank
+from adjoin.batch.engines import Engine
+from adjoin.batch.numbers import Numbers
+from adjoin.batch.tables import Tables
+from adjoin.errors import InvalidModel
+from adjoin.rules import SummaryRule
+from adjoin.values import AttributeValue, canonical_number, encode
+
+UNIT = 10**15
+"""All ranks add up to this; below 2**53, so that the quotients of engines are exact."""
+_DAMPING = 10**6
+
+
+@dataclass(frozen=True)
+class Summarized:
+    """A summary: for every node its `id` and its `value`; several rows of a node, by `place`, where it is a list."""
+
+    rule: SummaryRule
+    values: ir.Table
+    decode: Callable[[Any], AttributeValue]
+    is_list: bool = False
+
+
+def summarized(rule: SummaryRule, tables: Tables, numbers: Numbers) -> Summarized:
+    summary = _SUMMARIES.get(type(rule.summary))
+    if summary is None:
+        raise InvalidModel(f"{rule.node.name}.{rule.field} is summarized by {rule.summary!r}, which no job computes")
+    return summary(_Graph(rule, tables, numbers))
+
+
+class _Graph:
+    """The nodes and edges of a summary."""
+
+    def __init__(self, rule: SummaryRule, tables: Tables, numbers: Numbers) -> None:
+        self.rule, self.tables, self.numbers = rule, tables, numbers
+        self.engine: Engine = tables.engine
+        ids = tables.table(rule.node)
+        self.nodes = self.engine.stage(ids.select(id=ids.id, key=self._key(ids.id)))
+        edges = tables.table(rule.edge).select("source", "target")
+        known = self.engine.stage(edges.semi_join(self.nodes, edges.source == self.nodes.id))
+        self.edges = self.engine.stage(known.semi_join(self.nodes, known.target == self.nodes.id))
+
+    @property
+    def _is_number(self) -> bool:
+        return issubclass(self.rule.node.id_type, int | Decimal)
+
+    def _key(self, id: Any) -> Any:
+        """What ids sort by: numbers by their value, others by their text."""
+        return self.numbers.parse(id) if self._is_number else id
+
+    def pairs(self) -> ir.Table:
+        """Neighbours `a` and `b`, both ways, by their keys; none is its own."""
+        edges = self.edges.filter(self.edges.source != self.edges.target)
+        one = edges.select(a=self._key(edges.source), b=self._key(edges.target))
+        return ibis.union(one, one.select(a=one.b, b=one.a)).distinct()
+
+    def encoded(self, key: Any) -> AttributeValue:
+        """The id of a key as a stored value."""
+        text = self.numbers.told(key) if self._is_number else key
+        return encode(self.tables.id_of(self.rule.node, text))
+
+    def count(self, table: ir.Table) -> int:
+        (row,) = self.engine.fetch(table.aggregate(rows=table.count()))
+        return int(row["rows"])
+
+
+# --- ranks -------------------------------------------------------------------------------------
+
+
+def _page_rank(graph: _Graph) -> Summarized:
+    summary = graph.rule.summary
+    assert isinstance(summary, PageRank)
+    engine, nodes, edges = graph.engine, graph.nodes, graph.edges
+    count = graph.count(nodes)
+    degrees = edges.group_by("source").agg(degree=edges.count().cast("int64"))
+    degrees = degrees.select(leaving=degrees.source, degree=degrees.degree)
+    joined = edges.join(degrees, edges.source == degrees.leaving)
+    shared = engine.stage(joined.select("source", "target", "degree"))
+    ranks = nodes.select(id=nodes.id, value=ibis.literal(UNIT // max(count, 1), "int64"))
+    damping = round(summary.damping * _DAMPING)
+    for _ in range(summary.iterations):
+        given = shared.join(ranks, shared.source == ranks.id)
+        share = _quotient(given.value, given.degree)
+        arrived = given.select(target=given.target, share=share)
+        sums = arrived.group_by("target").agg(total=arrived.share.sum().cast("int64"))
+        # Multiplied in two parts, so that no product is too large for 64 bits.
+        high, low = _quotient(sums.total, _DAMPING), sums.total % _DAMPING
+        damped = engine.stage(
+            sums.select(target=sums.target, damped=high * damping + _quotient(low * damping, _DAMPING))
+        )
+        (row,) = engine.fetch(damped.aggregate(total=damped.damped.sum().cast("int64")))
+        # What nodes without edges hold, and what was rounded off, goes to all alike.
+        base = (UNIT - int(row["total"] or 0)) // max(count, 1)
+        joined = nodes.left_join(damped, nodes.id == damped.target)
+        ranks = engine.stage(joined.select(id=joined.id, value=(joined.damped.fill_null(0) + base).cast("int64")))
+    return Summarized(graph.rule, ranks, _rank)
+
+
+def _quotient(left: Any, right: Any) -> Any:
+    return (left // right).cast("int64")
+
+
+def _rank(units: Any) -> AttributeValue:
+    return {"N": canonical_number(Decimal(int(units)).scaleb(-15))}
+
+
+# --- components --------------------------------------------------------------------------------
+
+
+def _components(graph: _Graph) -> Summarized:
+    """Alternates two steps, each of which hangs neighbours on the least of them, until all hang on one."""
+    engine = graph.engine
+    pairs = graph.pairs()
+    edges = engine.stage(pairs.filter(pairs.a > pairs.b))
+    while not _are_stars(graph, edges):
+        both = ibis.union(edges, edges.select(a=edges.b, b=edges.a))
+        least = both.group_by(both.a).agg(m=both.b.min())
+        least = least.select(at=least.a, m=ibis.least(least.a, least.m))
+        joined = both.join(least, both.a == least["at"])
+        larger = joined.filter(joined.b > joined.a)
+        edges = engine.stage(larger.select(a=larger.b, b=larger.m).distinct())
+        least = edges.group_by(edges.a).agg(m=edges.b.min())
+        least = least.select(at=least.a, m=least.m)
+        joined = edges.join(least, edges.a == least["at"])
+        hung = joined.select(a=joined.a, b=joined.m)
+        others = joined.filter(joined.b != joined.m).select(a=joined.b, b=joined.m)
+        edges = engine.stage(ibis.union(hung, others).distinct())
+    nodes = graph.nodes
+    joined = nodes.left_join(edges, nodes.key == edges.a)
+    values = joined.select(id=joined.id, value=joined.b.fill_null(joined.key))
+    return Summarized(graph.rule, values, graph.encoded)
+
+
+def _are_stars(graph: _Graph, edges: ir.Table) -> bool:
+    if graph.count(edges) != graph.count(edges.select("a").distinct()):
+        return False
+    hung = edges.select(c=edges.a)
+    return graph.count(edges.semi_join(hung, edges.b == hung.c)) == 0
+
+
+# --- common neighbours -------------------------------------------------------------------------
+
+
+def _common_neighbours(graph: _Graph) -> Summarized:
+    summary = graph.rule.summary
+    assert isinstance(summary, CommonNeighbours)
+    pairs = graph.engine.stage(graph.pairs())
+    others = pairs.select(other=pairs.a, common=pairs.b)
+    joined = pairs.join(others, pairs.b == others.common)
+    joined = joined.filter(joined.a != joined.other)
+    counted = joined.group_by(joined.a, joined.other).agg(shared=joined.count())
+    order = [ibis.desc(counted.shared), counted.other]
+    ranked = counted.mutate(place=ibis.row_number().over(group_by=counted.a, order_by=order))
+    ranked = ranked.filter(ranked.place < summary.k)
+    nodes = graph.nodes
+    found = nodes.left_join(ranked, nodes.key == ranked.a)
+    values = found.select(id=found.id, place=found.place, value=found.other)
+    return Summarized(graph.rule, values, graph.encoded, is_list=True)
+
+
+_SUMMARIES: dict[type, Callable[[_Graph], Summarized]] = {
+    PageRank: _page_rank,
+    Components: _components,
+    CommonNeighbours: _common_neighbours,
+}

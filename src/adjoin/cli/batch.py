@@ -1,0 +1,51 @@
+"""What `adjoin rebuild` and `adjoin verify` share: the graph they are about, and where they read."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from adjoin.cli.modules import imported, layout_in, models_in
+from adjoin.cli.progress import ProgressLine
+from adjoin.graph import Graph
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("location", metavar="LOCATION", help="the file, or the table as in dynamodb://Education")
+    parser.add_argument("module", metavar="MODULE", help="the module with your classes, or MODULE:LAYOUT")
+    parser.add_argument("--models", metavar="NAME", help="the list of classes in the module (default: all it has)")
+    parser.add_argument("--tenant", metavar="T", help="the tenant whose graph it is")
+    parser.add_argument("--from", metavar="EXPORT", dest="source", help="read this export: a folder, or s3://…")
+    parser.add_argument(
+        "--engine", choices=("duckdb", "spark"), default="duckdb", help="what computes: duckdb or spark"
+    )
+    parser.add_argument(
+        "--memory", metavar="M", help="duckdb: so much memory, as 1GB (the default); the rest is on disk"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+@contextmanager
+def opened(arguments: argparse.Namespace) -> Iterator[Graph]:
+    name, _, layout_name = arguments.module.partition(":")
+    module = imported(name)
+    layout = layout_in(module, layout_name)
+    with Graph(arguments.location, models_in(module, arguments.models), layout, tenant=arguments.tenant) as graph:
+        yield graph
+
+
+def options(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {"memory": arguments.memory} if arguments.memory else {}
+
+
+@contextmanager
+def shown(arguments: argparse.Namespace) -> Iterator[Callable[[str, int], None] | None]:
+    """The progress on stderr, unless nobody wants to see it."""
+    line = ProgressLine(sys.stderr)
+    try:
+        yield None if arguments.quiet else (lambda name, done: line.show(name, "nodes", done, 0))
+    finally:
+        line.close()

@@ -1,0 +1,51 @@
+"""`adjoin verify`: compares what a table stores with what follows from it; exit status 1 if something is wrong."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from adjoin.cli import batch
+from adjoin.cli.command import Command
+from adjoin.cli.drawing import counted
+
+FAULTY = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    batch.add_arguments(parser)
+    parser.add_argument(
+        "--repair", metavar="KIND", nargs="?", action="append", const="", help="repair this kind, or all but dangling"
+    )
+    parser.add_argument("--report", metavar="PATH", help="write what was found to this file, as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    asked = arguments.repair or []
+    repair: Any = True if "" in asked else asked
+    with batch.opened(arguments) as graph, batch.shown(arguments) as progress:
+        audit = graph.verify(
+            arguments.source,
+            engine=arguments.engine,
+            repair=repair,
+            report=arguments.report,
+            progress=progress,
+            **batch.options(arguments),
+        )
+    for finding in audit.findings:
+        repaired = f", {finding.repaired:,} repaired" if finding.repaired else ""
+        print(f"{finding.kind}  {finding.name}: {finding.count:,}{repaired}")
+        for example in finding.examples[:3]:
+            print("  " + "  ".join(f"{name}={_shown(value)}" for name, value in example.items()))
+    looked = ", ".join(f"{number:,} {label}" for label, number in audit.counts.items() if number)
+    print(f"{counted(audit.faults, 'fault')} in {looked or 'nothing'}")
+    return FAULTY if audit.findings else 0
+
+
+def _shown(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
+COMMAND = Command(
+    "verify", "finds what does not agree in a table, and repairs it", add_arguments, run, takes_file=False
+)

@@ -1,0 +1,151 @@
+"""A graph with every sort of aggregate and summary, and random instances of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Annotated, Any
+
+from hypothesis import strategies as st
+
+from adjoin import Edge, Node
+from adjoin import field as f
+from adjoin.aggregates import CommonNeighbours, Components, Count, Latest, Max, Min, PageRank, Sum, Top
+
+
+class Author(Node):
+    id: str
+    books: Annotated[int, Count("Wrote")] = 0
+    pages: Annotated[Decimal, Sum("Wrote", field="length")] = Decimal(0)
+    worth: Annotated[Decimal, Sum("Wrote", field="price")] = Decimal(0)
+    dear: Annotated[int, Count("Wrote", where=f("price") > 10)] = 0
+    long: Annotated[int, Count("Wrote", where=(f("length") >= Decimal("0.5")) & ~(f("role") == "editor"))] = 0
+    unpaid: Annotated[int, Count("Wrote", where=f("price") == None)] = 0  # noqa: E711
+    least: Annotated[Decimal | None, Min("Wrote", field="length")] = None
+    dearest: Annotated[Decimal | None, Max("Wrote", field="price")] = None
+    first_role: Annotated[str | None, Min("Wrote", field="role", where=f("role").begins_with("e"))] = None
+    longest: Annotated[list[Decimal], Top("Wrote", field="length", k=2)] = []
+    newest: Annotated[str | None, Latest("Wrote", field="role", by="year")] = None
+    sales: Annotated[Decimal, Sum("Wrote", "Sold", field="amount")] = Decimal(0)
+    deals: Annotated[int, Count("Wrote", "Sold", where=f("amount").between(-1, 1))] = 0
+    best_sales: Annotated[list[Decimal], Top("Wrote", "Sold", field="amount", k=3)] = []
+    last_note: Annotated[str | None, Latest("Wrote", "Sold", field="note")] = None
+    worst_sale: Annotated[Decimal | None, Min("Wrote", "Sold", field="amount")] = None
+    friends: Annotated[int, Count("Knows")] = 0
+    strength: Annotated[int | None, Max("Knows", field="strength")] = None
+    fans: Annotated[int, Count("Follows", direction="into")] = 0
+    follows: Annotated[int, Count("Follows")] = 0
+    rank: Annotated[float | None, PageRank("Follows")] = None
+    circle: Annotated[str | None, Components("Follows")] = None
+    alike: Annotated[list[str], CommonNeighbours("Follows", k=2)] = []
+
+
+class Book(Node):
+    id: int
+    price: Decimal | None = None
+    writers: Annotated[int, Count("Wrote")] = 0
+    sold: Annotated[Decimal, Sum("Sold", field="amount")] = Decimal(0)
+
+
+class Shop(Node):
+    id: str
+    turnover: Annotated[Decimal, Sum("Sold", field="amount")] = Decimal(0)
+    selling: Annotated[int, Count("Sold", where=f("sold") > 1)] = 0
+    total: Annotated[Decimal, Sum("Sold", field="sold")] = Decimal(0)
+
+
+class Wrote(Edge[Author, Book], key=("year",)):
+    year: int
+    length: Decimal | None = None
+    role: str | None = None
+
+
+class Sold(Edge[Book, Shop], order="at"):
+    at: dt.date
+    amount: Decimal
+    note: str | None = None
+
+
+class Knows(Edge[Author, Author], symmetric=True):
+    strength: int
+
+
+class Follows(Edge[Author, Author]):
+    pass
+
+
+class Part(Node):
+    id: int
+    cost: Decimal
+    total: Annotated[Decimal, Sum("Holds", field="cost", recursive=True)] = Decimal(0)
+    pieces: Annotated[int, Count("Holds", recursive=True)] = 0
+    quantity: Annotated[Decimal, Sum("Holds", field="number", recursive=True, where=f("number") > 0)] = Decimal(0)
+    dearest: Annotated[Decimal | None, Max("Holds", field="cost", recursive=True)] = None
+    largest: Annotated[list[Decimal], Top("Holds", field="number", k=2, recursive=True)] = []
+    latest: Annotated[Decimal | None, Latest("Holds", field="number", by="year", recursive=True)] = None
+    above: Annotated[int, Count("Holds", direction="into", recursive=True)] = 0
+
+
+class Holds(Edge[Part, Part]):
+    number: Decimal
+    year: int = 0
+
+
+MODELS: list[type[Any]] = [Author, Book, Shop, Wrote, Sold, Knows, Follows, Part, Holds]
+
+
+@dataclass
+class World:
+    """Nodes and edges, by class."""
+
+    nodes: dict[type[Any], dict[Any, Any]] = field(default_factory=dict)
+    edges: dict[type[Any], list[Any]] = field(default_factory=dict)
+
+    @property
+    def all(self) -> list[Any]:
+        nodes = [node for some in self.nodes.values() for node in some.values()]
+        return [*nodes, *(edge for some in self.edges.values() for edge in some)]
+
+
+NAMES = ["a", "b#1", "c%23", "d e", "é|~", "F"]
+NUMBERS = [-3, 0, 7, 10, 200]
+PARTS = list(range(8))
+NARROW = st.decimals(-100, 100, places=2)
+WIDE = st.decimals(-100, 100, places=20)
+
+
+@st.composite
+def worlds(draw: st.DrawFn, numbers: st.SearchStrategy[Decimal] = NARROW) -> World:
+    """Nodes that are there are some of those that edges lead to, so that some edges dangle."""
+    world = World()
+    some_names = st.sets(st.sampled_from(NAMES), min_size=2)
+    maybe = st.none() | numbers
+    world.nodes[Author] = {id: Author(id=id) for id in draw(some_names)}
+    world.nodes[Book] = {id: Book(id=id, price=draw(maybe)) for id in draw(st.sets(st.sampled_from(NUMBERS)))}
+    world.nodes[Shop] = {id: Shop(id=id) for id in draw(some_names)}
+    world.nodes[Part] = {id: Part(id=id, cost=draw(numbers)) for id in draw(st.sets(st.sampled_from(PARTS)))}
+    name, number = st.sampled_from(NAMES), st.sampled_from(NUMBERS)
+    wrote = draw(st.sets(st.tuples(name, number, st.integers(-2, 1)), max_size=20))
+    roles = st.sampled_from([None, "editor", "author"])
+    world.edges[Wrote] = [
+        Wrote(source=s, target=t, year=year, length=draw(maybe), role=draw(roles)) for s, t, year in sorted(wrote)
+    ]
+    days = st.dates(dt.date(2024, 1, 1), dt.date(2024, 1, 3))
+    notes = st.sampled_from([None, "x", "é"])
+    world.edges[Sold] = [
+        Sold(source=s, target=t, at=draw(days), amount=draw(numbers), note=draw(notes))
+        for s, t in sorted(draw(st.sets(st.tuples(number, name), max_size=15)))
+    ]
+    pairs = sorted(draw(st.sets(st.tuples(name, name), max_size=12)))
+    world.edges[Follows] = [Follows(source=s, target=t) for s, t in pairs]
+    friends = {tuple(sorted(pair)) for pair in draw(st.sets(st.tuples(name, name), max_size=8))}
+    world.edges[Knows] = [Knows(source=s, target=t, strength=draw(st.integers(-9, 9))) for s, t in sorted(friends)]
+    below = sorted(draw(st.sets(st.tuples(st.sampled_from(PARTS), st.sampled_from(PARTS)), max_size=10)))
+    is_tree = draw(st.booleans())
+    world.edges[Holds] = [
+        Holds(source=s, target=t, number=draw(numbers), year=draw(st.integers(0, 2)))
+        for s, t in below
+        if not is_tree or s < t
+    ]
+    return world

@@ -1,0 +1,91 @@
+"""DuckDB against brute force: every aggregate of random graphs, in both layouts, with numbers of any size."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from adjoin import AdjacencyList, Graph, MaterializedGraph
+from adjoin.batch.engines import DuckDBEngine
+from adjoin.batch.job import Job
+from adjoin.batch.numbers import Narrow, Wide
+from adjoin.batch.sources import dump_of
+from adjoin.rules import Rules
+from adjoin.values import decode
+from tests.batch.brute_force import CIRCULAR, BruteForce
+from tests.batch.models import MODELS, NARROW, WIDE, Author, World, worlds
+
+LAYOUTS: dict[str, Any] = {"adjacency": AdjacencyList(), "materialized": MaterializedGraph()}
+TENANTS = {"adjacency": None, "materialized": "acme"}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Any:
+    with DuckDBEngine(memory="500MB", threads=1) as opened:
+        yield opened
+
+
+def compare(world: World, layout: str, engine: Any) -> Job:
+    with Graph(":memory:", MODELS, LAYOUTS[layout], tenant=TENANTS[layout]) as graph:
+        graph.put_many(world.all)
+        if TENANTS[layout] is not None:
+            # What others have in the table is none of this graph's business.
+            other = Graph(graph._store, MODELS, LAYOUTS[layout], tenant="other")
+            other.put_many([Author(id="a"), *world.all[:5]])
+        bound = graph._layout
+        job = Job(engine, dump_of(graph._store, bound.table), bound, Rules(bound.schema))
+
+        def key(edge: Any) -> tuple[str, str]:
+            item = bound.items(edge)[0]
+            partition, sort = bound.key_of(item).values()
+            return partition["S"], sort["S"]
+
+        expected = BruteForce(world, key).expected()
+        for rule in job.rules:
+            differences, computed = job.aggregate(rule)
+            circular = set()
+            if computed.circular is not None:
+                circular = {job.tables.id_of(rule.node, row["id"]) for row in engine.fetch(computed.circular)}
+            found = {each.id: None if each.computed is None else decode(each.computed) for each in differences}
+            if rule.field is None:
+                continue
+            for (name, id), value in expected.items():
+                if name != rule.name:
+                    continue
+                assert (value is CIRCULAR) == (id in circular), (name, id)
+                if value is not CIRCULAR:
+                    got = found.get(id, 0 if rule.operation == "sum" else None)
+                    assert got == value, f"{name} of {id!r} is {value}, and {got} came out"
+        return job
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(world=worlds(NARROW))
+def test_every_aggregate_is_what_the_edges_say(layout: str, engine: Any, world: World) -> None:
+    job = compare(world, layout, engine)
+    assert isinstance(job.numbers, Narrow)
+
+
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(world=worlds(WIDE))
+def test_numbers_that_no_decimal_holds_are_exact_too(engine: Any, world: World) -> None:
+    compare(world, "adjacency", engine)
+
+
+def test_a_number_that_does_not_fit_is_computed_in_another_way(engine: Any) -> None:
+    from tests.batch.models import Book, Follows, Holds, Knows, Part, Shop, Sold, Wrote
+
+    tiny, huge = Decimal("1E-30"), Decimal("9E+30")
+    world = World(
+        {Author: {"a": Author(id="a")}, Book: {1: Book(id=1, price=huge)}, Shop: {}, Part: {}},
+        {
+            Wrote: [Wrote(source="a", target=1, year=year, length=tiny * year) for year in (1, 2, 30)],
+            **{model: [] for model in (Sold, Knows, Follows, Holds)},
+        },
+    )
+    job = compare(world, "adjacency", engine)
+    assert isinstance(job.numbers, Wide)

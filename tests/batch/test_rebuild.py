@@ -1,0 +1,189 @@
+"""`g.rebuild` and `g.verify`: what differs is told, summaries are written, and what is broken is found and repaired."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+
+from adjoin import Edge, Graph, Indexed, InvalidValue, Node, Unique, UnknownField
+from adjoin.aggregates import Components, Copy, Count, PageRank, Sum
+from adjoin.batch.exports import write_export
+from adjoin.batch.sources import dump_of
+from adjoin.cli import main
+from adjoin.expressions import Set, Value, attribute
+from adjoin.plans.repair import write_fields
+from adjoin.requests import Delete, Update
+
+
+class Person(Node):
+    id: str
+    name: Annotated[str, Indexed()]
+    email: Annotated[str | None, Unique()] = None
+    city: Annotated[str | None, Indexed()] = None
+    friends: Annotated[int, Count("Friend")] = 0
+    rank: Annotated[float, PageRank("Follows")] = 0.0
+
+
+class Friend(Edge[Person, Person], symmetric=True):
+    since: int
+
+
+class Follows(Edge[Person, Person]):
+    of: Annotated[str, Copy("target.name")] = ""
+
+
+class Plain(Node):
+    id: int
+    spent: Annotated[Decimal, Sum("Paid", field="amount")] = Decimal(0)
+    group: Annotated[int | None, Components("Paid")] = None
+
+
+class Paid(Edge[Plain, Plain]):
+    amount: Decimal
+
+
+MODELS: list[type[Any]] = [Person, Friend, Follows, Plain, Paid]
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Any:
+    with Graph(tmp_path / "g.db", MODELS) as opened:
+        opened.put_many([Person(id=f"P{n}", name=f"n{n}", email=f"e{n}", city="Ulm") for n in range(5)])
+        opened.put(Friend(source="P0", target="P1", since=1))
+        opened.put(Friend(source="P1", target="P2", since=2))
+        opened.put_many([Follows(source="P0", target="P3", of="n3"), Follows(source="P1", target="P3", of="n3")])
+        opened.put_many([Plain(id=n) for n in (2, 10, -1)])
+        opened.put_many([Paid(source=10, target=2, amount=Decimal("0.1"))])
+        yield opened
+
+
+def key(partition: str, sort: str) -> Any:
+    return {"PK": {"S": partition}, "SK": {"S": sort}}
+
+
+def test_what_differs_is_told_and_summaries_are_written(graph: Graph) -> None:
+    told = graph.rebuild(dry_run=True, threads=1)
+    assert {result.name: (result.differ, result.written) for result in told.results} == {
+        "PERSON.friends": (3, None),
+        "PLAIN.spent": (1, None),
+        "PERSON.rank": (5, None),
+        "PLAIN.group": (3, None),
+    }
+    (spent,) = [result for result in told.results if result.name == "PLAIN.spent"]
+    assert [(each.id, each.stored, each.computed) for each in spent.examples] == [(10, {"N": "0"}, {"N": "0.1"})]
+    rebuilt = graph.rebuild(threads=1)
+    assert rebuilt.written == 8
+    assert [node and node.group for node in graph.get_many(Plain, [2, 10, -1])] == [2, 2, -1]
+    ranks = [node.rank for node in graph.get_many(Person, [f"P{n}" for n in range(5)]) if node]
+    assert sum(ranks) == pytest.approx(1, abs=1e-9)
+    assert max(ranks) == ranks[3]
+    # A node found by a copy for an index has what was written.
+    assert {person.rank for person in graph.find(Person, order="city")} == set(ranks)
+    assert {result.name for result in graph.rebuild(threads=1).results if result.differ} == {
+        "PERSON.friends",
+        "PLAIN.spent",
+    }
+
+
+def test_only_some_fields(graph: Graph) -> None:
+    rebuilt = graph.rebuild(only=["PLAIN.group"], threads=1)
+    assert [result.name for result in rebuilt.results] == ["PLAIN.group"]
+    with pytest.raises(UnknownField, match=r"did you mean 'PLAIN\.group'"):
+        graph.rebuild(only=["PLAIN.groups"], threads=1)
+
+
+def test_an_interrupted_rebuild_goes_on(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = write_export(dump_of(graph._store, "adjoin").lines(), tmp_path / "export", "adjoin").place
+    state = tmp_path / "state.json"
+    written: list[Any] = []
+
+    def failing(layout: Any, values: Any) -> Any:
+        if len(written) == 1:
+            raise KeyboardInterrupt
+        written.append(values)
+        return write_fields(layout, values)
+
+    monkeypatch.setattr("adjoin.batch.rebuild.ROUND", 2)
+    monkeypatch.setattr("adjoin.batch.rebuild.SAVE_SECONDS", 0)
+    monkeypatch.setattr("adjoin.batch.rebuild.write_fields", failing)
+    with pytest.raises(KeyboardInterrupt):
+        graph.rebuild(source, only=["PLAIN.group"], state=state, threads=1)
+    assert json.loads(state.read_text())["done"] == {"PLAIN.group": 2}
+    monkeypatch.setattr("adjoin.batch.rebuild.write_fields", write_fields)
+    rebuilt = graph.rebuild(source, only=["PLAIN.group"], state=state, threads=1)
+    assert rebuilt.written == 1
+    assert not state.exists()
+    assert [node and node.group for node in graph.get_many(Plain, [2, 10, -1])] == [2, 2, -1]
+
+
+def test_a_node_that_is_gone_is_left_alone(graph: Graph, tmp_path: Path) -> None:
+    source = write_export(dump_of(graph._store, "adjoin").lines(), tmp_path / "export", "adjoin").place
+    graph.delete(Plain, 2)
+    assert graph.rebuild(source, only=["PLAIN.group"], threads=1).written == 2
+    assert graph.get(Plain, 2) is None
+
+
+def broken(graph: Graph) -> None:
+    """One of each fault, made behind the graph's back."""
+    store, table = graph._store, graph._layout.table
+    store.execute([Delete(table, key("PERSON#P1", "FRIEND#PERSON#P0"))])
+    store.execute([Delete(table, key("PERSON#P4", "#META"))])
+    store.execute([Delete(table, key("#=PERSON#email#e2", "="))])
+    store.execute([Delete(table, key("PERSON#P3#=", "city##META"))])
+    store.execute([Update(table, key("PERSON#P2#=", "city##META"), (Set(attribute("city"), Value({"S": "x"})),))])
+    graph.put(Follows(source="P0", target="P9"))
+    graph.put(Follows(source="P2", target="P3", of="other"))
+
+
+def found(audit: Any) -> dict[tuple[str, str], tuple[int, int]]:
+    return {(each.kind, each.name): (each.count, each.repaired) for each in audit.findings}
+
+
+def test_an_audit_finds_and_repairs(graph: Graph, tmp_path: Path) -> None:
+    graph.rebuild(threads=1)
+    report = tmp_path / "report.json"
+    whole = graph.verify(report=report, threads=1)
+    assert found(whole) == {("aggregate", "PERSON.friends"): (3, 0), ("aggregate", "PLAIN.spent"): (1, 0)}
+    broken(graph)
+    audit = graph.verify(threads=1)
+    assert not audit
+    expected = {
+        ("copy", "FOLLOWS.of"): (1, 0),
+        ("dangling", "FOLLOWS"): (1, 0),
+        ("one-sided", "FRIEND"): (1, 0),
+        ("index entry", "PERSON"): (3, 0),
+        ("claim", "PERSON"): (2, 0),
+    }
+    assert expected.items() <= found(audit).items()
+    told = json.loads(report.read_text())
+    assert told["faults"] == 4
+    assert told["findings"][0]["examples"][0] == {"node": "P0", "stored": 0, "computed": 1}
+    graph.verify(repair=True, threads=1)
+    left = found(graph.verify(repair=["dangling"], threads=1))
+    assert left.pop(("dangling", "FOLLOWS")) == (1, 1)
+    assert left.keys() == {("aggregate", "PERSON.friends"), ("aggregate", "PLAIN.spent"), ("copy", "FOLLOWS.of")} | (
+        {("aggregate", "PERSON.rank")} & left.keys()
+    )
+    assert graph.get(Person, email="e2") is not None
+    assert [person.id for person in graph.find(Person, order="city")] == ["P0", "P1", "P2", "P3"]
+    assert graph.edge(Friend, "P1", "P0") == Friend(source="P1", target="P0", since=1)
+    with pytest.raises(InvalidValue, match="cannot be repaired"):
+        graph.verify(repair=["copy"], threads=1)
+
+
+def test_the_command_line_tells_and_exits_with_what_it_found(
+    graph: Graph, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "g.db")
+    arguments = [file, __name__, "--models", "MODELS", "--quiet"]
+    assert main(["rebuild", *arguments]) == 0
+    assert "PLAIN.group: 3 nodes differ, 3 written" in capsys.readouterr().out
+    assert main(["verify", *arguments]) == 1
+    told = capsys.readouterr().out
+    assert "aggregate  PLAIN.spent: 1\n  node=10  stored=0  computed=0.1\n" in told
+    assert main(["export", file, str(tmp_path / "out"), "--quiet"]) == 0
+    assert main(["verify", *arguments, "--from", str(tmp_path / "out"), "--repair", "dangling"]) == 1
