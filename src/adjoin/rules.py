@@ -56,6 +56,14 @@ class Hop:
     def far(self) -> NodeType:
         return self.edge.target if self.direction == "out" else self.edge.source
 
+    @property
+    def near_end(self) -> str:
+        return "source" if self.direction == "out" else "target"
+
+    @property
+    def far_end(self) -> str:
+        return "target" if self.direction == "out" else "source"
+
 
 @dataclass(frozen=True)
 class Rule:

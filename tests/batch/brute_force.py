@@ -9,14 +9,12 @@ from typing import Any
 
 from tests.batch.models import Author, Book, Follows, Holds, Knows, Part, Shop, Sold, World, Wrote
 
-Key = Callable[[Any], tuple[str, str]]
-"""The stored key of an edge, by which equally late edges are told apart."""
 CIRCULAR = object()
 
 
 class BruteForce:
-    def __init__(self, world: World, key: Key) -> None:
-        self.world, self.key = world, key
+    def __init__(self, world: World) -> None:
+        self.world = world
 
     def expected(self) -> dict[tuple[str, Any], Any]:
         """The value of each aggregate, by "LABEL.field" and id."""
@@ -74,7 +72,7 @@ class BruteForce:
 
     def latest(self, candidates: list[tuple[Any, Any, Any]]) -> Any:
         known = [each for each in candidates if each[2] is not None]
-        return max(known, key=lambda each: (each[0], *self.key(each[1])))[2] if known else None
+        return max(known, key=lambda each: (each[0], each[2]))[2] if known else None
 
     def last_note(self, books: list[tuple[Wrote, Book | None]]) -> Any:
         """The latest of each book, and of those the latest."""
@@ -84,7 +82,7 @@ class BruteForce:
                 s for s in self.world.edges[Sold] if book is not None and s.source == book.id and s.note is not None
             ]
             if sales:
-                last = max(sales, key=lambda sale: (sale.at, *self.key(sale)))
+                last = max(sales, key=lambda sale: (sale.at, sale.note))
                 found.append((last.at, edge, last.note))
         return self.latest(found)
 
@@ -151,15 +149,12 @@ class BruteForce:
 
     def latest_below(self, id: int) -> tuple[int, Decimal] | None:
         """What is latest at a node: of its edges, and of what is latest at the nodes they lead to."""
-        best: tuple[Any, ...] | None = None
+        best: tuple[int, Decimal] | None = None
         for edge in self.world.edges[Holds]:
             if edge.source != id:
                 continue
-            options = [(edge.year, 1, edge.number)]
+            options = [(edge.year, edge.number)]
             if edge.target in self.world.nodes[Part] and (below := self.latest_below(edge.target)) is not None:
-                options.append((below[0], 0, below[1]))
-            for year, own, number in options:
-                rank = (year, *self.key(edge), own)
-                if best is None or rank > best[0]:
-                    best = (rank, number)
-        return None if best is None else (best[0][0], best[1])
+                options.append(below)
+            best = max(each for each in (best, *options) if each is not None)
+        return best

@@ -156,10 +156,6 @@ class RuleBook:
             if made_by is not None and made_by is not rule:
                 yield made_by
 
-    def keyed(self, rules: Collection[Rule]) -> set[type[Any]]:
-        """The edge classes whose keys decide between edges that are equally late."""
-        return {rule.hop.edge.model for rule in rules if rule.operation == "latest"}
-
 
 def computed(
     rules: Rules, tables: Tables, numbers: Numbers, only: Collection[str] | None = None
@@ -217,8 +213,6 @@ class _Hop:
         columns: dict[str, Any] = {"near": edges.near}
         if self._book.needs_target(rule):
             columns["far"] = edges.far
-        if rule.operation == "latest":
-            columns |= {"pk": edges.pk, "sk": edges.sk}
         for name, term in self._named_terms:
             if term.at == "edge":
                 columns[name] = self._parsed(edges, term)
@@ -340,7 +334,7 @@ class _Hop:
         is_latest = self._rule.operation == "latest"
         is_made = term.at == "far" and self._want(term) is None
         if not is_made:
-            by = {"by": edges["by"], "pk": edges.pk, "sk": edges.sk, "term": ibis.literal(place)} if is_latest else {}
+            by = {"by": edges["by"]} if is_latest else {}
             return edges.select(near=edges.near, value=edges[f"t{place}"], **by)
         made = self._made(term, own)
         if made is None:
@@ -351,7 +345,7 @@ class _Hop:
         by = {}
         if is_latest:
             found = joined.made_by if has_by else joined.by
-            by = {"by": found, "pk": joined.pk, "sk": joined.sk, "term": ibis.literal(place)}
+            by = {"by": found}
         return joined.select(near=joined.near, value=joined.value, **by)
 
     def _chosen(self, rows: ir.Table) -> ir.Table:
@@ -364,8 +358,8 @@ class _Hop:
             case "top":
                 order = [ibis.desc(rows.value)]
             case _:
-                # Of edges that are equally late, the one with the last key counts.
-                order = [ibis.desc(rows.by), ibis.desc(rows.pk), ibis.desc(rows.sk), rows.term]
+                # Of edges that are equally late, the one with the greatest value counts.
+                order = [ibis.desc(rows.by), ibis.desc(rows.value)]
         ranked = rows.mutate(place=ibis.row_number().over(group_by=rows.near, order_by=order))
         kept = ranked.filter(ranked.place < (self._rule.k if self._rule.operation == "top" else 1))
         by = ["by"] if self._rule.operation == "latest" else []

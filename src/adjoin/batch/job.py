@@ -54,7 +54,7 @@ class Job:
         summed = [(each.node.model, [_summary_want(each)]) for each in self.summaries]
         edges = [(each.edge.model, [TARGET]) for each in self.summaries]
         wanted = merged(self.book.wanted(needed), stored, summed, edges, (extra or {}).items())
-        self.tables = Tables(engine, source, layout, wanted, keys=self.book.keyed(needed) | set(keys))
+        self.tables = Tables(engine, source, layout, wanted, keys=keys)
         self._numbers: Numbers = Narrow()
         self._computed: dict[str, Computed] | None = None
 

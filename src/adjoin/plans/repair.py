@@ -14,7 +14,7 @@ from adjoin.expressions import Action, And, Compare, Condition, Exists, Not, Or,
 from adjoin.layouts.interface import OWNER, BoundLayout, Satellite
 from adjoin.plans import Plan
 from adjoin.plans.bundles import ATTEMPTS, Claims, beside, update_bundle, write_bundle
-from adjoin.plans.deletion import unchanged
+from adjoin.plans.revisions import unchanged
 from adjoin.requests import Check, Delete, Get, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import EdgeType, EntityType, NodeType
 from adjoin.values import AttributeValue, Item, decode
