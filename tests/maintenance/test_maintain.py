@@ -104,6 +104,29 @@ def test_a_put_leaves_aggregates_alone(g: Graph) -> None:
     assert g.get(Customer, "C1").name == "Dan"  # type: ignore[union-attr]
 
 
+class Bare(Node):
+    id: str
+    name: str | None = None
+    loops: Annotated[int, Count("Loop")] = 0
+
+
+class Loop(Edge[Bare, Bare]):
+    pass
+
+
+def test_a_node_without_any_value_is_put() -> None:
+    with Graph(":memory:", [Bare, Loop]) as graph:
+        graph.put(Bare(id="1"))
+        graph.put_many([Bare(id="2"), Loop(source="2", target="1")])
+        with graph.transaction() as transaction:
+            transaction.put(Bare(id="3"))
+        assert graph.get_many(Bare, ["1", "2", "3"]) == [Bare(id="1"), Bare(id="2"), Bare(id="3")]
+        graph.put(Bare(id="2", name="x"))
+        graph.maintain(once=True)
+        graph.put(Bare(id="2"))
+        assert graph.get(Bare, "2") == Bare(id="2", loops=1)
+
+
 def test_another_program_that_replaces_a_node_loses_nothing(g: Graph) -> None:
     g.put(Customer(id="C1", name="Ann"))
     g.put(Placed(source="C1", target="I1", balance=Decimal(2)))

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from adjoin.errors import InvalidValue
-from adjoin.expressions import Action, Compare, Condition, Exists, Not, Or, Remove, Set, Value, all_of, attribute
+from adjoin.expressions import Action, Add, Compare, Condition, Exists, Not, Or, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.interface import REVISION, BoundLayout
+from adjoin.plans.maintenance.postings import TURN
 from adjoin.requests import Put, Update
 from adjoin.schema import Entity, EntityType, NodeType
 from adjoin.values import Item
@@ -56,7 +57,11 @@ def put_request(layout: BoundLayout, kind: EntityType, item: Item, wanted: Condi
     own = dict.fromkeys((*layout.shape(kind).written, *kind.attributes.values(), *_index_keys(layout, kind)))
     actions: list[Action] = [Set(attribute(name), Value(value)) for name, value in item.items() if name not in key]
     absent = (name for name in own if name not in item and name not in maintained)
-    actions += [Remove(attribute(name)) for name in absent]
+    removed = [Remove(attribute(name)) for name in absent]
+    if removed and not actions:
+        # Removing alone makes no item where there is none; adding nothing does.
+        actions.append(Add(attribute(TURN), {"N": "0"}))
+    actions += removed
     return Update(layout.table, key, tuple(actions), condition)
 
 
