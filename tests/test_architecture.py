@@ -63,7 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Exports and sources need nothing of the graph; what computes them is imported by name when it is asked for.
     "batch": {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "aggregates",
-        "rules", "layouts", "plans",
+        "rules", "layouts", "plans", "stores.evaluate", "stores.items",
     },
     "queries": {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",

@@ -14,7 +14,7 @@ What is left over is on a circle of edges, or above one: it has no value, and is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -22,20 +22,15 @@ from typing import Any, cast
 import ibis
 import ibis.expr.types as ir
 
-from adjoin.batch.columns import TARGET, Stored, attribute_want, field_want, tag_of
 from adjoin.batch.conditions import holds, wants_of
 from adjoin.batch.engines import Want
 from adjoin.batch.numbers import Numbers
+from adjoin.batch.recursion import Levels, levels
+from adjoin.batch.rule_book import RuleBook
 from adjoin.batch.tables import Tables
-from adjoin.errors import CyclicRule, InvalidModel
+from adjoin.batch.untyped import can_be_ranked, elements, ranked
 from adjoin.expressions import Condition
-from adjoin.layouts.interface import BoundLayout
-from adjoin.plans.conditions import condition
 from adjoin.rules import Rule, Rules, Term
-from adjoin.schema import EntityType, NodeType
-
-_COMPACT = 16
-"""Hops of a recursive rule after which their values are put together into one table."""
 
 
 @dataclass(frozen=True)
@@ -50,113 +45,6 @@ class Computed:
     circular: ir.Table | None = None
 
 
-class RuleBook:
-    """The rules of a graph, and what each is made of; nothing is read here."""
-
-    def __init__(self, rules: Rules, layout: BoundLayout) -> None:
-        self.rules, self.layout = rules.rules, layout
-        self._by_attribute = {(rule.node.model, rule.attribute): rule for rule in rules.rules}
-        self._by_attribute |= {(rule.node.model, rule.pair): rule for rule in rules.rules if rule.pair is not None}
-
-    def behind(self, kind: NodeType, attribute: str | None) -> Rule | None:
-        """The rule that makes an attribute of a class, if one does."""
-        return self._by_attribute.get((kind.model, attribute or ""))
-
-    def tag(self, rule: Rule) -> str | None:
-        """The type of a rule's values; of each of them for `top`."""
-        term = rule.terms[0]
-        if term.at == "one":
-            return "N"
-        kind = rule.hop.edge if term.at == "edge" else rule.hop.far
-        made_by = self.behind(rule.hop.far, term.attribute) if term.at == "far" else None
-        if made_by is not None and made_by is not rule:
-            if made_by.operation == "top" and (rule.operation != "top" or term.field is not None):
-                raise InvalidModel(f"{rule.name} is made of {made_by.name}, which is a list; name a single value")
-            return self.tag(made_by)
-        assert term.field is not None
-        return tag_of(kind, term.field)
-
-    def is_whole(self, rule: Rule) -> bool:
-        term = rule.terms[0]
-        if rule.operation != "sum":
-            return False
-        if term.at == "one":
-            return True
-        made_by = self.behind(rule.hop.far, term.attribute) if term.at == "far" else None
-        return made_by is not None and made_by is not rule and self.is_whole(made_by)
-
-    def where(self, rule: Rule) -> Condition | None:
-        if rule.where is None:
-            return None
-        kind: EntityType = rule.hop.edge if rule.where_at == "edge" else rule.hop.far
-        return condition(cast(BoundLayout, Stored(self.layout)), kind, rule.where)
-
-    def wanted(self, rules: Collection[Rule]) -> Iterator[tuple[type[Any], set[Want]]]:
-        """What of which class the rules are computed from, without what other rules make."""
-        for rule in rules:
-            edge, far = rule.hop.edge, rule.hop.far
-            yield rule.node.model, set()
-            wants: dict[type[Any], set[Want]] = (
-                {edge.model: set(), far.model: set()} if rule.reads_far else {edge.model: set()}
-            )
-            if self.needs_target(rule):
-                wants[edge.model].add(TARGET)
-            for term in (*rule.terms, *((rule.by,) if rule.by else ())):
-                if (want := self.term_want(rule, term)) is not None:
-                    wants[edge.model if term.at == "edge" else far.model].add(want)
-            if (where := self.where(rule)) is not None:
-                kind = edge if rule.where_at == "edge" else far
-                wants[kind.model].update(each for each in wants_of(where) if not self._is_made(kind, each))
-            yield from wants.items()
-
-    def needs_target(self, rule: Rule) -> bool:
-        """Whether a rule looks at the targets of edges, and not only at their sources."""
-        return rule.reads_far or rule.is_recursive or rule.hop.direction == "into"
-
-    def _is_made(self, kind: EntityType, want: Want) -> bool:
-        return isinstance(kind, NodeType) and self.behind(kind, want[0]) is not None
-
-    def term_want(self, rule: Rule, term: Term) -> Want | None:
-        """Where a term is stored; None if it is nowhere, or made by a rule."""
-        if term.at == "one" or (term.at == "far" and self.behind(rule.hop.far, term.attribute) is not None):
-            return None
-        kind: EntityType = rule.hop.edge if term.at == "edge" else rule.hop.far
-        assert term.field is not None
-        return field_want(self.layout, kind, term.field)
-
-    def stored_want(self, rule: Rule) -> Want:
-        """Where the stored value of the rule itself is."""
-        return attribute_want(rule.attribute, None if rule.operation == "top" else self.tag(rule))
-
-    def needed(self, rules: Collection[Rule]) -> list[Rule]:
-        """The rules, and those they are made of, each behind what it is made of."""
-        order: list[Rule] = []
-
-        def visit(rule: Rule, way: tuple[str, ...]) -> None:
-            if rule in order:
-                return
-            if rule.name in way:
-                circle = " → ".join((*way[way.index(rule.name) :], rule.name))
-                raise CyclicRule(f"aggregates are made of each other in a circle: {circle}; take one out")
-            for other in self._made_of(rule):
-                visit(other, (*way, rule.name))
-            order.append(rule)
-
-        for rule in rules:
-            visit(rule, ())
-        return order
-
-    def _made_of(self, rule: Rule) -> Iterator[Rule]:
-        attributes = [term.attribute for term in (*rule.terms, *((rule.by,) if rule.by else ())) if term.at == "far"]
-        where = self.where(rule)
-        if where is not None and rule.where_at == "far":
-            attributes += [want[0] for want in wants_of(where)]
-        for attribute in attributes:
-            made_by = self.behind(rule.hop.far, attribute)
-            if made_by is not None and made_by is not rule:
-                yield made_by
-
-
 def computed(
     rules: Rules, tables: Tables, numbers: Numbers, only: Collection[str] | None = None
 ) -> dict[str, Computed]:
@@ -164,8 +52,9 @@ def computed(
     book = RuleBook(rules, tables.layout)
     chosen = [rule for rule in book.rules if only is None or rule.name in only]
     done: dict[str, Computed] = {}
+    order: dict[Any, Levels] = {}
     for rule in book.needed(chosen):
-        done[rule.name] = _Hop(book, rule, tables, numbers, done).computed()
+        done[rule.name] = _Hop(book, rule, tables, numbers, done, order).computed()
     return done
 
 
@@ -173,22 +62,41 @@ class _Hop:
     """One rule at work."""
 
     def __init__(
-        self, book: RuleBook, rule: Rule, tables: Tables, numbers: Numbers, done: Mapping[str, Computed]
+        self,
+        book: RuleBook,
+        rule: Rule,
+        tables: Tables,
+        numbers: Numbers,
+        done: Mapping[str, Computed],
+        order: dict[Any, Levels],
     ) -> None:
         self._book, self._rule, self._tables, self._numbers, self._done = book, rule, tables, numbers, done
+        self._order = order
+        """The levels of nodes, which rules over the same edges share."""
         self._tag, self._is_whole = book.tag(rule), book.is_whole(rule)
 
     def computed(self) -> Computed:
-        circular = None
-        if self._rule.is_recursive:
-            values, circular = self._from_leaves()
+        circular = self._above_circles()
+        if self._book.is_recursive(self._rule):
+            values, circular = self._from_leaves(circular)
         else:
             nodes = self._tables.table(self._rule.node).select("id")
             values = self._values(self._edges, {}).semi_join(nodes, "id")
-            used = sum(self._rule in self._book._made_of(other) for other in self._book.rules)
-            if used:
+            if any(self._rule in self._book.made_of(other) for other in self._book.rules):
                 values = self._tables.engine.stage(values)
         return Computed(self._rule, self._tag, self._is_whole, values, circular)
+
+    def _above_circles(self) -> ir.Table | None:
+        """The nodes whose edges lead to ones without a value of a rule that this one is made of."""
+        lost = [
+            table for made in self._book.made_of(self._rule) if (table := self._done[made.name].circular) is not None
+        ]
+        if not lost:
+            return None
+        every = lost[0] if len(lost) == 1 else ibis.union(*lost)
+        edges, nodes = self._ends(), self._tables.table(self._rule.node).select("id")
+        near = edges.semi_join(every, edges.far == every.id).select(id="near").distinct()
+        return self._tables.engine.stage(near.semi_join(nodes, "id"))
 
     @property
     def _terms(self) -> tuple[Term, ...]:
@@ -202,12 +110,7 @@ class _Hop:
 
         A column tN is what a term adds that is stored on the edge or the far node.
         """
-        rule, tables = self._rule, self._tables
-        edges = tables.table(rule.hop.edge)
-        ends = {"near": rule.hop.near_end, "far": rule.hop.far_end}
-        edges = edges.rename({new: old for new, old in ends.items() if old in edges.columns})
-        if rule.where is not None and rule.where_at == "edge":
-            edges = edges.filter(self._holds(edges, edge=True))
+        rule, edges = self._rule, self._ends()
         stored_far = [term for term in self._all_terms if term.at == "far" and self._want(term) is not None]
         filters_far = rule.where is not None and rule.where_at == "far"
         columns: dict[str, Any] = {"near": edges.near}
@@ -216,14 +119,28 @@ class _Hop:
         for name, term in self._named_terms:
             if term.at == "edge":
                 columns[name] = self._parsed(edges, term)
-        if not stored_far and not filters_far:
-            return edges.select(**columns)
-        nodes = self._far_nodes()
         edges = edges.select(**columns)
-        joined = edges.left_join(nodes, edges.far == nodes.id)
-        if filters_far:
-            joined = joined.filter(joined.holds.fill_null(False))
-        return joined.select(*columns, *(name for name, term in self._named_terms if term in stored_far))
+        if stored_far or filters_far:
+            nodes = self._far_nodes()
+            joined = edges.left_join(nodes, edges.far == nodes.id)
+            if filters_far:
+                joined = joined.filter(joined.holds.fill_null(False))
+            edges = joined.select(*columns, *(name for name, term in self._named_terms if term in stored_far))
+        by = None if rule.by is None else self._made(rule.by, {})
+        if by is not None:
+            by = by.select(by_id=by.id, by=by.value)
+            edges = edges.left_join(by, edges.far == by.by_id).drop("by_id")
+        return edges
+
+    def _ends(self) -> ir.Table:
+        """The edges for which the condition on them holds, with `near` and `far` for their ends."""
+        hop = self._rule.hop
+        edges = self._tables.table(hop.edge)
+        ends = {"near": hop.near_end, "far": hop.far_end}
+        edges = edges.rename({new: old for new, old in ends.items() if old in edges.columns})
+        if self._rule.where is None or self._rule.where_at != "edge":
+            return edges
+        return edges.filter(self._holds(edges, edge=True))
 
     def _far_nodes(self) -> ir.Table:
         """The far nodes: what terms read of them, and whether `where` holds for them."""
@@ -249,7 +166,7 @@ class _Hop:
         values = made.values.select(made_id=made.values.id, made_value=text)
         joined = nodes.left_join(values, nodes.id == values.made_id)
         found = joined.made_value
-        if made.rule.operation == "sum":
+        if made.rule.operation == "sum" and made.rule.field is not None:
             found = found.fill_null("0")
         return joined.mutate(**{_made_column(attribute): found}).drop("made_id", "made_value")
 
@@ -292,9 +209,9 @@ class _Hop:
             part for place, term in enumerate(self._terms) if (part := self._part(edges, place, term, own)) is not None
         ]
         rows = parts[0] if len(parts) == 1 else ibis.union(*parts)
-        rows = rows.filter(rows.value.notnull())
+        rows = rows.filter(can_be_ranked(rows.value, self._tag))
         if self._rule.operation == "latest":
-            rows = rows.filter(rows.by.notnull())
+            rows = rows.filter(can_be_ranked(rows.by, self._book.by_tag(self._rule)))
         return self._chosen(rows)
 
     def _sums(self, edges: ir.Table, own: Mapping[str, ir.Table]) -> ir.Table:
@@ -327,7 +244,17 @@ class _Hop:
             return None
         if made_by is self._rule:
             return own.get("values")
-        return self._done[made_by.name].values
+        made = self._done[made_by.name]
+        values = made.values
+        if made.is_whole and not self._is_whole:
+            values = values.mutate(value=self._numbers.parse(values.value.cast("string")))
+        if self._rule.operation == "sum" or made_by.operation != "sum" or term.field is None:
+            return values
+        # A node without edges that count has no row, and its sum is zero.
+        nodes = self._tables.table(self._rule.hop.far).select("id")
+        values = values.select(value_id=values.id, value=values.value)
+        joined = nodes.left_join(values, nodes.id == values.value_id)
+        return joined.select(id=joined.id, value=joined.value.fill_null(self._numbers.literal("0")))
 
     def _part(self, edges: ir.Table, place: int, term: Term, own: Mapping[str, ir.Table]) -> ir.Table | None:
         """What one term adds: near node, value, and for `latest` what decides."""
@@ -335,7 +262,10 @@ class _Hop:
         is_made = term.at == "far" and self._want(term) is None
         if not is_made:
             by = {"by": edges["by"]} if is_latest else {}
-            return edges.select(near=edges.near, value=edges[f"t{place}"], **by)
+            value = edges[f"t{place}"]
+            if self._rule.operation == "top" and self._tag is None:
+                value = elements(value).unnest()
+            return edges.select(near=edges.near, value=value, **by)
         made = self._made(term, own)
         if made is None:
             return None
@@ -350,55 +280,50 @@ class _Hop:
 
     def _chosen(self, rows: ir.Table) -> ir.Table:
         """Of what edges add to a node, what the operation keeps."""
-        match self._rule.operation:
-            case "min":
-                return rows.group_by(id=rows.near).agg(value=rows.value.min())
-            case "max":
-                return rows.group_by(id=rows.near).agg(value=rows.value.max())
-            case "top":
-                order = [ibis.desc(rows.value)]
-            case _:
-                # Of edges that are equally late, the one with the greatest value counts.
-                order = [ibis.desc(rows.by), ibis.desc(rows.value)]
-        ranked = rows.mutate(place=ibis.row_number().over(group_by=rows.near, order_by=order))
-        kept = ranked.filter(ranked.place < (self._rule.k if self._rule.operation == "top" else 1))
-        by = ["by"] if self._rule.operation == "latest" else []
+        operation = self._rule.operation
+        if operation in ("min", "max") and self._tag is not None:
+            return rows.group_by(id=rows.near).agg(value=rows.value.min() if operation == "min" else rows.value.max())
+        value = ranked(rows.value, self._tag)
+        order = [value.asc() if operation == "min" else value.desc()]
+        if operation == "latest":
+            # Of edges that are equally late, the one with the greatest value counts.
+            order.insert(0, ranked(rows.by, self._book.by_tag(self._rule)).desc())
+        placed = rows.mutate(place=ibis.row_number().over(group_by=rows.near, order_by=order))
+        kept = placed.filter(placed.place < self._rule.k)
+        by = ["by"] if operation == "latest" else []
         return kept.select("value", *by, id=kept.near)
 
     # --- recursion -----------------------------------------------------------------------------
 
-    def _from_leaves(self) -> tuple[ir.Table, ir.Table | None]:
+    def _from_leaves(self, unsure: ir.Table | None) -> tuple[ir.Table, ir.Table | None]:
+        """The values of a recursive rule, level by level, and the nodes that have none."""
         engine = self._tables.engine
-        nodes = self._tables.table(self._rule.node).select("id")
-        waiting = engine.stage(self._edges.semi_join(nodes, self._edges.near == nodes.id))
-        levels: list[ir.Table] = []
-        while True:
-            near = waiting.select(id=waiting.near).distinct()
-            is_blocked = waiting.semi_join(near, waiting.far == near.id)
-            blocked = is_blocked.select(id=is_blocked.near).distinct()
-            ready = engine.stage(near.anti_join(blocked, "id"))
-            if not _count(engine, ready):
-                break
-            edges = waiting.semi_join(ready, waiting.near == ready.id)
-            below = {"values": levels[0] if len(levels) == 1 else ibis.union(*levels)} if levels else {}
-            level = engine.stage(self._values(edges, below))
+        order = self._levels(unsure)
+        edges, of = self._edges, order.of
+        edges = edges.join(of, edges.near == of.id).drop("id")
+        if order.count > 1:
+            edges = engine.stage(edges)
+        values = engine.stage(self._values(edges.filter(edges.level == 0), {}))
+        if order.count > 1:
+            turn = engine.stage(ibis.range(1, 2).unnest().cast("int64").name("number").as_table())
+            next_edges = edges.semi_join(turn, edges.level == turn.number)
+            more = self._values(next_edges, {"values": values}).select(*values.columns)
             # Spark makes the sum of two decimals a digit wider than each.
-            levels.append(level.mutate(value=level.value.cast((levels[0] if levels else level).value.type())))
-            if len(levels) > _COMPACT:
-                levels = [engine.stage(ibis.union(*levels))]
-            waiting = engine.stage(waiting.anti_join(ready, waiting.near == ready.id))
-        left = engine.stage(waiting.select(id=waiting.near).distinct())
-        circular = left if _count(engine, left) else None
-        if not levels:
-            empty = self._edges.filter(ibis.literal(False))
-            return engine.stage(self._values(empty, {})), circular
-        return (levels[0] if len(levels) == 1 else engine.stage(ibis.union(*levels))), circular
+            engine.grow(values, turn, range(1, order.count), more.cast(dict(values.schema().items())))
+        return values, order.circular
+
+    def _levels(self, unsure: ir.Table | None) -> Levels:
+        hop = self._rule.hop
+        shared = (hop.edge.model, hop.direction, self._rule.where, unsure is None)
+        if shared not in self._order:
+            nodes = self._tables.table(self._rule.node).select("id")
+            pairs = self._edges.select("near", "far")
+            if unsure is not None:
+                # Who leads to what has no value has none: as if it led to itself.
+                pairs = ibis.union(pairs, unsure.select(near=unsure.id, far=unsure.id))
+            self._order[shared] = levels(self._tables.engine, pairs.semi_join(nodes, pairs.near == nodes.id))
+        return self._order[shared]
 
 
 def _made_column(attribute: str) -> str:
     return f"made:{attribute}"
-
-
-def _count(engine: Any, table: ir.Table) -> int:
-    (row,) = engine.fetch(table.aggregate(rows=table.count()))
-    return int(row["rows"])

@@ -7,10 +7,17 @@ import uuid
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
+
+from orjson import dumps
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from adjoin.batch.engines import Want
+from adjoin.expressions import And, Compare, Condition, Exists, Not, Or, Path, Value
 from adjoin.layouts.interface import BoundLayout
+from adjoin.plans.conditions import NULL
 from adjoin.schema import EntityType, plain_type
 from adjoin.values import AttributeValue
 
@@ -44,9 +51,9 @@ def tag_of(kind: EntityType, name: str) -> str | None:
     return "S" if issubclass(plain, _TEXTS) else None
 
 
-def field_want(layout: BoundLayout, kind: EntityType, name: str) -> Want:
-    """Where the values of a field are."""
-    tag = tag_of(kind, name)
+def field_want(layout: BoundLayout, kind: EntityType, name: str, tag: str | None = None) -> Want:
+    """Where the values of a field are, those of one type if one is named."""
+    tag = tag or tag_of(kind, name)
     if name not in layout.key_templates(kind).stored:
         return (KEY_PART, name, tag or "S")
     return attribute_want(kind.attributes[name], tag)
@@ -54,6 +61,66 @@ def field_want(layout: BoundLayout, kind: EntityType, name: str) -> Want:
 
 def attribute_want(attribute: str, tag: str | None) -> Want:
     return (attribute,) if tag is None else (attribute, tag)
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """What a field has whose attribute is absent, as text; and whether a null may stand in its place."""
+
+    text: str
+    whole: Want | None
+    """The whole attribute, where only that tells whether it is absent."""
+
+
+def default_of(layout: BoundLayout, kind: EntityType, want: Want) -> Default | None:
+    """What stands for a want where its attribute is absent; None if nothing does."""
+    name = next((name for name, stored in kind.attributes.items() if stored == want[0]), None)
+    if name is None or name not in layout.key_templates(kind).stored:
+        return None
+    value = kind.fields[name].get_default(call_default_factory=True)
+    encoded = None if value is PydanticUndefined else layout.encode_field(kind, name, value)
+    if encoded is None or "NULL" in encoded:
+        return None
+    found: Any = encoded
+    for step in want[1:]:
+        found = found.get(step) if isinstance(found, dict) else _element(found, step)
+        if found is None:
+            return None
+    text = found if isinstance(found, str) else dumps(found).decode()
+    is_plain = len(want) == 2 and want[1] == tag_of(kind, name) and not _may_be_none(kind.fields[name])
+    return Default(text, None if is_plain or len(want) == 1 else (want[0],))
+
+
+def _may_be_none(info: FieldInfo) -> bool:
+    return NoneType in get_args(info.annotation)
+
+
+def _element(found: Any, step: str) -> Any:
+    is_there = isinstance(found, list) and step.isdecimal() and int(step) < len(found)
+    return found[int(step)] if is_there else None
+
+
+def without_nulls(kind: EntityType, condition: Condition) -> Condition:
+    """A condition for which a null is absent, in fields that are None where they are absent."""
+    none = {
+        stored
+        for name, stored in kind.attributes.items()
+        if kind.fields[name].get_default(call_default_factory=False) is None
+    }
+
+    def strict(each: Condition) -> Condition:
+        match each:
+            case And(parts):
+                return And(tuple(map(strict, parts)))
+            case Or(parts):
+                return Or(tuple(map(strict, parts)))
+            case Not(inner):
+                return Not(strict(inner))
+            case Exists(Path((first,))) if first in none:
+                return And((each, Compare("<>", each.path, Value(NULL))))
+        return each
+
+    return strict(condition)
 
 
 @dataclass(frozen=True, slots=True)

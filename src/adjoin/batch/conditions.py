@@ -5,17 +5,19 @@ A comparison with what is not there does not hold, and `<>` does; so no expressi
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
 
 import ibis
 import ibis.expr.types as ir
-from orjson import dumps
 
 from adjoin.batch.columns import KEY_PART
 from adjoin.batch.engines import Want
 from adjoin.batch.numbers import Numbers
+from adjoin.batch.untyped import SUBJECT, tested
 from adjoin.errors import InvalidModel
 from adjoin.expressions import (
     And,
@@ -41,8 +43,6 @@ _ORDERS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_HOLDERS = {"S": ("S", "SS", "L"), "N": ("NS", "L"), "BOOL": ("L",)}
-"""What may contain a value of a type."""
 
 
 def want(path: Path, tag: str | None = None) -> Want:
@@ -83,9 +83,9 @@ def holds(condition: Condition, column: Column, numbers: Numbers) -> ir.BooleanV
             return _equal(path, attribute, column, numbers)
         case Compare("<>", Path() as path, Value(attribute)):
             return ~_equal(path, attribute, column, numbers)
-        case Compare(order, Path() as path, Value(attribute)):
+        case Compare(order, Path() as path, Value(attribute)) if _is_plain(attribute):
             return _true(_ORDERS[order](*_both(path, attribute, column, numbers)))
-        case Between(Path() as path, Value(low), Value(high)):
+        case Between(Path() as path, Value(low), Value(high)) if _is_plain(low) and low.keys() == high.keys():
             below, above = _both(path, low, column, numbers), _both(path, high, column, numbers)
             return _true((below[0] >= below[1]) & (above[0] <= above[1]))
         case In(Path() as path, options):
@@ -94,13 +94,26 @@ def holds(condition: Condition, column: Column, numbers: Numbers) -> ir.BooleanV
             )
         case BeginsWith(Path() as path, Value({"S": prefix})):
             return _true(column(want(path, "S")).startswith(prefix))
-        case Contains(Path() as path, Value(attribute)):
-            return _contains(path, attribute, column)
-    raise _unknown(condition)
+        case Contains(Path() as path, Value({"S": part})):
+            text = column(want(path, "S"))
+            return _true(ibis.ifelse(text.notnull(), text.contains(part), _one_by_one(condition, path, column)))
+        case (
+            Compare(_, Path() as path, Value())
+            | Between(Path() as path, Value(), Value())
+            | BeginsWith(Path() as path, Value())
+            | Contains(Path() as path, Value())
+        ):
+            return _true(_one_by_one(condition, path, column))
+    raise InvalidModel(f"where= has {condition!r}, which a batch job cannot test; compare fields with values")
 
 
 def _true(expression: Any) -> Any:
     return expression.fill_null(False)
+
+
+def _is_plain(attribute: dict[str, Any]) -> bool:
+    """Whether engines have an order for such values."""
+    return attribute.keys() <= {"S", "N"}
 
 
 def _one(attribute: dict[str, Any]) -> tuple[str, Any]:
@@ -112,8 +125,10 @@ def _equal(path: Path, attribute: dict[str, Any], column: Column, numbers: Numbe
     tag, value = _one(attribute)
     if tag in ("BOOL", "NULL"):
         return _true(column(want(path, tag)) == ("true" if value else "false"))
-    if tag not in ("S", "N", "B"):
-        raise _unknown(attribute)
+    if tag == "B":
+        return _true(column(want(path, tag)) == value)
+    if not _is_plain(attribute):
+        return _true(_one_by_one(Compare("=", path, Value(attribute)), path, column))
     left, right = _both(path, attribute, column, numbers)
     return _true(left == right)
 
@@ -122,27 +137,15 @@ def _both(path: Path, attribute: dict[str, Any], column: Column, numbers: Number
     tag, value = _one(attribute)
     if tag == "N":
         return numbers.parse(column(want(path, "N"))), numbers.literal(value)
-    if tag not in ("S", "B"):
-        raise _unknown(attribute)
     return column(want(path, tag)), ibis.literal(value)
 
 
-def _contains(path: Path, attribute: dict[str, Any], column: Column) -> Any:
-    tag, value = _one(attribute)
-    if tag not in _HOLDERS:
-        raise _unknown(attribute)
-    found = []
-    for holder in _HOLDERS[tag]:
-        # Elements are looked for in the JSON of the set or list, as it is spelled without spaces.
-        element = value if holder == "S" else dumps(attribute if holder == "L" else value).decode()
-        found.append(_true(column(want(path, holder)).contains(element)))
-    return ibis.or_(*found)
-
-
-def _unknown(what: object) -> InvalidModel:
-    return InvalidModel(
-        f"where= compares with {what!r}, which a batch job cannot do; compare with text, numbers, truth values or None"
-    )
+def _one_by_one(condition: Condition, path: Path, column: Column) -> Any:
+    """A condition that engines have no words for, tested in Python."""
+    place = "left" if isinstance(condition, Compare) else "operand"
+    about: Condition = replace(cast(Any, condition), **{place: Path((SUBJECT,))})
+    name = f"adjoin_test_{hashlib.sha256(repr(about).encode()).hexdigest()[:16]}"
+    return tested(about, name)(column(want(path)))
 
 
 class _Unread:

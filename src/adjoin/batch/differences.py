@@ -20,6 +20,7 @@ from adjoin.batch.engines import Engine, Want
 from adjoin.batch.numbers import Numbers
 from adjoin.batch.summaries import Summarized
 from adjoin.batch.tables import Tables
+from adjoin.batch.untyped import ranked
 from adjoin.errors import InvalidValue
 from adjoin.schema import NodeType
 from adjoin.values import AttributeValue, decode
@@ -60,7 +61,7 @@ class Differences:
 
     def __iter__(self) -> Iterator[Difference]:
         order = ["id", "place"] if self._is_list else ["id"]
-        fetched = self._tables.engine.fetch(self._rows.order_by(order))
+        fetched = self._tables.engine.fetch(self._rows, order)
         for text, rows in groupby(fetched, key=lambda row: row["id"]):
             some = list(rows)
             try:
@@ -95,7 +96,7 @@ def of_rule(computed: Computed, want: Want, tables: Tables, numbers: Numbers) ->
     values = computed.values
     is_list = rule.operation == "top"
     if is_list:
-        place = ibis.row_number().over(group_by=values.id, order_by=ibis.desc(values.value))
+        place = ibis.row_number().over(group_by=values.id, order_by=ranked(values.value, computed.tag).desc())
         values = values.select(value_id=values.id, value=values.value, place=place)
     else:
         values = values.select(value_id=values.id, value=values.value)

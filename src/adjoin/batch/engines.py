@@ -10,7 +10,7 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,7 @@ from typing import Any, Protocol, Self, TypeAlias
 
 import duckdb
 import ibis
+import ibis.expr.operations as ops
 import ibis.expr.types as ir
 import pyarrow as pa
 
@@ -46,8 +47,24 @@ class Engine(Protocol):
         """The same table, computed now and kept until the engine is closed."""
         ...
 
-    def fetch(self, table: ir.Table) -> Iterator[dict[str, Any]]:
-        """The rows of a table, as dicts of Python values."""
+    def fetch(self, table: ir.Table, order: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+        """The rows of a table, as dicts of Python values, in the order of some columns."""
+        ...
+
+    def grow(self, staged: ir.Table, turn: ir.Table, turns: Iterable[int], more: ir.Table) -> None:
+        """Adds rows to a staged table, turn by turn: `more`, an expression over it and over `turn`.
+
+        `turn` is a staged table of one row, whose `number` is set to each of `turns`. So an expression is
+        compiled once, which takes Ibis longer than a small table takes an engine.
+        """
+        ...
+
+    def become(self, staged: ir.Table, after: ir.Table, times: int) -> None:
+        """Makes a staged table what an expression over it says, so many times."""
+        ...
+
+    def size(self, staged: ir.Table) -> int:
+        """How many rows a table has that was staged."""
         ...
 
     def text_of(self, name: str) -> str | None:
@@ -110,14 +127,42 @@ class DuckDBEngine:
         )
 
     def stage(self, table: ir.Table) -> ir.Table:
+        # One statement: Ibis' own create_table makes several, and asks for the schema, which is known here.
         name = f"staged_{next(self._numbers)}"
-        return self._backend.create_table(name, table)
+        self._backend.con.execute(f"CREATE TABLE {name} AS {self._compiled(table)}")
+        return ops.DatabaseTable(name, schema=table.schema(), source=self._backend).to_expr()
 
-    def fetch(self, table: ir.Table) -> Iterator[dict[str, Any]]:
+    def _from(self, table: ir.Table) -> str:
+        is_staged = isinstance(table.op(), ops.DatabaseTable)
+        return table.get_name() if is_staged else f"({self._compiled(table)})"
+
+    def _compiled(self, table: ir.Table) -> str:
+        # Compiling alone does not make functions in Python known to the connection.
+        self._backend._run_pre_execute_hooks(table)
+        compiled: str = self._backend.compile(table)
+        return compiled
+
+    def grow(self, staged: ir.Table, turn: ir.Table, turns: Iterable[int], more: ir.Table) -> None:
+        addition = f"INSERT INTO {staged.get_name()} {self._compiled(more)}"
+        for number in turns:
+            self._backend.con.execute(f"UPDATE {turn.get_name()} SET number = {number}")
+            self._backend.con.execute(addition)
+
+    def become(self, staged: ir.Table, after: ir.Table, times: int) -> None:
+        change = f"CREATE OR REPLACE TABLE {staged.get_name()} AS {self._compiled(after)}"
+        for _ in range(times):
+            self._backend.con.execute(change)
+
+    def size(self, staged: ir.Table) -> int:
+        (found,) = self._backend.con.execute(f"SELECT count(*) FROM {staged.get_name()}").fetchall()
+        return int(found[0])
+
+    def fetch(self, table: ir.Table, order: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         # A cursor of its own, so that other statements may run while its rows are read.
         cursor = self._backend.con.cursor()
         try:
-            cursor.execute(self._backend.compile(table))
+            ordered = f" ORDER BY {', '.join(order)}" if order else ""
+            cursor.execute(f"SELECT * FROM {self._from(table)}{ordered}")
             names = [column[0] for column in cursor.description]
             while rows := cursor.fetchmany(BATCH):
                 for row in rows:

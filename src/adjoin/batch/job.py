@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-from adjoin.batch.aggregates import Computed, RuleBook, computed
+from adjoin.batch.aggregates import Computed, computed
 from adjoin.batch.columns import TARGET, attribute_want
 from adjoin.batch.differences import Differences, of_rule, of_summary
 from adjoin.batch.engines import Engine, Source, Want
 from adjoin.batch.numbers import Narrow, Numbers, Wide
+from adjoin.batch.rule_book import RuleBook
 from adjoin.batch.summaries import Summarized, summarized
 from adjoin.batch.tables import Tables, Wanted, merged
 from adjoin.errors import UnknownField

@@ -15,11 +15,14 @@ from typing import Any, Protocol
 import ibis
 import ibis.expr.types as ir
 
+from adjoin.errors import InvalidKey, InvalidValue
 from adjoin.layouts.keys import sortable_text, unsorted_text
 from adjoin.values import canonical_number
 
 _SCALE = 12
 _NARROW = f"decimal(36, {_SCALE})"
+TOO_LONG = "~"
+"""What stands for a sum that DynamoDB cannot hold; it sorts behind all numbers."""
 _EXACT = Context(prec=400, Emin=-(10**6), Emax=10**6)
 
 
@@ -31,8 +34,8 @@ def adjoin_sortable(text: str) -> str | None:
 
 @ibis.udf.scalar.python(signature=(("string",), "string"))
 def adjoin_plain(text: str) -> str | None:
-    """The plain spelling behind a sortable one."""
-    return None if text is None else unsorted_text(text)
+    """The plain spelling behind a sortable one; of a sum that is none, none."""
+    return None if text is None or text == TOO_LONG else unsorted_text(text)
 
 
 @ibis.udf.scalar.python
@@ -40,9 +43,14 @@ def adjoin_sum(texts: list[str]) -> str:
     """The exact sum of numbers in their sortable spelling; nothing adds up to zero."""
     total = Decimal(0)
     for text in texts or ():
+        if text == TOO_LONG:
+            return TOO_LONG
         if text is not None:
             total = _EXACT.add(total, Decimal(unsorted_text(text)))
-    return sortable_text(total)
+    try:
+        return sortable_text(total)
+    except (InvalidValue, InvalidKey):
+        return TOO_LONG
 
 
 class Numbers(Protocol):
@@ -123,4 +131,6 @@ class Wide:
         return adjoin_plain(value)
 
     def told(self, value: Any) -> str:
+        if value == TOO_LONG:
+            raise InvalidValue("it has more digits than a number of DynamoDB; round what is added up")
         return canonical_number(unsorted_text(value))

@@ -79,7 +79,7 @@ class _Satellites:
             (owner.notnull(), owner), (pk.endswith(COPY_END), pk.substr(0, pk.length() - len(COPY_END))), else_=pk
         )
         kept = engine.stage(rows.filter(wanted.fill_null(False)).select(home=home, pk=pk, sk=sk, json=rows.w3))
-        ordered = engine.fetch(kept.order_by(["home", "pk", "sk"]))
+        ordered = engine.fetch(kept, ("home", "pk", "sk"))
         for _, group in groupby(ordered, key=lambda row: row["home"]):
             yield from self._compared(self._sorted_out([loads(row["json"]) for row in group]))
 

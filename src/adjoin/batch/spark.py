@@ -6,7 +6,7 @@ import gzip
 import itertools
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -32,6 +32,10 @@ _SETTINGS = {
 
 
 _OVERFLOWS = ("CAST_INVALID_INPUT", "NUMERIC_VALUE_OUT_OF_RANGE", "ARITHMETIC_OVERFLOW")
+
+
+_COMPACT = 16
+"""Turns after which a table that grows is put together anew."""
 
 
 class SparkEngine:
@@ -79,7 +83,20 @@ class SparkEngine:
         return files
 
     def stage(self, table: ir.Table) -> ir.Table:
-        frame = self._frame(table)
+        return self._view(self._kept_frame(self._frame(table)))
+
+    def grow(self, staged: ir.Table, turn: ir.Table, turns: Iterable[int], more: ir.Table) -> None:
+        name = staged.get_name()
+        addition = self._compiled(more)
+        for place, number in enumerate(turns, 1):
+            self._session.range(number, number + 1, 1, 1).toDF("number").createOrReplaceTempView(turn.get_name())
+            united = self._session.table(name).union(self._kept_frame(self._session.sql(addition)))
+            if not place % _COMPACT:
+                # Each part brings partitions of its own.
+                united = self._kept_frame(united.coalesce(self._session.sparkContext.defaultParallelism))
+            united.createOrReplaceTempView(name)
+
+    def _kept_frame(self, frame: Any) -> Any:
         # A checkpoint ends the lineage, which a loop over hops would make longer and longer.
         try:
             kept = frame.localCheckpoint(eager=True)
@@ -89,20 +106,34 @@ class SparkEngine:
                 raise OverflowError("a number does not fit") from error
             raise
         self._kept.append(kept)
-        return self._view(kept)
+        return kept
 
     def _frame(self, table: ir.Table) -> Any:
+        return self._session.sql(self._compiled(table))
+
+    def _compiled(self, table: ir.Table) -> str:
         # Compiling alone does not make functions in Python known to the session.
         self._backend._run_pre_execute_hooks(table)
-        return self._session.sql(self._backend.compile(table))
+        compiled: str = self._backend.compile(table)
+        return compiled
 
     def _view(self, frame: Any) -> ir.Table:
         name = f"adjoin_staged_{next(self._numbers)}"
         frame.createOrReplaceTempView(name)
         return self._backend.table(name)
 
-    def fetch(self, table: ir.Table) -> Iterator[dict[str, Any]]:
+    def become(self, staged: ir.Table, after: ir.Table, times: int) -> None:
+        change = self._compiled(after)
+        for _ in range(times):
+            self._kept_frame(self._session.sql(change)).createOrReplaceTempView(staged.get_name())
+
+    def size(self, staged: ir.Table) -> int:
+        return int(self._session.table(staged.get_name()).count())
+
+    def fetch(self, table: ir.Table, order: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         frame = self._frame(table)
+        if order:
+            frame = frame.orderBy(*order)
         for row in frame.toLocalIterator():
             yield row.asDict()
 

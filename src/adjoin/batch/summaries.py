@@ -87,28 +87,27 @@ def _page_rank(graph: _Graph) -> Summarized:
     summary = graph.rule.summary
     assert isinstance(summary, PageRank)
     engine, nodes, edges = graph.engine, graph.nodes, graph.edges
-    count = graph.count(nodes)
+    count = engine.size(nodes)
     degrees = edges.group_by("source").agg(degree=edges.count().cast("int64"))
     degrees = degrees.select(leaving=degrees.source, degree=degrees.degree)
     joined = edges.join(degrees, edges.source == degrees.leaving)
     shared = engine.stage(joined.select("source", "target", "degree"))
-    ranks = nodes.select(id=nodes.id, value=ibis.literal(UNIT // max(count, 1), "int64"))
+    first = nodes.select(id=nodes.id, value=ibis.literal(UNIT // max(count, 1), "int64"))
+    ranks = engine.stage(first)
+    given = shared.join(ranks, shared.source == ranks.id)
+    share = _quotient(given.value, given.degree)
+    arrived = given.select(target=given.target, share=share)
+    sums = arrived.group_by("target").agg(total=arrived.share.sum().cast("int64"))
     damping = round(summary.damping * _DAMPING)
-    for _ in range(summary.iterations):
-        given = shared.join(ranks, shared.source == ranks.id)
-        share = _quotient(given.value, given.degree)
-        arrived = given.select(target=given.target, share=share)
-        sums = arrived.group_by("target").agg(total=arrived.share.sum().cast("int64"))
-        # Multiplied in two parts, so that no product is too large for 64 bits.
-        high, low = _quotient(sums.total, _DAMPING), sums.total % _DAMPING
-        damped = engine.stage(
-            sums.select(target=sums.target, damped=high * damping + _quotient(low * damping, _DAMPING))
-        )
-        (row,) = engine.fetch(damped.aggregate(total=damped.damped.sum().cast("int64")))
-        # What nodes without edges hold, and what was rounded off, goes to all alike.
-        base = (UNIT - int(row["total"] or 0)) // max(count, 1)
-        joined = nodes.left_join(damped, nodes.id == damped.target)
-        ranks = engine.stage(joined.select(id=joined.id, value=(joined.damped.fill_null(0) + base).cast("int64")))
+    # Multiplied in two parts, so that no product is too large for 64 bits.
+    high, low = _quotient(sums.total, _DAMPING), sums.total % _DAMPING
+    damped = sums.select(target=sums.target, damped=high * damping + _quotient(low * damping, _DAMPING))
+    total = damped.aggregate(total=damped.damped.sum().cast("int64"))
+    joined = nodes.left_join(damped, nodes.id == damped.target).cross_join(total)
+    # What nodes without edges hold, and what was rounded off, goes to all alike.
+    base = _quotient(UNIT - joined.total.fill_null(0), max(count, 1))
+    after = joined.select(id=joined.id, value=(joined.damped.fill_null(0) + base).cast("int64"))
+    engine.become(ranks, after, summary.iterations)
     return Summarized(graph.rule, ranks, _rank)
 
 
@@ -148,7 +147,7 @@ def _components(graph: _Graph) -> Summarized:
 
 
 def _are_stars(graph: _Graph, edges: ir.Table) -> bool:
-    if graph.count(edges) != graph.count(edges.select("a").distinct()):
+    if graph.engine.size(edges) != graph.count(edges.select("a").distinct()):
         return False
     hung = edges.select(c=edges.a)
     return graph.count(edges.semi_join(hung, edges.b == hung.c)) == 0

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeGuard
 import ibis
 import ibis.expr.types as ir
 
-from adjoin.batch.columns import KEY_PART, TARGET
+from adjoin.batch.columns import KEY_PART, TARGET, Default, default_of
 from adjoin.batch.engines import Engine, Source, Want
 from adjoin.batch.keys import matches, part_text, unquoted
 from adjoin.errors import InvalidModel
@@ -45,7 +45,14 @@ class Tables:
             *keys,
             *(kind.model for kind in self._kinds if any(w[0] == KEY_PART for w in wanted[kind.model])),
         }
+        self._defaults: dict[tuple[type[Any], Want], Default] = {
+            (kind.model, want): default
+            for kind in self._kinds
+            for want in wanted[kind.model]
+            if _is_attribute(want) and (default := default_of(layout, kind, want)) is not None
+        }
         attributes = {want for kind in self._kinds for want in wanted[kind.model] if _is_attribute(want)}
+        attributes |= {default.whole for default in self._defaults.values() if default.whole is not None}
         self._columns = {want: f"c{place}" for place, want in enumerate(sorted(attributes))}
         self._entities = engine.stage(self._read(source)) if self._kinds else None
 
@@ -150,9 +157,17 @@ class Tables:
             columns |= {"pk": rows.pk, "sk": rows.sk}
         for want in self._wanted[kind.model] - {TARGET}:
             columns[self.column(want)] = (
-                self._key_part(kind, want, rows) if want[0] == KEY_PART else rows[self.column(want)]
+                self._key_part(kind, want, rows) if want[0] == KEY_PART else self._attribute(kind, want, rows)
             )
         return rows.select(**columns)
+
+    def _attribute(self, kind: EntityType, want: Want, rows: ir.Table) -> Any:
+        column, default = rows[self.column(want)], self._defaults.get((kind.model, want))
+        if default is None:
+            return column
+        if default.whole is None:
+            return column.fill_null(default.text)
+        return ibis.ifelse(rows[self.column(default.whole)].isnull(), default.text, column)
 
     def _key_part(self, kind: EntityType, want: Want, rows: ir.Table) -> Any:
         sort = self.layout.key_templates(kind).sort

@@ -25,7 +25,7 @@ from adjoin.values import AttributeValue, Item, decode
 MARK = "="
 _BESIDE = SEPARATOR + MARK
 _RANKED = ("S", "N", "BOOL")
-_LONGEST_RANK = 600
+LONGEST_RANK = 600
 """Bytes of a value that has a rank; a life, a rule and an edge stand in the same key."""
 
 
@@ -94,6 +94,6 @@ def _rank_text(value: AttributeValue) -> str:
     if tag not in _RANKED:
         raise InvalidKey(f"a stored value of type {tag} has no order; take a field of text, a number, a date or a bool")
     text = indexed_text(decode(value))
-    if len(text.encode()) > _LONGEST_RANK:
-        raise InvalidKey(f"{str(stored)[:40]!r}… is too long to be put in order; {_LONGEST_RANK} bytes are the most")
+    if len(text.encode()) > LONGEST_RANK:
+        raise InvalidKey(f"{str(stored)[:40]!r}… is too long to be put in order; {LONGEST_RANK} bytes are the most")
     return text
