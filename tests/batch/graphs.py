@@ -14,21 +14,22 @@ from adjoin.rules import Rules
 from tests.batch.models import Author, Book, Follows, Holds, Knows, Part, Shop, Sold, World, Wrote
 
 
-def filled(size: int = 40, *, wide: bool = False) -> World:
-    """A world with ties, edges that dangle, and a circle of parts."""
-    random = Random(7)
+def filled(size: int = 40, *, seed: int = 7, wide: bool = False) -> World:
+    """A world with ties, edges that dangle, nodes without edges, and a circle of parts."""
+    random = Random(seed)
 
     def number() -> Decimal:
         places = 22 if wide and random.random() < 0.2 else 3
         return Decimal(random.randrange(-(10**5), 10**5)).scaleb(-places)
 
-    authors = [f"a{place}#é" for place in range(size)]
+    signs = ["", "#é", "%23", " ", "|~", "!"]
+    authors = [f"a{place}{signs[place % len(signs)]}" for place in range(size)]
     world = World()
     world.nodes[Author] = {id: Author(id=id) for id in authors[:-2]}
     world.nodes[Book] = {id: Book(id=id, price=number() if id % 5 else None) for id in range(-3, size)}
     world.nodes[Shop] = {id: Shop(id=id) for id in ("x", "y", "z")}
     world.nodes[Part] = {id: Part(id=id, cost=number()) for id in range(size)}
-    wrote = {(random.choice(authors), random.randrange(size), random.randrange(3)) for _ in range(4 * size)}
+    wrote = {(random.choice(authors[3:]), random.randrange(size), random.randrange(-1, 2)) for _ in range(4 * size)}
     roles = (None, "editor", "author")
     world.edges[Wrote] = [
         Wrote(source=s, target=t, year=year, length=number() if t % 7 else None, role=random.choice(roles))
@@ -37,7 +38,13 @@ def filled(size: int = 40, *, wide: bool = False) -> World:
     sold = {(random.randrange(-3, size + 2), random.choice("xyzw")) for _ in range(3 * size)}
     day = dt.date(2024, 1, 1)
     world.edges[Sold] = [
-        Sold(source=s, target=t, at=day + dt.timedelta(random.randrange(4)), amount=number(), note=random.choice("pqr"))
+        Sold(
+            source=s,
+            target=t,
+            at=day + dt.timedelta(random.randrange(4)),
+            amount=number(),
+            note=random.choice([None, "x", "é"]),
+        )
         for s, t in sorted(sold)
     ]
     pairs = {(random.choice(authors[:20]), random.choice(authors)) for _ in range(size)}

@@ -1,4 +1,4 @@
-"""A graph with every sort of aggregate and summary, and random instances of it."""
+"""A graph with every sort of aggregate and summary."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import datetime as dt
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Annotated, Any
-
-from hypothesis import strategies as st
 
 from adjoin import Edge, Node
 from adjoin import field as f
@@ -36,7 +34,7 @@ class Author(Node):
     strength: Annotated[int | None, Max("Knows", field="strength")] = None
     fans: Annotated[int, Count("Follows", direction="into")] = 0
     follows: Annotated[int, Count("Follows")] = 0
-    rank: Annotated[float | None, PageRank("Follows")] = None
+    rank: Annotated[float | None, PageRank("Follows", iterations=4)] = None
     circle: Annotated[str | None, Components("Follows")] = None
     alike: Annotated[list[str], CommonNeighbours("Follows", k=2)] = []
 
@@ -106,46 +104,3 @@ class World:
     def all(self) -> list[Any]:
         nodes = [node for some in self.nodes.values() for node in some.values()]
         return [*nodes, *(edge for some in self.edges.values() for edge in some)]
-
-
-NAMES = ["a", "b#1", "c%23", "d e", "é|~", "F"]
-NUMBERS = [-3, 0, 7, 10, 200]
-PARTS = list(range(8))
-NARROW = st.decimals(-100, 100, places=2)
-WIDE = st.decimals(-100, 100, places=20)
-
-
-@st.composite
-def worlds(draw: st.DrawFn, numbers: st.SearchStrategy[Decimal] = NARROW) -> World:
-    """Nodes that are there are some of those that edges lead to, so that some edges dangle."""
-    world = World()
-    some_names = st.sets(st.sampled_from(NAMES), min_size=2)
-    maybe = st.none() | numbers
-    world.nodes[Author] = {id: Author(id=id) for id in draw(some_names)}
-    world.nodes[Book] = {id: Book(id=id, price=draw(maybe)) for id in draw(st.sets(st.sampled_from(NUMBERS)))}
-    world.nodes[Shop] = {id: Shop(id=id) for id in draw(some_names)}
-    world.nodes[Part] = {id: Part(id=id, cost=draw(numbers)) for id in draw(st.sets(st.sampled_from(PARTS)))}
-    name, number = st.sampled_from(NAMES), st.sampled_from(NUMBERS)
-    wrote = draw(st.sets(st.tuples(name, number, st.integers(-2, 1)), max_size=20))
-    roles = st.sampled_from([None, "editor", "author"])
-    world.edges[Wrote] = [
-        Wrote(source=s, target=t, year=year, length=draw(maybe), role=draw(roles)) for s, t, year in sorted(wrote)
-    ]
-    days = st.dates(dt.date(2024, 1, 1), dt.date(2024, 1, 3))
-    notes = st.sampled_from([None, "x", "é"])
-    world.edges[Sold] = [
-        Sold(source=s, target=t, at=draw(days), amount=draw(numbers), note=draw(notes))
-        for s, t in sorted(draw(st.sets(st.tuples(number, name), max_size=15)))
-    ]
-    pairs = sorted(draw(st.sets(st.tuples(name, name), max_size=12)))
-    world.edges[Follows] = [Follows(source=s, target=t) for s, t in pairs]
-    friends = {tuple(sorted(pair)) for pair in draw(st.sets(st.tuples(name, name), max_size=8))}
-    world.edges[Knows] = [Knows(source=s, target=t, strength=draw(st.integers(-9, 9))) for s, t in sorted(friends)]
-    below = sorted(draw(st.sets(st.tuples(st.sampled_from(PARTS), st.sampled_from(PARTS)), max_size=10)))
-    is_tree = draw(st.booleans())
-    world.edges[Holds] = [
-        Holds(source=s, target=t, number=draw(numbers), year=draw(st.integers(0, 2)))
-        for s, t in below
-        if not is_tree or s < t
-    ]
-    return world

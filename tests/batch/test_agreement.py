@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -29,10 +29,12 @@ def engine() -> Iterator[DuckDBEngine]:
         yield opened
 
 
-def differences(graph: Graph, engine: Engine, source: Source | None = None) -> dict[str, Any]:
-    """Everything that differs, by rule and node; and the nodes on circles."""
+def differences(
+    graph: Graph, engine: Engine, source: Source | None = None, only: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Everything that differs, by rule and node."""
     layout = graph._layout
-    job = Job(engine, source or dump_of(graph._store, layout.table), layout, layout.rules)
+    job = Job(engine, source or dump_of(graph._store, layout.table), layout, layout.rules, only=only)
     found: dict[str, Any] = {}
     for rule in job.rules:
         for each in job.aggregate(rule)[0]:

@@ -17,7 +17,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import ArithmeticException, NumberFormatException, PySparkException
 from pyspark.sql import SparkSession
 
-from adjoin.batch.engines import Source, Want
+from adjoin.batch.engines import BATCH, Source, Want
 from adjoin.batch.exports import Export, is_remote, local_text
 
 _SETTINGS = {
@@ -132,9 +132,12 @@ class SparkEngine:
 
     def fetch(self, table: ir.Table, order: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         frame = self._frame(table)
-        if order:
-            frame = frame.orderBy(*order)
-        for row in frame.toLocalIterator():
+        # Most results are small, and a job of Spark takes longer than to sort them here.
+        some = [row.asDict() for row in frame.take(BATCH + 1)]
+        if len(some) <= BATCH:
+            yield from sorted(some, key=lambda row: [_sort_key(row[name]) for name in order]) if order else some
+            return
+        for row in (frame.orderBy(*order) if order else frame).toLocalIterator():
             yield row.asDict()
 
     def text_of(self, name: str) -> str | None:
@@ -166,6 +169,13 @@ class SparkEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _sort_key(value: Any) -> Any:
+    """Text by its bytes, as engines sort it; nothing comes first."""
+    if value is None:
+        return (False, b"")
+    return (True, value.encode() if isinstance(value, str) else value)
 
 
 def _path(want: Want) -> str:
