@@ -30,6 +30,8 @@ REVISION = "adjoin:revision"
 """The attribute that is another after each write, on items that have satellites."""
 LIFE = "adjoin:life"
 """The attribute of a node with aggregates that is another in each of its lives; what was counted ends with one."""
+NEXT = "adjoin:next"
+"""The attribute of a node with the life that a recount prepares, while the present one goes on."""
 OWNER = "adjoin:owner"
 """The attribute of a claim to a unique value: the partition key of the node that has it."""
 

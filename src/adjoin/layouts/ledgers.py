@@ -56,6 +56,15 @@ class Ledgers:
     def ranks(self, node: str, life: str, rule: str) -> tuple[tuple[str, AttributeValue], SortCondition]:
         return self._stretch(node, f"R#{life}#{rule}#")
 
+    def all_ranks(self, node: str) -> tuple[tuple[str, AttributeValue], SortCondition]:
+        """The partition and stretch of everything that is ranked for a node, in all its lives."""
+        return self._stretch(node, "R#")
+
+    def life_of_rank(self, rank: Item) -> str:
+        """The life of its node that a rank is of."""
+        text: str = rank[self._sk]["S"].removeprefix(self._sort_prefix + MARK + "R#")
+        return text.partition(SEPARATOR)[0]
+
     def marker_key(self, node: str) -> Item:
         return self._key(node, "M", "")
 

@@ -84,7 +84,8 @@ def companions(layout: BoundLayout, written: Sequence[Written], created: Collect
             there = {}
         posting = postings.setdefault(ref.near, Posting(Near(ref.account.hop.near, ref.near, key, there)))
         ledger = items[place_of(ref.ledger_key(layout))]
-        entry = Entry(ref, item, ledger, posting.near.item, None, posting.near.life)
+        near = posting.near
+        entry = Entry(ref, item, ledger, near.item, None, near.life, near.next)
         entry.work_out(layout, None)
         posting.entries.append(entry)
     edges = {place_of(each.key) for each in written}

@@ -18,15 +18,14 @@ from adjoin.plans.copies import copies_on
 from adjoin.plans.maintenance.asides import Unapplied, set_aside, take_back
 from adjoin.plans.maintenance.copies import At, CopyRef, copy_ref, freshen, freshen_at
 from adjoin.plans.maintenance.cycles import moved, set_aside_by
+from adjoin.plans.maintenance.neighbours import settle_near
 from adjoin.plans.maintenance.postings import MARKED
 from adjoin.plans.maintenance.references import (
     EdgeRef,
     counted_by,
     dependents,
-    edges_at,
     key_of_node,
     ref_to,
-    refs_to,
 )
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.settling import settle
@@ -174,7 +173,7 @@ def _went(layout: BoundLayout, work: _Work, tally: Tally) -> Plan[None]:
             yield (TransactWrite((gone, Put(layout.table, marker))),)
         except TransactionCanceled:
             # It is there again, and nobody knows whether anyone waited for it: its edges tell.
-            yield from _settle_near(layout, kind, text, tally)
+            yield from settle_near(layout, kind, [text], tally)
 
 
 def _came(layout: BoundLayout, nodes: dict[str, NodeType], tally: Tally) -> Plan[None]:
@@ -183,27 +182,13 @@ def _came(layout: BoundLayout, nodes: dict[str, NodeType], tally: Tally) -> Plan
     for (text, kind), marker in zip(nodes.items(), markers, strict=True):
         if marker is None:
             continue
-        yield from _settle_near(layout, kind, text, tally)
+        yield from settle_near(layout, kind, [text], tally)
         same = Compare("=", attribute(MARKED), Value(marker[MARKED]))
         try:
             yield (Delete(layout.table, layout.key_of(marker), same),)
         except ConditionFailed:
             # Somebody waits again, so it went again: there will be a change that says so.
             continue
-
-
-def _settle_near(layout: BoundLayout, kind: NodeType, text: str, tally: Tally) -> Plan[None]:
-    """Looks at all edges that count for a node."""
-    for account in layout.rules.accounts:
-        if account.hop.near is not kind:
-            continue
-        start: Item | None = None
-        while True:
-            leaving = account.hop.direction == "out"
-            items, start = yield from edges_at(layout, account.edge, kind, text, leaving, start)
-            yield from settle(layout, refs_to(layout, account, items), tally)
-            if start is None:
-                break
 
 
 # --- nodes at far ends -------------------------------------------------------------------------

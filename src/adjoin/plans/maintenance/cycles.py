@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from adjoin.expressions import Add, Compare, Condition, Exists, Not, Value, attribute
-from adjoin.layouts.interface import LIFE, BoundLayout
+from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import get_all
 from adjoin.plans.maintenance.entries import APPLIED
@@ -24,6 +24,7 @@ from adjoin.values import Item
 
 CHANGES = "changes"
 """The attribute of a rule's record that counts changes of order."""
+LIVES = LIFE, NEXT
 
 
 def is_structural(posting: Posting) -> bool:
@@ -99,7 +100,7 @@ def _parents(layout: BoundLayout, account: Account, rule: Rule, nodes: Sequence[
     return [
         text
         for text, item in zip(texts, items, strict=True)
-        if item is not None and LIFE in item and (text, item[LIFE]["S"]) in lives
+        if item is not None and LIFE in item and any((text, item[name]["S"]) in lives for name in LIVES if name in item)
     ]
 
 

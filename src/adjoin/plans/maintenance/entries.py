@@ -2,7 +2,8 @@
 
 attribute of a ledger   what it holds
 edge, near, far         which edge it is about
-adjoin:life             the life of the near node in which it counts; in any other it is void
+adjoin:life             the life of the near node in which it counts; in any other it is void. One that is prepared
+                        counts in the present life too
 applied                 rule to what was added
 aside                   rule to why it is not applied
 adjoin:revision         another after each write
@@ -11,9 +12,10 @@ adjoin:revision         another after each write
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import product
 
 from adjoin.errors import AdjoinError
 from adjoin.expressions import Compare, Condition, Exists, Not, Value, all_of, attribute
@@ -43,6 +45,8 @@ class Entry:
     far: Item | None
     life: str
     """The life of the near node; a new one where it has none yet."""
+    next: str | None = None
+    """The life that a recount prepares; what is counted meanwhile counts in both."""
     wanted: dict[str, AttributeValue] = field(default_factory=dict)
     """Rule to what the edge adds."""
     aside: dict[str, str] = field(default_factory=dict)
@@ -69,7 +73,17 @@ class Entry:
     @property
     def is_valid(self) -> bool:
         """Whether the ledger is of the near node's present life."""
-        return self.ledger is not None and self.ledger[LIFE]["S"] == self.life
+        return self.ledger is not None and self.ledger[LIFE]["S"] in (self.life, self.next)
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the ledger is of the life that is prepared, too."""
+        return self.is_valid and self.ledger is not None and self.ledger[LIFE]["S"] == self.next
+
+    @property
+    def _stamp(self) -> str:
+        """The life that a ledger is written with."""
+        return self.next or self.life
 
     @property
     def applied(self) -> dict[str, AttributeValue]:
@@ -90,7 +104,8 @@ class Entry:
     def is_settled(self) -> bool:
         if not self.is_kept:
             return self.ledger is None
-        return self.is_valid and self.applied == self._after and self.was_aside == self.aside
+        is_stamped = self.ledger is not None and self.ledger[LIFE]["S"] == self._stamp
+        return is_stamped and self.applied == self._after and self.was_aside == self.aside
 
     @property
     def _after(self) -> dict[str, AttributeValue]:
@@ -108,6 +123,12 @@ class Entry:
     def delta(self, rule: Rule) -> Decimal:
         after, before = (each.get(rule.name, {"N": "0"}) for each in (self.wanted, self.applied))
         return total(iter((Decimal(after["N"]), Decimal(before["N"]).copy_negate())))
+
+    def delta_ahead(self, rule: Rule) -> Decimal:
+        """The difference in the life that is prepared."""
+        if self.is_ahead:
+            return self.delta(rule)
+        return Decimal(self.wanted.get(rule.name, {"N": "0"})["N"])
 
     def moves(self, rule: Rule) -> bool:
         """Whether the ranks of the edge change."""
@@ -145,7 +166,7 @@ class Entry:
 
     def _ledger(self) -> Item:
         ledger = named_in(self.ref) | {
-            LIFE: {"S": self.life},
+            LIFE: {"S": self._stamp},
             APPLIED: {"M": self._after},
             REVISION: {"S": uuid.uuid4().hex[:16]},
         }
@@ -155,9 +176,10 @@ class Entry:
 
     def _ranks(self, layout: BoundLayout) -> Iterator[Put | Delete]:
         # Ranks of a former life are of no use to anybody, and go with the ledger that knows them.
-        old_life = self.ledger[LIFE]["S"] if self.ledger is not None else self.life
-        before = dict(self._rank_items(layout, old_life, _part(self.ledger, APPLIED)))
-        after = dict(self._rank_items(layout, self.life, self.wanted))
+        lives = [self.life, self.next] if self.next is not None else [self.life]
+        old = lives if self.is_ahead else [self.ledger[LIFE]["S"]] if self.ledger is not None else []
+        before = dict(self._rank_items(layout, old, _part(self.ledger, APPLIED)))
+        after = dict(self._rank_items(layout, lives, self._after)) if self.is_kept else {}
         for place, item in before.items():
             if place not in after:
                 yield Delete(layout.table, layout.key_of(item))
@@ -166,9 +188,9 @@ class Entry:
                 yield Put(layout.table, item)
 
     def _rank_items(
-        self, layout: BoundLayout, life: str, values: Mapping[str, AttributeValue]
+        self, layout: BoundLayout, lives: Iterable[str | None], values: Mapping[str, AttributeValue]
     ) -> Iterator[tuple[Place, Item]]:
-        for name, value in values.items():
+        for life, (name, value) in product(filter(None, lives), values.items()):
             for number, entry in enumerate(value.get("L", ())):
                 key = layout.ledgers.rank_key(self.ref.near, life, name, entry["M"][RANK]["S"], self.ref.key, number)
                 yield place_of(key), {**key, **entry["M"]}

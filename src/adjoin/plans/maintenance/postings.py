@@ -14,8 +14,8 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from adjoin.errors import InvalidKey, TransactionCanceled
-from adjoin.expressions import Action, Add, Compare, Condition, Exists, Not, Remove, Set, Value, all_of, attribute
-from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
+from adjoin.expressions import Action, Add, And, Compare, Condition, Exists, Not, Remove, Set, Value, all_of, attribute
+from adjoin.layouts.interface import LIFE, NEXT, REVISION, BoundLayout
 from adjoin.layouts.ledgers import rank_text
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.maintenance.contributions import RANK, VALUE, total
@@ -33,6 +33,7 @@ TURN = "adjoin:turn"
 FULL = "adjoin:full"
 """The attribute of a node with the rules for whose values it has no room; there is a record of it then."""
 MARKED = "marked"
+_NUMBER: AttributeValue = {"N": "0"}
 
 AnyWrite: TypeAlias = Put | Update | Delete | Check
 
@@ -69,6 +70,8 @@ class Near:
     life: str = ""
     is_new: bool = False
     """Whether this is its first life, which the first transaction writes down."""
+    next: str | None = None
+    """The life that a recount prepares."""
     revision: AttributeValue = field(default_factory=new_revision)
     """What its revision is set to next."""
 
@@ -76,11 +79,17 @@ class Near:
         stored = (self.item or {}).get(LIFE)
         self.life = stored["S"] if stored else uuid.uuid4().hex[:16]
         self.is_new = stored is None
+        prepared = (self.item or {}).get(NEXT)
+        self.next = prepared["S"] if prepared and not self.is_new else None
 
     @property
     def alive(self) -> Condition:
-        life = attribute(LIFE)
-        return Not(Exists(life)) if self.is_new else Compare("=", life, Value({"S": self.life}))
+        """Holds in the life that was read, and in the one that was prepared then."""
+        if self.is_new:
+            return Not(Exists(attribute(LIFE)))
+        path = attribute(NEXT)
+        prepared = Not(Exists(path)) if self.next is None else Compare("=", path, Value({"S": self.next}))
+        return And((Compare("=", attribute(LIFE), Value({"S": self.life})), prepared))
 
     def changed(self, actions: Iterable[Action]) -> None:
         """Takes down that a transaction changed the node."""
@@ -136,6 +145,7 @@ class Posting:
         for entry in self.entries:
             if entry.ref.account.reads_far and entry.edge is not None and entry.ref.far == entry.ref.near:
                 yield entry.far_as_read(layout)
+        yield from (Compare("=", attribute(name), Value(value)) for name, value in self._nonsense().items())
         if self._told({rule.name: rule for entry in self.entries for rule in moving(entry)}):
             turn = (self.near.item or {}).get(TURN)
             path = attribute(TURN)
@@ -148,16 +158,19 @@ class Posting:
     def _actions(self, layout: BoundLayout) -> Iterator[Action]:
         stale: dict[str, Rule] = {}
         deltas: dict[str, list[Decimal]] = {}
+        ahead: dict[str, list[Decimal]] = {}
         for entry in self.entries:
             for rule in entry.ref.account.rules:
                 if rule.operation == "sum":
                     deltas.setdefault(rule.attribute, []).append(entry.delta(rule))
+                    if self.near.next is not None:
+                        ahead.setdefault(prepared_sum(rule), []).append(entry.delta_ahead(rule))
                 elif entry.moves(rule):
                     stale[rule.name] = rule
         told = self._told(stale)
         moved = bool(stale)
         stale = {name: rule for name, rule in stale.items() if name not in told}
-        sums = {name: canonical_number(change) for name, numbers in deltas.items() if (change := total(iter(numbers)))}
+        sums, prepared = _totals(deltas), _totals(ahead)
         if self.near.is_new:
             # Nothing was counted yet, whatever somebody else may have left there.
             rules = [rule for rule in layout.rules.rules if rule.node is self.near.kind]
@@ -165,7 +178,10 @@ class Posting:
             yield from (Remove(attribute(rule.attribute)) for rule in rules if rule.attribute not in known)
             yield from (Set(attribute(name), Value({"N": number})) for name, number in sums.items())
         else:
-            yield from (Add(attribute(name), {"N": number}) for name, number in sums.items())
+            nonsense = self._nonsense()
+            for name, number in (sums | prepared).items():
+                path = attribute(name)
+                yield Set(path, Value({"N": number})) if name in nonsense else Add(path, {"N": number})
         yield from (Set(attribute(name), Value(value)) for name, value in told.values())
         if stale:
             yield Add(attribute(STALE), {"SS": sorted(stale)})
@@ -173,8 +189,14 @@ class Posting:
             yield Add(attribute(TURN), {"N": "1"})
         if self.near.is_new:
             yield Set(attribute(LIFE), Value({"S": self.near.life}))
-        if (sums or moved or self.near.is_new) and revises(layout, self.near.kind):
+        if (sums or prepared or moved or self.near.is_new) and revises(layout, self.near.kind):
             yield Set(attribute(REVISION), Value(self.near.revision))
+
+    def _nonsense(self) -> dict[str, AttributeValue]:
+        """What somebody else wrote where a number is kept: it counts as nothing, so that it holds nothing up."""
+        item = self.near.item or {}
+        names = {rule.attribute for each in self.entries for rule in each.ref.account.rules if rule.operation == "sum"}
+        return {name: item[name] for name in names if "N" not in item.get(name, _NUMBER)}
 
     def _told(self, moved: Mapping[str, Rule]) -> dict[str, tuple[str, AttributeValue]]:
         """Rule to attribute and value, for those whose least or greatest value is known without reading ranks."""
@@ -191,6 +213,15 @@ class Posting:
         if self.actions:
             self.near.changed(self.actions)
         return bool(self.actions)
+
+
+def _totals(numbers: Mapping[str, Iterable[Decimal]]) -> dict[str, str]:
+    return {name: canonical_number(change) for name, some in numbers.items() if (change := total(iter(some)))}
+
+
+def prepared_sum(rule: Rule) -> str:
+    """Where the sum of a rule is kept in a life that is prepared."""
+    return f"{NEXT}:{rule.name}"
 
 
 def moving(entry: Entry) -> list[Rule]:

@@ -132,7 +132,7 @@ def _write(layout: BoundLayout, near: Near, found: _Found, refused: str | None) 
         records.append(Delete(layout.table, record_key(layout, near.key)))
         actions.append(Remove(attribute(FULL)))
     for rule, ranks in found:
-        for name, value in _results(rule, ranks).items():
+        for name, value in results(rule, ranks).items():
             actions.append(Remove(attribute(name)) if value is None else Set(attribute(name), Value(value)))
     conditions: list[Condition] = [_same(item, LIFE), _same(item, TURN)]
     copies = copies_of(layout, near)
@@ -152,7 +152,7 @@ def _same(item: Item, name: str) -> Condition:
     return Compare("=", attribute(name), Value(item[name]))
 
 
-def _results(rule: Rule, ranks: Sequence[Item]) -> dict[str, AttributeValue | None]:
+def results(rule: Rule, ranks: Sequence[Item]) -> dict[str, AttributeValue | None]:
     """Where what the first ranks say is stored."""
     if rule.operation == "top":
         return {rule.attribute: {"L": [rank[VALUE] for rank in ranks]} if ranks else None}

@@ -45,6 +45,13 @@ class Tally:
     records: list[SetAside] = field(default_factory=list)
     """What was set aside by itself, without a rule."""
 
+    def include(self, other: Tally) -> None:
+        """Counts what another one counted as well."""
+        self.changes += other.changes
+        self.nodes |= other.nodes
+        self.edges += other.edges
+        self.aside += other.aside
+
     def report(self) -> MaintenanceReport:
         aside = (*(SetAside(*each) for each in self.aside), *self.records)
         return MaintenanceReport(self.changes, len(self.nodes), self.edges, aside)

@@ -8,7 +8,7 @@ again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -67,8 +67,10 @@ def _reason(error: _Refused) -> str:
     return str(error)
 
 
-def settle(layout: BoundLayout, refs: Iterable[EdgeRef], tally: Tally) -> Plan[None]:
-    """Applies what these edges add; each may be named several times."""
+def settle(
+    layout: BoundLayout, refs: Iterable[EdgeRef], tally: Tally, note: Callable[[Entry], None] | None = None
+) -> Plan[None]:
+    """Applies what these edges add; each may be named several times. `note` is told of each once it is settled."""
     waiting = {ref.place: ref for ref in refs}
     pace = _Pace()
     stale: dict[str, NodeType] = {}
@@ -77,8 +79,9 @@ def settle(layout: BoundLayout, refs: Iterable[EdgeRef], tally: Tally) -> Plan[N
         stale |= {near.text: near.kind for near in nears.values() if near.item and STALE in near.item}
         rounds = _rounds(layout, entries, nears, pace)
         waiting = {entry.ref.place: entry.ref for each in rounds for posting in each for entry in posting.entries}
+        _tell(note, (entry for entry in entries if entry.ref.place not in waiting))
         for postings in rounds:
-            places = [entry.ref.place for posting in postings for entry in posting.entries]
+            written = [entry for posting in postings for entry in posting.entries]
             if is_structural(postings[0]):
                 yield from order(layout, postings[0])
             try:
@@ -91,9 +94,16 @@ def settle(layout: BoundLayout, refs: Iterable[EdgeRef], tally: Tally) -> Plan[N
             pace.attempts = 0
             for posting in postings:
                 _note(posting, tally, stale)
-            for place in places:
-                del waiting[place]
+            _tell(note, written)
+            for entry in written:
+                del waiting[entry.ref.place]
     yield from refresh(layout, stale, tally)
+
+
+def _tell(note: Callable[[Entry], None] | None, entries: Iterable[Entry]) -> None:
+    if note is not None:
+        for entry in entries:
+            note(entry)
 
 
 def _note(posting: Posting, tally: Tally, stale: dict[str, NodeType]) -> None:
@@ -146,7 +156,7 @@ def _read(layout: BoundLayout, refs: Sequence[EdgeRef], pace: _Pace) -> Plan[tup
     for ref, ledger in zip(refs, ledgers, strict=True):
         near = nears[ref.near]
         far = items[place_of(nodes[ref.far])] if ref.account.reads_far else None
-        entry = Entry(ref, items[place_of(ref.key)], items[place_of(ledger)], near.item, far, near.life)
+        entry = Entry(ref, items[place_of(ref.key)], items[place_of(ledger)], near.item, far, near.life, near.next)
         entry.work_out(layout, pace.poisoned.get(ref.place))
         entries.append(entry)
     return entries, nears

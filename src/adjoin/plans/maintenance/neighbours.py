@@ -1,0 +1,123 @@
+"""Everything that is counted for some nodes, or read from them, looked at: without waiting for the stream to say so.
+
+`settle_near` looks at all edges that count for nodes, `settle_above` at those that read nodes at their far ends,
+and what that changes in turn, until nothing does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from adjoin.layouts.interface import BoundLayout
+from adjoin.plans import Plan
+from adjoin.plans.batches import chunks
+from adjoin.plans.maintenance.entries import Entry
+from adjoin.plans.maintenance.references import EdgeRef, edges_in, edges_query, ref_in, refs_to
+from adjoin.plans.maintenance.report import Tally
+from adjoin.plans.maintenance.settling import settle
+from adjoin.requests import PageResponse, Query
+from adjoin.rules import Account
+from adjoin.schema import EdgeType, NodeType
+from adjoin.values import Item
+
+TOGETHER = 2000
+"""Edges that are settled at a time."""
+_NODES = 100
+"""Nodes whose edges are looked up at a time."""
+
+
+def counting(layout: BoundLayout, kind: NodeType) -> list[Account]:
+    """The accounts that count for nodes of a class."""
+    return [account for account in layout.rules.accounts if account.hop.near is kind]
+
+
+def settle_near(
+    layout: BoundLayout,
+    kind: NodeType,
+    texts: Iterable[str],
+    tally: Tally,
+    note: Callable[[Entry], None] | None = None,
+) -> Plan[None]:
+    """Looks at all edges that count for nodes of a class, given by their partition keys."""
+    refs: list[EdgeRef] = []
+    for some in chunks(texts, _NODES):
+        queries = [query for text in some for query in _edges(layout, kind, text)]
+        while queries:
+            responses: list[PageResponse] = yield tuple(query for query, _ in queries)
+            for (_, accounts), response in zip(queries, responses, strict=True):
+                for account in accounts:
+                    refs += refs_to(layout, account, edges_in(layout, account.edge, response.items))
+            queries = [
+                (replace(query, start=response.last), accounts)
+                for (query, accounts), response in zip(queries, responses, strict=True)
+                if response.last is not None
+            ]
+            if len(refs) >= TOGETHER:
+                yield from _settled(layout, refs, tally, note)
+                refs = []
+    yield from _settled(layout, refs, tally, note)
+
+
+def _settled(
+    layout: BoundLayout, refs: list[EdgeRef], tally: Tally, note: Callable[[Entry], None] | None
+) -> Plan[None]:
+    for some in chunks(refs, TOGETHER):
+        yield from settle(layout, some, tally, note)
+
+
+def _edges(layout: BoundLayout, kind: NodeType, text: str) -> Iterator[tuple[Query, list[Account]]]:
+    """The queries for all edges that count for a node; those that leave it are found by one."""
+    accounts = counting(layout, kind)
+    leaving = [account for account in accounts if account.hop.direction == "out"]
+    if leaving:
+        yield edges_query(layout, leaving[0].edge, kind, text, True), leaving
+    arriving: dict[str, list[Account]] = {}
+    for account in accounts:
+        if account.hop.direction != "out":
+            arriving.setdefault(account.edge.label, []).append(account)
+    for some in arriving.values():
+        yield edges_query(layout, some[0].edge, kind, text, False), some
+
+
+# --- what is made of nodes ---------------------------------------------------------------------
+
+
+def settle_above(layout: BoundLayout, nodes: Mapping[str, NodeType], tally: Tally) -> Plan[None]:
+    """Looks at everything that is made of these nodes, hop by hop; circles are set aside, so that this ends."""
+    changed = dict(nodes)
+    while changed:
+        found: dict[str, NodeType] = {}
+        for some in chunks(changed.items(), _NODES):
+            yield from _settle_readers(layout, dict(some), found, tally)
+        changed = found
+
+
+def _settle_readers(
+    layout: BoundLayout, nodes: Mapping[str, NodeType], changed: dict[str, NodeType], tally: Tally
+) -> Plan[None]:
+    """Looks at the edges that read these nodes; takes down which nodes that changed."""
+    queries = [
+        (Query(layout.table, *layout.ledgers.ledgers(account.name, text), consistent=True), account)
+        for text, kind in nodes.items()
+        for account in layout.rules.accounts
+        if account.reads_far and account.hop.far is kind
+    ]
+    while queries:
+        responses: list[PageResponse] = yield tuple(query for query, _ in queries)
+        refs = [
+            ref_in(layout, account, item)
+            for (_, account), response in zip(queries, responses, strict=True)
+            for item in response.items
+        ]
+        for some in chunks(refs, TOGETHER):
+            own = Tally()
+            yield from settle(layout, some, own)
+            kinds = {ref.near: ref.account.hop.near for ref in some}
+            changed |= {text: kinds[text] for text in own.nodes}
+            tally.include(own)
+        queries = [
+            (replace(query, start=response.last), account)
+            for (query, account), response in zip(queries, responses, strict=True)
+            if response.last is not None
+        ]

@@ -1,0 +1,301 @@
+"""Nodes counted anew, while writers and maintainers go on: for values that somebody else has spoilt.
+
+Every transaction changes a node and ledgers alike, so a value that is not the sum of the ledgers was not made
+by one, and no difference will ever put it right. Adding the ledgers up would not do either: the ledger of an edge
+that went a moment ago still counts, and only the edge tells where it is.
+
+So a node gets another life, which is prepared while the present one goes on. From the moment it is written on
+the node, whoever settles an edge counts it in both: in the present life the difference, and in the next all
+that the edge adds, once. When every edge was looked at, one update makes the next life the present one.
+Ledgers that were not brought along are of edges that are gone, and void. Until then the node has the value
+that it had, and differences are applied to it; a recount that stops is finished by the next.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from adjoin.errors import ConditionFailed, InvalidValue, TransactionCanceled
+from adjoin.expressions import Action, Add, And, Compare, Condition, Exists, Not, Remove, Set, Value, attribute
+from adjoin.layouts.interface import LIFE, NEXT, REVISION, BoundLayout
+from adjoin.plans import Plan
+from adjoin.plans.batches import chunks, get_all, write_all
+from adjoin.plans.maintenance.contributions import RANK, total
+from adjoin.plans.maintenance.entries import Entry
+from adjoin.plans.maintenance.neighbours import counting, settle_above, settle_near
+from adjoin.plans.maintenance.postings import STALE, TURN, copies_of, new_revision, prepared_sum, revises
+from adjoin.plans.maintenance.postings import Near as Node
+from adjoin.plans.maintenance.ranks import refresh, results
+from adjoin.plans.maintenance.references import key_of_node
+from adjoin.plans.maintenance.report import Tally
+from adjoin.requests import Delete, Get, PageResponse, Query, TransactWrite, Update
+from adjoin.rules import Rule
+from adjoin.schema import NodeType
+from adjoin.units import MAX_TRANSACTION
+from adjoin.values import AttributeValue, Item
+
+ATTEMPTS = 100
+_ROUND = 25
+"""Nodes that are written side by side."""
+
+
+def recount(layout: BoundLayout, kind: NodeType, texts: Iterable[str], tally: Tally) -> Plan[None]:
+    """Counts nodes of a class anew, given by their partition keys, and what is made of them."""
+    nodes = list(texts)
+    for prepare in (begun_before, begin):
+        begun = yield from prepare(layout, kind, nodes)
+        yield from finish(layout, kind, begun, tally)
+
+
+# --- what is wrong -----------------------------------------------------------------------------
+
+
+@dataclass
+class _Added:
+    """What the edges of one node add up to, by rule."""
+
+    sums: dict[str, Decimal]
+    best: dict[str, list[Item]]
+
+    def add(self, rule: Rule, value: AttributeValue) -> None:
+        if rule.operation == "sum":
+            self.sums[rule.name] = total(iter((self.sums.get(rule.name, Decimal(0)), Decimal(value["N"]))))
+            return
+        ranks = [*self.best.get(rule.name, ()), *(entry["M"] for entry in value["L"])]
+        ranks.sort(key=lambda rank: str(rank[RANK]["S"]), reverse=rule.operation != "min")
+        self.best[rule.name] = ranks[: rule.k]
+
+    def agrees(self, rules: Iterable[Rule], node: Item) -> bool:
+        """Whether a node has what its edges add up to."""
+        for rule in rules:
+            if rule.operation == "sum":
+                stored = node.get(rule.attribute, {"N": "0"})
+                if "N" not in stored or Decimal(stored["N"]) != self.sums.get(rule.name, Decimal(0)):
+                    return False
+            elif any(node.get(name) != value for name, value in results(rule, self.best.get(rule.name, ())).items()):
+                return False
+        return True
+
+
+def settle_and_compare(layout: BoundLayout, kind: NodeType, texts: Sequence[str], tally: Tally) -> Plan[list[str]]:
+    """Settles all edges that count for nodes; answers which nodes have something else than these add up to.
+
+    Also those of which a recount was begun and not finished.
+    """
+    added = {text: _Added({}, {}) for text in texts}
+
+    def note(entry: Entry) -> None:
+        if entry.near is not None and entry.ref.near in added:
+            for rule in entry.ref.account.rules:
+                if rule.name in entry.wanted:
+                    added[entry.ref.near].add(rule, entry.wanted[rule.name])
+
+    own = Tally()
+    yield from settle_near(layout, kind, texts, own, note)
+    tally.include(own)
+    yield from settle_above(layout, dict.fromkeys(own.nodes, kind), tally)
+    rules = rules_of(layout, kind)
+    nodes = yield from _read(layout, kind, texts)
+    return [node.text for node in nodes if node.next is not None or not added[node.text].agrees(rules, node.item or {})]
+
+
+def rules_of(layout: BoundLayout, kind: NodeType) -> list[Rule]:
+    return [rule for rule in layout.rules.rules if rule.node is kind]
+
+
+def _read(layout: BoundLayout, kind: NodeType, texts: Iterable[str]) -> Plan[list[Node]]:
+    """The nodes that are there."""
+    keys = {text: key_of_node(layout, kind, text) for text in texts}
+    items = yield from get_all([Get(layout.table, key, consistent=True) for key in keys.values()])
+    return [
+        Node(kind, text, key, item) for (text, key), item in zip(keys.items(), items, strict=True) if item is not None
+    ]
+
+
+# --- the next life -----------------------------------------------------------------------------
+
+
+def begun_before(layout: BoundLayout, kind: NodeType, texts: Iterable[str]) -> Plan[dict[str, str | None]]:
+    """The nodes that prepare another life already, and which.
+
+    Who prepared it may have stopped long ago, and what was spoilt since is spoilt in that life too. So it is only
+    finished, and another one prepared after it.
+    """
+    nodes = yield from _read(layout, kind, texts)
+    return {node.text: node.next for node in nodes if node.next is not None}
+
+
+def begin(layout: BoundLayout, kind: NodeType, texts: Iterable[str]) -> Plan[dict[str, str | None]]:
+    """Lets nodes prepare another life; answers which, None for one that had none and begins with it."""
+    refuse_large(layout, kind)
+    begun: dict[str, str | None] = {}
+    for some in chunks(texts, _ROUND):
+        done = yield from _changed(layout, kind, some, lambda node: _beginning(layout, node))
+        for node in done:
+            begun[node.text] = node.next
+    return begun
+
+
+def _beginning(layout: BoundLayout, node: Node) -> list[Action]:
+    rules = rules_of(layout, node.kind)
+    if node.is_new:
+        # It never had a life, so nothing was ever counted: what is there is not ours.
+        names = dict.fromkeys(name for rule in rules for name in (rule.attribute, rule.pair) if name is not None)
+        return [Set(attribute(LIFE), Value({"S": node.life})), *(Remove(attribute(name)) for name in names)]
+    if node.next is not None:
+        return []
+    left = (Remove(attribute(prepared_sum(rule))) for rule in rules)
+    node.next = uuid.uuid4().hex[:16]
+    return [Set(attribute(NEXT), Value({"S": node.next})), *left]
+
+
+def finish(layout: BoundLayout, kind: NodeType, begun: Mapping[str, str | None], tally: Tally) -> Plan[None]:
+    """Brings all edges of nodes into the life that each prepares, and makes it the present one."""
+    yield from settle_near(layout, kind, begun, tally)
+    switched: dict[str, NodeType] = {}
+    for some in chunks(begun, _ROUND):
+        done = yield from _changed(layout, kind, some, lambda node: _switch(layout, node, begun[node.text]))
+        switched |= {node.text: kind for node in done}
+    tally.nodes.update(switched)
+    if any(rule.operation != "sum" for rule in rules_of(layout, kind)):
+        yield from refresh(layout, switched, tally)
+        yield from remove_void_ranks(layout, kind, switched)
+    yield from settle_above(layout, switched, tally)
+
+
+def _switch(layout: BoundLayout, node: Node, life: str | None) -> list[Action]:
+    if life is None or node.next != life:
+        return []
+    item = node.item or {}
+    rules = rules_of(layout, node.kind)
+    actions: list[Action] = [Set(attribute(LIFE), Value({"S": life})), Remove(attribute(NEXT))]
+    for rule in rules:
+        if rule.operation == "sum":
+            path, prepared = attribute(rule.attribute), attribute(prepared_sum(rule))
+            if prepared_sum(rule) in item:
+                actions += [Set(path, prepared), Remove(prepared)]
+            else:
+                actions.append(Remove(path))
+    if ranked := sorted(rule.name for rule in rules if rule.operation != "sum"):
+        actions += [Add(attribute(STALE), {"SS": ranked}), Add(attribute(TURN), {"N": "1"})]
+    return actions
+
+
+def _changed(
+    layout: BoundLayout, kind: NodeType, texts: Iterable[str], change: Callable[[Node], list[Action]]
+) -> Plan[list[Node]]:
+    """Changes nodes as long as they are what was read, and reads again if not; answers those that are there."""
+    waiting = list(texts)
+    done: list[Node] = []
+    for attempt in range(ATTEMPTS):
+        nodes = yield from _read(layout, kind, waiting)
+        writes = [(node, request) for node in nodes if (request := _request(layout, node, change)) is not None]
+        changing = {node.text for node, _ in writes}
+        done += [node for node in nodes if node.text not in changing]
+        waiting = []
+        # Side by side as long as nobody is in the way; then one by one, to tell who was.
+        for some in chunks(writes, _ROUND if attempt == 0 else 1):
+            try:
+                yield tuple(request for _, request in some)
+                done += [node for node, _ in some]
+            except (ConditionFailed, TransactionCanceled) as error:
+                if attempt == ATTEMPTS - 1:
+                    raise
+                waiting += [node.text for node, _ in some]
+                last = error
+        if not waiting:
+            return done
+    raise last
+
+
+def _request(layout: BoundLayout, node: Node, change: Callable[[Node], list[Action]]) -> Update | TransactWrite | None:
+    """What changes a node and its copies, in the life that was read."""
+    item, alive = node.item or {}, node.alive
+    actions = change(node)
+    if not actions:
+        return None
+    conditions: list[Condition] = [layout.present, alive, *_still_absent(layout, item, actions)]
+    if revises(layout, node.kind):
+        actions.append(Set(attribute(REVISION), Value(new_revision())))
+        path = attribute(REVISION)
+        conditions.append(Compare("=", path, Value(item[REVISION])) if REVISION in item else Not(Exists(path)))
+    update = Update(layout.table, node.key, tuple(actions), And(tuple(conditions)))
+    copies = copies_of(layout, node)
+    if not copies:
+        return update
+    others = (Update(layout.table, key, tuple(_valued(item, actions)), layout.present) for key in copies)
+    return TransactWrite((update, *others))
+
+
+def _still_absent(layout: BoundLayout, item: Item, actions: Iterable[Action]) -> Iterator[Condition]:
+    """A sum of nothing is known by its absence, which must last."""
+    switches = any(isinstance(action, Remove) and action.path == attribute(NEXT) for action in actions)
+    if switches:
+        sums = (prepared_sum(rule) for rule in layout.rules.rules if rule.operation == "sum")
+        yield from (Not(Exists(attribute(name))) for name in sums if name not in item)
+
+
+def _valued(item: Item, actions: Iterable[Action]) -> Iterator[Action]:
+    """Actions for a copy, which may not have what the node has."""
+    for action in actions:
+        if isinstance(action, Set) and not isinstance(action.value, Value):
+            name = str(action.value.steps[0]) if hasattr(action.value, "steps") else ""
+            yield Set(action.path, Value(item[name]))
+        else:
+            yield action
+
+
+# --- ranks -------------------------------------------------------------------------------------
+
+
+def remove_void_ranks(layout: BoundLayout, kind: NodeType, texts: Iterable[str]) -> Plan[int]:
+    """Removes what was ranked for nodes in lives that are over; answers how much that was."""
+    removed = 0
+    for text in texts:
+        start: Item | None = None
+        while True:
+            query = Query(layout.table, *layout.ledgers.all_ranks(text), start=start, consistent=True)
+            response: PageResponse
+            (response,) = yield (query,)
+            # Whatever was ranked before is of a life that began before; so a life that is not there now is over.
+            nodes = yield from _read(layout, kind, [text])
+            lives = {life for node in nodes for life in (node.life, node.next)}
+            void = [item for item in response.items if layout.ledgers.life_of_rank(item) not in lives]
+            yield from _deleted(layout, void)
+            removed += len(void)
+            start = response.last
+            if start is None:
+                break
+    return removed
+
+
+def _deleted(layout: BoundLayout, items: Sequence[Item]) -> Plan[None]:
+    for some in chunks(items, _ROUND * 16):
+        yield from write_all([Delete(layout.table, layout.key_of(item)) for item in some])
+
+
+# --- limits ------------------------------------------------------------------------------------
+
+
+def refuse_large(layout: BoundLayout, kind: NodeType) -> None:
+    """An edge is counted in two lives by one transaction, in which all it has ranked must have room."""
+    for account in counting(layout, kind):
+        most = sum(4 * _ranked(rule) + 2 for rule in account.rules)
+        room = MAX_TRANSACTION - 6 - len(kind.indexed)
+        if most > room:
+            names = ", ".join(rule.name for rule in account.rules if _ranked(rule) > 1)
+            raise InvalidValue(
+                f"{kind.name} cannot be counted anew while it is in use: one edge holds up to {most // 4} values "
+                f"of {names}, and a transaction has room for {room // 4}; take a smaller k"
+            )
+
+
+def _ranked(rule: Rule) -> int:
+    """How many values one edge may have among the ranks of a rule."""
+    if rule.operation == "sum":
+        return 0
+    is_list = rule.operation == "top" and any(term.at == "far" and term.field is None for term in rule.terms)
+    return rule.k if is_list or (rule.operation == "top" and rule.is_recursive) else 1

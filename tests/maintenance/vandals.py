@@ -1,0 +1,108 @@
+"""What others may do to a table behind adjoin's back: values, ledgers and ranks spoilt at random."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from adjoin import Graph
+from adjoin.expressions import Set, Value, attribute
+from adjoin.layouts.interface import LIFE
+from adjoin.requests import Delete, Put, Request, Update
+from tests.maintenance.simulation import stored
+
+
+class Vandals:
+    """Spoils one thing at a time; `touches_ranks` tells whether also those that no value shows."""
+
+    def __init__(self, graph: Graph, chance: random.Random, *, touches_ranks: bool) -> None:
+        self._graph, self._chance = graph, chance
+        self._layout = graph._layout
+        self._ways: list[Callable[[list[Any]], Request | None]] = [
+            self._spoil_value,
+            self._spoil_value,
+            self._write_nonsense,
+            self._lose_ledger,
+            self._spoil_ledger,
+            self._add_ledger,
+        ]
+        if touches_ranks:
+            self._ways += [self._lose_rank, self._add_rank]
+
+    def act(self) -> None:
+        request = self._chance.choice(self._ways)(stored(self._graph))
+        if request is not None:
+            self._graph._store.execute((request,))
+
+    def _pick(self, items: list[Any]) -> Any:
+        return self._chance.choice(items) if items else None
+
+    def _nodes(self, items: list[Any], operation: Callable[[str], bool]) -> list[tuple[Any, Any]]:
+        """Nodes, each with a rule that counts on it."""
+        pairs = []
+        for item in items:
+            kind = None if self._layout.is_bookkeeping(item) else self._layout.kind_of(item)
+            pairs += [(item, rule) for rule in self._layout.rules.rules if rule.node is kind]
+        return [(item, rule) for item, rule in pairs if operation(rule.operation)]
+
+    def _set(self, item: Any, name: str, value: Any) -> Request:
+        return Update(
+            self._layout.table, self._layout.key_of(item), (Set(attribute(name), Value(value)),), self._layout.present
+        )
+
+    def _spoil_value(self, items: list[Any]) -> Request | None:
+        picked = self._pick(self._nodes(items, lambda operation: operation in ("sum", "min", "max")))
+        if picked is None:
+            return None
+        item, rule = picked
+        return self._set(item, rule.attribute, {"N": str(self._chance.randrange(-5, 50))})
+
+    def _write_nonsense(self, items: list[Any]) -> Request | None:
+        picked = self._pick(self._nodes(items, lambda operation: operation == "sum"))
+        return None if picked is None else self._set(picked[0], picked[1].attribute, {"S": "many"})
+
+    def _ledgers(self, items: list[Any]) -> list[Any]:
+        return [item for item in items if "applied" in item and "aside" not in item]
+
+    def _lose_ledger(self, items: list[Any]) -> Request | None:
+        ledger = self._pick(self._ledgers(items))
+        return None if ledger is None else Delete(self._layout.table, self._layout.key_of(ledger))
+
+    def _spoil_ledger(self, items: list[Any]) -> Request | None:
+        ledger = self._pick(self._ledgers(items))
+        sums = [name for name, value in ledger["applied"]["M"].items() if "N" in value] if ledger else []
+        if not sums:
+            return None
+        applied = ledger["applied"]["M"] | {self._chance.choice(sums): {"N": "7"}}
+        return Put(self._layout.table, ledger | {"applied": {"M": applied}, "adjoin:revision": {"S": "spoilt"}})
+
+    def _add_ledger(self, items: list[Any]) -> Request | None:
+        """As for an edge that is not there."""
+        ledger = self._pick(self._ledgers(items))
+        if ledger is None:
+            return None
+        names = list(self._layout.key_of(ledger))
+        edge = ledger["edge"]["M"] | {names[1]: {"S": ledger["edge"]["M"][names[1]]["S"] + "x"}}
+        return Put(
+            self._layout.table,
+            ledger | {"edge": {"M": edge}, names[1]: {"S": ledger[names[1]]["S"] + "x"}},
+        )
+
+    def _ranks(self, items: list[Any]) -> list[Any]:
+        return [item for item in items if "rank" in item]
+
+    def _lose_rank(self, items: list[Any]) -> Request | None:
+        rank = self._pick(self._ranks(items))
+        return None if rank is None else Delete(self._layout.table, self._layout.key_of(rank))
+
+    def _add_rank(self, items: list[Any]) -> Request | None:
+        rank = self._pick(self._ranks(items))
+        if rank is None:
+            return None
+        sort = list(self._layout.key_of(rank))[1]
+        return Put(self._layout.table, rank | {sort: {"S": rank[sort]["S"][:-3] + "abc"}})
+
+
+def is_alive(item: Any) -> bool:
+    return LIFE in item
