@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from pydantic import BaseModel
 
-from adjoin.batch import needed
-from adjoin.batch.sources import dump_of
+from adjoin.batch.calls import rebuilt, verified
 from adjoin.cost import Explanation, Rehearsing
 from adjoin.errors import InvalidValue
 from adjoin.fields import Predicate
@@ -241,28 +240,18 @@ class Graph(Verbs):
         only: Iterable[str] | None = None,
         dry_run: bool = False,
         state: str | os.PathLike[str] | None = None,
+        diff: str | os.PathLike[str] | None = None,
         progress: Callable[[str, int], None] | None = None,
         **options: Any,
     ) -> Rebuilt:
-        """Recomputes aggregates and summaries from all edges, and writes back what differs.
+        """Recomputes aggregates and summaries from all edges, and makes true what differs, while others write.
 
-        `source` is an export, in a folder or on S3; without one, a file is read itself. `only` names fields, as
-        "CUSTOMER.owed". With `dry_run` nothing is written.
+        `source` is an export, in a folder or on S3; without one, a file is read itself; "scan" reads the table item
+        by item. `only` names fields, as "CUSTOMER.owed". With `dry_run` nothing is written. `state` is a file that
+        remembers how far writing from an export came, and `diff` one for everything that differs, a line each.
         """
-        return cast(
-            "Rebuilt",
-            needed("rebuild").rebuild(
-                self._layout,
-                self._rebuilt_rules(),
-                source if source is not None else dump_of(self._store, self._layout.table),
-                engine,
-                run=None if dry_run else self._run,
-                apply=None if dry_run else self._applied(self._run),
-                only=None if only is None else list(only),
-                state=state,
-                progress=progress,
-                **options,
-            ),
+        return rebuilt(
+            self._layout, self._store, self._run, source, engine, only, dry_run, state, diff, progress, options
         )
 
     def verify(
@@ -270,7 +259,7 @@ class Graph(Verbs):
         source: str | os.PathLike[str] | None = None,
         *,
         engine: Any = "duckdb",
-        repair: bool | Iterable[str] = False,
+        repair: bool | Iterable[str | bool] = False,
         report: str | os.PathLike[str] | None = None,
         progress: Callable[[str, int], None] | None = None,
         **options: Any,
@@ -278,23 +267,9 @@ class Graph(Verbs):
         """Compares what is stored with what follows from it; true if nothing is wrong.
 
         `repair=True` repairs all but dangling edges, which are named to be removed: `repair=["dangling"]`. `report`
-        is a file for what was found, as JSON.
+        is a file for what was found, as JSON. `source` is the same as for `rebuild`.
         """
-        audits = needed("audit")
-        audit = audits.verify(
-            self._layout,
-            self._rebuilt_rules(),
-            source if source is not None else dump_of(self._store, self._layout.table),
-            engine,
-            run=self._run,
-            apply=self._applied(self._run),
-            repair=audits.repairs(repair),
-            progress=progress,
-            **options,
-        )
-        if report is not None:
-            audit.save(report)
-        return cast("Audit", audit)
+        return verified(self._layout, self._store, self._run, source, engine, repair, report, progress, options)
 
     def explain(self, call: Any, *args: Any, **kwargs: Any) -> Explanation:
         """What a call would ask of the store, without asking: a query, or a verb with its arguments.
@@ -499,6 +474,56 @@ class AsyncGraph(Verbs):
                 if once:
                     return tally.report()
                 await asyncio.sleep(every)
+
+    async def rebuild(
+        self,
+        source: str | os.PathLike[str] | None = None,
+        *,
+        engine: Any = "duckdb",
+        only: Iterable[str] | None = None,
+        dry_run: bool = False,
+        state: str | os.PathLike[str] | None = None,
+        diff: str | os.PathLike[str] | None = None,
+        progress: Callable[[str, int], None] | None = None,
+        **options: Any,
+    ) -> Rebuilt:
+        """Recomputes aggregates and summaries from all edges, and makes true what differs, while others write.
+
+        `source` is an export, in a folder or on S3; without one, a file is read itself; "scan" reads the table item
+        by item. `only` names fields, as "CUSTOMER.owed". With `dry_run` nothing is written. `state` is a file that
+        remembers how far writing from an export came, and `diff` one for everything that differs, a line each.
+        """
+        run = await self._driven()
+        return await asyncio.to_thread(
+            rebuilt, self._layout, self._store, run, source, engine, only, dry_run, state, diff, progress, options
+        )
+
+    async def verify(
+        self,
+        source: str | os.PathLike[str] | None = None,
+        *,
+        engine: Any = "duckdb",
+        repair: bool | Iterable[str | bool] = False,
+        report: str | os.PathLike[str] | None = None,
+        progress: Callable[[str, int], None] | None = None,
+        **options: Any,
+    ) -> Audit:
+        """Compares what is stored with what follows from it; true if nothing is wrong.
+
+        `repair=True` repairs all but dangling edges, which are named to be removed: `repair=["dangling"]`. `report`
+        is a file for what was found, as JSON. `source` is the same as for `rebuild`.
+        """
+        run = await self._driven()
+        return await asyncio.to_thread(
+            verified, self._layout, self._store, run, source, engine, repair, report, progress, options
+        )
+
+    async def _driven(self) -> Callable[[Plan[Any]], Any]:
+        """What drives plans for a thread that computes: on this loop, while the thread waits."""
+        if not self._is_open:
+            await self._open()
+        loop = asyncio.get_running_loop()
+        return lambda plan: asyncio.run_coroutine_threadsafe(self._run(plan), loop).result()
 
     async def explain(self, call: Any, *args: Any, **kwargs: Any) -> Explanation:
         """What a call would ask of the store, without asking: a query, a coroutine, or a verb with arguments.

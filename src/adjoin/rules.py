@@ -10,6 +10,7 @@ Pure: no items, no requests. The stream's processor, the batch job and the audit
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -137,6 +138,12 @@ class Account:
     @property
     def is_recursive(self) -> bool:
         return any(rule.is_recursive for rule in self.rules)
+
+    @cached_property
+    def mark(self) -> str:
+        """A short text that is another when the rules are others; a ledger tells by it which it was written for."""
+        told = [(rule.name, rule.operation, rule.terms, rule.where, rule.by, rule.k) for rule in self.rules]
+        return hashlib.sha256(repr(told).encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)

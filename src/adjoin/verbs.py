@@ -32,7 +32,6 @@ from adjoin.plans.update import identified, update
 from adjoin.plans.write import add, connect, disconnect, put, put_many
 from adjoin.queries.base import Context
 from adjoin.requests import Request
-from adjoin.rules import Rules
 from adjoin.schema import AnyEdge, EdgeType, Entity, NodeType, problems_in
 from adjoin.units import MAX_TRANSACTION
 
@@ -68,13 +67,6 @@ class Verbs(ABC):
     def meter(self) -> Meter:
         """Measures what the block consumes: `with g.meter() as m: ...`."""
         return Meter()
-
-    def _rebuilt_rules(self) -> Rules:
-        return Rules(self._schema)
-
-    def _applied(self, run: Callable[[Plan[Any]], Any]) -> Callable[[Iterable[Any]], int] | None:
-        """How aggregates that differ are made what their edges say; None as long as only a report can be made."""
-        return None
 
     def _consistency(self, asked: bool | None) -> bool:
         return self._consistent if asked is None else asked

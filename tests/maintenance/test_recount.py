@@ -44,8 +44,8 @@ def repair(graph: Graph, *, everything: bool) -> Plan[None]:
             account = next(each for name, each in accounts.items() if sort.startswith(f"=L#{name}#"))
             yield from settle(layout, [ref_in(layout, account, ledger)], tally)
         for kind, texts in nodes.values():
-            off = yield from settle_and_compare(layout, kind, texts, tally)
-            yield from recount(layout, kind, texts if everything else off, tally)
+            compared = yield from settle_and_compare(layout, kind, texts, tally)
+            yield from recount(layout, kind, texts if everything else compared.off, tally)
 
     return plan()
 

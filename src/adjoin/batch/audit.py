@@ -3,6 +3,8 @@
 | finding | what is wrong |
 |---|---|
 | aggregate | a stored aggregate or summary is not what the edges say |
+| ledger | what was counted for an edge is not what the edge adds, or there is no such edge |
+| rank | a value in order, for a least, greatest, latest or top one, is missing or left over |
 | circle | a recursive aggregate has no value, for edges lead in a circle |
 | copy | a field of an edge is not what the node has that it copies |
 | dangling | an end of an edge is not there |
@@ -28,34 +30,45 @@ import ibis.expr.types as ir
 from orjson import OPT_INDENT_2, dumps
 
 from adjoin.batch.columns import TARGET, field_want, tag_of
+from adjoin.batch.differences import Difference
 from adjoin.batch.engines import Engine, Source, open_engine, opened_source
 from adjoin.batch.job import Job, summary_name
 from adjoin.batch.keys import part_text
-from adjoin.batch.rebuild import EXAMPLES, Apply, Progress, Run
+from adjoin.batch.ledgers import LedgerAudit, LedgerFault, wanted
+from adjoin.batch.restoring import EXAMPLES, Hints, Progress, Restorer, Run, Stage, hints, stages, suspects
 from adjoin.batch.satellites import Misfit, misfits
+from adjoin.batch.state import State
 from adjoin.errors import InvalidValue
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
+from adjoin.plans.batches import chunks
+from adjoin.plans.copies import copies_on
+from adjoin.plans.maintenance.copies import CopyRef, freshen
+from adjoin.plans.maintenance.neighbours import settle_again
+from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.repair import remove_dangling, remove_stray, restore_satellites, restore_twin, write_fields
 from adjoin.rules import CopyRule, Rules
 from adjoin.schema import EdgeType
 from adjoin.values import Item, decode
 
 Repairs: TypeAlias = Collection[str]
-REPAIRABLE = ("aggregate", "dangling", "one-sided", "index entry", "claim")
+REPAIRABLE = ("aggregate", "ledger", "rank", "copy", "dangling", "one-sided", "index entry", "claim")
+TOGETHER = 1000
+"""Copies that are refreshed at a time."""
 UNASKED = tuple(kind for kind in REPAIRABLE if kind != "dangling")
 """What `repair=True` repairs. A dangling edge is only removed on request: its node may be on its way."""
 
 
-def repairs(asked: bool | Iterable[str]) -> tuple[str, ...]:
-    """The kinds of findings to repair."""
+def repairs(asked: bool | Iterable[str | bool]) -> tuple[str, ...]:
+    """The kinds of findings to repair; True stands for all that need not be named."""
     if isinstance(asked, bool):
         return UNASKED if asked else ()
-    kinds = (asked,) if isinstance(asked, str) else tuple(asked)
+    named = (asked,) if isinstance(asked, str) else tuple(asked)
+    kinds = [kind for each in named for kind in (UNASKED if each is True else (str(each),))]
     for kind in kinds:
         if kind not in REPAIRABLE:
             raise InvalidValue(f"{kind!r} cannot be repaired; there is {', '.join(REPAIRABLE)}")
-    return kinds
+    return tuple(kinds)
 
 
 @dataclass(slots=True)
@@ -67,6 +80,8 @@ class Finding:
     count: int = 0
     examples: list[dict[str, Any]] = field(default_factory=list)
     repaired: int = 0
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    """Some of what was to be repaired and could not, each with the reason."""
 
     def add(self, **example: Any) -> None:
         self.count += 1
@@ -109,6 +124,7 @@ class Audit:
                     "count": finding.count,
                     "repaired": finding.repaired,
                     "examples": finding.examples,
+                    "failures": finding.failures,
                 }
                 for finding in self.findings
             ],
@@ -125,17 +141,20 @@ def verify(
     engine: str | Engine = "duckdb",
     *,
     run: Run | None = None,
-    apply: Apply | None = None,
     repair: Repairs = (),
+    delay: float = 0.0,
     progress: Progress | None = None,
     **options: Any,
 ) -> Audit:
-    """Looks at everything; repairs the kinds of findings in `repair`, which needs `run`, and `apply` for aggregates."""
+    """Looks at everything; repairs the kinds of findings in `repair`, which needs `run`.
+
+    `delay` is how many seconds an index may be behind.
+    """
     started = time.monotonic()
     opened = open_engine(engine, **options)
     try:
         read = opened_source(source, opened)
-        auditor = _Auditor(layout, rules, read, opened, run, apply, repair, progress or (lambda name, done: None))
+        auditor = _Auditor(layout, rules, read, opened, run, repair, delay, progress or (lambda name, done: None))
         findings = [finding for finding in auditor.findings() if finding.count]
         return Audit(auditor.job.tables.counts, tuple(findings), time.monotonic() - started)
     finally:
@@ -151,13 +170,15 @@ class _Auditor:
         source: Source,
         engine: Engine,
         run: Run | None,
-        apply: Apply | None,
         repair: Repairs,
+        delay: float,
         tell: Progress,
     ) -> None:
         self._layout, self._rules, self._source, self._engine = layout, rules, source, engine
-        self._run, self._apply, self._repair, self._tell = run, apply, repair, tell
+        self._run, self._repair, self._delay, self._tell = run, repair, delay, tell
         every: dict[type[Any], set[Any]] = {kind.model: set() for kind in layout.schema.types}
+        for model, wants in wanted(layout).items():
+            every[model] |= wants
         for edge in layout.schema.edges:
             every[edge].add(TARGET)
         for copy in rules.copies:
@@ -167,6 +188,7 @@ class _Auditor:
 
     def findings(self) -> Iterator[Finding]:
         yield from self._aggregates()
+        yield from self._summaries()
         for copy in self._rules.copies:
             yield self._copies(copy)
         for kind in self._layout.schema.edges.values():
@@ -179,23 +201,55 @@ class _Auditor:
         """Repairs one fault, if that was asked for."""
         return self._run is not None and kind in self._repair and bool(self._run(plan))
 
+    def _mends_edge(self, what: str, plan: Plan[list[Item]], kind: EdgeType, ends: dict[str, Any]) -> bool:
+        """The same for a fault of an edge, which may be counted; what counts it follows at once."""
+        if self._run is None or what not in self._repair:
+            return False
+        keys: list[Item] = self._run(plan)
+        if keys:
+            source = self._layout.node_text(kind.source, ends["source"])
+            target = self._layout.node_text(kind.target, ends["target"])
+            self._run(settle_again(self._layout, kind, keys, source, target, Tally()))
+        return bool(keys)
+
     # --- values --------------------------------------------------------------------------------
 
     def _aggregates(self) -> Iterator[Finding]:
+        found = {}
+        circles = []
         for rule in self.job.rules:
             self._tell(rule.name, 0)
-            differences, computed = self.job.aggregate(rule)
-            finding = Finding("aggregate", rule.name)
-            for each in differences:
-                finding.add(node=each.id, stored=_shown(each.stored), computed=_shown(each.computed))
-            if finding.count and self._apply is not None and "aggregate" in self._repair:
-                finding.repaired = self._apply(iter(differences))
-            yield finding
-            circle = Finding("circle", rule.name)
+            found[rule.name], computed = self.job.aggregate(rule)
             if computed.circular is not None:
+                circles.append(Finding("circle", rule.name))
                 for row in self._engine.fetch(computed.circular.order_by("id")):
-                    circle.add(node=self.job.tables.id_of(rule.node, row["id"]))
-            yield circle
+                    circles[-1].add(node=self.job.tables.id_of(rule.node, row["id"]))
+        ledgers = LedgerAudit(self.job, self._source)
+        for stage in stages(self.job):
+            yield from self._stage(stage, list(hints(stage, found, ledgers)))
+        yield from circles
+
+    def _stage(self, stage: Stage, found: list[Hints]) -> list[Finding]:
+        """What was found about the aggregates of a class; repaired, if that was asked for."""
+        findings = [Finding(kind, name) for kind, name, _ in found]
+        streams = []
+        for finding, (kind, name, some) in zip(findings, found, strict=True):
+            noted = _noted(finding, some)
+            if self._run is not None and kind in self._repair:
+                streams.append(suspects(self._layout, f"{kind} {name}", noted))
+            else:
+                for _ in noted:
+                    pass
+        if self._run is not None and streams:
+            restorer = Restorer(self._layout, self._run, State(None, ""), self._delay, self._tell)
+            restorer.restore(stage, streams)
+            for finding in findings:
+                name = f"{finding.kind} {finding.name}"
+                finding.repaired = restorer.restored.repaired(name)
+                finding.failures = restorer.restored.reasons.get(name, [])
+        return findings
+
+    def _summaries(self) -> Iterator[Finding]:
         for summary in self.job.summaries:
             self._tell(summary_name(summary), 0)
             finding = Finding("aggregate", summary_name(summary))
@@ -214,6 +268,8 @@ class _Auditor:
         copied = edges.select(
             "source",
             "target",
+            "pk",
+            "sk",
             end=edges[rule.end],
             copy=edges[tables.column(field_want(self._layout, rule.edge, rule.field))],
         )
@@ -221,9 +277,25 @@ class _Auditor:
         joined = copied.join(origin, copied.end == origin.id)
         if tag_of(rule.edge, rule.field) != tag_of(rule.node, rule.of):
             return finding
-        for row in self._engine.fetch(joined.filter(~joined.copy.identical_to(joined.origin))):
-            finding.add(**self._ends(rule.edge, row), stored=row["copy"], computed=row["origin"])
+        rows = self._engine.fetch(self._engine.stage(joined.filter(~joined.copy.identical_to(joined.origin))))
+        for some in chunks(rows, TOGETHER):
+            refs = []
+            for row in some:
+                ends = self._ends(rule.edge, row)
+                finding.add(**ends, stored=row["copy"], computed=row["origin"])
+                refs.append(self._copy_ref(rule.edge, ends, row))
+            if self._run is not None and "copy" in self._repair:
+                tally = Tally()
+                self._run(freshen(self._layout, refs, tally))
+                finding.repaired += len(refs) - len(tally.aside)
+                finding.failures += [{"edge": key, "reason": reason} for _, key, reason in tally.aside[:EXAMPLES]]
         return finding
+
+    def _copy_ref(self, kind: EdgeType, ends: dict[str, Any], row: dict[str, Any]) -> CopyRef:
+        nodes: dict[str, Item] = {}
+        for copy in copies_on(self._layout, kind):
+            nodes[copy.end] = self._layout.node_key(copy.node, ends[copy.end])
+        return CopyRef(kind, self._key(row), nodes)
 
     # --- edges ---------------------------------------------------------------------------------
 
@@ -242,7 +314,7 @@ class _Auditor:
                 ends = self._ends(kind, row)
                 finding.add(**ends, missing=end)
                 plan = remove_dangling(self._layout, kind, ends["source"], ends["target"], self._key(row))
-                finding.repaired += self._mends("dangling", plan)
+                finding.repaired += self._mends_edge("dangling", plan, kind, ends)
         return finding
 
     def _one_sided(self, kind: EdgeType) -> Finding:
@@ -259,8 +331,10 @@ class _Auditor:
         same = [halves.source == twins.s, halves.target == twins.t]
         same += [halves[name] == twins[f"j{place}"] for place, name in enumerate(parts)]
         for row in self._engine.fetch(self._engine.stage(halves.anti_join(twins, same))):
-            finding.add(**self._ends(kind, row))
-            finding.repaired += self._mends("one-sided", restore_twin(self._layout, kind, self._key(row)))
+            ends = self._ends(kind, row)
+            finding.add(**ends)
+            plan = restore_twin(self._layout, kind, self._key(row))
+            finding.repaired += self._mends_edge("one-sided", plan, kind, ends)
         return finding
 
     def _ends(self, kind: EdgeType, row: dict[str, Any]) -> dict[str, Any]:
@@ -288,6 +362,16 @@ class _Auditor:
         if misfit.stray is not None:
             return remove_stray(self._layout, misfit.repairable, misfit.stray, misfit.owner)
         return restore_satellites(self._layout, misfit.repairable, misfit.owner)
+
+
+def _noted(finding: Finding, found: Iterable[Difference | LedgerFault]) -> Iterator[Difference | LedgerFault]:
+    """What was found, taken down on its way to whoever repairs it."""
+    for each in found:
+        if isinstance(each, Difference):
+            finding.add(node=each.id, stored=_shown(each.stored), computed=_shown(each.computed))
+        else:
+            finding.add(**each.shown())
+        yield each
 
 
 def _shown(attribute: Any) -> Any:

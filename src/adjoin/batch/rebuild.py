@@ -1,40 +1,34 @@
 """Recomputing what a graph declares, and writing it back while the graph stays live.
 
 Batch summaries are written here: plain updates of their fields, each under the condition that the node is
-there. Aggregates are kept by the change stream's processor, which alone knows what it has applied; what
-differs of them is handed to it (`Apply`), or only reported.
+there. Aggregates are kept by the change stream's processor; so what differs of them, and nodes whose edges
+were not counted yet, are handed to `restoring`, which makes them true on the live table.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TextIO
 
-from orjson import JSONDecodeError, dumps, loads
+from orjson import dumps
 
 from adjoin.batch.differences import Difference, Differences
 from adjoin.batch.engines import Engine, Source, open_engine, opened_source
 from adjoin.batch.exports import Export
 from adjoin.batch.job import Job, summary_name
+from adjoin.batch.ledgers import LedgerAudit, wanted
+from adjoin.batch.restoring import EXAMPLES, Progress, Restored, Restorer, Run, hints, stages, suspects
+from adjoin.batch.state import State
 from adjoin.layouts.interface import BoundLayout
-from adjoin.plans import Plan
+from adjoin.plans.maintenance.report import SetAside
 from adjoin.plans.repair import ROUND, write_fields
 from adjoin.rules import Rules, SummaryRule
-
-Run: TypeAlias = Callable[[Plan[Any]], Any]
-"""Drives a plan over the graph's store."""
-Apply: TypeAlias = Callable[[Iterable[Difference]], int]
-"""Makes aggregates what their edges say; answers on how many nodes it changed something."""
-Progress: TypeAlias = Callable[[str, int], None]
-"""Is told what is worked on, and how many nodes are done."""
-
-EXAMPLES = 10
-SAVE_SECONDS = 1.0
+from adjoin.values import decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +53,14 @@ class Rebuilt:
     """How many nodes and edges were read, by label."""
     results: tuple[Recomputed, ...]
     seconds: float
+    uncounted: int = 0
+    """Times that an edge or a node was not counted as it should be; not looked for without writing."""
+    failures: tuple[dict[str, Any], ...] = ()
+    """Some nodes that could not be made true, each with the reason."""
+    left: int = 0
+    """How many those are; each aggregate of a node by itself."""
+    set_aside: tuple[SetAside, ...] = ()
+    """Some edges that cannot be applied."""
 
     @property
     def differ(self) -> int:
@@ -76,56 +78,135 @@ def rebuild(
     engine: str | Engine = "duckdb",
     *,
     run: Run | None = None,
-    apply: Apply | None = None,
     only: Collection[str] | None = None,
     state: str | os.PathLike[str] | None = None,
+    diff: str | os.PathLike[str] | None = None,
+    delay: float = 0.0,
     progress: Progress | None = None,
     **options: Any,
 ) -> Rebuilt:
     """Recomputes everything declared, or `only` some fields ("CUSTOMER.owed"), and compares.
 
-    With `run`, summaries are written back; with `apply`, aggregates. `state` names a file that remembers how
-    far writing from an export came, so that the same call goes on after an interruption.
+    With `run`, what differs is written back. `state` names a file that remembers how far writing from an export
+    came, so that the same call goes on after an interruption. `diff` names a file for everything that differs.
     """
     started = time.monotonic()
-    tell = progress or (lambda name, done: None)
     opened = open_engine(engine, **options)
     try:
         read = opened_source(source, opened)
-        job = Job(opened, read, layout, rules, only=only)
-        results = []
-        for rule in job.rules:
-            tell(rule.name, 0)
-            differences, found = job.aggregate(rule)
-            circular = [] if found.circular is None else [row["id"] for row in opened.fetch(found.circular)]
-            ids = tuple(job.tables.id_of(rule.node, text) for text in sorted(circular)[:EXAMPLES])
-            seen = _Seen(rule.name, differences, tell)
-            written = apply(seen) if apply is not None else None
-            results.append(seen.result(written, len(circular), ids))
-        writer = _Writer(layout, read, run, state)
-        for summary in job.summaries:
-            name = summary_name(summary)
-            tell(name, 0)
-            seen = _Seen(name, job.summary(summary), tell)
-            results.append(seen.result(writer.write(summary, seen), 0, ()))
-        writer.finish()
-        return Rebuilt(job.tables.counts, tuple(results), time.monotonic() - started)
+        is_written = run is not None
+        extra = wanted(layout) if is_written else {}
+        edges = [account.edge.model for account in layout.rules.accounts] if is_written else []
+        job = Job(opened, read, layout, rules, only=only, extra=extra, keys=edges)
+        # A live table tells by itself what is written already; an export stays as it was.
+        remembered = State(state if isinstance(read, Export) else None, read.identity)
+        with _Diff(diff) as written_down:
+            work = _Rebuild(layout, job, read, run, remembered, delay, progress or (lambda name, done: None))
+            results = [*work.aggregates(written_down), *work.summaries(written_down)]
+        remembered.finish()
+        restored = work.restored
+        failures = [each for some in restored.reasons.values() for each in some]
+        return Rebuilt(
+            job.tables.counts,
+            tuple(results),
+            time.monotonic() - started,
+            work.uncounted,
+            tuple(failures[:EXAMPLES]),
+            sum(restored.left.values()),
+            tuple(restored.set_aside),
+        )
     finally:
         if opened is not engine:
             opened.close()
 
 
-class _Seen:
-    """Differences on their way to whoever writes them: counted, and some of them kept."""
+class _Rebuild:
+    def __init__(
+        self,
+        layout: BoundLayout,
+        job: Job,
+        source: Source,
+        run: Run | None,
+        state: State,
+        delay: float,
+        tell: Progress,
+    ) -> None:
+        self._layout, self._job, self._source, self._run, self._state = layout, job, source, run, state
+        self._delay, self._tell = delay, tell
+        self.restored = Restored()
+        self.uncounted = 0
 
-    def __init__(self, name: str, differences: Differences, tell: Progress) -> None:
-        self._name, self._rest, self._tell = name, iter(differences), tell
+    def aggregates(self, diff: _Diff) -> list[Recomputed]:
+        found = {}
+        for rule in self._job.rules:
+            self._tell(rule.name, 0)
+            found[rule.name] = self._job.aggregate(rule)
+        seen = {name: _Seen(name, differences, self._tell, diff) for name, (differences, _) in found.items()}
+        if self._run is not None and found:
+            self._restore(self._run, seen)
+        results = []
+        for rule in self._job.rules:
+            circular = found[rule.name][1].circular
+            texts = [] if circular is None else [row["id"] for row in self._job.engine.fetch(circular)]
+            ids = tuple(self._job.tables.id_of(rule.node, text) for text in sorted(texts)[:EXAMPLES])
+            written = None if self._run is None else self.restored.done.get(rule.name, 0)
+            results.append(seen[rule.name].result(written, len(texts), ids))
+        return results
+
+    def _restore(self, run: Run, seen: dict[str, _Seen]) -> None:
+        audit = LedgerAudit(self._job, self._source)
+        restorer = Restorer(self._layout, run, self._state, self._delay, self._tell)
+        self.restored = restorer.restored
+        for stage in stages(self._job):
+            found = list(hints(stage, seen, audit))
+            streams = [
+                suspects(self._layout, name if kind == "aggregate" else kind, self._counted(kind, some))
+                for kind, name, some in found
+            ]
+            restorer.restore(stage, streams)
+
+    def _counted(self, kind: str, found: Iterable[Any]) -> Iterator[Any]:
+        for each in found:
+            self.uncounted += kind != "aggregate"
+            yield each
+
+    # --- summaries -----------------------------------------------------------------------------
+
+    def summaries(self, diff: _Diff) -> list[Recomputed]:
+        results = []
+        for rule in self._job.summaries:
+            name = summary_name(rule)
+            self._tell(name, 0)
+            seen = _Seen(name, self._job.summary(rule), self._tell, diff)
+            written = None if self._run is None else self._write(self._run, rule, seen)
+            results.append(seen.result(written, 0, ()))
+        return results
+
+    def _write(self, run: Run, rule: SummaryRule, differences: Iterable[Difference]) -> int:
+        name, written = summary_name(rule), 0
+        rest = iter(differences)
+        for _ in islice(rest, self._state.done(name)):
+            pass
+        while some := tuple(islice(rest, ROUND)):
+            values = [(each.kind, each.id, rule.field, each.computed) for each in some]
+            written += run(write_fields(self._layout, values))
+            self._state.advance(name, len(some))
+        self._state.save()
+        return written
+
+
+class _Seen:
+    """Differences on their way to whoever writes them: counted, written down, and some of them kept."""
+
+    def __init__(self, name: str, differences: Differences, tell: Progress, diff: _Diff) -> None:
+        self._name, self._rest, self._tell, self._diff = name, iter(differences), tell, diff
         self._count = 0
         self._examples: list[Difference] = []
 
     def __iter__(self) -> Iterator[Difference]:
         for difference in self._rest:
             self._count += 1
+            self._diff.write(difference)
             if len(self._examples) < EXAMPLES:
                 self._examples.append(difference)
             if not self._count % 1000:
@@ -138,51 +219,27 @@ class _Seen:
         return Recomputed(self._name, self._count, tuple(self._examples), written, circular, ids)
 
 
-class _Writer:
-    """Writes summaries back in rounds, and remembers how far it came."""
+class _Diff:
+    """Everything that differs, as lines of JSON in a file; nothing without a path."""
 
-    def __init__(
-        self, layout: BoundLayout, source: Source, run: Run | None, state: str | os.PathLike[str] | None
-    ) -> None:
-        self._layout, self._run = layout, run
-        # A live table tells by itself what is written already; an export stays as it was.
-        self._state = Path(state) if state is not None and isinstance(source, Export) else None
-        self._identity = source.identity
-        self._done = self._loaded()
-        self._saved = time.monotonic()
+    def __init__(self, path: str | os.PathLike[str] | None) -> None:
+        self._path = None if path is None else Path(path)
+        self._file: TextIO | None = None
 
-    def _loaded(self) -> dict[str, int]:
-        if self._state is None or not self._state.is_file():
-            return {}
-        try:
-            remembered = loads(self._state.read_bytes())
-        except JSONDecodeError:
-            return {}
-        return dict(remembered["done"]) if remembered.get("source") == self._identity else {}
+    def __enter__(self) -> _Diff:
+        self._file = None if self._path is None else self._path.open("w", encoding="utf-8")
+        return self
 
-    def write(self, rule: SummaryRule, differences: Iterable[Difference]) -> int | None:
-        if self._run is None:
-            return None
-        name, written = summary_name(rule), 0
-        rest = iter(differences)
-        for _ in islice(rest, self._done.get(name, 0)):
-            pass
-        while some := tuple(islice(rest, ROUND)):
-            values = [(each.kind, each.id, rule.field, each.computed) for each in some]
-            written += self._run(write_fields(self._layout, values))
-            self._done[name] = self._done.get(name, 0) + len(some)
-            if time.monotonic() - self._saved >= SAVE_SECONDS:
-                self._save()
-        self._save()
-        return written
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._file.close()
 
-    def _save(self) -> None:
-        if self._state is not None:
-            unfinished = self._state.with_name(self._state.name + ".new")
-            unfinished.write_bytes(dumps({"source": self._identity, "done": self._done}))
-            unfinished.replace(self._state)
-        self._saved = time.monotonic()
-
-    def finish(self) -> None:
-        if self._state is not None:
-            self._state.unlink(missing_ok=True)
+    def write(self, difference: Difference) -> None:
+        if self._file is not None:
+            told = {
+                "name": difference.rule,
+                "node": difference.id,
+                "stored": None if difference.stored is None else decode(difference.stored),
+                "computed": None if difference.computed is None else decode(difference.computed),
+            }
+            self._file.write(dumps(told, default=str).decode() + "\n")

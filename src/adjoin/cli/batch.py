@@ -18,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("module", metavar="MODULE", help="the module with your classes, or MODULE:LAYOUT")
     parser.add_argument("--models", metavar="NAME", help="the list of classes in the module (default: all it has)")
     parser.add_argument("--tenant", metavar="T", help="the tenant whose graph it is")
-    parser.add_argument("--from", metavar="EXPORT", dest="source", help="read this export: a folder, or s3://…")
+    parser.add_argument(
+        "--from", metavar="EXPORT", dest="source", help="read this export: a folder, or s3://…; or scan the table"
+    )
     parser.add_argument(
         "--engine", choices=("duckdb", "spark"), default="duckdb", help="what computes: duckdb or spark"
     )

@@ -1,4 +1,7 @@
-"""`adjoin rebuild`: recomputes what your classes declare, and writes back what differs."""
+"""`adjoin rebuild`: recomputes what your classes declare, and writes back what differs.
+
+The exit status is 1 if something could not be written.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,18 @@ from adjoin.cli import batch
 from adjoin.cli.command import Command
 from adjoin.cli.drawing import counted
 
+LEFT = 1
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     batch.add_arguments(parser)
     parser.add_argument("--only", metavar="F", action="append", help="only this field, as CUSTOMER.owed")
     parser.add_argument("--dry-run", action="store_true", help="compare, and write nothing")
+    parser.add_argument("--diff", metavar="PATH", help="write all that differs to this file, a line of JSON each")
     parser.add_argument("--state", metavar="PATH", help="the file that remembers how far an interrupted rebuild came")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> int:
     with batch.opened(arguments) as graph, batch.shown(arguments) as progress:
         rebuilt = graph.rebuild(
             arguments.source,
@@ -24,6 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
             only=arguments.only,
             dry_run=arguments.dry_run,
             state=arguments.state,
+            diff=arguments.diff,
             progress=progress,
             **batch.options(arguments),
         )
@@ -34,6 +41,11 @@ def run(arguments: argparse.Namespace) -> None:
         circular = f", {counted(result.circular, 'node')} on a circle or above it" if result.circular else ""
         differ = f"{counted(result.differ, 'node')} differ{'s' if result.differ == 1 else ''}"
         print(f"{result.name}: {differ}{written}{circular}")
+    if rebuilt.uncounted:
+        print(f"{rebuilt.uncounted:,} times an edge was not counted as it is, and now is")
+    for failure in rebuilt.failures:
+        print(f"not written: {failure['node']}: {failure['reason']}")
+    return LEFT if rebuilt.left else 0
 
 
 COMMAND = Command("rebuild", "recomputes aggregates and summaries from all edges", add_arguments, run, takes_file=False)

@@ -1,15 +1,21 @@
-"""`adjoin verify`: compares what a table stores with what follows from it; exit status 1 if something is wrong."""
+"""`adjoin verify`: compares what a table stores with what follows from it.
+
+The exit status says what was found: 0 nothing, 1 something that is not repaired, 3 something, and all of it is
+repaired; 2 if it could not be carried out.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from adjoin.cli import batch
 from adjoin.cli.command import Command
 from adjoin.cli.drawing import counted
+from adjoin.errors import AdjoinError
 
-FAULTY = 1
+LEFT, FAILED, REPAIRED = 1, 2, 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,8 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    try:
+        return _run(arguments)
+    except AdjoinError as error:
+        print(f"adjoin: {' '.join(str(error).split())}", file=sys.stderr)
+        return FAILED
+
+
+def _run(arguments: argparse.Namespace) -> int:
     asked = arguments.repair or []
-    repair: Any = True if "" in asked else asked
+    repair: Any = (True, *filter(None, asked)) if "" in asked else asked
     with batch.opened(arguments) as graph, batch.shown(arguments) as progress:
         audit = graph.verify(
             arguments.source,
@@ -35,11 +49,14 @@ def run(arguments: argparse.Namespace) -> int:
     for finding in audit.findings:
         repaired = f", {finding.repaired:,} repaired" if finding.repaired else ""
         print(f"{finding.kind}  {finding.name}: {finding.count:,}{repaired}")
-        for example in finding.examples[:3]:
+        for example in (*finding.examples[:3], *finding.failures[:3]):
             print("  " + "  ".join(f"{name}={_shown(value)}" for name, value in example.items()))
     looked = ", ".join(f"{number:,} {label}" for label, number in audit.counts.items() if number)
-    print(f"{counted(audit.faults, 'fault')} in {looked or 'nothing'}")
-    return FAULTY if audit.findings else 0
+    repaired = f", {audit.faults - audit.left:,} repaired" if arguments.repair else ""
+    print(f"{counted(audit.faults, 'fault')}{repaired} in {looked or 'nothing'}")
+    if not audit.findings:
+        return 0
+    return LEFT if audit.left else REPAIRED
 
 
 def _shown(value: Any) -> str:

@@ -79,8 +79,8 @@ def _write_whole(layout: BoundLayout, value: FieldValue) -> Plan[int]:
 # --- edges -------------------------------------------------------------------------------------
 
 
-def remove_dangling(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, key: Item) -> Plan[bool]:
-    """Removes an edge if one of its ends is not there; says whether it did."""
+def remove_dangling(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, key: Item) -> Plan[list[Item]]:
+    """Removes an edge if one of its ends is not there; answers the keys of its items, none if it did not."""
     ends = {_place(each): each for each in (layout.node_key(kind.source, source), layout.node_key(kind.target, target))}
     wanted = [key, *ends.values()]
     for _ in range(ATTEMPTS):
@@ -88,37 +88,37 @@ def remove_dangling(layout: BoundLayout, kind: EdgeType, source: Any, target: An
         item, *nodes = [response.item for response in responses]
         missing = [end for end, node in zip(ends.values(), nodes, strict=True) if node is None]
         if item is None or not missing:
-            return False
+            return []
         keys = [key, *layout.twin_keys(kind, item)]
-        keys += [each.key for each in layout.satellites_beside(kind, item)]
-        writes = [Delete(layout.table, each) for each in keys]
+        beside = [each.key for each in layout.satellites_beside(kind, item)]
+        writes = [Delete(layout.table, each) for each in (*keys, *beside)]
         try:
             yield (TransactWrite((*writes, Check(layout.table, missing[0], Not(layout.present)))),)
-            return True
+            return keys
         except TransactionCanceled:
             continue
-    return False
+    return []
 
 
-def restore_twin(layout: BoundLayout, kind: EdgeType, key: Item) -> Plan[bool]:
-    """Writes the other half of a symmetric edge, if this one is there and that one is not."""
+def restore_twin(layout: BoundLayout, kind: EdgeType, key: Item) -> Plan[list[Item]]:
+    """Writes the other half of a symmetric edge, if only this one is there; answers both keys, none if it did not."""
     for _ in range(ATTEMPTS):
         response: ItemResponse
         (response,) = yield (Get(layout.table, key, consistent=True),)
         edge = None if response.item is None else layout.decode(kind, response.item)
         if response.item is None or edge is None:
-            return False
+            return []
         twins = [each for each in layout.items(edge) if layout.key_of(each) != key]
         if not twins:
-            return False
+            return []
         try:
             check = Check(layout.table, key, _same(layout, response.item))
             yield (TransactWrite((check, Put(layout.table, twins[0], Not(layout.present)))),)
-            return True
+            return [key, layout.key_of(twins[0])]
         except TransactionCanceled as canceled:
             if canceled.reasons[1].code == "ConditionalCheckFailed":
-                return False
-    return False
+                return []
+    return []
 
 
 def _same(layout: BoundLayout, item: Item) -> Condition:

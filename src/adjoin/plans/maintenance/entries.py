@@ -6,6 +6,7 @@ adjoin:life             the life of the near node in which it counts; in any oth
                         counts in the present life too
 applied                 rule to what was added
 aside                   rule to why it is not applied
+rules                   which rules it was written for
 adjoin:revision         another after each write
 """
 
@@ -29,7 +30,7 @@ from adjoin.requests import Check, Delete, Put
 from adjoin.rules import Rule
 from adjoin.values import AttributeValue, Item
 
-APPLIED, ASIDE = "applied", "aside"
+APPLIED, ASIDE, RULES = "applied", "aside", "rules"
 RULE, REASON, ACCOUNT = "rule", "reason", "account"
 """The attributes of a record of what is set aside, besides those that name the edge."""
 
@@ -81,11 +82,6 @@ class Entry:
         return self.is_valid and self.ledger is not None and self.ledger[LIFE]["S"] == self.next
 
     @property
-    def _stamp(self) -> str:
-        """The life that a ledger is written with."""
-        return self.next or self.life
-
-    @property
     def applied(self) -> dict[str, AttributeValue]:
         """Rule to what was added, in this life."""
         return _part(self.ledger, APPLIED) if self.is_valid else {}
@@ -104,7 +100,7 @@ class Entry:
     def is_settled(self) -> bool:
         if not self.is_kept:
             return self.ledger is None
-        is_stamped = self.ledger is not None and self.ledger[LIFE]["S"] == self._stamp
+        is_stamped = self.ledger is not None and (self.ledger[LIFE], self.ledger.get(RULES)) == self._stamps
         return is_stamped and self.applied == self._after and self.was_aside == self.aside
 
     @property
@@ -123,6 +119,11 @@ class Entry:
     def delta(self, rule: Rule) -> Decimal:
         after, before = (each.get(rule.name, {"N": "0"}) for each in (self.wanted, self.applied))
         return total(iter((Decimal(after["N"]), Decimal(before["N"]).copy_negate())))
+
+    @property
+    def _stamps(self) -> tuple[AttributeValue, AttributeValue]:
+        """The life and the rules that a ledger is written with."""
+        return {"S": self.next or self.life}, {"S": self.ref.account.mark}
 
     def delta_ahead(self, rule: Rule) -> Decimal:
         """The difference in the life that is prepared."""
@@ -165,8 +166,10 @@ class Entry:
         return _as_read(layout, self.far, self.ref.account.far_attributes)
 
     def _ledger(self) -> Item:
+        life, rules = self._stamps
         ledger = named_in(self.ref) | {
-            LIFE: {"S": self._stamp},
+            LIFE: life,
+            RULES: rules,
             APPLIED: {"M": self._after},
             REVISION: {"S": uuid.uuid4().hex[:16]},
         }

@@ -6,14 +6,14 @@ and what that changes in turn, until nothing does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import chunks
 from adjoin.plans.maintenance.entries import Entry
-from adjoin.plans.maintenance.references import EdgeRef, edges_in, edges_query, ref_in, refs_to
+from adjoin.plans.maintenance.references import EdgeRef, counted_by, edges_in, edges_query, ref_in, refs_to
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.settling import settle
 from adjoin.requests import PageResponse, Query
@@ -38,25 +38,46 @@ def settle_near(
     texts: Iterable[str],
     tally: Tally,
     note: Callable[[Entry], None] | None = None,
+    accounts: Sequence[Account] | None = None,
 ) -> Plan[None]:
-    """Looks at all edges that count for nodes of a class, given by their partition keys."""
+    """Looks at all edges that count for nodes of a class, given by their partition keys; or only in some accounts."""
     refs: list[EdgeRef] = []
+    looked_at = counting(layout, kind) if accounts is None else accounts
     for some in chunks(texts, _NODES):
-        queries = [query for text in some for query in _edges(layout, kind, text)]
+        queries = [query for text in some for query in _edges(layout, kind, text, looked_at)]
         while queries:
             responses: list[PageResponse] = yield tuple(query for query, _ in queries)
-            for (_, accounts), response in zip(queries, responses, strict=True):
-                for account in accounts:
+            for (_, some_accounts), response in zip(queries, responses, strict=True):
+                for account in some_accounts:
                     refs += refs_to(layout, account, edges_in(layout, account.edge, response.items))
             queries = [
-                (replace(query, start=response.last), accounts)
-                for (query, accounts), response in zip(queries, responses, strict=True)
+                (replace(query, start=response.last), some_accounts)
+                for (query, some_accounts), response in zip(queries, responses, strict=True)
                 if response.last is not None
             ]
             if len(refs) >= TOGETHER:
                 yield from _settled(layout, refs, tally, note)
                 refs = []
     yield from _settled(layout, refs, tally, note)
+
+
+def settle_again(
+    layout: BoundLayout, kind: EdgeType, keys: Sequence[Item], source: str, target: str, tally: Tally
+) -> Plan[None]:
+    """Looks at one edge in all accounts, and at what is made of it.
+
+    It is given by the keys of its items, of which the second leads back, and the partition keys of its ends.
+    """
+    refs = []
+    for account in counted_by(layout, kind):
+        for key, (start, end) in zip(keys, ((source, target), (target, source)), strict=False):
+            near, far = (start, end) if account.hop.direction == "out" else (end, start)
+            refs.append(EdgeRef(account, key, near, far))
+    own = Tally()
+    yield from settle(layout, refs, own)
+    tally.include(own)
+    nears = {ref.near: ref.account.hop.near for ref in refs}
+    yield from settle_above(layout, {text: nears[text] for text in own.nodes}, tally)
 
 
 def _settled(
@@ -66,9 +87,11 @@ def _settled(
         yield from settle(layout, some, tally, note)
 
 
-def _edges(layout: BoundLayout, kind: NodeType, text: str) -> Iterator[tuple[Query, list[Account]]]:
+def _edges(
+    layout: BoundLayout, kind: NodeType, text: str, accounts: Iterable[Account]
+) -> Iterator[tuple[Query, list[Account]]]:
     """The queries for all edges that count for a node; those that leave it are found by one."""
-    accounts = counting(layout, kind)
+    accounts = list(accounts)
     leaving = [account for account in accounts if account.hop.direction == "out"]
     if leaving:
         yield edges_query(layout, leaving[0].edge, kind, text, True), leaving

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from adjoin.errors import AdjoinError, ConditionFailed, InvalidRequest, TransactionCanceled
@@ -22,8 +23,8 @@ from adjoin.plans.maintenance.postings import FULL, STALE, TURN, Near, copies_of
 from adjoin.plans.maintenance.references import key_of_node
 from adjoin.plans.maintenance.report import Tally
 from adjoin.requests import Delete, Get, PageResponse, Put, Query, TransactWrite, Update
-from adjoin.rules import Rule
-from adjoin.schema import NodeType
+from adjoin.rules import Rule, Term
+from adjoin.schema import NodeType, plain_type
 from adjoin.values import AttributeValue, Item
 
 _NODES_A_ROUND = 25
@@ -161,3 +162,15 @@ def results(rule: Rule, ranks: Sequence[Item]) -> dict[str, AttributeValue | Non
     if rule.pair is not None:
         results[rule.pair] = {"L": [first[BY], first[VALUE]]} if first else None
     return results
+
+
+def values_of_an_edge(rule: Rule) -> int:
+    """How many values one edge may have among the ranks of a rule: several where it leads to a list."""
+    if rule.operation != "top":
+        return 0 if rule.operation == "sum" else 1
+    return 1 if all(map(partial(_is_single, rule), rule.terms)) else rule.k
+
+
+def _is_single(rule: Rule, term: Term) -> bool:
+    kind = rule.hop.edge if term.at == "edge" else rule.hop.far
+    return term.field is not None and plain_type(kind.fields[term.field]) is not None

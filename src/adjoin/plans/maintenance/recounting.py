@@ -28,11 +28,11 @@ from adjoin.plans.maintenance.entries import Entry
 from adjoin.plans.maintenance.neighbours import counting, settle_above, settle_near
 from adjoin.plans.maintenance.postings import STALE, TURN, copies_of, new_revision, prepared_sum, revises
 from adjoin.plans.maintenance.postings import Near as Node
-from adjoin.plans.maintenance.ranks import refresh, results
+from adjoin.plans.maintenance.ranks import refresh, results, values_of_an_edge
 from adjoin.plans.maintenance.references import key_of_node
 from adjoin.plans.maintenance.report import Tally
 from adjoin.requests import Delete, Get, PageResponse, Query, TransactWrite, Update
-from adjoin.rules import Rule
+from adjoin.rules import Account, Rule
 from adjoin.schema import NodeType
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import AttributeValue, Item
@@ -80,11 +80,24 @@ class _Added:
         return True
 
 
-def settle_and_compare(layout: BoundLayout, kind: NodeType, texts: Sequence[str], tally: Tally) -> Plan[list[str]]:
-    """Settles all edges that count for nodes; answers which nodes have something else than these add up to.
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What was found of some nodes, by their partition keys."""
 
-    Also those of which a recount was begun and not finished.
-    """
+    off: list[str]
+    """Those that have something else than their edges add up to, or whose recount was not finished."""
+    gone: set[str]
+    """Those that are not there."""
+
+
+def settle_and_compare(
+    layout: BoundLayout,
+    kind: NodeType,
+    texts: Sequence[str],
+    tally: Tally,
+    accounts: Sequence[Account] | None = None,
+) -> Plan[Compared]:
+    """Settles the edges that count for nodes, and compares what they add up to with what the nodes have."""
     added = {text: _Added({}, {}) for text in texts}
 
     def note(entry: Entry) -> None:
@@ -94,12 +107,14 @@ def settle_and_compare(layout: BoundLayout, kind: NodeType, texts: Sequence[str]
                     added[entry.ref.near].add(rule, entry.wanted[rule.name])
 
     own = Tally()
-    yield from settle_near(layout, kind, texts, own, note)
+    looked_at = counting(layout, kind) if accounts is None else accounts
+    yield from settle_near(layout, kind, texts, own, note, looked_at)
     tally.include(own)
     yield from settle_above(layout, dict.fromkeys(own.nodes, kind), tally)
-    rules = rules_of(layout, kind)
+    rules = [rule for account in looked_at for rule in account.rules]
     nodes = yield from _read(layout, kind, texts)
-    return [node.text for node in nodes if node.next is not None or not added[node.text].agrees(rules, node.item or {})]
+    is_off = {node.text: node.next is not None or not added[node.text].agrees(rules, node.item or {}) for node in nodes}
+    return Compared([text for text in texts if is_off.get(text)], {text for text in texts if text not in is_off})
 
 
 def rules_of(layout: BoundLayout, kind: NodeType) -> list[Rule]:
@@ -283,19 +298,11 @@ def _deleted(layout: BoundLayout, items: Sequence[Item]) -> Plan[None]:
 def refuse_large(layout: BoundLayout, kind: NodeType) -> None:
     """An edge is counted in two lives by one transaction, in which all it has ranked must have room."""
     for account in counting(layout, kind):
-        most = sum(4 * _ranked(rule) + 2 for rule in account.rules)
+        most = sum(4 * values_of_an_edge(rule) + 2 for rule in account.rules)
         room = MAX_TRANSACTION - 6 - len(kind.indexed)
         if most > room:
-            names = ", ".join(rule.name for rule in account.rules if _ranked(rule) > 1)
+            names = ", ".join(rule.name for rule in account.rules if values_of_an_edge(rule) > 1)
             raise InvalidValue(
                 f"{kind.name} cannot be counted anew while it is in use: one edge holds up to {most // 4} values "
                 f"of {names}, and a transaction has room for {room // 4}; take a smaller k"
             )
-
-
-def _ranked(rule: Rule) -> int:
-    """How many values one edge may have among the ranks of a rule."""
-    if rule.operation == "sum":
-        return 0
-    is_list = rule.operation == "top" and any(term.at == "far" and term.field is None for term in rule.terms)
-    return rule.k if is_list or (rule.operation == "top" and rule.is_recursive) else 1

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -109,6 +109,7 @@ _WRITES: dict[type, Write] = {
     DropTable: lifecycle.drop,
 }
 
+_CLOSED = "the store was closed; open it again to use it"
 _CHANGES_OF_TABLES = (CreateTable, UpdateTable, SetTimeToLive, TagTable, DropTable)
 
 
@@ -414,12 +415,18 @@ class AsyncSQLiteStore:
         store = await self._store()
         return await asyncio.get_running_loop().run_in_executor(self._pool, store.sweep)
 
+    def dump(self, name: str) -> AbstractContextManager[Iterator[list[bytes]]]:
+        """As of the store for synchronous programs; for a thread to read, because it waits."""
+        if self._closed:
+            raise StoreClosed(_CLOSED)
+        return self._opening.result().dump(name)
+
     async def _store(self) -> SQLiteStore:
         if not self._closed:
             store = await asyncio.wrap_future(self._opening)
             if not self._closed:
                 return store
-        raise StoreClosed("the store was closed; open it again to use it")
+        raise StoreClosed(_CLOSED)
 
     async def close(self) -> None:
         if self._closed:

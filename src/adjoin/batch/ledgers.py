@@ -1,0 +1,274 @@
+"""What maintenance took down, audited: ledgers against edges and aggregates, and ranks against ledgers.
+
+| fault of a ledger | what is wrong |
+|---|---|
+| stray | its edge is not there |
+| missing | an edge that adds something has none that counts |
+| outdated | it was written for other rules than the class has now |
+| different | those of a node do not add up to what its edges say |
+
+That an edge adds something is told here where no `where=` decides; where one does, the sums tell. Ranks are
+counted: those that stand beside a node for a value, and the ledgers that have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import or_
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+
+from adjoin.batch.columns import TARGET
+from adjoin.batch.engines import Source, Want
+from adjoin.batch.job import Job
+from adjoin.batch.keys import matches, part_text
+from adjoin.batch.numbers import Numbers
+from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
+from adjoin.plans.maintenance.contributions import RANK
+from adjoin.plans.maintenance.entries import APPLIED, RULES
+from adjoin.plans.maintenance.ranks import values_of_an_edge
+from adjoin.plans.maintenance.references import EDGE, FAR, NEAR, EdgeRef
+from adjoin.rules import Account, Rule
+from adjoin.schema import NodeType
+from adjoin.values import Item
+
+BESIDE = "#="
+_LIFE_LENGTH, _DIGEST_LENGTH = 16, 20
+"""Characters of a life, and of the digest that ends the key of a rank."""
+
+
+def wanted(layout: BoundLayout) -> dict[type[Any], set[Want]]:
+    """What has to be read of each class, besides what the rules are computed from."""
+    found: dict[type[Any], set[Want]] = {}
+    for account in layout.rules.accounts:
+        found.setdefault(account.edge.model, set()).add(TARGET)
+        found.setdefault(account.hop.near.model, set()).update({(LIFE, "S"), (NEXT, "S")})
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFault:
+    """A node whose ledgers or ranks are not what they should be."""
+
+    kind: NodeType
+    id: Any
+    fault: str
+    ref: EdgeRef | None = None
+    """The edge that it is about, if it is about one."""
+
+    @property
+    def is_rank(self) -> bool:
+        """Whether it is about a rank, which no value need show."""
+        return self.fault.endswith("rank")
+
+    def shown(self) -> dict[str, Any]:
+        edge = {} if self.ref is None else {"edge": tuple(part["S"] for part in self.ref.key.values())}
+        return {"node": self.id, **edge, "fault": self.fault}
+
+
+class LedgerAudit:
+    """The ledgers and ranks of a source, brought together once."""
+
+    def __init__(self, job: Job, source: Source) -> None:
+        self._job, self._layout, self._source = job, job.layout, source
+        names = {rule.name for rule in job.rules}
+        self.accounts = [
+            account for account in self._layout.rules.accounts if names & {rule.name for rule in account.rules}
+        ]
+        self._names = names
+        definition = self._layout.definition
+        assert definition.sort is not None
+        self._pk, self._sk = definition.partition.name, definition.sort.name
+        self._rank_start = self._layout.ledgers.all_ranks("")[1].operands[0]["S"]
+
+    # --- reading -------------------------------------------------------------------------------
+
+    @cached_property
+    def _wants(self) -> dict[str, Want]:
+        wants: dict[str, Want] = {
+            "pk": (self._pk, "S"),
+            "sk": (self._sk, "S"),
+            "near": (NEAR, "S"),
+            "far": (FAR, "S"),
+            "edge_pk": (EDGE, "M", self._pk, "S"),
+            "edge_sk": (EDGE, "M", self._sk, "S"),
+            "life": (LIFE, "S"),
+            "mark": (RULES, "S"),
+        }
+        for place, rule in enumerate(self._rules):
+            if rule.operation == "sum":
+                wants[f"r{place}"] = (APPLIED, "M", rule.name, "N")
+            else:
+                for number in range(values_of_an_edge(rule)):
+                    wants[f"r{place}_{number}"] = (APPLIED, "M", rule.name, "L", str(number), "M", RANK, "S")
+        return wants
+
+    @cached_property
+    def _rules(self) -> list[Rule]:
+        return [rule for account in self.accounts for rule in account.rules if rule.name in self._names]
+
+    @cached_property
+    def _rows(self) -> ir.Table:
+        """Ledgers, each with the number of its account, and ranks, with the number behind the last."""
+        engine = self._job.engine
+        read = engine.rows(self._source, list(self._wants.values()))
+        rows = read.select(**{name: read[f"w{place}"] for place, name in enumerate(self._wants)})
+        cases = [
+            (rows.sk.startswith(self._start(account)) & self._is_node(account.hop.near, rows.near), place)
+            for place, account in enumerate(self.accounts)
+        ]
+        cases.append((rows.sk.startswith(self._rank_start), len(self.accounts)))
+        rows = rows.mutate(account=ibis.cases(*((test, ibis.literal(place, "int16")) for test, place in cases)))
+        return engine.stage(rows.filter(rows.account.notnull() & rows.pk.endswith(BESIDE)))
+
+    def _start(self, account: Account) -> str:
+        text: str = self._layout.ledgers.ledgers(account.name, "")[1].operands[0]["S"]
+        return text
+
+    def _is_node(self, kind: NodeType, text: Any) -> Any:
+        return matches(self._layout.key_templates(kind).partition, text).fill_null(False)
+
+    def _id(self, kind: NodeType, text: Any) -> Any:
+        return part_text(self._layout.key_templates(kind).partition, "id", text)
+
+    def _nodes(self, kind: NodeType) -> ir.Table:
+        tables = self._job.tables
+        nodes = tables.table(kind)
+        return nodes.select(
+            node_id=nodes.id,
+            node_life=nodes[tables.column((LIFE, "S"))],
+            node_next=nodes[tables.column((NEXT, "S"))],
+        )
+
+    def _ledgers(self, account: Account) -> ir.Table:
+        rows = self._rows.filter(self._rows.account == self.accounts.index(account))
+        return rows.mutate(id=self._id(account.hop.near, rows.near))
+
+    def _valid(self, account: Account) -> ir.Table:
+        """The ledgers that count in the present lives of their nodes."""
+        ledgers, nodes = self._ledgers(account), self._nodes(account.hop.near)
+        joined = ledgers.join(nodes, ledgers.id == nodes.node_id)
+        return joined.filter((joined.life == joined.node_life) | (joined.life == joined.node_next))
+
+    # --- ledgers -------------------------------------------------------------------------------
+
+    def faults(self, account: Account) -> Iterator[LedgerFault]:
+        """What is wrong with the ledgers of an account, in the order of nodes."""
+        table = self._job.exactly(lambda numbers: self._job.engine.stage(self._faults(account, numbers)))
+        for row in self._job.engine.fetch(table.order_by(["id", "edge_pk", "edge_sk"])):
+            id = self._job.tables.id_of(account.hop.near, row["id"])
+            yield LedgerFault(account.hop.near, id, row["fault"], self._ref(account, id, row))
+
+    def _ref(self, account: Account, id: Any, row: dict[str, Any]) -> EdgeRef | None:
+        if row["edge_pk"] is None:
+            return None
+        key: Item = {self._pk: {"S": row["edge_pk"]}, self._sk: {"S": row["edge_sk"]}}
+        near, far = self._layout.node_text(account.hop.near, id), row["far"]
+        if far is None:
+            target = self._job.tables.id_of(account.hop.far, row["far_id"])
+            far = self._layout.node_text(account.hop.far, target)
+        return EdgeRef(account, key, near, far)
+
+    def _faults(self, account: Account, numbers: Numbers) -> ir.Table:
+        edges = self._edges(account)
+        ledgers, valid = self._ledgers(account), self._job.engine.stage(self._valid(account))
+        stray = ledgers.anti_join(edges, [ledgers.edge_pk == edges.pk, ledgers.edge_sk == edges.sk])
+        old = valid.semi_join(edges, [valid.edge_pk == edges.pk, valid.edge_sk == edges.sk])
+        old = old.filter(~old.mark.identical_to(ibis.literal(account.mark)))
+        parts = [_fault(stray, "stray"), _fault(old, "outdated")]
+        if (counted := self._counted(account, edges)) is not None:
+            missing = counted.anti_join(valid, [counted.pk == valid.edge_pk, counted.sk == valid.edge_sk])
+            missing = missing.mutate(edge_pk=missing.pk, edge_sk=missing.sk)
+            parts.append(_fault(missing, "missing"))
+        told = self._job.engine.stage(ibis.union(*parts))
+        sums = [self._different(rule, valid, told, numbers) for rule in account.rules if rule.name in self._names]
+        return ibis.union(told, *(each for each in sums if each is not None))
+
+    def _edges(self, account: Account) -> ir.Table:
+        edges = self._job.tables.table(account.edge)
+        return edges.mutate(id=edges[account.hop.near_end], far_id=edges[account.hop.far_end])
+
+    def _counted(self, account: Account, edges: ir.Table) -> ir.Table | None:
+        """The edges of nodes that are there of which it is known that they add something, or need a ledger anyway."""
+        nodes = self._nodes(account.hop.near)
+        edges = edges.semi_join(nodes, edges.id == nodes.node_id)
+        sure = [rule for rule in account.rules if rule.where is None and rule.name in self._names]
+        if account.reads_far or any(rule.terms[0].at == "one" for rule in sure):
+            return edges
+        tests = []
+        for rule in sure:
+            terms = (*rule.terms, *((rule.by,) if rule.by else ()))
+            wants = [self._job.book.term_want(rule, term) for term in terms]
+            if all(want is not None for want in wants):
+                columns = [edges[self._job.tables.column(want)].notnull() for want in wants if want is not None]
+                tests.append(ibis.and_(*columns))
+        return edges.filter(reduce(or_, tests)) if tests else None
+
+    def _different(self, rule: Rule, valid: ir.Table, told: ir.Table, numbers: Numbers) -> ir.Table | None:
+        """The nodes whose ledgers do not add up to what their edges say, apart from those that were told."""
+        if rule.operation != "sum":
+            return None
+        found = self._job.computed(numbers)[rule.name]
+        applied = valid[f"r{self._rules.index(rule)}"]
+        sums = valid.mutate(amount=numbers.parse(applied)).group_by(sum_id=valid.id)
+        ledgers = sums.agg(ledgers=numbers.total(ibis._.amount))
+        value = found.values.value
+        value = numbers.parse(value.cast("string")) if found.is_whole else value
+        values = found.values.select(value_id=found.values.id, value=value)
+        nodes = self._nodes(rule.node)
+        if found.circular is not None:
+            nodes = nodes.anti_join(found.circular, nodes.node_id == found.circular.id)
+        nodes = nodes.anti_join(told, nodes.node_id == told.id)
+        joined = nodes.left_join(values, nodes.node_id == values.value_id)
+        joined = joined.left_join(ledgers, joined.node_id == ledgers.sum_id)
+        zero = numbers.literal("0")
+        off = joined.filter(joined.value.fill_null(zero) != joined.ledgers.fill_null(zero))
+        return _fault(off.select(id=off.node_id), "different")
+
+    # --- ranks ---------------------------------------------------------------------------------
+
+    def rank_faults(self, rule: Rule) -> Iterator[LedgerFault]:
+        """The nodes with values in order that no ledger has, or without some that one has."""
+        if rule.operation == "sum":
+            return
+        stems = ibis.union(self._ranks(rule), self._ranked(rule)).group_by("home", "stem").agg(n=ibis._.n.sum())
+        wrong = stems.filter(stems.n != 0)
+        text = wrong.home.substr(0, wrong.home.length() - len(BESIDE))
+        wrong = wrong.select("n", id=self._id(rule.node, text))
+        for row in self._job.engine.fetch(self._job.engine.stage(wrong).order_by("id")):
+            fault = "stray rank" if row["n"] > 0 else "missing rank"
+            yield LedgerFault(rule.node, self._job.tables.id_of(rule.node, row["id"]), fault)
+
+    def _ranks(self, rule: Rule) -> ir.Table:
+        rows = self._rows.filter(self._rows.account == len(self.accounts))
+        start = len(self._rank_start) + _LIFE_LENGTH + 1
+        mine = rows.sk.substr(start).startswith(f"{rule.name}#")
+        rows = rows.filter(mine & self._is_node(rule.node, rows.pk.substr(0, rows.pk.length() - len(BESIDE))))
+        stem = rows.sk.substr(0, rows.sk.length() - _DIGEST_LENGTH - 1)
+        return rows.select(home=rows.pk, stem=stem, n=ibis.literal(1, "int64"))
+
+    def _ranked(self, rule: Rule) -> ir.Table:
+        """What ledgers have for a rule, as the keys of ranks without their ends."""
+        account = next(each for each in self.accounts if rule in each.rules)
+        ledgers, nodes = self._ledgers(account), self._nodes(account.hop.near)
+        # What is counted ahead of the next life has its ranks in both.
+        ahead = ledgers.join(nodes, [ledgers.id == nodes.node_id, ledgers.life == nodes.node_next])
+        both = ibis.union(ledgers.select(*ledgers.columns), ahead.mutate(life=ahead.node_life).select(*ledgers.columns))
+        parts = []
+        for number in range(values_of_an_edge(rule)):
+            rank = both[f"r{self._rules.index(rule)}_{number}"]
+            stem = ibis.literal(self._rank_start) + both.life + f"#{rule.name}#" + rank
+            part = both.select(home=both.near + BESIDE, stem=stem, n=ibis.literal(-1, "int64"))
+            parts.append(part.filter(part.stem.notnull()))
+        return parts[0] if len(parts) == 1 else ibis.union(*parts)
+
+
+def _fault(rows: ir.Table, fault: str) -> ir.Table:
+    """Rows as faults of one sort; what they do not tell is null."""
+    names = ("edge_pk", "edge_sk", "far", "far_id")
+    told = {name: rows[name] if name in rows.columns else ibis.null("string") for name in names}
+    return rows.select(id=rows.id, **told, fault=ibis.literal(fault))
