@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,11 +52,30 @@ def dump_of(store: Any, table: str) -> Dump:
 def scan_of(run: Callable[[Plan[Any]], Any], table: str) -> Dump:
     """The table read item by item, by as many requests at a time as there are segments; not at one instant."""
 
+    context = copy_context()
+
     @contextmanager
     def opened() -> Iterator[Iterator[list[bytes]]]:
-        yield _scanned(run, table)
+        # Engines read from threads of their own, which come and go without Python; requests want a lasting one.
+        with ThreadPoolExecutor(1, "adjoin-scan") as thread:
+            yield _ahead(thread, context, _scanned(run, table))
 
     return Dump(table, opened)
+
+
+def _ahead(thread: ThreadPoolExecutor, context: Context, pieces: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
+    """The same pieces, made in a thread, each while the one before it is used."""
+
+    def ask() -> Future[list[bytes] | None]:
+        return thread.submit(context.copy().run, make)
+
+    def make() -> list[bytes] | None:
+        return next(pieces, None)
+
+    waiting = ask()
+    while (piece := waiting.result()) is not None:
+        waiting = ask()
+        yield piece
 
 
 def _scanned(run: Callable[[Plan[Any]], Any], table: str) -> Iterator[list[bytes]]:
@@ -62,7 +83,9 @@ def _scanned(run: Callable[[Plan[Any]], Any], table: str) -> Iterator[list[bytes
     while starts:
         pages: dict[int, PageResponse] = run(read_pages(table, starts, SEGMENTS))
         for page in pages.values():
-            yield [dumps(item) for item in page.items]
+            # An empty piece would be taken for the end.
+            if page.items:
+                yield [dumps(item) for item in page.items]
         starts = {number: page.last for number, page in pages.items() if page.last is not None}
 
 
