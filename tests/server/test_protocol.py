@@ -27,7 +27,7 @@ NO_TABLES: dict[str, Any] = {"TableNames": []}
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server(loop: None) -> Iterator[Server]:
     with serve(":memory:") as opened:
         yield opened
 

@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=["process", "power"])
-def server(request: pytest.FixtureRequest, path: Path) -> Iterator[Server]:
+def server(loop: None, request: pytest.FixtureRequest, path: Path) -> Iterator[Server]:
     with serve(path, durability=request.param) as opened:
         client(opened).create_table(**TABLE)
         yield opened

@@ -50,7 +50,7 @@ def client(server: Server, access_key: str = "any", secret_key: str = "any", **o
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+def server(loop: None, tmp_path: Path) -> Iterator[Server]:
     with serve(tmp_path / "graph.db", durability="process") as opened:
         yield opened
 

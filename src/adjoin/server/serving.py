@@ -6,7 +6,9 @@ import asyncio
 import logging
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
+from importlib import import_module
 from ipaddress import ip_address
 from types import TracebackType
 from typing import Self
@@ -30,6 +32,15 @@ _PATIENCE = 5.0
 _KEY_PAIR = "access_key and secret_key (for `adjoin serve`: ADJOIN_ACCESS_KEY and ADJOIN_SECRET_KEY in the environment)"
 
 
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """That of uvloop where it is installed, which takes half the time for what comes and goes; None for asyncio's."""
+    try:
+        factory: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop
+    except ImportError:
+        return None
+    return factory
+
+
 class Server:
     """Answers DynamoDB's protocol over one file until it is closed; `endpoint` is where."""
 
@@ -47,7 +58,8 @@ class Server:
         self.endpoint = self._started.result()
 
     def _run(self) -> None:
-        asyncio.run(self._serve())
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(self._serve())
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
