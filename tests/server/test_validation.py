@@ -15,7 +15,7 @@ from adjoin.server.constraints import Limits
 from adjoin.server.deserialisation import reader_of
 from adjoin.server.faults import Refused
 from adjoin.server.inputs import INPUTS
-from adjoin.server.validation import OPERATIONS, SHORT, validated
+from adjoin.server.validation import OPERATIONS, validated
 from tests.server.refusals import RIGHT, SHARD, STREAM, changed, refusal
 
 CODES = {"ValidationException", "SerializationException", "AccessDeniedException"}
@@ -102,37 +102,6 @@ def test_limits_do_not_hold_exactly_if_there_is_one_to_report(sent: tuple[str, A
     else:
         with pytest.raises(InvalidRequest, match=r"^\d+ validation errors? detected: Value "):
             limits.check(read)
-
-
-PLAIN = {"PK": {"S": "a"}, "SK": {"N": "1"}, "x": {"BOOL": True}}
-SHORT_REQUESTS: dict[str, Any] = {
-    "GetItem": {"TableName": "abc", "Key": PLAIN},
-    "PutItem": {"TableName": "abc", "Item": PLAIN},
-    "DeleteItem": {"TableName": "abc", "Key": PLAIN},
-    "BatchWriteItem": {"RequestItems": {"abc": [{"PutRequest": {"Item": PLAIN}}, {"PutRequest": {"Item": PLAIN}}]}},
-}
-
-
-@st.composite
-def almost_short(draw: st.DrawFn) -> tuple[str, Any]:
-    operation = draw(st.sampled_from(sorted(SHORT)))
-    body = deepcopy(SHORT_REQUESTS[operation])
-    for _ in range(draw(st.integers(0, 2))):
-        body = replaced(body, draw(st.sampled_from(places(body))), draw(JSON))
-    return operation, body
-
-
-@given(almost_short())
-@settings(max_examples=600, deadline=None)
-def test_the_short_way_ends_where_the_long_one_does(sent: tuple[str, Any]) -> None:
-    operation, body = sent
-    short = SHORT[operation](deepcopy(body))
-    # As JSON, where 1 is not true.
-    if orjson.dumps(body) == orjson.dumps(SHORT_REQUESTS[operation]):
-        assert short == body
-    if short is not None:
-        assert reader_of(INPUTS[operation])(body) == short
-        assert Limits.of(INPUTS[operation]).hold(short)
 
 
 def test_operations_are_those_that_have_an_input() -> None:

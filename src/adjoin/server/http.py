@@ -3,8 +3,8 @@
 Nothing here knows what a request means. `Connection` cuts the bytes into requests and hands each to the
 server's `answer`, which gives the answer, or one that comes `Later`; answers go out in the order of requests.
 
-A request that comes in one piece and says nothing unusual, as nearly all do, is cut out of that piece without
-a look at headers that nobody asks for. All others go the long way.
+A request with a plain head that comes in one piece, as nearly all do, is cut out of that piece. All others go
+the long way.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
+from adjoin.server.heads import plain_head
+
 MAX_HEAD = 64 * 1024
 MAX_BODY = 16 * 1024 * 1024
 
 _LINGER = 2.0
 """Seconds for which a client may go on to send what was refused."""
+
+_END = b"\r\n\r\n"
+"""Of a head."""
 
 _STATUS_LINES = {
     200: b"HTTP/1.1 200 OK\r\n",
@@ -31,26 +36,29 @@ _STATUS_LINES = {
 }
 
 
+_KEPT = b"%b%bContent-Length: %d\r\n\r\n%b"
+_CLOSED = b"%b%bConnection: close\r\nContent-Length: %d\r\n\r\n%b"
+"""Answers on connections that stay open, or that end with them: status line, header lines, length and body."""
+
+
 class Request:
-    """One request; `target` is what X-Amz-Target says, and empty where it is not there."""
+    """One request; `target` is what X-Amz-Target says, and empty where it is not there.
 
-    __slots__ = ("_headers", "_lowered", "body", "head", "method", "path", "target")
+    `is_plain` says that its head is plain, and need not be looked at; `head` is all of its lines as they came.
+    """
 
-    def __init__(self, method: str, path: str, target: str, head: bytes, body: bytes = b"") -> None:
+    __slots__ = ("_headers", "body", "head", "is_plain", "method", "path", "target")
+
+    def __init__(
+        self, method: str, path: str, target: str, head: bytes, body: bytes = b"", is_plain: bool = False
+    ) -> None:
         self.method = method
         self.path = path
         self.target = target
-        self.body = body
         self.head = head
-        """All of its lines but the empty one at the end, as they came."""
+        self.body = body
+        self.is_plain = is_plain
         self._headers: dict[str, str] | None = None
-        self._lowered: bytes | None = None
-
-    def says(self, line: bytes) -> bool:
-        """Whether a line begins so, in lower case; for a whole line, with the end of the one before and its own."""
-        if self._lowered is None:
-            self._lowered = self.head.lower() + b"\r\n"
-        return line in self._lowered
 
     @property
     def headers(self) -> dict[str, str]:
@@ -155,20 +163,15 @@ class Connection(asyncio.Protocol):
     def _take_plain(self, data: bytes) -> bytes:
         """Handles the plain requests that `data` begins with; answers what is left."""
         while data and not self._closing:
-            end = data.find(b"\r\n\r\n") + 4
-            if end < 4:
-                break
-            plain = _plain(data[: end - 4])
+            plain = plain_head(data)
             if plain is None:
                 break
-            request, length = plain
-            if len(data) == end + length:
-                request.body, data = data[end:], b""
-            elif len(data) > end + length:
-                request.body, data = data[end : end + length], data[end + length :]
-            else:
+            target, start, length = plain
+            end = start + length
+            if length > MAX_BODY or end > len(data):
                 break
-            self._handle(request, keep=True)
+            self._handle(Request("POST", "/", target, data[:start], data[start:end], is_plain=True), keep=True)
+            data = data[end:]
         return data
 
     def _next_request(self) -> bool:
@@ -191,7 +194,7 @@ class Connection(asyncio.Protocol):
         return True
 
     def _read_head(self) -> bool:
-        end = self._received.find(b"\r\n\r\n")
+        end = self._received.find(_END)
         if end < 0:
             if len(self._received) > MAX_HEAD:
                 raise _BadRequest(413, "the head of the request is too large")
@@ -201,7 +204,7 @@ class Connection(asyncio.Protocol):
         words = head.partition(b"\r\n")[0].decode("latin-1").split(" ")
         if len(words) != 3 or not words[2].startswith("HTTP/1."):
             raise _BadRequest(400, "this is no HTTP/1.1")
-        request = Request(words[0], words[1], "", head)
+        request = Request(words[0], words[1], "", head, is_plain=plain_head(head + _END) is not None)
         headers = request.headers
         request.target = headers.get("x-amz-target", "")
         if words[2] == "HTTP/1.0":
@@ -245,9 +248,8 @@ class Connection(asyncio.Protocol):
     def _send(self, answer: Answer, keep: bool, linger: bool = False) -> None:
         if self._transport is None:
             return
-        body = answer.body
-        end = b"Content-Length: %d\r\n\r\n" if keep else b"Connection: close\r\nContent-Length: %d\r\n\r\n"
-        self._transport.write(_STATUS_LINES[answer.status] + answer.head + end % len(body) + body)
+        form = _KEPT if keep else _CLOSED
+        self._transport.write(form % (_STATUS_LINES[answer.status], answer.head, len(answer.body), answer.body))
         if not linger and (not keep or (self._closing and not self._waiting)):
             self._transport.close()
 
@@ -260,35 +262,10 @@ class Connection(asyncio.Protocol):
 
 # --- heads -------------------------------------------------------------------------------------
 
-_UNUSUAL = (b"\r\nconnection: close", b"\r\ntransfer-encoding:", b"\r\nexpect:")
-
-
-def _plain(head: bytes) -> tuple[Request, int] | None:
-    """A request as clients send it, and the length of its body; None for what is to be looked at closely."""
-    if not head.startswith(b"POST / HTTP/1.1\r\n"):
-        return None
-    lowered = head.lower()
-    for name in _UNUSUAL:
-        if name in lowered:
-            return None
-    target, length = _value(head, lowered, b"\r\nx-amz-target:"), _value(head, lowered, b"\r\ncontent-length:")
-    if target is None or length is None or not length.isdigit() or int(length) > MAX_BODY:
-        return None
-    return Request("POST", "/", target.decode("latin-1"), head), int(length)
-
-
-def _value(head: bytes, lowered: bytes, name: bytes) -> bytes | None:
-    start = lowered.find(name)
-    if start < 0:
-        return None
-    start += len(name)
-    end = head.find(b"\r\n", start)
-    return (head[start:end] if end >= 0 else head[start:]).strip()
-
 
 def _headers(head: bytes) -> dict[str, str]:
     headers: dict[str, str] = {}
-    for line in head.decode("latin-1").split("\r\n")[1:]:
+    for line in head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")[1:]:
         name, colon, value = line.partition(":")
         if not colon or not name:
             raise _BadRequest(400, "a header line without a colon")

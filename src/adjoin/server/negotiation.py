@@ -1,7 +1,7 @@
 """What HTTP alone decides, before any operation is looked at: health, methods, content types, browsers, compression.
 
 `negotiated` answers what is no request of DynamoDB's protocol, hands every other on, and brings its answer into
-the form that the client accepts. A plain request, as SDKs send it, needs none of it: `is_plain`.
+the form that the client accepts. A request with a plain head (`heads`) needs none of it.
 """
 
 from __future__ import annotations
@@ -16,24 +16,12 @@ from adjoin.server.http import MAX_BODY, Answer, Answering, Handler, Later, Requ
 
 JSON = "application/x-amz-json-1.0"
 
-_JSON_LINE = f"\r\ncontent-type: {JSON}\r\n".encode()
-_NO_CODING = b"\r\naccept-encoding: identity\r\n"
 _ACCEPTED = (JSON, "application/json")
 _NO_OPERATION = b"<UnknownOperationException/>\n"
 _WORTH_PACKING = 4096
 """Bytes below which an answer is not compressed."""
 _WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 """The codings that are understood, by zlib's names for them."""
-
-
-def is_plain(request: Request) -> bool:
-    """Whether a request is handed on as it is, and its answer handed back so."""
-    return (
-        request.method == "POST"
-        and request.says(_JSON_LINE)
-        and not request.says(b"\r\norigin:")
-        and (request.says(_NO_CODING) or not request.says(b"\r\naccept-encoding:"))
-    )
 
 
 def negotiated(request: Request, perform: Handler) -> Answering:

@@ -18,15 +18,15 @@ from zlib import crc32
 from orjson import JSONDecodeError, dumps, loads
 
 from adjoin.errors import AdjoinError
-from adjoin.requests import Get, ItemResponse
+from adjoin.server import short
 from adjoin.server.faults import Refused
 from adjoin.server.http import Answer, Answering, Later, Request
-from adjoin.server.negotiation import JSON, is_plain, negotiated, unpacked
+from adjoin.server.negotiation import JSON, negotiated, unpacked
 from adjoin.server.operations import OPERATIONS, STREAM_OPERATIONS
 from adjoin.server.operations.interface import Operation, Parameters, Tables
 from adjoin.server.refusals import body_of, refusal, status_of
 from adjoin.server.signatures import KeyPair, authentication_fault, check_signature
-from adjoin.server.validation import SHORT, is_json, validated
+from adjoin.server.validation import is_json, validated
 from adjoin.server.writer import Writer
 from adjoin.stores.sqlite import SQLiteStore
 
@@ -51,7 +51,7 @@ class Service:
         self._known = _Known(store)
         self._writer = Writer(store, loop)
         self._second = 0
-        self._head = ""
+        self._head = b""
         # A request id tells a request from every other, also of a server that was started again.
         self._life = b32encode(urandom(32))[:39].decode()
         self._answered = 0
@@ -61,14 +61,14 @@ class Service:
         await self._writer.close()
 
     def answer(self, request: Request) -> Answering:
-        return self._answered_to(request) if is_plain(request) else negotiated(request, self._answered_to)
+        return self._answered_to(request) if request.is_plain else negotiated(request, self._answered_to)
 
     def _answered_to(self, request: Request) -> Answering:
         parameters: Parameters = {}
         try:
             operation, name, body = self._understood(request)
-            if request.target == _GET_ITEM and (found := self._whole_item(body)) is not None:
-                return self._sent(200, found)
+            if (answer := self._short_answer(request.target, body)) is not None:
+                return answer
             parameters = validated(name, body)
             if name == "DescribeEndpoints":
                 parameters["Host"] = request.headers.get("host", "localhost")
@@ -85,7 +85,7 @@ class Service:
         """Which operation is asked for, and with which body, if whoever asks may ask."""
         target, _, name = request.target.partition(".")
         operation = _TARGETS.get(target, {}).get(name)
-        fault = authentication_fault(request)
+        fault = None if request.is_plain else authentication_fault(request)
         if (operation is None or fault is not None) and not is_json(request.body):
             raise Refused("SerializationException")
         if operation is None:
@@ -94,23 +94,43 @@ class Service:
             raise fault
         if self._keys is not None:
             check_signature(request, self._keys)
-        return operation, name, unpacked(request) if request.says(b"\r\ncontent-encoding:") else request.body
+        return operation, name, request.body if request.is_plain else unpacked(request)
 
-    def _whole_item(self, body: bytes) -> bytes | None:
-        """The answer to a GetItem that asks for one whole item by a plain key; None for any other request.
+    # --- the short ways ------------------------------------------------------------------------
 
-        The most frequent request of all, without the way through everything that others may ask for.
-        """
+    def _short_answer(self, target: str, body: bytes) -> Answering | None:
+        """The answer to a request that has a short way; None for any other."""
         try:
-            parameters = SHORT["GetItem"](loads(body))
-            if parameters is None:
-                return None
-            response = self._store.text(Get(parameters["TableName"], parameters["Key"]))
-        except (AdjoinError, JSONDecodeError):
-            # What is wrong is said in the service's order.
+            if target == _GET_ITEM:
+                return self._whole_item(loads(body))
+            if target in short.WRITES:
+                return self._short_write(target, loads(body))
+        except JSONDecodeError:
+            pass
+        return None
+
+    def _whole_item(self, asked: Any) -> Answer | None:
+        get = short.whole_get(asked)
+        text = None if get is None else self._store.item_text(*get)
+        if text is None:
             return None
-        assert isinstance(response, ItemResponse)
-        return b"{}" if response.item is None else dumps({"Item": response.item})
+        return self._sent(200, b'{"Item":%b}' % text if text else b"{}")
+
+    def _short_write(self, target: str, asked: Any) -> Later | None:
+        read, content = short.WRITES[target]
+        request = read(asked)
+        if request is None:
+            return None
+        later = Later()
+
+        def written(outcome: Any) -> None:
+            failed = isinstance(outcome, Exception)
+            later.settle(self._refused(outcome, asked) if failed else self._sent(200, content))
+
+        self._writer.write(request, written)
+        return later
+
+    # --- all others ----------------------------------------------------------------------------
 
     def _read(self, operation: Operation, parameters: Parameters) -> dict[str, Any] | None:
         if operation.fails_on_stale:
@@ -151,7 +171,7 @@ class Service:
             self._head = (
                 f"Server: adjoin\r\nDate: {formatdate(second, usegmt=True)}\r\nContent-Type: {JSON}\r\n"
                 f"x-amzn-RequestId: {self._life}"
-            )
+            ).encode()
         self._answered += 1
-        head = f"{self._head}{self._answered:013X}\r\nx-amz-crc32: {crc32(content)}\r\n"
-        return Answer(status, content, head.encode())
+        head = b"%b%013X\r\nx-amz-crc32: %d\r\n" % (self._head, self._answered, crc32(content))
+        return Answer(status, content, head)

@@ -7,18 +7,14 @@ In the service's order, so that a request with two faults reports the same one:
 3. limits, all that are broken together (`constraints`);
 4. rules, the first that is broken (`rules.RULES`).
 
-Requests with nothing but plain items, as most are, take a short way past the first three.
-
 What is left is what the request's expressions say (`grammar.Expressions`, and `grammar.key_conditions` for the
 older KeyConditions), and then what needs the table.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import orjson
 
@@ -30,8 +26,6 @@ from adjoin.server.faults import Refused
 from adjoin.server.inputs import INPUTS
 from adjoin.server.rules import PRECONDITIONS, RULES, Rule
 from adjoin.server.shapes import Structure
-from adjoin.stores.items import plain_item
-from adjoin.units import MAX_BATCH_WRITE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,67 +48,6 @@ OPERATIONS = frozenset(_CHECKS)
 """The names of the operations whose requests can be validated."""
 
 
-# --- the short way -----------------------------------------------------------------------------
-
-_NAME = re.compile("[a-zA-Z0-9_.-]{3,255}")
-Short: TypeAlias = Callable[[Any], dict[str, Any] | None]
-"""Takes a request as it came; answers it if its types and limits are plainly right, and else None."""
-
-
-def _single(member: str, flag: str | None = None) -> Short:
-    """For requests that have a table and a plain item, or key, and nothing else but a flag."""
-
-    def short(request: Any) -> dict[str, Any] | None:
-        if type(request) is not dict:
-            return None
-        more = {}
-        if len(request) != 2:
-            if len(request) != 3 or flag is None or type(request.get(flag)) is not bool:
-                return None
-            more = {flag: request[flag]}
-        name, attributes = request.get("TableName"), request.get(member)
-        if type(name) is not str or type(attributes) is not dict or not _NAME.fullmatch(name):
-            return None
-        item = plain_item(attributes)
-        return None if item is None else {"TableName": name, member: item, **more}
-
-    return short
-
-
-def _puts(request: Any) -> dict[str, Any] | None:
-    """For batches that put plain items into one table."""
-    try:
-        ((member, tables),) = request.items()
-        ((name, writes),) = tables.items()
-        if member != "RequestItems" or not _NAME.fullmatch(name) or not 1 <= len(writes) <= MAX_BATCH_WRITE:
-            return None
-        puts = []
-        for write in writes:
-            ((kind, put),) = write.items()
-            ((held, attributes),) = put.items()
-            if kind != "PutRequest" or held != "Item" or type(attributes) is not dict:
-                return None
-            item = plain_item(attributes)
-            if item is None:
-                return None
-            puts.append({"PutRequest": {"Item": item}})
-    except (AttributeError, TypeError, ValueError):
-        # It has other types, or more members.
-        return None
-    return {"RequestItems": {name: puts}}
-
-
-SHORT: dict[str, Short] = {
-    "GetItem": _single("Key", "ConsistentRead"),
-    "PutItem": _single("Item"),
-    "DeleteItem": _single("Key"),
-    "BatchWriteItem": _puts,
-}
-
-
-# --- all requests ------------------------------------------------------------------------------
-
-
 def validated(operation: str, body: bytes | dict[str, Any]) -> dict[str, Any]:
     """The parameters of a request that is right so far, without nulls and members that nobody knows.
 
@@ -123,15 +56,11 @@ def validated(operation: str, body: bytes | dict[str, Any]) -> dict[str, Any]:
     checks = _CHECKS[operation]
     try:
         request: dict[str, Any] = body if isinstance(body, dict) else orjson.loads(body)
-        plain = SHORT[operation](request) if operation in SHORT else None
-        if plain is not None:
-            request = plain
-        else:
-            request = checks.read(request)
-            if checks.precondition is not None:
-                checks.precondition(request)
-            if not checks.limits.hold(request):
-                checks.limits.check(request)
+        request = checks.read(request)
+        if checks.precondition is not None:
+            checks.precondition(request)
+        if not checks.limits.hold(request):
+            checks.limits.check(request)
         if checks.rule is not None:
             checks.rule(request)
     except InvalidRequest as fault:

@@ -70,7 +70,7 @@ def get_text(cursor: apsw.Cursor, tables: Tables, request: Get) -> ItemResponse:
     found = cursor.execute(table.get_sql, table.locate(request.key)).get
     if found is None:
         return ItemResponse(None, table.paths[None].cost(0, request.consistent))
-    text: Any = table.form.text(found)
+    text: Any = Fragment(table.form.text(found))
     return ItemResponse(text, table.paths[None].cost(found[0], request.consistent))
 
 
@@ -318,7 +318,8 @@ class StoredItems(Sequence[Item]):
         return self.values[1 :: self._form.width]
 
     def texts(self) -> list[Fragment]:
-        return [*map(self._form.text, zip(*[iter(self.values)] * self._form.width, strict=True))]
+        rows = zip(*[iter(self.values)] * self._form.width, strict=True)
+        return [*map(Fragment, map(self._form.text, rows))]
 
     def last(self) -> Item:
         return self._form.item(self.values[-self._form.width :])

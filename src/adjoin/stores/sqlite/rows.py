@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from orjson import Fragment, dumps, loads
+from orjson import dumps, loads
 
 from adjoin.values import Item
 
@@ -37,7 +37,7 @@ class RowForm:
         self.item = _reader({_PARTITION + position: name for position, name in texts.items()})
         """The item of a row; what is broken in it is a `JSONDecodeError`."""
         self.text = _text_reader({_PARTITION + position: name for position, name in texts.items()})
-        """The item of a row as JSON, for who sends it on: nothing is parsed, and `orjson.dumps` takes it as it is."""
+        """The item of a row as JSON, for who sends it on: nothing is parsed."""
         self._names = tuple(texts.values())
 
     def body(self, item: Item) -> bytes:
@@ -62,7 +62,7 @@ def _reader(texts: dict[int, str]) -> Callable[[Found], Item]:
     return _compiled(lines, "item", loads=loads)
 
 
-def _text_reader(texts: dict[int, str]) -> Callable[[Found], Fragment]:
+def _text_reader(texts: dict[int, str]) -> Callable[[Found], bytes]:
     """Compiled as well; keys come first, and then the members of the body behind its brace."""
     members = {place: f"{dumps(name) + _TEXT!r} + dumps(found[{place}]) + b'}}'" for place, name in texts.items()}
     own = " + b',' + ".join(member for place, member in members.items() if place <= _SORT)
@@ -76,10 +76,10 @@ def _text_reader(texts: dict[int, str]) -> Callable[[Found], Fragment]:
     lines += [
         "    body = found[1]",
         "    if not start:",
-        "        return Fragment(body)",
-        "    return Fragment(b'{' + start + (b',' + body[1:] if len(body) > 2 else b'}'))",
+        "        return body",
+        "    return b'{' + start + (b',' + body[1:] if len(body) > 2 else b'}')",
     ]
-    return _compiled(lines, "text", dumps=dumps, Fragment=Fragment)
+    return _compiled(lines, "text", dumps=dumps)
 
 
 _TEXT = b':{"S":'

@@ -230,6 +230,7 @@ class Table:
         self.primary = [self._partition] if self._sort is None else [self._partition, self._sort]
         self._further = self.columns[len(self.primary) :]
         self.key_names = tuple(column.name for column in self.primary)
+        self.has_binary_key = any(column.tag == "B" for column in self.primary)
         self.form = RowForm(
             ["pk", "sk", *(column.column for column in self._further)],
             {

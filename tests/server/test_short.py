@@ -1,0 +1,98 @@
+"""The short ways: a request takes one only if the long way would ask, and answer, the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from adjoin.requests import CreateTable, ItemResponse, Put, WriteResponse
+from adjoin.server import short
+from adjoin.server.operations import OPERATIONS
+from adjoin.server.validation import validated
+from adjoin.stores.sqlite import SQLiteStore
+from adjoin.tables import KeyAttribute, TableDefinition
+from tests.server.test_validation import JSON, places, replaced
+
+PLAIN = {"PK": {"S": "a"}, "SK": {"N": "1"}, "x": {"BOOL": True}}
+KEYS: dict[str, Any] = {
+    "abc": {"PK": {"S": "a"}, "SK": {"N": "1"}},
+    "Bytes": {"PK": {"B": "YQ=="}},
+}
+WRITES: dict[str, Any] = {
+    "PutItem": {"TableName": "abc", "Item": PLAIN},
+    "DeleteItem": {"TableName": "abc", "Key": PLAIN},
+    "BatchWriteItem": {"RequestItems": {"abc": [{"PutRequest": {"Item": PLAIN}}, {"PutRequest": {"Item": PLAIN}}]}},
+}
+GETS = [
+    *({"TableName": name, "Key": key} for name, key in KEYS.items()),
+    {"TableName": "abc", "Key": KEYS["abc"], "ConsistentRead": True},
+]
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[SQLiteStore]:
+    opened = SQLiteStore(":memory:")
+    opened.execute(
+        [
+            CreateTable(TableDefinition("abc", KeyAttribute("PK", "S"), KeyAttribute("SK", "N"))),
+            CreateTable(TableDefinition("Bytes", KeyAttribute("PK", "B"))),
+            *(Put(name, {**key, "x": {"L": []}}) for name, key in KEYS.items()),
+        ]
+    )
+    yield opened
+    opened.close()
+
+
+@st.composite
+def almost(draw: st.DrawFn, requests: dict[str, Any]) -> tuple[str, Any]:
+    """A request of these, in which a value or two may be anything else."""
+    operation = draw(st.sampled_from(sorted(requests)))
+    body = deepcopy(requests[operation])
+    for _ in range(draw(st.integers(0, 2))):
+        body = replaced(body, draw(st.sampled_from(places(body))), draw(JSON))
+    return operation, body
+
+
+@given(almost(WRITES))
+@settings(max_examples=600, deadline=None)
+def test_writes_are_those_of_the_long_way(store: SQLiteStore, sent: tuple[str, Any]) -> None:
+    name, body = sent
+    read, _ = short.WRITES[f"DynamoDB_20120810.{name}"]
+    asked = read(deepcopy(body))
+    # As JSON, where 1 is not true.
+    if orjson.dumps(body) == orjson.dumps(WRITES[name]):
+        assert asked is not None
+    if asked is not None:
+        assert OPERATIONS[name].request(validated(name, body), store) == asked
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_are_answered_as_on_the_long_way(store: SQLiteStore, name: str) -> None:
+    parameters = validated(name, deepcopy(WRITES[name]))
+    response = WriteResponse((), ()) if name == "BatchWriteItem" else ItemResponse(None, ())
+    answer = OPERATIONS[name].answer(parameters, response, store)
+    assert orjson.dumps(answer) == short.WRITES[f"DynamoDB_20120810.{name}"][1]
+
+
+@given(almost({str(number): get for number, get in enumerate(GETS)}))
+@example(("", {"TableName": "Bytes", "Key": {"PK": {"B": "YR=="}}}))
+@example(("", {"TableName": "abc", "Key": {"PK": {"S": "a"}, "SK": {"N": "1e0"}}}))
+@example(("", {"TableName": "abc", "Key": {"PK": {"S": "b"}, "SK": {"N": "1"}}}))
+@settings(max_examples=600, deadline=None)
+def test_items_are_those_of_the_long_way(store: SQLiteStore, sent: tuple[str, Any]) -> None:
+    _, body = sent
+    get = short.whole_get(deepcopy(body))
+    text = None if get is None else store.item_text(*get)
+    if orjson.dumps(body) in map(orjson.dumps, (GETS[0], GETS[2])):
+        assert text is not None
+    if text is not None:
+        parameters = validated("GetItem", body)
+        response = store.text(OPERATIONS["GetItem"].request(parameters, store))
+        answer = OPERATIONS["GetItem"].answer(parameters, response, store)
+        assert orjson.dumps(answer) == (b'{"Item":%b}' % text if text else b"{}")
