@@ -45,6 +45,8 @@ def store() -> Iterator[SQLiteStore]:
             *(Put(name, {**key, "x": {"L": []}}) for name, key in KEYS.items()),
         ]
     )
+    for name in KEYS:
+        opened.definition(name)
     yield opened
     opened.close()
 
