@@ -254,6 +254,8 @@ class Table:
                 f"{items}_{storage.indexes[index.name]}",
             )
         self.indexes = [path for path in self.paths.values() if path.index is not None]
+        self.is_simple = not definition.stream and not self.indexes
+        """Whether the table's own rows, and its totals, are all that a write changes."""
 
         further = "".join(f", {column.column}" for column in self._further)
         marks = ", ".join("?" for _ in range(5 + len(self._further)))
@@ -282,20 +284,21 @@ class Table:
 
     def row(self, item: Item) -> Row:
         """The key columns of an item; every key attribute that is there must be as it should."""
-        row: list[KeyValue | None] = []
-        for column in self.primary:
-            try:
-                row.append(column.value(item[column.name]))
-            except KeyError:
-                raise _bad_key(column, item) from None
-        if self._sort is None:
-            row.append(_NO_SORT_KEY)
-        for column in self._further:
-            attribute = item.get(column.name)
-            try:
+        column = self._partition
+        try:
+            partition = column.value(item[column.name])
+            sort: KeyValue = _NO_SORT_KEY
+            if self._sort is not None:
+                column = self._sort
+                sort = column.value(item[column.name])
+            if not self._further:
+                return partition, sort
+            row: list[KeyValue | None] = [partition, sort]
+            for column in self._further:
+                attribute = item.get(column.name)
                 row.append(None if attribute is None else column.value(attribute))
-            except KeyError:
-                raise _bad_key(column, item) from None
+        except KeyError:
+            raise _bad_key(column, item) from None
         return tuple(row)
 
     def row_after_update(self, item: Item) -> Row:
