@@ -31,7 +31,12 @@ from adjoin.server.writer import Writer
 from adjoin.stores.sqlite import SQLiteStore
 
 _log = logging.getLogger(__name__)
-_TARGETS = {"DynamoDB_20120810": OPERATIONS, "DynamoDBStreams_20120810": STREAM_OPERATIONS}
+_SERVICES = {"DynamoDB_20120810": OPERATIONS, "DynamoDBStreams_20120810": STREAM_OPERATIONS}
+_TARGETS = {
+    f"{service}.{name}": (name, operation)
+    for service, operations in _SERVICES.items()
+    for name, operation in operations.items()
+}
 _GET_ITEM = "DynamoDB_20120810.GetItem"
 
 
@@ -66,7 +71,7 @@ class Service:
     def _answered_to(self, request: Request) -> Answering:
         parameters: Parameters = {}
         try:
-            operation, name, body = self._understood(request)
+            name, operation, body = self._understood(request)
             if (answer := self._short_answer(request.target, body)) is not None:
                 return answer
             parameters = validated(name, body)
@@ -81,20 +86,19 @@ class Service:
         self._writer.write(asked, partial(self._written, later, operation, parameters))
         return later
 
-    def _understood(self, request: Request) -> tuple[Operation, str, bytes]:
+    def _understood(self, request: Request) -> tuple[str, Operation, bytes]:
         """Which operation is asked for, and with which body, if whoever asks may ask."""
-        target, _, name = request.target.partition(".")
-        operation = _TARGETS.get(target, {}).get(name)
+        known = _TARGETS.get(request.target)
         fault = None if request.is_plain else authentication_fault(request)
-        if (operation is None or fault is not None) and not is_json(request.body):
+        if (known is None or fault is not None) and not is_json(request.body):
             raise Refused("SerializationException")
-        if operation is None:
+        if known is None:
             raise Refused("UnknownOperationException")
         if fault is not None:
             raise fault
         if self._keys is not None:
             check_signature(request, self._keys)
-        return operation, name, request.body if request.is_plain else unpacked(request)
+        return *known, request.body if request.is_plain else unpacked(request)
 
     # --- the short ways ------------------------------------------------------------------------
 
@@ -103,11 +107,10 @@ class Service:
         try:
             if target == _GET_ITEM:
                 return self._whole_item(loads(body))
-            if target in short.WRITES:
-                return self._short_write(target, loads(body))
+            write = short.WRITES.get(target)
+            return None if write is None else self._short_write(loads(body), *write)
         except JSONDecodeError:
-            pass
-        return None
+            return None
 
     def _whole_item(self, asked: Any) -> Answer | None:
         get = short.whole_get(asked)
@@ -116,8 +119,7 @@ class Service:
             return None
         return self._sent(200, b'{"Item":%b}' % text if text else b"{}")
 
-    def _short_write(self, target: str, asked: Any) -> Later | None:
-        read, content = short.WRITES[target]
+    def _short_write(self, asked: Any, read: short.Reader, content: bytes) -> Later | None:
         request = read(asked)
         if request is None:
             return None

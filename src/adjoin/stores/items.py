@@ -15,6 +15,7 @@ from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from adjoin.errors import InvalidRequest, InvalidValue
@@ -26,6 +27,8 @@ Normal = tuple[Any, int]
 
 # Whole numbers and short fractions are canonical as they stand; anything else takes the long way.
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,37}|-?(?:0|[1-9][0-9]{0,18})\.[0-9]{0,17}[1-9]")
+_LONG_NUMBER = 42
+"""Characters that no number in normal form has."""
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,18})?")
 
 
@@ -48,17 +51,19 @@ def plain_item(attributes: Item) -> NormalItem | None:
     Its attributes may be any JSON: this takes the place of a check of their types, where there is a lot to check.
     """
     texts = [*attributes]
+    add = texts.append
     size = 0
     try:
         for attribute in attributes.values():
             if len(attribute) != 1:
                 return None
             if (value := attribute.get("S")) is not None:
-                texts.append(value)
+                add(value)
             elif (value := attribute.get("N")) is not None:
-                if _CANONICAL.fullmatch(value) is None:
+                digits = _plain_number(value) if len(value) < _LONG_NUMBER else 0
+                if not digits:
                     return None
-                size += _whole_size(value) if value.isdigit() else number_size(value)
+                size += digits
             elif type(attribute.get("BOOL")) is bool or attribute.get("NULL") is True:
                 size += 1
             else:
@@ -72,10 +77,10 @@ def plain_item(attributes: Item) -> NormalItem | None:
     return NormalItem(attributes, size + len(text)) if is_plain else None
 
 
-def _whole_size(digits: str) -> int:
-    """What `number_size` answers for a whole number that is not negative."""
-    count = len(digits.rstrip("0"))
-    return 1 + (count + 1) // 2 + (not count % 2 and count > 0 and len(digits) % 2)
+@lru_cache(4096)
+def _plain_number(text: str) -> int:
+    """The size of a number, 0 if it is not in normal form. Most of what is written has been written before."""
+    return 0 if _CANONICAL.fullmatch(text) is None else number_size(text)
 
 
 def normal_item(item: Item) -> tuple[Item, int]:
