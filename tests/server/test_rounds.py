@@ -17,9 +17,11 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from adjoin.requests import CreateTable, Delete, Put
+from adjoin.server import serving
 from adjoin.server.serving import Server, serve
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.file import CHECKPOINT_PAGES
+from adjoin.stores.sqlite.rounds import Round
 from tests.server.test_serving import TABLE, client, key
 from tests.stores.examples import PLAIN, everything, item, n
 
@@ -161,6 +163,80 @@ def test_reads_are_answered_while_another_process_writes(server: Server, path: P
         other.close()
     writer.join()
     assert dynamodb.get_item(TableName="Things", Key=key(2))["Item"] == key(2)
+
+
+class Commits:
+    """Commits that take long: which threads make them, of how many writes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+        self.threads: list[str] = []
+        self.sizes: list[int] = []
+        commit = Round.commit
+
+        def slow(begun: Round) -> None:
+            self.threads.append(threading.current_thread().name)
+            self.sizes.append(len(begun.outcomes))
+            time.sleep(seconds)
+            commit(begun)
+
+        monkeypatch.setattr(Round, "commit", slow)
+
+
+@pytest.fixture
+def on_disk(loop: None, path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    # Upkeep would go another way.
+    monkeypatch.setattr("adjoin.stores.sqlite.store._UPKEEP_SECONDS", 1e6)
+    with serve(path, durability="power") as opened:
+        dynamodb = client(opened)
+        dynamodb.create_table(**TABLE)
+        dynamodb.put_item(TableName="Things", Item=key(1))
+        yield opened
+
+
+def test_a_client_alone_is_answered_without_another_thread(on_disk: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    dynamodb = client(on_disk)
+    dynamodb.get_item(TableName="Things", Key=key(1))
+    time.sleep(2.5 * serving._LATELY)
+    commits = Commits(monkeypatch, 0.0)
+    for number in range(3):
+        dynamodb.put_item(TableName="Things", Item=key(number))
+    assert commits.threads == ["adjoin-server"] * 3
+
+
+def test_reads_do_not_wait_for_the_disk(on_disk: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = client(on_disk), client(on_disk)
+    reader.get_item(TableName="Things", Key=key(1))
+    writer.get_item(TableName="Things", Key=key(1))
+    commits = Commits(monkeypatch, 0.5)
+    writing = threading.Thread(target=lambda: writer.put_item(TableName="Things", Item=key(2)))
+    writing.start()
+    while not commits.threads:
+        time.sleep(0.001)
+    begin = time.monotonic()
+    assert "Item" not in reader.get_item(TableName="Things", Key=key(2)), "what is not on disk is not seen"
+    assert time.monotonic() - begin < 0.4
+    writing.join()
+    assert commits.threads == ["adjoin-writer"]
+    assert "Item" in reader.get_item(TableName="Things", Key=key(2))
+
+
+def test_writes_that_come_while_others_wait_for_the_disk_share_a_round(
+    on_disk: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients = [client(on_disk) for _ in range(WRITERS)]
+    for each in clients:
+        each.get_item(TableName="Things", Key=key(1))
+    commits = Commits(monkeypatch, 0.5)
+    threads = [
+        threading.Thread(target=each.put_item, kwargs={"TableName": "Things", "Item": key(number)})
+        for number, each in enumerate(clients)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(commits.sizes) == WRITERS
+    assert len(commits.sizes) <= WRITERS // 2
 
 
 def test_an_index_that_another_process_adds_is_read(server: Server, path: Path) -> None:

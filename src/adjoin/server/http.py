@@ -91,8 +91,10 @@ class Later:
             self._then()
 
     def then(self, call: Callable[[], None]) -> None:
-        """Calls when the answer is there."""
+        """Calls when the answer is there, which may be now."""
         self._then = call
+        if self.answer is not None:
+            call()
 
     @property
     def settled(self) -> Answer:
@@ -111,12 +113,33 @@ class _BadRequest(Exception):
         self.reason = reason
 
 
+class Crowd:
+    """The connections of a server: all that are open, and those that have asked something lately."""
+
+    def __init__(self) -> None:
+        self.open: set[Connection] = set()
+        self.active: set[Connection] = set()
+        self._recent: set[Connection] = set()
+
+    def asked(self, connection: Connection) -> None:
+        self.active.add(connection)
+        self._recent.add(connection)
+
+    def forget(self) -> None:
+        """Those that have not asked since this was last called are not active any more."""
+        self.active, self._recent = self._recent, set()
+
+    def left(self, connection: Connection) -> None:
+        for each in (self.open, self.active, self._recent):
+            each.discard(connection)
+
+
 class Connection(asyncio.Protocol):
     """One client's connection."""
 
-    def __init__(self, answer: Handler, open_connections: set[Connection]) -> None:
+    def __init__(self, answer: Handler, crowd: Crowd) -> None:
         self._answer = answer
-        self._open = open_connections
+        self._crowd = crowd
         self._transport: asyncio.Transport | None = None
         self._received = bytearray()
         self._head: Request | None = None
@@ -130,10 +153,10 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._open.add(self)
+        self._crowd.open.add(self)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._open.discard(self)
+        self._crowd.left(self)
         self._transport = None
 
     def data_received(self, data: bytes) -> None:
@@ -228,6 +251,7 @@ class Connection(asyncio.Protocol):
     # --- answers ---
 
     def _handle(self, request: Request, keep: bool) -> None:
+        self._crowd.asked(self)
         answering = self._answer(request)
         if type(answering) is Answer and not self._waiting:
             self._send(answering, keep)

@@ -20,7 +20,7 @@ from orjson import JSONDecodeError, dumps, loads
 from adjoin.errors import AdjoinError
 from adjoin.server import short
 from adjoin.server.faults import Refused
-from adjoin.server.http import Answer, Answering, Later, Request
+from adjoin.server.http import Answer, Answering, Crowd, Later, Request
 from adjoin.server.negotiation import JSON, negotiated, unpacked
 from adjoin.server.operations import OPERATIONS, STREAM_OPERATIONS
 from adjoin.server.operations.interface import Operation, Parameters, Tables
@@ -50,11 +50,13 @@ class _Known:
 class Service:
     """Answers requests over one store; with a key pair, only those that were signed with it."""
 
-    def __init__(self, store: SQLiteStore, loop: asyncio.AbstractEventLoop, keys: KeyPair | None = None) -> None:
+    def __init__(
+        self, store: SQLiteStore, loop: asyncio.AbstractEventLoop, crowd: Crowd, keys: KeyPair | None = None
+    ) -> None:
         self._store = store
         self._keys = keys
         self._known = _Known(store)
-        self._writer = Writer(store, loop)
+        self._writer = Writer(store, loop, crowd)
         self._second = 0
         self._head = b""
         # A request id tells a request from every other, also of a server that was started again.

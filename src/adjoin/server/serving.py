@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from adjoin.errors import AdjoinError, InvalidLocation, StoreClosed
-from adjoin.server.http import Answering, Connection, Request
+from adjoin.server.http import Answering, Connection, Crowd, Request
 from adjoin.server.service import Service
 from adjoin.server.signatures import KeyPair
 from adjoin.stores.locations import FileLocation, parse_location
@@ -25,6 +25,8 @@ _log = logging.getLogger(__name__)
 
 _SWEEP = 10.0
 """Seconds between two looks for items that have expired."""
+_LATELY = 1.0
+"""Seconds after which a connection on which nothing is asked is not active any more, or up to twice as many."""
 _LAST_PORT = 65535
 _PATIENCE = 5.0
 """Seconds in which requests that are under way may end when the server is stopped."""
@@ -52,6 +54,7 @@ class Server:
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._service: Service
+        self._crowd: Crowd
         self._started: Future[str] = Future()
         self._thread = threading.Thread(target=self._run, name="adjoin-server", daemon=True)
         self._thread.start()
@@ -63,11 +66,11 @@ class Server:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        self._service = Service(self._store, self._loop, self._keys)
-        connections: set[Connection] = set()
+        self._crowd = Crowd()
+        self._service = Service(self._store, self._loop, self._crowd, self._keys)
         try:
             listening = await self._loop.create_server(
-                lambda: Connection(self._answer, connections), self._host, self._port, backlog=1024
+                lambda: Connection(self._answer, self._crowd), self._host, self._port, backlog=1024
             )
         except OSError as error:
             await self._service.close()
@@ -77,15 +80,16 @@ class Server:
             return
         host, port = listening.sockets[0].getsockname()[:2]
         self._started.set_result(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-        sweeping = self._loop.create_task(self._sweep())
+        tasks = [self._loop.create_task(self._sweep()), self._loop.create_task(self._forget())]
         await self._stop.wait()
-        sweeping.cancel()
+        for task in tasks:
+            task.cancel()
         listening.close()
-        for connection in list(connections):
+        for connection in list(self._crowd.open):
             connection.shut()
         deadline = self._loop.time() + _PATIENCE
         pause = 0.0
-        while connections and self._loop.time() < deadline:
+        while self._crowd.open and self._loop.time() < deadline:
             await asyncio.sleep(pause)
             pause = 0.001
         await self._service.close()
@@ -103,7 +107,7 @@ class Server:
 
     async def _switch(self, store: SQLiteStore) -> None:
         assert self._loop is not None
-        service, self._service = self._service, Service(store, self._loop, self._keys)
+        service, self._service = self._service, Service(store, self._loop, self._crowd, self._keys)
         before, self._store = self._store, store
         await service.close()
         before.close()
@@ -119,6 +123,11 @@ class Server:
                 continue
             except AdjoinError as error:
                 _log.warning("expired items were not removed: %s", error)
+
+    async def _forget(self) -> None:
+        while True:
+            await asyncio.sleep(_LATELY)
+            self._crowd.forget()
 
     def wait(self) -> None:
         """Until somebody closes it."""

@@ -67,7 +67,7 @@ class Session:
 
     def forget_stale_tables(self) -> bool:
         """Forget tables met before some table was created or dropped; answers whether there were any."""
-        version = self.connection.execute("PRAGMA schema_version").get
+        version = self.cursor.execute("PRAGMA schema_version").get
         stale = [name for name, table in list(self.known.items()) if table.version != version]
         for name in stale:
             self.known.pop(name, None)

@@ -243,7 +243,7 @@ def decide(cursor: apsw.Cursor, prepared: Prepared) -> Decided:
 
 
 def apply(cursor: apsw.Cursor, writes: Sequence[Decided], now: float, expired: bool = False) -> None:
-    """Stores what changes. Of a table without a stream, all changes together make one record, of the totals."""
+    """Stores what changes. Of a table without a stream, all changes together make one record, of new totals."""
     grown: dict[Table, tuple[int, int]] = {}
     for write in writes:
         if not write.changed:
@@ -258,7 +258,8 @@ def apply(cursor: apsw.Cursor, writes: Sequence[Decided], now: float, expired: b
             items, total = grown.get(table, (0, 0))
             grown[table] = (items + more, total + size)
     for table, totals in grown.items():
-        cursor.execute(table.change_sql, (now, expired, *totals))
+        if any(totals):
+            cursor.execute(table.change_sql, (now, expired, *totals))
 
 
 def _store(cursor: apsw.Cursor, decided: Decided) -> None:
@@ -286,7 +287,6 @@ def _overwrite(cursor: apsw.Cursor, table: Table, puts: Iterable[_Row], now: flo
     ttl, read, body_of = table.definition.ttl, table.form.item, table.form.body
     more = grown = 0
     units = 0.0
-    is_changed = False
     for key, item, size in puts:
         found = cursor.execute(table.get_sql, key).get
         body = body_of(item)
@@ -301,9 +301,8 @@ def _overwrite(cursor: apsw.Cursor, table: Table, puts: Iterable[_Row], now: flo
             continue
         else:
             cursor.execute(table.update_sql, (*rest, *key))
-        is_changed = True
         grown += size - before
-    if is_changed:
+    if more or grown:
         cursor.execute(table.change_sql, (now, False, more, grown))
     return table.written(units)
 
