@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +55,16 @@ from tests.stores.examples import (
 EDGE = item("A\0", "1", RPK=s("é"), RSK=s("\0"), at=n(12), grade=s("good"))
 ODD = TableDefinition("Odd", KeyAttribute("id", "N"), None, (IndexDefinition("ByOwner", KeyAttribute("owner")),))
 
+NAMED = TableDefinition("Named", KeyAttribute("%b"), KeyAttribute('"%'), (IndexDefinition("ByD", KeyAttribute("%d")),))
+
 ROWS: list[tuple[TableDefinition, Item, tuple[Any, ...], Item]] = [
     (EDGES, EDGE, ("A\0", "1", "é", "\0", None, number_key("12")), {"at": n(12), "grade": s("good")}),
     (EDGES, item("A", "1"), ("A", "1", None, None, None, None), {}),
     (keyed_by("N"), {"PK": n(1), "SK": n(2)}, (number_key("1"), number_key("2")), {"PK": n(1), "SK": n(2)}),
     (keyed_by("B"), {"PK": b(b"1"), "SK": b(b"2")}, (b"1", b"2"), {"PK": b(b"1"), "SK": b(b"2")}),
     (ODD, {"id": n(1), "owner": s("x"), "y": s("z")}, (number_key("1"), b"", "x"), {"id": n(1), "y": s("z")}),
+    (NAMED, {"%b": s("%s"), '"%': s('"'), "%d": s("%")}, ("%s", '"', "%"), {}),
+    (replace(NAMED, indexes=()), {"%b": s("%s"), '"%': s('"'), "x": s("%")}, ("%s", '"'), {"x": s("%")}),
     (ODD, {"id": n(1), "y": s("z")}, (number_key("1"), b"", None), {"id": n(1), "y": s("z")}),
 ]
 

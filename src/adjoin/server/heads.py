@@ -29,5 +29,7 @@ def plain_head(data: bytes) -> tuple[str, int, int] | None:
     found = _PLAIN(data)
     if found is None:
         return None
-    target, _, length, *_ = parts = found.groups()
-    return None if None in parts else (target.decode("latin-1"), found.end(), int(length))
+    target, date, length, kind, signature = found.groups()
+    if target is None or date is None or length is None or kind is None or signature is None:
+        return None
+    return target.decode("latin-1"), found.end(), int(length)

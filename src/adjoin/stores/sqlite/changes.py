@@ -16,8 +16,9 @@ from adjoin.errors import ChangesTrimmed, InvalidRequest, TableNotFound
 from adjoin.requests import ChangesResponse, ClosedStream, ItemChange, ReadChanges
 from adjoin.stores.sqlite.catalogue import find_table, history_of
 from adjoin.stores.sqlite.rows import Found
+from adjoin.stores.sqlite.stored import Decided, Prepared, Stored
 from adjoin.stores.sqlite.tables import Table, Tables
-from adjoin.stores.sqlite.writes import Decided, Prepared, Stored, apply
+from adjoin.stores.sqlite.writes import apply
 from adjoin.units import MAX_CHANGES, MB
 from adjoin.values import Item
 

@@ -64,25 +64,35 @@ def _reader(texts: dict[int, str]) -> Callable[[Found], Item]:
 
 def _text_reader(texts: dict[int, str]) -> Callable[[Found], bytes]:
     """Compiled as well; keys come first, and then the members of the body behind its brace."""
-    members = {place: f"{dumps(name) + _TEXT!r} + dumps(found[{place}]) + b'}}'" for place, name in texts.items()}
-    own = " + b',' + ".join(member for place, member in members.items() if place <= _SORT)
-    lines = ["def text(found):", f"    start = {own or repr(b'')}"]
-    for place, member in members.items():
+    own = [place for place in texts if place <= _SORT]
+    form = b",".join(map(_member, (texts[place] for place in own)))
+    values = "".join(f"dumps(found[{place}]), " for place in own)
+    lines = ["def text(found):", "    body = found[1]"]
+    if len(own) == len(texts):
+        lines += [
+            "    if len(body) > 2:",
+            f"        return {b'{' + form + b',%b'!r} % ({values}body[1:])" if own else "        return body",
+            f"    return {b'{' + form + b'}'!r} % ({values})",
+        ]
+        return _compiled(lines, "text", dumps=dumps)
+    lines.append(f"    start = {form!r} % ({values})")
+    for place, name in texts.items():
         if place > _SORT:
             lines += [
                 f"    if found[{place}] is not None:",
-                f"        start += (b',' if start else b'') + {member}",
+                f"        start += (b',' if start else b'') + {_member(name)!r} % dumps(found[{place}])",
             ]
     lines += [
-        "    body = found[1]",
         "    if not start:",
         "        return body",
-        "    return b'{' + start + (b',' + body[1:] if len(body) > 2 else b'}')",
+        "    return b'{%b,%b' % (start, body[1:]) if len(body) > 2 else b'{%b}' % start",
     ]
     return _compiled(lines, "text", dumps=dumps)
 
 
-_TEXT = b':{"S":'
+def _member(name: str) -> bytes:
+    """A text in an item, as a form that takes its JSON."""
+    return dumps(name).replace(b"%", b"%%") + b':{"S":%b}'
 
 
 def _compiled(lines: Sequence[str], name: str, **names: Any) -> Callable[[Found], Any]:

@@ -9,19 +9,15 @@ nothing behind. All functions run inside a write transaction that the store open
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, is_dataclass
-from hashlib import sha256
 from typing import Any, TypeAlias
 
 import apsw
-from orjson import dumps, loads
 
 from adjoin.errors import (
     CancellationReason,
     ConditionFailed,
     InvalidRequest,
     ItemTooLarge,
-    TokenReused,
 )
 from adjoin.expressions import Action, IfNotExists, Value
 from adjoin.requests import (
@@ -38,9 +34,10 @@ from adjoin.requests import (
 from adjoin.stores.batches import canceled, canceled_by, check_batch_write
 from adjoin.stores.evaluate import Test, condition_test, projector
 from adjoin.stores.items import normal_item
-from adjoin.stores.sqlite.keys import KeyValue
-from adjoin.stores.sqlite.rows import Found
-from adjoin.stores.sqlite.tables import AccessPath, KeyMismatch, Row, Table, Tables
+from adjoin.stores.sqlite.consumption import consumed, read_again
+from adjoin.stores.sqlite.stored import Decided, Prepared, Stored, size_of
+from adjoin.stores.sqlite.tables import KeyMismatch, Row, Table, Tables
+from adjoin.stores.sqlite.tokens import Token
 from adjoin.stores.updates import update_of
 from adjoin.units import (
     MAX_BATCH_WRITE,
@@ -48,11 +45,9 @@ from adjoin.units import (
     MAX_TOKEN,
     MAX_TRANSACTION,
     MAX_TRANSACTION_SIZE,
-    TOKEN_LIFETIME,
-    read_units,
     write_units,
 )
-from adjoin.values import Item, attribute_size, item_size, text_size
+from adjoin.values import Item, attribute_size, text_size
 
 Writing: TypeAlias = Put | Update | Delete | Check
 
@@ -60,78 +55,6 @@ _Row: TypeAlias = tuple[Row, Item, int]
 """What is put: its key columns, the item in normal form, and its size."""
 
 _DUPLICATES = "Provided list of item keys contains duplicates"
-
-
-class Stored:
-    """An item as a row of the table: normal, measured, with its key columns.
-
-    What was found in the file is parsed when somebody looks at the item itself, which many writes do not.
-    """
-
-    __slots__ = ("_body", "_found", "_item", "_table", "row", "size")
-
-    def __init__(self, table: Table, size: int, row: Row, item: Item | None, found: Found = ()) -> None:
-        self._table = table
-        self._item = item
-        self._found = found
-        self._body: bytes | None = None
-        self.size = size
-        self.row = row
-
-    @property
-    def body(self) -> bytes:
-        if self._body is None:
-            self._body = self._found[1] if self._found else self._table.form.body(self.item)
-        return self._body
-
-    @property
-    def text(self) -> bytes:
-        """The whole item as JSON."""
-        return self._table.form.text((self.size, self.body, *self.row))
-
-    @property
-    def item(self) -> Item:
-        if self._item is None:
-            self._item = self._table.form.item(self._found)
-        return self._item
-
-
-class Prepared:
-    """A write that is valid in itself. `become` answers the item after for the item before."""
-
-    __slots__ = ("become", "key", "table", "test")
-
-    def __init__(
-        self,
-        table: Table,
-        key: tuple[KeyValue, KeyValue],
-        test: Test | None,
-        become: Callable[[Stored | None], Stored | None],
-    ) -> None:
-        self.table = table
-        self.key = key
-        self.test = test
-        self.become = become
-
-
-class Decided:
-    """A write whose effect is known: the item before and after."""
-
-    __slots__ = ("changed", "new", "old", "prepared")
-
-    def __init__(self, prepared: Prepared, old: Stored | None, new: Stored | None) -> None:
-        self.prepared = prepared
-        self.old = old
-        self.new = new
-        self.changed = old is not new and (old is None or new is None or old.row != new.row or _differ(old, new))
-
-
-def _differ(old: Stored, new: Stored) -> bool:
-    """Whether two items with the same keys are different."""
-    # Sizes tell most apart: what the same attributes take in another order is the same.
-    if old.size != new.size or len(old.body) != len(new.body):
-        return True
-    return old.body != new.body and old.item != new.item
 
 
 # --- preparing ---------------------------------------------------------------------------------
@@ -250,7 +173,7 @@ def apply(cursor: apsw.Cursor, writes: Sequence[Decided], now: float, expired: b
             continue
         _store(cursor, write)
         table, old, new = write.prepared.table, write.old, write.new
-        more, size = (new is not None) - (old is not None), _size(new) - _size(old)
+        more, size = (new is not None) - (old is not None), size_of(new) - size_of(old)
         if table.definition.stream:
             images = (None if each is None else each.text for each in (old, new))
             cursor.execute(table.change_sql, (now, expired, more, size, *images))
@@ -396,15 +319,15 @@ def transact_write(cursor: apsw.Cursor, tables: Tables, request: TransactWrite, 
         raise InvalidRequest(f"a client token has 1 to {MAX_TOKEN} characters, not {len(request.token)}")
     prepared = _prepare_all(tables, request.writes)
     _require_distinct(prepared, "Transaction request cannot include multiple operations on one item")
-    token = None if request.token is None else _Token(request, now)
+    token = None if request.token is None else Token(request, now)
     if token is not None and (units := token.units(cursor)) is not None:
         return WriteResponse((), tuple(Consumed(table, None, read, 0.0) for table, read in units.items()))
     decided = _decide_all(cursor, prepared)
-    if sum(max(_size(write.old), _size(write.new)) for write in decided) > MAX_TRANSACTION_SIZE:
+    if sum(max(size_of(write.old), size_of(write.new)) for write in decided) > MAX_TRANSACTION_SIZE:
         raise InvalidRequest("the items of a transaction are larger than 4 MB together; write fewer of them")
     apply(cursor, decided, now)
     if token is not None:
-        token.remember(cursor, _read_again(decided))
+        token.remember(cursor, read_again(decided))
     return WriteResponse((), consumed(decided, transactional=True))
 
 
@@ -438,133 +361,3 @@ def _decide_all(cursor: apsw.Cursor, prepared: Iterable[Prepared]) -> list[Decid
     if len(decided) < len(reasons):
         raise canceled(reasons)
     return decided
-
-
-# --- client tokens -----------------------------------------------------------------------------
-
-
-class _Token:
-    """A client token, and a digest of the transaction it stands for."""
-
-    def __init__(self, request: TransactWrite, now: float) -> None:
-        self._token = request.token
-        self._digest = sha256(dumps(_canonical(request.writes))).digest()
-        self._now = now
-
-    def units(self, cursor: apsw.Cursor) -> dict[str, float] | None:
-        """What finding takes of each table that this transaction was applied with this token in the last ten minutes.
-
-        None if it was not.
-        """
-        known = cursor.execute(
-            "SELECT request FROM adjoin_tokens WHERE token = ? AND at > ?",
-            (self._token, self._now - TOKEN_LIFETIME),
-        ).get
-        if known is None:
-            return None
-        digest, told = known[: len(self._digest)], known[len(self._digest) :]
-        if digest != self._digest:
-            raise TokenReused(
-                f"the token {self._token!r} was used for another transaction within the last ten minutes;"
-                " use a fresh token for each transaction"
-            )
-        units: dict[str, float] = loads(told or b"{}")
-        return units
-
-    def remember(self, cursor: apsw.Cursor, units: dict[str, float]) -> None:
-        cursor.execute("DELETE FROM adjoin_tokens WHERE at <= ?", (self._now - TOKEN_LIFETIME,))
-        known = self._digest + dumps(units)
-        cursor.execute("REPLACE INTO adjoin_tokens VALUES (?, ?, ?)", (self._token, self._now, known))
-
-
-def _canonical(value: Any) -> Any:
-    """A request as plain data in which equal requests are equal and others are not."""
-    if is_dataclass(value):
-        return [type(value).__name__, *[_canonical(getattr(value, field.name)) for field in fields(value)]]
-    if isinstance(value, dict):
-        return {"": sorted((name, _canonical(inner)) for name, inner in value.items())}
-    if isinstance(value, list | tuple):
-        return [_canonical(inner) for inner in value]
-    return value
-
-
-# --- consumption -------------------------------------------------------------------------------
-
-
-def _size(stored: Stored | None) -> int:
-    return 0 if stored is None else stored.size
-
-
-def consumed(writes: Sequence[Decided], transactional: bool = False) -> tuple[Consumed, ...]:
-    """What the writes take from their tables and indexes, each table before its indexes.
-
-    A transaction takes twice as much from the table, and no more than any other write from an index.
-    """
-    times = 2.0 if transactional else 1.0
-    only = writes[0].prepared.table
-    if not only.indexes:
-        total = 0.0
-        for write in writes:
-            if write.prepared.table is not only:
-                break
-            total += write_units(max(_size(write.old), _size(write.new)))
-        else:
-            return only.written(times * total)
-    units: dict[tuple[str, str | None], float] = {}
-    for write in writes:
-        name = write.prepared.table.name
-        for index, taken in _taken(write, times):
-            units[name, index] = units.get((name, index), 0.0) + taken
-    tables = list(dict.fromkeys(table for table, _ in units))
-    # A stable sort: what a table's writes took stays in the order in which it was first taken.
-    rows = sorted(units.items(), key=lambda entry: tables.index(entry[0][0]))
-    return tuple(Consumed(table, index, 0.0, taken) for (table, index), taken in rows)
-
-
-def _taken(write: Decided, times: float) -> list[tuple[str | None, float]]:
-    """Units by index; of the table itself, under None, first."""
-    table, old, new = write.prepared.table, write.old, write.new
-    rows: list[tuple[str | None, float]] = [(None, times * write_units(max(_size(old), _size(new))))]
-    if write.changed:
-        for path in table.indexes:
-            units = _index_units(path, old, new)
-            if units:
-                rows.append((path.index_name, units))
-    return rows
-
-
-def _index_units(path: AccessPath, old: Stored | None, new: Stored | None) -> float:
-    before = old if old is not None and path.holds(old.row) else None
-    after = new if new is not None and path.holds(new.row) else None
-    if before is None:
-        return 0.0 if after is None else _entry_units(path, after)
-    if after is None:
-        return _entry_units(path, before)
-    if path.own_keys(before.row) != path.own_keys(after.row):
-        return _entry_units(path, before) + _entry_units(path, after)
-    if path.projected is not None and _entry(path, before) == _entry(path, after):
-        return 0.0
-    return max(_entry_units(path, before), _entry_units(path, after))
-
-
-def _entry(path: AccessPath, stored: Stored) -> Item:
-    """What the index holds of an item."""
-    if path.projected is None:
-        return stored.item
-    return {name: value for name, value in stored.item.items() if name in path.projected}
-
-
-def _entry_units(path: AccessPath, stored: Stored) -> float:
-    return write_units(stored.size if path.projected is None else item_size(_entry(path, stored)))
-
-
-def _read_again(writes: Iterable[Decided]) -> dict[str, float]:
-    """What the service takes of each table for finding that a transaction was applied before.
-
-    That is by the items as they were and became then, whatever has become of them since.
-    """
-    units: dict[str, float] = {}
-    for write in writes:
-        name, size = write.prepared.table.name, max(_size(write.old), _size(write.new))
-        units[name] = units.get(name, 0.0) + read_units(size, transactional=True)
-    return units
