@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from orjson import dumps
+
 from adjoin.stores.evaluate import Test
 from adjoin.stores.sqlite.keys import KeyValue
 from adjoin.stores.sqlite.rows import Found
@@ -38,8 +40,10 @@ class Stored:
 
     @property
     def text(self) -> bytes:
-        """The whole item as JSON."""
-        return self._table.form.text((self.size, self.body, *self.row))
+        """The whole item as JSON, its attributes in the order in which `item` has them."""
+        if self._item is None and len(self.row) == 2:
+            return self._table.form.text(self._found)
+        return dumps(self.item)
 
     @property
     def item(self) -> Item:
