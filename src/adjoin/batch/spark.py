@@ -14,11 +14,12 @@ from typing import Any, Self
 import ibis
 import ibis.expr.types as ir
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import ArithmeticException, NumberFormatException, PySparkException
+from pyspark.errors import ArithmeticException, NumberFormatException, PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from adjoin.batch.engines import BATCH, Source, Want
 from adjoin.batch.exports import Export, is_remote, local_text
+from adjoin.errors import MissingExtra
 
 _SETTINGS = {
     # What does not fit its type must fail, so that it is computed in another way.
@@ -53,7 +54,14 @@ class SparkEngine:
             defaults = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
             for name, value in {**defaults, **(config or {})}.items():
                 builder = builder.config(name, value)
-            found = builder.getOrCreate()
+            try:
+                found = builder.getOrCreate()
+            except PySparkRuntimeError as error:
+                if "JAVA_GATEWAY_EXITED" not in str(error):
+                    raise
+                raise MissingExtra(
+                    'engine="spark" needs a Java that Spark runs on, 17 or 21; install one, and let JAVA_HOME name it'
+                ) from error
         self._session: SparkSession = found
         self._before = {name: found.conf.get(name, None) for name in _SETTINGS}
         for name, value in _SETTINGS.items():
