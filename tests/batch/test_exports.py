@@ -69,6 +69,12 @@ def test_the_folder_may_be_any_of_those_above(tmp_path: Path) -> None:
         open_export(tmp_path / "missing")
 
 
+def test_a_manifest_may_be_named_instead_of_its_folder(tmp_path: Path) -> None:
+    export = write_export(pieces(), tmp_path, "T")
+    for name in (SUMMARY, FILES):
+        assert open_export(f"{export.place}/{name}") == export
+
+
 def changed(place: str, **values: Any) -> None:
     """Another summary, with a checksum that fits it."""
     path = Path(place) / SUMMARY

@@ -122,7 +122,7 @@ def _ministack() -> tuple[Server, Process | None]:
     return Server("ministack", process.url, "us-east-1"), process
 
 
-def ministack_process(services: str = "dynamodb,dynamodbstreams") -> Process:
+def ministack_process(services: str = "dynamodb,dynamodbstreams,s3") -> Process:
     _require(install.MINISTACK, "MiniStack")
 
     def environment(port: int) -> dict[str, str]:

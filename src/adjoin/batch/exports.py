@@ -33,7 +33,7 @@ ReadText: TypeAlias = Callable[[str], str | None]
 SUMMARY, FILES = "manifest-summary.json", "manifest-files.json"
 ROOT = "AWSDynamoDB"
 _REMOTE = ("s3://", "s3a://")
-_CHECKSUMS = (".checksum", ".md5")
+CHECKSUMS = (".checksum", ".md5")
 """What the file beside a manifest ends with; the service's documentation and its buckets differ."""
 _BLOCK = 1 << 20
 
@@ -65,10 +65,12 @@ def local_text(name: str) -> str | None:
 def open_export(place: str | os.PathLike[str], read: ReadText = local_text, *, check: bool = True) -> Export:
     """The export in a folder: the folder of its manifests, or one above it if that holds a single export.
 
+    A manifest may be named instead of its folder.
+
     Files are compared with their checksums where they are on this machine; what is missing or differs is
     `InvalidExport`.
     """
-    folder = os.fspath(place).rstrip("/")
+    folder = folder_of(place)
     if not is_remote(folder):
         folder = str(_only_export(Path(folder)))
     summary = _loaded(folder, SUMMARY, read)
@@ -89,6 +91,13 @@ def open_export(place: str | os.PathLike[str], read: ReadText = local_text, *, c
             _check_file(name, entry["md5Checksum"])
     table = str(summary.get("tableArn", "")).rpartition("/")[2]
     return Export(folder, files, total, table, folder.rpartition("/")[2])
+
+
+def folder_of(place: str | os.PathLike[str]) -> str:
+    """The folder that somebody means who names it, or one of the manifests in it."""
+    folder = os.fspath(place).rstrip("/")
+    head, _, name = folder.rpartition("/")
+    return head if name in (SUMMARY, FILES) else folder
 
 
 def _only_export(folder: Path) -> Path:
@@ -150,7 +159,7 @@ def _place_of(folder: str, entry: dict[str, Any], summary: dict[str, Any]) -> st
 
 def _check_text(folder: str, name: str, text: str, read: ReadText) -> None:
     stem = name.removesuffix(".json")
-    for ending in _CHECKSUMS:
+    for ending in CHECKSUMS:
         told = read(f"{folder}/{stem}{ending}")
         if told is not None and told.strip() != _digest_text(hashlib.md5(text.encode(), usedforsecurity=False)):
             raise InvalidExport(f"{folder}/{name} is not what its checksum says; copy the export again")

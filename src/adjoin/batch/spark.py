@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +19,7 @@ from pyspark.errors import ArithmeticException, NumberFormatException, PySparkEx
 from pyspark.sql import SparkSession
 
 from adjoin.batch.engines import BATCH, Source, Want
-from adjoin.batch.exports import Export, is_remote, local_text
+from adjoin.batch.exports import Export, is_remote, local_text, open_export
 from adjoin.errors import MissingExtra
 
 _SETTINGS = {
@@ -148,7 +149,10 @@ class SparkEngine:
         for row in (frame.orderBy(*order) if order else frame).toLocalIterator():
             yield row.asDict()
 
-    def text_of(self, name: str) -> str | None:
+    def export(self, place: str | os.PathLike[str]) -> Export:
+        return open_export(place, self._text_of)
+
+    def _text_of(self, name: str) -> str | None:
         if not is_remote(name):
             return local_text(name)
         try:
