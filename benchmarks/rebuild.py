@@ -5,8 +5,9 @@
 The export is in DynamoDB's format: customers, and the invoices they placed, with what each owes. Both
 contestants read it with as many threads and as much memory, each in a fresh process that tells its time and
 its peak memory; they take turns. adjoin computes what every customer owes and compares it with what is stored;
-the query only computes it, in the faster of two ways to write it. `--files` keeps the export, and uses the one
-that is there.
+the query only computes it, in the faster of two ways to write it. Besides, adjoin recomputes and compares five
+aggregates at once. `--spark` does the first with Spark in this process, too. `--files` keeps the export, and uses
+the one that is there.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from typing import Annotated, Any
 
 import duckdb
 
-from adjoin import AdjacencyList, Edge, Node
-from adjoin.aggregates import Sum
+from adjoin import AdjacencyList, Edge, Node, field
+from adjoin.aggregates import Count, Max, Min, Sum
 from adjoin.batch.exports import Export, open_export, write_export
 from adjoin.batch.rebuild import rebuild
 from adjoin.layouts.binding import bound_layout
@@ -44,6 +45,8 @@ MEMORY = "1GB"
 GOAL, MEMORY_GOAL = 1.5, 2000.0
 """How many times longer than the query it may take, and how many MB it may have."""
 _PIECE = 10_000
+_MOST = 100_000
+"""Cents that no invoice reaches."""
 
 
 class Customer(Node):
@@ -61,6 +64,22 @@ class Placed(Edge[Customer, Invoice]):
     status: str
 
 
+class Account(Node, label="CUSTOMER"):
+    """The same customers, with more declared."""
+
+    id: str
+    owed: Annotated[Decimal, Sum("PlacedBy", field="balance")] = Decimal(0)
+    invoices: Annotated[int, Count("PlacedBy")] = 0
+    open: Annotated[int, Count("PlacedBy", where=field("status") == "open")] = 0
+    smallest: Annotated[Decimal | None, Min("PlacedBy", field="balance")] = None
+    largest: Annotated[Decimal | None, Max("PlacedBy", field="balance")] = None
+
+
+class PlacedBy(Edge[Account, Invoice], label="PLACED"):
+    balance: Decimal
+    status: str
+
+
 # --- the export --------------------------------------------------------------------------------
 
 
@@ -68,13 +87,18 @@ def items(edges: int) -> Iterator[list[bytes]]:
     """The items of the table, in no order, as in an export; customers come last, for what they owe is stored."""
     random = Random("rebuild")
     customers = max(edges // A_CUSTOMER, 1)
-    owed = [0] * customers
+    owed, invoices, unpaid = [0] * customers, [0] * customers, [0] * customers
+    smallest, largest = [_MOST] * customers, [0] * customers
     for start in range(0, edges, _PIECE):
         lines = []
         for number in range(start, min(start + _PIECE, edges)):
-            customer, cents = random.randrange(customers), random.randrange(1, 100_000)
-            owed[customer] += cents
+            customer, cents = random.randrange(customers), random.randrange(1, _MOST)
             status = "paid" if cents % 3 else "open"
+            owed[customer] += cents
+            invoices[customer] += 1
+            unpaid[customer] += status == "open"
+            smallest[customer] = min(smallest[customer], cents)
+            largest[customer] = max(largest[customer], cents)
             lines.append(
                 f'{{"PK":{{"S":"CUSTOMER#C{customer}"}},"SK":{{"S":"PLACED#INVOICE#I{number}"}},'
                 f'"GSI1PK":{{"S":"INVOICE#I{number}"}},"GSI1SK":{{"S":"PLACED#CUSTOMER#C{customer}"}},'
@@ -84,9 +108,14 @@ def items(edges: int) -> Iterator[list[bytes]]:
     for start in range(0, customers, _PIECE):
         yield [
             f'{{"PK":{{"S":"CUSTOMER#C{id}"}},"SK":{{"S":"#META"}},"name":{{"S":"customer {id}"}},'
-            f'"owed":{{"N":"{_text(owed[id] + (id % WRONG == 0))}"}}}}'.encode()
+            f'"owed":{{"N":"{_text(owed[id] + (id % WRONG == 0))}"}},"invoices":{{"N":"{invoices[id]}"}},'
+            f'"open":{{"N":"{unpaid[id]}"}}{_extremes(smallest[id], largest[id])}}}'.encode()
             for id in range(start, min(start + _PIECE, customers))
         ]
+
+
+def _extremes(smallest: int, largest: int) -> str:
+    return f',"smallest":{{"N":"{_text(smallest)}"}},"largest":{{"N":"{_text(largest)}"}}' if largest else ""
 
 
 def _text(cents: int) -> str:
@@ -98,10 +127,21 @@ def _text(cents: int) -> str:
 
 
 def with_adjoin(export: Export) -> dict[str, Any]:
-    layout = bound_layout([Customer, Invoice, Placed], AdjacencyList())
-    rebuilt = rebuild(layout, Rules(layout.schema), export, memory=MEMORY)
-    (result,) = rebuilt.results
-    return {"nodes": rebuilt.counts["CUSTOMER"], "wrong": result.differ}
+    return _with_adjoin([Customer, Invoice, Placed], export, "duckdb", memory=MEMORY)
+
+
+def five_with_adjoin(export: Export) -> dict[str, Any]:
+    return _with_adjoin([Account, Invoice, PlacedBy], export, "duckdb", memory=MEMORY)
+
+
+def with_spark(export: Export) -> dict[str, Any]:
+    return _with_adjoin([Customer, Invoice, Placed], export, "spark", config={"spark.log.level": "ERROR"})
+
+
+def _with_adjoin(models: list[type[Any]], export: Export, engine: str, **options: Any) -> dict[str, Any]:
+    layout = bound_layout(models, AdjacencyList())
+    rebuilt = rebuild(layout, Rules(layout.schema), export, engine, **options)
+    return {"nodes": rebuilt.counts["CUSTOMER"], "wrong": rebuilt.differ}
 
 
 _BY_COLUMNS = """
@@ -138,7 +178,14 @@ def by_paths(export: Export) -> dict[str, Any]:
     return _by_hand(export, _BY_PATHS)
 
 
-CONTESTANTS = {"adjoin": with_adjoin, "by hand, columns": by_columns, "by hand, paths": by_paths}
+CONTESTANTS = {
+    "by hand, columns": by_columns,
+    "by hand, paths": by_paths,
+    "adjoin": with_adjoin,
+    "adjoin, five aggregates": five_with_adjoin,
+    "adjoin, on Spark": with_spark,
+}
+SPARK = "adjoin, on Spark"
 
 
 def compete(name: str, place: str) -> None:
@@ -167,6 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} edges, one round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--files", type=Path, help="a directory for the export, which is kept")
+    parser.add_argument("--spark", action="store_true", help="with Spark, too; its memory is not told")
     parser.add_argument("--compete", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if asked.compete:
@@ -175,9 +223,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     edges, rounds = (QUICK, 1) if asked.quick else (asked.edges, asked.rounds)
     with TemporaryDirectory() as temporary:
         place = _export(asked.files or Path(temporary), edges)
-        results: dict[str, list[dict[str, Any]]] = {name: [] for name in CONTESTANTS}
+        names = [name for name in CONTESTANTS if name != SPARK or asked.spark]
+        results: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
         for _ in range(rounds):
-            for name in CONTESTANTS:
+            for name in names:
                 results[name].append(_measured(name, place))
     print(_told(edges, results))
 
@@ -196,21 +245,28 @@ def _told(edges: int, results: dict[str, list[dict[str, Any]]]) -> str:
     seconds = {name: median(each["seconds"] for each in rounds) for name, rounds in results.items()}
     memory = {name: max(each["memory"] for each in rounds) for name, rounds in results.items()}
     nodes = {each["nodes"] for rounds in results.values() for each in rounds}
-    wrong = {each["wrong"] for each in results["adjoin"]}
+    wrong = {each["wrong"] for rounds in results.values() for each in rounds if "wrong" in each}
     customers = max(edges // A_CUSTOMER, 1)
     assert nodes == {customers}, f"contestants found {nodes} customers, and there are {customers:,}"
     assert wrong == {-(-customers // WRONG)}, f"adjoin found {wrong} wrong values"
-    best = min(seconds[name] for name in seconds if name != "adjoin")
+    best = min(seconds[name] for name in seconds if name.startswith("by hand"))
     rows = [
-        [name, f"{seconds[name]:.1f} s", f"{seconds[name] / best:.2f}", f"{memory[name]:,.0f} MB"] for name in seconds
+        [
+            name,
+            f"{seconds[name]:.1f} s",
+            f"{seconds[name] / best:.2f}",
+            "in Java" if name == SPARK else f"{memory[name]:,.0f} MB",
+        ]
+        for name in seconds
     ]
     times = seconds["adjoin"] / best
-    verdict = "yes" if times <= GOAL and memory["adjoin"] <= MEMORY_GOAL else "NO"
-    return (
-        f"rebuild of one sum over {edges:,} edges of {customers:,} nodes\n"
-        + table(["", "time", "of the best query", "peak memory"], rows)
-        + f"\nwithin {GOAL} times and {MEMORY_GOAL:,.0f} MB: {verdict}"
-    )
+    told = f"rebuild of one sum over {edges:,} edges of {customers:,} nodes\n"
+    told += table(["", "time", "of the best query", "peak memory"], rows)
+    if edges >= LARGE:
+        # A second to get ready says nothing about fewer.
+        verdict = "yes" if times <= GOAL and memory["adjoin"] <= MEMORY_GOAL else "NO"
+        told += f"\nwithin {GOAL} times and {MEMORY_GOAL:,.0f} MB: {verdict}"
+    return told
 
 
 if __name__ == "__main__":
