@@ -207,10 +207,12 @@ class _Auditor:
             return False
         keys: list[Item] = self._run(plan)
         if keys:
-            source = self._layout.node_text(kind.source, ends["source"])
-            target = self._layout.node_text(kind.target, ends["target"])
-            self._run(settle_again(self._layout, kind, keys, source, target, Tally()))
+            self._run(settle_again(self._layout, kind, [(keys, *self._texts(kind, ends))], Tally()))
         return bool(keys)
+
+    def _texts(self, kind: EdgeType, ends: dict[str, Any]) -> tuple[str, str]:
+        """The partition keys of the nodes at the ends of an edge."""
+        return self._layout.node_text(kind.source, ends["source"]), self._layout.node_text(kind.target, ends["target"])
 
     # --- values --------------------------------------------------------------------------------
 
@@ -279,14 +281,17 @@ class _Auditor:
             return finding
         rows = self._engine.fetch(self._engine.stage(joined.filter(~joined.copy.identical_to(joined.origin))))
         for some in chunks(rows, TOGETHER):
-            refs = []
+            refs, edges = [], []
             for row in some:
                 ends = self._ends(rule.edge, row)
                 finding.add(**ends, stored=row["copy"], computed=row["origin"])
                 refs.append(self._copy_ref(rule.edge, ends, row))
+                edges.append(([self._key(row)], *self._texts(rule.edge, ends)))
             if self._run is not None and "copy" in self._repair:
                 tally = Tally()
                 self._run(freshen(self._layout, refs, tally))
+                # A condition may be about what was copied.
+                self._run(settle_again(self._layout, rule.edge, edges, Tally()))
                 finding.repaired += len(refs) - len(tally.aside)
                 finding.failures += [{"edge": key, "reason": reason} for _, key, reason in tally.aside[:EXAMPLES]]
         return finding

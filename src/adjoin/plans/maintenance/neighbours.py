@@ -62,17 +62,18 @@ def settle_near(
 
 
 def settle_again(
-    layout: BoundLayout, kind: EdgeType, keys: Sequence[Item], source: str, target: str, tally: Tally
+    layout: BoundLayout, kind: EdgeType, edges: Iterable[tuple[Sequence[Item], str, str]], tally: Tally
 ) -> Plan[None]:
-    """Looks at one edge in all accounts, and at what is made of it.
+    """Looks at edges in all accounts, and at what is made of them.
 
-    It is given by the keys of its items, of which the second leads back, and the partition keys of its ends.
+    An edge is given by the keys of its items, of which a second one leads back, and the partition keys of its ends.
     """
     refs = []
-    for account in counted_by(layout, kind):
-        for key, (start, end) in zip(keys, ((source, target), (target, source)), strict=False):
-            near, far = (start, end) if account.hop.direction == "out" else (end, start)
-            refs.append(EdgeRef(account, key, near, far))
+    for keys, source, target in edges:
+        for account in counted_by(layout, kind):
+            for key, (start, end) in zip(keys, ((source, target), (target, source)), strict=False):
+                near, far = (start, end) if account.hop.direction == "out" else (end, start)
+                refs.append(EdgeRef(account, key, near, far))
     own = Tally()
     yield from settle(layout, refs, own)
     tally.include(own)
