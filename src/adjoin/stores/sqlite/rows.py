@@ -63,7 +63,7 @@ def _reader(texts: dict[int, str]) -> Callable[[Found], Item]:
 
 
 def _text_reader(texts: dict[int, str]) -> Callable[[Found], bytes]:
-    """Compiled as well; keys come first, and then the members of the body behind its brace."""
+    """Compiled as well; attributes come in the same order."""
     own = [place for place in texts if place <= _SORT]
     form = b",".join(map(_member, (texts[place] for place in own)))
     values = "".join(f"dumps(found[{place}]), " for place in own)
@@ -75,18 +75,18 @@ def _text_reader(texts: dict[int, str]) -> Callable[[Found], bytes]:
             f"    return {b'{' + form + b'}'!r} % ({values})",
         ]
         return _compiled(lines, "text", dumps=dumps)
-    lines.append(f"    start = {form!r} % ({values})")
+    lines += [
+        f"    text = {b'{' + form + b',%b'!r} % ({values}body[1:-1]) if len(body) > 2 else {b'{' + form!r} % ({values})"
+        if own
+        else "    text = body[:-1]"
+    ]
     for place, name in texts.items():
         if place > _SORT:
             lines += [
                 f"    if found[{place}] is not None:",
-                f"        start += (b',' if start else b'') + {_member(name)!r} % dumps(found[{place}])",
+                f"        text += (b',' if len(text) > 1 else b'') + {_member(name)!r} % dumps(found[{place}])",
             ]
-    lines += [
-        "    if not start:",
-        "        return body",
-        "    return b'{%b,%b' % (start, body[1:]) if len(body) > 2 else b'{%b}' % start",
-    ]
+    lines.append("    return text + b'}'")
     return _compiled(lines, "text", dumps=dumps)
 
 

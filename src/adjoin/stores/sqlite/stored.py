@@ -41,9 +41,7 @@ class Stored:
     @property
     def text(self) -> bytes:
         """The whole item as JSON, its attributes in the order in which `item` has them."""
-        if self._item is None and len(self.row) == 2:
-            return self._table.form.text(self._found)
-        return dumps(self.item)
+        return self._table.form.text(self._found) if self._found else dumps(self.item)
 
     @property
     def item(self) -> Item:
