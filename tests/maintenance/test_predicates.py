@@ -71,6 +71,10 @@ def a_comparison(chance: Random) -> Predicate:
         kinds += [of.begins_with(value), of.contains(value)]
     if name in ("words", "tags"):
         kinds += [of.contains("a")]
+    if name == "words":
+        kinds += [of.begins_with(["ab"]), of.begins_with(["ab", "b"])]
+    if name == "data":
+        kinds += [of.begins_with(b"a"), of.contains(b"b")]
     return chance.choice(kinds)
 
 

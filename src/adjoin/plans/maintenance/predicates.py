@@ -111,4 +111,6 @@ def _contains(found: AttributeValue, element: AttributeValue) -> bool:
 def _begins_with(found: AttributeValue, prefix: AttributeValue) -> bool:
     if "B" in found and "B" in prefix:
         return b64decode(found["B"]).startswith(b64decode(prefix["B"]))
+    if "L" in found and "L" in prefix:
+        return bool(found["L"][: len(prefix["L"])] == prefix["L"])
     return "S" in found and "S" in prefix and found["S"].startswith(prefix["S"])
