@@ -17,6 +17,8 @@ import ibis.expr.types as ir
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import ArithmeticException, NumberFormatException, PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import from_json, get_json_object
+from pyspark.sql.types import StringType, StructField, StructType
 
 from adjoin.batch.engines import BATCH, Source, Want
 from adjoin.batch.exports import Export, is_remote, local_text, open_export
@@ -36,6 +38,7 @@ _SETTINGS = {
 _OVERFLOWS = ("CAST_INVALID_INPUT", "NUMERIC_VALUE_OUT_OF_RANGE", "ARITHMETIC_OVERFLOW")
 
 
+_PLAIN = ("S", "N", "B", "BOOL", "NULL")
 _COMPACT = 16
 """Turns after which a table that grows is put together anew."""
 
@@ -74,11 +77,14 @@ class SparkEngine:
 
     def rows(self, source: Source, wants: Sequence[Want]) -> ir.Table:
         files = list(source.files) if isinstance(source, Export) else self._written(source)
-        name = f"adjoin_lines_{next(self._numbers)}"
         frame = self._session.read.text(files) if files else self._session.createDataFrame([], "value string")
-        frame.createOrReplaceTempView(name)
-        values = ", ".join(f"get_json_object(value, {_quoted(_path(want))}) AS w{at}" for at, want in enumerate(wants))
-        return self._view(self._session.sql(f"SELECT {values} FROM {name}"))
+        parsed = frame.select(frame["value"], from_json(frame["value"], _schema(wants)).alias("parsed"))
+        item = parsed["parsed"].getField("Item")
+        values = [
+            item.getField(want[0]).getField(want[1]) if _is_plain(want) else get_json_object("value", _path(want))
+            for want in wants
+        ]
+        return self._view(parsed.select(*(value.alias(f"w{at}") for at, value in enumerate(values))))
 
     def _written(self, source: Any) -> list[str]:
         """The lines of a dump as files, for executors to read."""
@@ -190,10 +196,21 @@ def _sort_key(value: Any) -> Any:
     return (True, value.encode() if isinstance(value, str) else value)
 
 
+def _is_plain(want: Want) -> bool:
+    """Whether a value is text at a known place, which Spark reads with all others at once."""
+    return len(want) == 2 and want[1] in _PLAIN
+
+
+def _schema(wants: Sequence[Want]) -> StructType:
+    tags: dict[str, set[str]] = {}
+    for want in wants:
+        if _is_plain(want):
+            tags.setdefault(want[0], set()).add(want[1])
+    item = StructType()
+    for name, some in tags.items():
+        item.add(name, StructType([StructField(tag, StringType()) for tag in sorted(some)]))
+    return StructType([StructField("Item", item)])
+
+
 def _path(want: Want) -> str:
     return "$.Item" + "".join(f"[{step}]" if step.isdecimal() else f"['{step}']" for step in want)
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
