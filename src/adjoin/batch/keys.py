@@ -15,6 +15,8 @@ from adjoin.layouts.keys import Part, Quoting, Template
 
 _DIGITS, _COMPLEMENT = "0123456789", "9876543210"
 _BIAS = 500
+_IN_NUMBERS = frozenset(".~")
+"""Signs of sortable numbers; where they end a part of a key, they are quoted in it."""
 
 
 @ibis.udf.scalar.builtin(name="chr")
@@ -64,7 +66,8 @@ def _escaped(text: str) -> str:
 def _plain(part: Part, quoting: Quoting, text: ir.StringValue) -> ir.StringValue:
     if not part.transform.name:
         return text
-    text = unquoted(quoting, text)
+    if quoting.ends & _IN_NUMBERS:
+        text = unquoted(quoting, text)
     if part.transform.name == "sortable":
         return _unsorted(text)
     if part.transform.name.startswith("0"):
