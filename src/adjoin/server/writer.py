@@ -5,8 +5,8 @@ one. One commit, and one synchronisation, then serves all of its writes, so that
 clients little.
 
 It is performed where requests are read, so that no thread waits for another, and committed there too if
-nothing has to reach the disk, or if everybody waits for it anyway. Else a thread of its own waits for the disk,
-while requests that come meanwhile make the next round. What would take long, such as a change of a table or
+nothing has to reach the disk, or if there is only one who asks, and waits anyway. Else a thread of its own
+waits for the disk, while requests that come meanwhile make the next round. What would take long, such as a change of a table or
 waiting for another process that writes, is left to that thread altogether. So reads never wait for a write to
 finish.
 """
@@ -84,7 +84,7 @@ class Writer:
         requests = [request for request, _, _ in jobs]
         try:
             begun = self._store.begin(requests) if _OF_ITEMS.issuperset(map(type, requests)) else None
-            if begun is not None and (not self._store.waits_for_disk or len(jobs) >= len(self._crowd.active)):
+            if begun is not None and (not self._store.waits_for_disk or len(self._crowd.active) == 1):
                 begun.commit()
                 self._finish(jobs, begun.outcomes)
                 return
