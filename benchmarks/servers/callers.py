@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
 
@@ -59,17 +59,17 @@ def check(dynamodb: Any) -> None:
         assert found == person_item(number, visits), found
 
 
-def all_calls(operation: Operation) -> list[dict[str, Any]]:
-    return [parameters(operation.name, number) for number in range(operation.calls)]
+def all_calls(operation: Operation) -> Iterator[dict[str, Any]]:
+    """Again and again: who asks in turns goes on where it was, so that writes change what is there."""
+    return cycle([parameters(operation.name, number) for number in range(operation.calls)])
 
 
-def ask(dynamodb: Any, operation: Operation, calls: Sequence[dict[str, Any]], seconds: float) -> tuple[int, float]:
+def ask(dynamodb: Any, operation: Operation, calls: Iterator[dict[str, Any]], seconds: float) -> tuple[int, float]:
     """Asks for so long; answers how many answers came, and in what time."""
     method = getattr(dynamodb, operation.method)
-    following = cycle(calls)
     answered = 0
     begin = time.perf_counter()
     while time.perf_counter() - begin < seconds:
-        method(**next(following))
+        method(**next(calls))
         answered += 1
     return answered, time.perf_counter() - begin

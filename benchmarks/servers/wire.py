@@ -10,7 +10,7 @@ import json
 import select
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import cycle
 
 from botocore.auth import SigV4Auth
@@ -23,11 +23,11 @@ _CREDENTIALS = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfi
 _PATIENCE = 30.0
 
 
-def prepared(operation: Operation, endpoint: str) -> list[bytes]:
-    """All calls of an operation as bytes, with heads as boto3 sends them."""
-    return [
-        _signed(operation.target, parameters(operation.name, number), endpoint) for number in range(operation.calls)
-    ]
+def prepared(operation: Operation, endpoint: str) -> Iterator[bytes]:
+    """All calls of an operation as bytes, with heads as boto3 sends them, again and again."""
+    return cycle(
+        [_signed(operation.target, parameters(operation.name, number), endpoint) for number in range(operation.calls)]
+    )
 
 
 def _signed(target: str, asked: dict[str, object], endpoint: str) -> bytes:
@@ -87,19 +87,18 @@ class _Connection:
         self.socket = self._opened()
 
 
-def ask(endpoint: str, requests: Sequence[bytes], connections: int, seconds: float) -> tuple[int, float]:
+def ask(endpoint: str, requests: Iterator[bytes], connections: int, seconds: float) -> tuple[int, float]:
     """Asks on so many connections at once for so long; answers how many answers came, and in what time."""
     host, _, port = _host(endpoint).partition(":")
     opened = [_Connection((host, int(port))) for _ in range(connections)]
-    following = cycle(requests)
     with select.epoll() as poll:
         by_number = {each.socket.fileno(): each for each in opened}
         for number in by_number:
             poll.register(number, select.EPOLLIN)
         begin = time.perf_counter()
         for each in opened:
-            each.socket.sendall(next(following))
-        answered = _answered(poll, by_number, following, begin + seconds)
+            each.socket.sendall(next(requests))
+        answered = _answered(poll, by_number, requests, begin + seconds)
         taken = time.perf_counter() - begin
         for each in opened:
             each.socket.close()

@@ -6,9 +6,9 @@ clients little.
 
 It is performed where requests are read, so that no thread waits for another, and committed there too if
 nothing has to reach the disk, or if there is only one who asks, and waits anyway. Else a thread of its own
-waits for the disk, while requests that come meanwhile make the next round. What would take long, such as a change of a table or
-waiting for another process that writes, is left to that thread altogether. So reads never wait for a write to
-finish.
+waits for the disk, while requests that come meanwhile make the next round. What would take long, such as a
+change of a table or waiting for another process that writes, is left to that thread altogether. So reads never
+wait for a write to finish.
 """
 
 from __future__ import annotations
