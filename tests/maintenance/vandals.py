@@ -8,7 +8,6 @@ from typing import Any
 
 from adjoin import Graph
 from adjoin.expressions import Set, Value, attribute
-from adjoin.layouts.interface import LIFE
 from adjoin.requests import Delete, Put, Request, Update
 from tests.maintenance.simulation import stored
 
@@ -102,7 +101,3 @@ class Vandals:
             return None
         sort = list(self._layout.key_of(rank))[1]
         return Put(self._layout.table, rank | {sort: {"S": rank[sort]["S"][:-3] + "abc"}})
-
-
-def is_alive(item: Any) -> bool:
-    return LIFE in item

@@ -226,7 +226,7 @@ class _Auditor:
                 circles.append(Finding("circle", rule.name))
                 for row in self._engine.fetch(computed.circular.order_by("id")):
                     circles[-1].add(node=self.job.tables.id_of(rule.node, row["id"]))
-        ledgers = LedgerAudit(self.job, self._source)
+        ledgers = LedgerAudit(self.job, self._source, found)
         for stage in stages(self.job):
             yield from self._stage(stage, list(hints(stage, found, ledgers)))
         yield from circles

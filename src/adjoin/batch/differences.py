@@ -59,6 +59,10 @@ class Differences:
         self._tables, self._read, self._stored, self._is_list = tables, read, stored, is_list
         self._rows = tables.engine.stage(rows)
 
+    def ids(self) -> ir.Table:
+        """The nodes that may differ, by their ids as in keys; of lists all that have one."""
+        return self._rows.select("id")
+
     def __iter__(self) -> Iterator[Difference]:
         order = ["id", "place"] if self._is_list else ["id"]
         fetched = self._tables.engine.fetch(self._rows, order)

@@ -5,7 +5,7 @@
 | stray | its edge is not there |
 | missing | an edge that adds something has none that counts |
 | outdated | it was written for other rules than the class has now |
-| different | those of a node do not add up to what its edges say |
+| different | those of a node do not add up to what the node has, though that is what its edges say |
 
 That an edge adds something is told here where no `where=` decides; where one does, the sums tell. Ranks are
 counted: those that stand beside a node for a value, and the ledgers that have it.
@@ -13,16 +13,17 @@ counted: those that stand beside a node for a value, and the ledgers that have i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from operator import or_
+from operator import and_, or_
 from typing import Any
 
 import ibis
 import ibis.expr.types as ir
 
 from adjoin.batch.columns import TARGET
+from adjoin.batch.differences import Differences
 from adjoin.batch.engines import Source, Want
 from adjoin.batch.job import Job
 from adjoin.batch.keys import matches, part_text
@@ -73,8 +74,10 @@ class LedgerFault:
 class LedgerAudit:
     """The ledgers and ranks of a source, brought together once."""
 
-    def __init__(self, job: Job, source: Source) -> None:
-        self._job, self._layout, self._source = job, job.layout, source
+    def __init__(self, job: Job, source: Source, found: Mapping[str, Differences]) -> None:
+        """`found` has what differs, by rule."""
+        self._job, self._layout, self._source, self._found = job, job.layout, source, found
+        self._staged: dict[str, ir.Table] = {}
         names = {rule.name for rule in job.rules}
         self.accounts = [
             account for account in self._layout.rules.accounts if names & {rule.name for rule in account.rules}
@@ -135,31 +138,50 @@ class LedgerAudit:
     def _id(self, kind: NodeType, text: Any) -> Any:
         return part_text(self._layout.key_templates(kind).partition, "id", text)
 
+    def _kept(self, name: str, make: Callable[[], ir.Table]) -> ir.Table:
+        """A table that is made when it is first asked for, and kept: what is made of it is a small expression then."""
+        if name not in self._staged:
+            self._staged[name] = self._job.engine.stage(make())
+        return self._staged[name]
+
     def _nodes(self, kind: NodeType) -> ir.Table:
+        """The nodes of a class: their lives, and what they have of each sum."""
         tables = self._job.tables
-        nodes = tables.table(kind)
-        return nodes.select(
-            node_id=nodes.id,
-            node_life=nodes[tables.column((LIFE, "S"))],
-            node_next=nodes[tables.column((NEXT, "S"))],
-        )
+
+        def make() -> ir.Table:
+            nodes = tables.table(kind)
+            sums = {
+                f"s{place}": nodes[tables.column(self._job.book.stored_want(rule))]
+                for place, rule in enumerate(self._rules)
+                if rule.operation == "sum" and rule.node is kind
+            }
+            life, next = (nodes[tables.column((name, "S"))] for name in (LIFE, NEXT))
+            return nodes.select(node_id=nodes.id, node_life=life, node_next=next, **sums)
+
+        return self._kept(f"nodes {kind.label}", make)
 
     def _ledgers(self, account: Account) -> ir.Table:
-        rows = self._rows.filter(self._rows.account == self.accounts.index(account))
-        return rows.mutate(id=self._id(account.hop.near, rows.near))
+        """The ledgers of an account, and the lives of their nodes."""
+
+        def make() -> ir.Table:
+            rows = self._rows.filter(self._rows.account == self.accounts.index(account))
+            rows = rows.mutate(id=self._id(account.hop.near, rows.near))
+            nodes = self._nodes(account.hop.near).select("node_id", "node_life", "node_next")
+            return rows.left_join(nodes, rows.id == nodes.node_id)
+
+        return self._kept(f"ledgers {account.name}", make)
 
     def _valid(self, account: Account) -> ir.Table:
         """The ledgers that count in the present lives of their nodes."""
-        ledgers, nodes = self._ledgers(account), self._nodes(account.hop.near)
-        joined = ledgers.join(nodes, ledgers.id == nodes.node_id)
-        return joined.filter((joined.life == joined.node_life) | (joined.life == joined.node_next))
+        ledgers = self._ledgers(account)
+        return ledgers.filter((ledgers.life == ledgers.node_life) | (ledgers.life == ledgers.node_next))
 
     # --- ledgers -------------------------------------------------------------------------------
 
     def faults(self, account: Account) -> Iterator[LedgerFault]:
         """What is wrong with the ledgers of an account, in the order of nodes."""
         table = self._job.exactly(lambda numbers: self._job.engine.stage(self._faults(account, numbers)))
-        for row in self._job.engine.fetch(table.order_by(["id", "edge_pk", "edge_sk"])):
+        for row in self._job.engine.fetch(table, ["id", "edge_pk", "edge_sk"]):
             id = self._job.tables.id_of(account.hop.near, row["id"])
             yield LedgerFault(account.hop.near, id, row["fault"], self._ref(account, id, row))
 
@@ -174,8 +196,7 @@ class LedgerAudit:
         return EdgeRef(account, key, near, far)
 
     def _faults(self, account: Account, numbers: Numbers) -> ir.Table:
-        edges = self._edges(account)
-        ledgers, valid = self._ledgers(account), self._job.engine.stage(self._valid(account))
+        edges, ledgers, valid = self._edges(account), self._ledgers(account), self._valid(account)
         stray = ledgers.anti_join(edges, [ledgers.edge_pk == edges.pk, ledgers.edge_sk == edges.sk])
         old = valid.semi_join(edges, [valid.edge_pk == edges.pk, valid.edge_sk == edges.sk])
         old = old.filter(~old.mark.identical_to(ibis.literal(account.mark)))
@@ -185,49 +206,69 @@ class LedgerAudit:
             missing = missing.mutate(edge_pk=missing.pk, edge_sk=missing.sk)
             parts.append(_fault(missing, "missing"))
         told = self._job.engine.stage(ibis.union(*parts))
-        sums = [self._different(rule, valid, told, numbers) for rule in account.rules if rule.name in self._names]
-        return ibis.union(told, *(each for each in sums if each is not None))
+        return ibis.union(told, *self._different(account, valid, told, numbers))
 
     def _edges(self, account: Account) -> ir.Table:
-        edges = self._job.tables.table(account.edge)
-        return edges.mutate(id=edges[account.hop.near_end], far_id=edges[account.hop.far_end])
+        """The edges of an account with their keys and ends, and what rules without a condition read of them."""
+
+        def make() -> ir.Table:
+            edges = self._job.tables.table(account.edge)
+            columns = {name: edges[name] for name in self._told_by(account)}
+            near, far = edges[account.hop.near_end], edges[account.hop.far_end]
+            return edges.select("pk", "sk", id=near, far_id=far, **columns)
+
+        return self._kept(f"edges {account.name}", make)
+
+    def _told_by(self, account: Account) -> list[str]:
+        wants = [want for rule in self._sure(account) for want in self._stored(rule) if want is not None]
+        return list(dict.fromkeys(self._job.tables.column(want) for want in wants))
+
+    def _sure(self, account: Account) -> list[Rule]:
+        """The rules of an account without a condition, which only look at the edge."""
+        sure = [rule for rule in account.rules if rule.where is None and rule.name in self._names]
+        return [] if account.reads_far else sure
+
+    def _stored(self, rule: Rule) -> list[Want | None]:
+        terms = (*rule.terms, *((rule.by,) if rule.by else ()))
+        return [self._job.book.term_want(rule, term) for term in terms]
 
     def _counted(self, account: Account, edges: ir.Table) -> ir.Table | None:
         """The edges of nodes that are there of which it is known that they add something, or need a ledger anyway."""
         nodes = self._nodes(account.hop.near)
         edges = edges.semi_join(nodes, edges.id == nodes.node_id)
-        sure = [rule for rule in account.rules if rule.where is None and rule.name in self._names]
+        sure = self._sure(account)
         if account.reads_far or any(rule.terms[0].at == "one" for rule in sure):
             return edges
         tests = []
         for rule in sure:
-            terms = (*rule.terms, *((rule.by,) if rule.by else ()))
-            wants = [self._job.book.term_want(rule, term) for term in terms]
-            if all(want is not None for want in wants):
-                columns = [edges[self._job.tables.column(want)].notnull() for want in wants if want is not None]
-                tests.append(ibis.and_(*columns))
+            wants = self._stored(rule)
+            if None not in wants:
+                columns = (edges[self._job.tables.column(want)].notnull() for want in wants if want is not None)
+                tests.append(reduce(and_, columns))
         return edges.filter(reduce(or_, tests)) if tests else None
 
-    def _different(self, rule: Rule, valid: ir.Table, told: ir.Table, numbers: Numbers) -> ir.Table | None:
-        """The nodes whose ledgers do not add up to what their edges say, apart from those that were told."""
-        if rule.operation != "sum":
-            return None
-        found = self._job.computed(numbers)[rule.name]
-        applied = valid[f"r{self._rules.index(rule)}"]
-        sums = valid.mutate(amount=numbers.parse(applied)).group_by(sum_id=valid.id)
-        ledgers = sums.agg(ledgers=numbers.total(ibis._.amount))
-        value = found.values.value
-        value = numbers.parse(value.cast("string")) if found.is_whole else value
-        values = found.values.select(value_id=found.values.id, value=value)
-        nodes = self._nodes(rule.node)
-        if found.circular is not None:
-            nodes = nodes.anti_join(found.circular, nodes.node_id == found.circular.id)
+    def _different(self, account: Account, valid: ir.Table, told: ir.Table, numbers: Numbers) -> Iterator[ir.Table]:
+        """The nodes whose ledgers do not add up to what they have, apart from those that were told."""
+        places = [
+            place
+            for place, rule in enumerate(self._rules)
+            if rule in account.rules and rule.operation == "sum" and rule.name in self._found
+        ]
+        if not places:
+            return
+        amounts = valid.select("id", **{f"r{place}": numbers.parse(valid[f"r{place}"]) for place in places})
+        totals = {f"r{place}": numbers.total(amounts[f"r{place}"]) for place in places}
+        sums = amounts.group_by(sum_id=amounts.id).agg(**totals)
+        nodes = self._nodes(account.hop.near)
         nodes = nodes.anti_join(told, nodes.node_id == told.id)
-        joined = nodes.left_join(values, nodes.node_id == values.value_id)
-        joined = joined.left_join(ledgers, joined.node_id == ledgers.sum_id)
+        joined = self._job.engine.stage(nodes.left_join(sums, nodes.node_id == sums.sum_id))
         zero = numbers.literal("0")
-        off = joined.filter(joined.value.fill_null(zero) != joined.ledgers.fill_null(zero))
-        return _fault(off.select(id=off.node_id), "different")
+        for place in places:
+            stored = numbers.parse(joined[f"s{place}"]).fill_null(zero)
+            off = joined.filter(stored != joined[f"r{place}"].fill_null(zero))
+            found = self._found[self._rules[place].name].ids()
+            off = off.anti_join(found, off.node_id == found.id)
+            yield _fault(off.select(id=off.node_id), "different")
 
     # --- ranks ---------------------------------------------------------------------------------
 
@@ -235,11 +276,12 @@ class LedgerAudit:
         """The nodes with values in order that no ledger has, or without some that one has."""
         if rule.operation == "sum":
             return
-        stems = ibis.union(self._ranks(rule), self._ranked(rule)).group_by("home", "stem").agg(n=ibis._.n.sum())
+        counted = ibis.union(self._ranks(rule), self._ranked(rule))
+        stems = counted.group_by("home", "stem").agg(n=counted.n.sum())
         wrong = stems.filter(stems.n != 0)
         text = wrong.home.substr(0, wrong.home.length() - len(BESIDE))
         wrong = wrong.select("n", id=self._id(rule.node, text))
-        for row in self._job.engine.fetch(self._job.engine.stage(wrong).order_by("id")):
+        for row in self._job.engine.fetch(self._job.engine.stage(wrong), ["id"]):
             fault = "stray rank" if row["n"] > 0 else "missing rank"
             yield LedgerFault(rule.node, self._job.tables.id_of(rule.node, row["id"]), fault)
 
@@ -253,14 +295,15 @@ class LedgerAudit:
 
     def _ranked(self, rule: Rule) -> ir.Table:
         """What ledgers have for a rule, as the keys of ranks without their ends."""
-        account = next(each for each in self.accounts if rule in each.rules)
-        ledgers, nodes = self._ledgers(account), self._nodes(account.hop.near)
+        ledgers = self._ledgers(next(each for each in self.accounts if rule in each.rules))
+        columns = [f"r{self._rules.index(rule)}_{number}" for number in range(values_of_an_edge(rule))]
+        own = ledgers.select("near", "life", *columns)
         # What is counted ahead of the next life has its ranks in both.
-        ahead = ledgers.join(nodes, [ledgers.id == nodes.node_id, ledgers.life == nodes.node_next])
-        both = ibis.union(ledgers.select(*ledgers.columns), ahead.mutate(life=ahead.node_life).select(*ledgers.columns))
+        ahead = ledgers.filter(ledgers.life == ledgers.node_next)
+        both = ibis.union(own, ahead.select("near", *columns, life=ahead.node_life).select("near", "life", *columns))
         parts = []
-        for number in range(values_of_an_edge(rule)):
-            rank = both[f"r{self._rules.index(rule)}_{number}"]
+        for column in columns:
+            rank = both[column]
             stem = ibis.literal(self._rank_start) + both.life + f"#{rule.name}#" + rank
             part = both.select(home=both.near + BESIDE, stem=stem, n=ibis.literal(-1, "int64"))
             parts.append(part.filter(part.stem.notnull()))

@@ -143,7 +143,7 @@ class _Rebuild:
             found[rule.name] = self._job.aggregate(rule)
         seen = {name: _Seen(name, differences, self._tell, diff) for name, (differences, _) in found.items()}
         if self._run is not None and found:
-            self._restore(self._run, seen)
+            self._restore(self._run, seen, {name: differences for name, (differences, _) in found.items()})
         results = []
         for rule in self._job.rules:
             circular = found[rule.name][1].circular
@@ -153,15 +153,14 @@ class _Rebuild:
             results.append(seen[rule.name].result(written, len(texts), ids))
         return results
 
-    def _restore(self, run: Run, seen: dict[str, _Seen]) -> None:
-        audit = LedgerAudit(self._job, self._source)
+    def _restore(self, run: Run, seen: dict[str, _Seen], found: dict[str, Differences]) -> None:
+        audit = LedgerAudit(self._job, self._source, found)
         restorer = Restorer(self._layout, run, self._state, self._delay, self._tell)
         self.restored = restorer.restored
         for stage in stages(self._job):
-            found = list(hints(stage, seen, audit))
             streams = [
                 suspects(self._layout, name if kind == "aggregate" else kind, self._counted(kind, some))
-                for kind, name, some in found
+                for kind, name, some in hints(stage, seen, audit)
             ]
             restorer.restore(stage, streams)
 
