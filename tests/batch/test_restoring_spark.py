@@ -1,0 +1,26 @@
+"""The audit of what maintenance keeps for itself gives the same with Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoin import Graph
+from adjoin.requests import Delete
+from tests.batch.test_restoring import Shop, Sold, found
+from tests.batch.test_spark import engine, java, pytestmark  # noqa: F401 - its session and conditions
+from tests.maintenance.simulation import stored
+
+EXPECTED = {("ledger", "SOLD.out"): 1, ("rank", "SHOP.largest"): 1}
+
+
+def test_ledgers_and_ranks(engine: Any) -> None:  # noqa: F811 - the fixture
+    with Graph(":memory:", [Shop, Sold]) as graph:
+        graph.put_many([Shop(id="S1"), Shop(id="S2"), Shop(id="S3")])
+        graph.put_many([Sold(source="S1", target="S2", amount=5), Sold(source="S1", target="S3", amount=-5)])
+        assert graph.rebuild(engine=engine).left == 0
+        assert graph.get(Shop, "S1") == Shop(id="S1", trusted=2, balance=0, largest=5)
+        ledger = next(item for item in stored(graph) if "SHOP.largest" in item.get("applied", {}).get("M", {}))
+        graph._store.execute([Delete("adjoin", graph._layout.key_of(ledger))])
+        assert found(graph.verify(engine=engine)) == found(graph.verify(threads=1)) == EXPECTED
+        assert graph.verify(engine=engine, repair=True).left == 0
+        assert graph.verify(threads=1)
