@@ -292,8 +292,9 @@ class _Auditor:
                 self._run(freshen(self._layout, refs, tally))
                 # A condition may be about what was copied.
                 self._run(settle_again(self._layout, rule.edge, edges, Tally()))
-                finding.repaired += len(refs) - len(tally.aside)
-                finding.failures += [{"edge": key, "reason": reason} for _, key, reason in tally.aside[:EXAMPLES]]
+                aside = tally.report().set_aside
+                finding.repaired += len(refs) - len(aside)
+                finding.failures += [{"edge": each.edge, "reason": each.reason} for each in aside[:EXAMPLES]]
         return finding
 
     def _copy_ref(self, kind: EdgeType, ends: dict[str, Any], row: dict[str, Any]) -> CopyRef:

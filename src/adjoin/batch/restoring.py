@@ -170,8 +170,12 @@ class Restorer:
                 for one in chunk:
                     self._restore(stage, [one])
                 return
+            is_hot = isinstance(error, TransactionCanceled | ConditionFailed)
+            reason = (
+                f"others wrote it at every attempt, so it is left for another run: {error}" if is_hot else str(error)
+            )
             for suspect in chunk[0]:
-                self.restored.failed(suspect, str(error))
+                self.restored.failed(suspect, reason)
             return
         for some in chunk:
             for suspect in some:
@@ -193,7 +197,7 @@ class Restorer:
                     time.sleep(self._delay)
                 self._run(finish(self._layout, stage.kind, begun, tally))
         room = EXAMPLES - len(self.restored.set_aside)
-        self.restored.set_aside += [SetAside(*each) for each in tally.aside[:room]]
+        self.restored.set_aside += tally.report().set_aside[:room]
         return compared.gone
 
     def _is_behind(self, kind: NodeType) -> bool:

@@ -19,7 +19,7 @@ from adjoin.plans.batches import Place, chunks, get_all, place_of
 from adjoin.plans.copies import as_copied, copied, copies_on, joined_checks
 from adjoin.plans.maintenance.asides import Unapplied, set_aside
 from adjoin.plans.maintenance.postings import is_hopeless, new_revision
-from adjoin.plans.maintenance.references import edges_in, edges_query, key_of_node
+from adjoin.plans.maintenance.references import edges_in, key_of_node, query_at
 from adjoin.plans.maintenance.report import Tally
 from adjoin.requests import Check, Get, PageResponse, Query, TransactWrite, Update
 from adjoin.schema import EdgeType
@@ -57,7 +57,7 @@ class At:
 
     def query(self, layout: BoundLayout, start: Item | None) -> Query:
         node = self.kind.source if self.end == "source" else self.kind.target
-        return edges_query(layout, self.kind, node, self.text, self.end == "source", start)
+        return query_at(layout, self.kind, node, self.text, self.end == "source", start)
 
 
 def freshen_at(layout: BoundLayout, places: Iterable[At], tally: Tally) -> Plan[None]:
@@ -69,7 +69,7 @@ def freshen_at(layout: BoundLayout, places: Iterable[At], tally: Tally) -> Plan[
         refs = [
             ref
             for (place, _), page in zip(some, pages, strict=True)
-            for ref in _refs(layout, place.kind, edges_in(layout, place.kind, page.items))
+            for ref in _refs(layout, place.kind, edges_in(layout, place.kind, page))
         ]
         yield from freshen(layout, refs, tally)
         rest = zip(some, pages, strict=True)

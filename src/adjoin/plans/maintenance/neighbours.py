@@ -13,7 +13,7 @@ from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import chunks
 from adjoin.plans.maintenance.entries import Entry
-from adjoin.plans.maintenance.references import EdgeRef, counted_by, edges_in, edges_query, ref_in, refs_to
+from adjoin.plans.maintenance.references import EdgeRef, counted_by, edges_in, query_at, ref_in, refs_to
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.settling import settle
 from adjoin.requests import PageResponse, Query
@@ -49,7 +49,7 @@ def settle_near(
             responses: list[PageResponse] = yield tuple(query for query, _ in queries)
             for (_, some_accounts), response in zip(queries, responses, strict=True):
                 for account in some_accounts:
-                    refs += refs_to(layout, account, edges_in(layout, account.edge, response.items))
+                    refs += refs_to(layout, account, edges_in(layout, account.edge, response))
             queries = [
                 (replace(query, start=response.last), some_accounts)
                 for (query, some_accounts), response in zip(queries, responses, strict=True)
@@ -95,13 +95,13 @@ def _edges(
     accounts = list(accounts)
     leaving = [account for account in accounts if account.hop.direction == "out"]
     if leaving:
-        yield edges_query(layout, leaving[0].edge, kind, text, True), leaving
+        yield query_at(layout, leaving[0].edge, kind, text, True), leaving
     arriving: dict[str, list[Account]] = {}
     for account in accounts:
         if account.hop.direction != "out":
             arriving.setdefault(account.edge.label, []).append(account)
     for some in arriving.values():
-        yield edges_query(layout, some[0].edge, kind, text, False), some
+        yield query_at(layout, some[0].edge, kind, text, False), some
 
 
 # --- what is made of nodes ---------------------------------------------------------------------

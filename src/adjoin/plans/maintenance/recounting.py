@@ -26,7 +26,7 @@ from adjoin.plans.batches import chunks, get_all, write_all
 from adjoin.plans.maintenance.contributions import RANK, total
 from adjoin.plans.maintenance.entries import Entry
 from adjoin.plans.maintenance.neighbours import counting, settle_above, settle_near
-from adjoin.plans.maintenance.postings import STALE, TURN, copies_of, new_revision, prepared_sum, revises
+from adjoin.plans.maintenance.postings import FULL, STALE, TURN, copies_of, new_revision, prepared_sum, revises
 from adjoin.plans.maintenance.postings import Near as Node
 from adjoin.plans.maintenance.ranks import refresh, results, values_of_an_edge
 from adjoin.plans.maintenance.references import key_of_node
@@ -69,8 +69,11 @@ class _Added:
         self.best[rule.name] = ranks[: rule.k]
 
     def agrees(self, rules: Iterable[Rule], node: Item) -> bool:
-        """Whether a node has what its edges add up to."""
+        """Whether a node has what its edges add up to; what it has no room for is left out."""
+        full = node.get(FULL, {"SS": ()})["SS"]
         for rule in rules:
+            if rule.name in full:
+                continue
             if rule.operation == "sum":
                 stored = node.get(rule.attribute, {"N": "0"})
                 if "N" not in stored or Decimal(stored["N"]) != self.sums.get(rule.name, Decimal(0)):

@@ -92,14 +92,14 @@ def edges_at(
 ) -> Plan[tuple[list[Item], Item | None]]:
     """Some items of edges of a class at a node, and where to go on."""
     response: PageResponse
-    (response,) = yield (edges_query(layout, kind, node, text, leaving, start),)
-    return edges_in(layout, kind, response.items), response.last
+    (response,) = yield (query_at(layout, kind, node, text, leaving, start),)
+    return edges_in(layout, kind, response), response.last
 
 
-def edges_query(
+def query_at(
     layout: BoundLayout, kind: EdgeType, node: NodeType, text: str, leaving: bool, start: Item | None = None
 ) -> Query:
-    """What finds the edges of a class at a node, and others of its partition."""
+    """What finds the edges of a class at a node, among others."""
     id = layout.id_in(node, text)
     # What leaves a node is read from the table, which is strongly consistent, even where an index has its order.
     stretch = layout.collection(node, id, arriving=False) if leaving else layout.into(kind, id)
@@ -115,9 +115,8 @@ def edges_query(
     )
 
 
-def edges_in(layout: BoundLayout, kind: EdgeType, items: Iterable[Item]) -> list[Item]:
-    """Those of some items that are edges of a class."""
-    return [item for item in items if not layout.is_bookkeeping(item) and layout.kind_of(item) is kind]
+def edges_in(layout: BoundLayout, kind: EdgeType, page: PageResponse) -> list[Item]:
+    return [item for item in page.items if not layout.is_bookkeeping(item) and layout.kind_of(item) is kind]
 
 
 def counted_by(layout: BoundLayout, kind: EdgeType) -> Iterator[Account]:

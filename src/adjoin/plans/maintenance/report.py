@@ -51,6 +51,7 @@ class Tally:
         self.nodes |= other.nodes
         self.edges += other.edges
         self.aside += other.aside
+        self.records += other.records
 
     def report(self) -> MaintenanceReport:
         aside = (*(SetAside(*each) for each in self.aside), *self.records)
