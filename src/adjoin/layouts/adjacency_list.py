@@ -19,10 +19,11 @@ from typing import Any
 
 from adjoin.errors import InvalidKey, InvalidModel
 from adjoin.expressions import Action, Condition, Exists, Remove, Set, Value, attribute
+from adjoin.layouts.adjacency_accesses import AdjacencyAccesses
 from adjoin.layouts.adjacency_checks import check
 from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.adjacency_reader import AdjacencyReader
-from adjoin.layouts.interface import REVISION, Access, Index, Keys, KeyTemplates, Range, Satellite, Shape
+from adjoin.layouts.interface import REVISION, Index, Keys, KeyTemplates, Range, Satellite, Shape
 from adjoin.layouts.keys import Template, check_length, key_text
 from adjoin.layouts.ledgers import Ledgers
 from adjoin.layouts.overloaded import OverloadedIndex
@@ -107,10 +108,8 @@ class BoundAdjacencyList:
             names = (self._pk, self._sk, *(key.name for key in index.keys))
             self._start_keys[index.name] = tuple(dict.fromkeys(names))
         self._limits = {index.partition.name: MAX_PARTITION_KEY_SIZE for index in self.definition.indexes}
-        edges = self._keys.edges.values()
         self._check_maintained()
-        self._leaving = {keys.kind.model: self._leaving_access(keys) for keys in edges}
-        self._arriving = {keys.kind.model: self._arriving_access(keys) for keys in edges}
+        self._accesses = AdjacencyAccesses(self._keys, self._reader)
 
     # --- keys and items ------------------------------------------------------------------------
 
@@ -390,53 +389,11 @@ class BoundAdjacencyList:
 
     # --- where to look -------------------------------------------------------------------------
 
-    def _leaving_access(self, keys: EdgeKeys) -> Access:
-        if keys.order_index is not None:
-            return self._index_access(keys.order_index, keys)
-        rivals = [self._keys.nodes[keys.kind.source.model].sort]
-        rivals += [other.sort for other in self._keys.edges.values() if other is not keys]
-        return Access(
-            self._pk,
-            self._reader.readers[keys.kind.model],
-            sort_key=self._sk,
-            sort=keys.sort,
-            exclusive=_is_alone(keys.sort, rivals),
-            kind=keys.kind,
-            told_by_keys=self._type is None,
-        )
-
-    def _arriving_access(self, keys: EdgeKeys) -> Access | None:
-        reverse = self._layout.reverse
-        if keys.kind.symmetric:
-            # Each end holds the edge: what arrives at a node is what leaves it, seen from the far end.
-            leaving = self._leaving_access(keys)
-            return replace(leaving, decode=lambda item: _turned(leaving.decode(item)))
-        if reverse is None:
-            return None
-        return self._index_access(reverse, keys)
-
-    def _index_access(self, index: Index, keys: EdgeKeys) -> Access:
-        sort = self._keys.template(keys, index.sort_key) if index.sort_key else None
-        others: list[EdgeKeys | NodeKeys] = [*self._keys.edges.values(), *self._keys.nodes.values()]
-        templates = [self._keys.template(other, index.sort_key or "") for other in others if other is not keys]
-        rivals = [template for template in templates if template is not None]
-        return Access(
-            index.partition_key,
-            self._reader.readers[keys.kind.model],
-            index=index.name,
-            sort_key=index.sort_key,
-            sort=sort,
-            exclusive=sort is not None and _is_alone(sort, rivals),
-            kind=keys.kind,
-            told_by_keys=self._type is None,
-            is_partial=index.projection.kind != "ALL",
-        )
-
     def out(self, kind: EdgeType, source: Any) -> Range:
-        return Range(self._leaving[kind.model], self.node_text(kind.source, source))
+        return Range(self._accesses.leaving[kind.model], self.node_text(kind.source, source))
 
     def into(self, kind: EdgeType, target: Any) -> Range:
-        access = self._arriving[kind.model]
+        access = self._accesses.arriving[kind.model]
         if access is None:
             raise InvalidModel(
                 f"the layout has no reverse index, so {kind.name} edges cannot be found from their target; "
@@ -446,23 +403,10 @@ class BoundAdjacencyList:
 
     def collection(self, kind: NodeType, id: Any, *, arriving: bool) -> Range:
         text = self.node_text(kind, id)
-        if not arriving:
-            return Range(Access(self._pk, self.read), text)
-        reverse = self._layout.reverse
-        if reverse is None:
+        access = self._accesses.all_arriving if arriving else self._accesses.all_leaving
+        if access is None:
             raise InvalidModel(
                 f"the layout has no reverse index, so what arrives at a {kind.name} cannot be found; "
                 f"give it one with reverse=Index(…)"
             )
-        is_partial = reverse.projection.kind != "ALL"
-        return Range(Access(reverse.partition_key, self.read, index=reverse.name, is_partial=is_partial), text)
-
-
-def _turned(edge: AnyEdge | None) -> AnyEdge | None:
-    if edge is None:
-        return None
-    return edge.model_copy(update={"source": edge.target, "target": edge.source})
-
-
-def _is_alone(template: Template, rivals: list[Template]) -> bool:
-    return bool(template.lead) and not any(template.overlaps(rival) for rival in rivals)
+        return Range(access, text)
