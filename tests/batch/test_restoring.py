@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
@@ -383,3 +386,42 @@ def test_on_a_service(on_service: Graph, monkeypatch: pytest.MonkeyPatch) -> Non
         graph._store.execute((request,))
     assert graph.verify("scan", repair=True, threads=1).left == 0
     assert graph.verify("scan", threads=1)
+
+
+# --- while others write ------------------------------------------------------------------------
+
+
+def test_writers_and_a_maintainer_go_on_meanwhile(tmp_path: Path) -> None:
+    """Threads, each with a graph of its own on one file; the simulation has the fine grain."""
+    with filled(tmp_path / "g.db") as graph:
+        for request in itertools.islice(Spoilt(graph).all(), 11):
+            graph._store.execute((request,))
+    ended = threading.Event()
+
+    def write(seed: int) -> None:
+        chance = random.Random(seed)
+        with Graph(tmp_path / "g.db", [*SHOP, *ALBUMS]) as own:
+            while not ended.is_set():
+                ends = f"C{chance.randrange(5)}", f"I{chance.randrange(10)}"
+                if chance.random() < 0.5:
+                    own.put(Placed(source=ends[0], target=ends[1], balance=Decimal(chance.randrange(99)) / 4))
+                else:
+                    own.disconnect(Placed, *ends)
+
+    def maintain() -> None:
+        with Graph(tmp_path / "g.db", [*SHOP, *ALBUMS]) as own:
+            while not ended.is_set():
+                own.maintain(once=True)
+
+    with ThreadPoolExecutor(3) as pool, Graph(tmp_path / "g.db", [*SHOP, *ALBUMS]) as graph:
+        others = [pool.submit(write, 1), pool.submit(write, 2), pool.submit(maintain)]
+        try:
+            rebuilt = [graph.rebuild(threads=1), graph.rebuild(threads=1)]
+        finally:
+            ended.set()
+        for other in others:
+            other.result()
+        graph.maintain(once=True)
+        check(graph)
+        assert [each.left for each in rebuilt] == [0, 0]
+        assert found(graph.verify(threads=1)) == {}
