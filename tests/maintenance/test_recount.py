@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from typing import Any
 
 import pytest
@@ -14,9 +15,13 @@ from adjoin.plans.maintenance.recounting import recount, settle_and_compare
 from adjoin.plans.maintenance.references import ref_in
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.settling import settle
+from adjoin.runner import run
 from adjoin.schema import NodeType
+from adjoin.stores.sqlite import SQLiteStore
+from tests.faults import FaultyStore, Interrupted
 from tests.maintenance.models import ALBUMS, MODELS, PARTS, PEOPLE, SHOP
 from tests.maintenance.simulation import Process, Simulation, stored
+from tests.maintenance.test_crashes import happen, happen_again
 from tests.maintenance.test_simulation import Life, check
 from tests.maintenance.vandals import Vandals
 
@@ -116,3 +121,34 @@ def test_everything_is_true_in_the_end(models: list[Any], part: int) -> None:
 def test_in_another_layout() -> None:
     for seed in range(FIRST, FIRST + SEEDS // 5):
         simulate(seed, MODELS, MaterializedGraph(), acts=40)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_it_may_stop_at_every_request(when: str) -> None:
+    number = 0
+    while True:
+        store = FaultyStore(SQLiteStore(":memory:"))
+        graph = Graph(store, MODELS)
+        happen(graph)
+        graph.maintain(once=True)
+        vandals = Vandals(graph, random.Random(number), touches_ranks=True)
+        for _ in range(4):
+            vandals.act()
+        store.stop_at(number, when)
+        try:
+            run(repair(graph, everything=True), store)
+            stopped = False
+        except Interrupted:
+            stopped = True
+        store.recover()
+        if stopped:
+            run(repair(graph, everything=True), store)
+        check(graph)
+        happen_again(graph)
+        graph.maintain(once=True)
+        check(graph)
+        graph.close()
+        if not stopped:
+            break
+        number += 3
+    assert number > 30
