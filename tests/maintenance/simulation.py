@@ -8,6 +8,7 @@ what it had read.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -19,8 +20,20 @@ from adjoin.plans.maintenance.applying import apply_changes
 from adjoin.plans.maintenance.report import Tally
 from adjoin.requests import ItemChange, ReadChanges, Request, Scan
 
+SEEDS = int(os.environ.get("ADJOIN_SIMULATION_SEEDS", "20"))
+FIRST = int(os.environ.get("ADJOIN_SIMULATION_FIRST", "0"))
 LIMIT = 200_000
 """Requests after which something goes round in circles."""
+
+
+def with_seeds(run: Callable[[int], object], part: int, parts: int) -> None:
+    """Runs one of several parts of all seeds; a failure tells which it was."""
+    for seed in range(FIRST + part, FIRST + SEEDS, parts):
+        try:
+            run(seed)
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
 
 
 class Process:

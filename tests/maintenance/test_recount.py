@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from typing import Any
 
@@ -20,13 +19,10 @@ from adjoin.schema import NodeType
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
 from tests.maintenance.models import ALBUMS, MODELS, PARTS, PEOPLE, SHOP
-from tests.maintenance.simulation import Process, Simulation, stored
+from tests.maintenance.simulation import FIRST, SEEDS, Process, Simulation, stored, with_seeds
 from tests.maintenance.test_crashes import happen, happen_again
 from tests.maintenance.test_simulation import Life, check
 from tests.maintenance.vandals import Vandals
-
-SEEDS = int(os.environ.get("ADJOIN_SIMULATION_SEEDS", "20"))
-FIRST = int(os.environ.get("ADJOIN_SIMULATION_FIRST", "0"))
 
 
 def repair(graph: Graph, *, everything: bool) -> Plan[None]:
@@ -110,12 +106,7 @@ def simulate(seed: int, models: list[Any], layout: Any = None, *, acts: int = 30
 @pytest.mark.parametrize("models", [SHOP, ALBUMS, PARTS, PEOPLE], ids=["shop", "albums", "parts", "people"])
 @pytest.mark.parametrize("part", range(3))
 def test_everything_is_true_in_the_end(models: list[Any], part: int) -> None:
-    for seed in range(FIRST + part, FIRST + SEEDS, 3):
-        try:
-            simulate(seed, models, nodes=2 + seed % 3)
-        except BaseException as error:
-            error.add_note(f"seed {seed}")
-            raise
+    with_seeds(lambda seed: simulate(seed, models, nodes=2 + seed % 3), part, 3)
 
 
 def test_in_another_layout() -> None:

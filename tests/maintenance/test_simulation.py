@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from decimal import Decimal
@@ -36,10 +35,7 @@ from tests.maintenance.models import (
     expected,
     uses,
 )
-from tests.maintenance.simulation import Simulation, stored
-
-SEEDS = int(os.environ.get("ADJOIN_SIMULATION_SEEDS", "20"))
-FIRST = int(os.environ.get("ADJOIN_SIMULATION_FIRST", "0"))
+from tests.maintenance.simulation import FIRST, SEEDS, Simulation, stored, with_seeds
 
 IDS = {Customer: "C", Invoice: "I", Bill: "B", Part: "P", Person: "N", Album: "A", Track: "T"}
 ENDS: dict[Any, tuple[Any, Any]] = {
@@ -229,12 +225,7 @@ def simulate(seed: int, models: list[Any], layout: Any = None, *, acts: int = 40
 @pytest.mark.parametrize("models", [SHOP, ALBUMS, PARTS, PEOPLE], ids=["shop", "albums", "parts", "people"])
 @pytest.mark.parametrize("part", range(5))
 def test_everything_is_true_in_the_end(models: list[Any], part: int) -> None:
-    for seed in range(FIRST + part, FIRST + SEEDS, 5):
-        try:
-            simulate(seed, models, nodes=2 + seed % 3)
-        except BaseException as error:
-            error.add_note(f"seed {seed}")
-            raise
+    with_seeds(lambda seed: simulate(seed, models, nodes=2 + seed % 3), part, 5)
 
 
 def test_in_another_layout() -> None:
