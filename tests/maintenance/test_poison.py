@@ -157,7 +157,7 @@ def test_what_nobody_thought_of(g: Graph, monkeypatch: pytest.MonkeyPatch, caplo
     with caplog.at_level(logging.WARNING, "adjoin.maintain"):
         report = g.maintain(once=True)
     assert [each.reason for each in report.set_aside] == ["KeyError: 'what is this?'"]
-    assert "Traceback" in caplog.text
+    assert any(record.exc_info for record in caplog.records)
     assert shelf(g, 1).books == 19
 
 
