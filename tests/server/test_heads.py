@@ -100,6 +100,11 @@ def test_long_heads_take_no_longer_than_they_are_long() -> None:
     assert read(head({**LINES, "X": "y" * 200_000, **{f"x-{number}": "z" for number in range(5000)}})) == PLAIN
 
 
+@pytest.mark.parametrize("line", ["Host: a", "X-Amz-Date: a", "User-Agent: a", "amz-sdk-request: a", "X: a"])
+def test_many_lines_that_come_to_nothing_do_not_take_long_either(line: str) -> None:
+    assert plain_head(head({**LINES}).replace(b"\r\n\r\n", f"\r\n{line}".encode() * 5000 + b"\r\nx")) is None
+
+
 @given(st.binary())
 def test_any_bytes_are_plain_or_not(data: bytes) -> None:
     assert plain_head(data) is None

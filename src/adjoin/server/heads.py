@@ -17,10 +17,13 @@ _PLAIN = re.compile(
     rb" Credential=[^ ,\r]++, ?SignedHeaders=[^ ,\r]++, ?Signature=(?P<signature>)[^\r]++"
     rb"|(?:[Aa]ccept-[Ee]ncoding: identity|[Cc]onnection: keep-alive)(?=\r)"
     # The most frequent of those that do not matter, and then any that nobody asks for.
-    rb"|(?:[Hh]ost|[Uu]ser-[Aa]gent|amz-sdk-request|amz-sdk-invocation-id): [^\r]*+"
-    rb"|(?!(?i:x-amz-target|content-|authorization|accept-encoding|connection|transfer-encoding|expect|origin))"
+    rb"|(?:[Hh]ost|[Uu]ser-[Aa]gent|amz-sdk-(?:request|invocation-id)): [^\r]*+"
+    rb"|(?!(?i:x-amz-target|x-amz-date|content-|authorization|accept-encoding|connection|transfer-encoding|expect"
+    rb"|origin|host|user-agent|amz-sdk-))"
     rb"[^:\r]++:[^\r]*+"
-    rb"))++\r\n\r\n"
+    # A line is of one sort only, so that this never looks back for long. (Possessive, it would lose its groups
+    # in Python before 3.11.5.)
+    rb"))+\r\n\r\n"
 ).match
 
 
