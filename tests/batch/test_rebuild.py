@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Edge, Graph, Indexed, InvalidValue, Node, Unique, UnknownField
+from adjoin import AdjacencyList, Edge, Graph, Indexed, InvalidValue, Node, Unique, UnknownField
 from adjoin.aggregates import Components, Copy, Count, PageRank, Sum
 from adjoin.batch.exports import write_export
 from adjoin.batch.sources import dump_of
@@ -201,3 +201,29 @@ def test_the_command_line_tells_and_exits_with_what_it_found(
     assert main(["verify", *arguments, "--from", str(tmp_path / "out")]) == 0
     assert main(["verify", *arguments, "--from", str(tmp_path / "nowhere")]) == 2
     assert main(["verify", *arguments, "--from", "scan"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("location", "options", "message"),
+    [
+        ("nowhere.db", [], "there is no file nowhere.db"),
+        ("other.db", [], "the file has no table 'adjoin'"),
+        ("here.db", ["--memory", "lots"], "memory='lots'"),
+        ("here.db", ["--report", "nowhere/audit.json"], "nowhere/audit.json cannot be written"),
+    ],
+)
+def test_an_audit_that_cannot_be_carried_out_is_no_clean_one(
+    location: str,
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Graph("here.db", MODELS) as graph, Graph("other.db", MODELS, AdjacencyList(table="Others")) as other:
+        for each in (graph, other):
+            each.put(Plain(id=1))
+    assert main(["verify", location, __name__, "--models", "MODELS", "--quiet", *options]) == 2
+    assert message in capsys.readouterr().err
+    assert not Path("nowhere.db").exists()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from adjoin.batch import needed
 from adjoin.batch.sources import SCAN, Dump, dump_of, index_delay, scan_of
+from adjoin.errors import InvalidValue
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 
@@ -35,6 +36,7 @@ def rebuilt(
     progress: Callable[[str, int], None] | None,
     options: Mapping[str, Any],
 ) -> Rebuilt:
+    _check_places(state, diff)
     return cast(
         "Rebuilt",
         needed("rebuild").rebuild(
@@ -64,6 +66,7 @@ def verified(
     progress: Callable[[str, int], None] | None,
     options: Mapping[str, Any],
 ) -> Audit:
+    _check_places(report)
     audits = needed("audit")
     audit = audits.verify(
         layout,
@@ -79,6 +82,13 @@ def verified(
     if report is not None:
         audit.save(report)
     return cast("Audit", audit)
+
+
+def _check_places(*paths: PathName | None) -> None:
+    """Files that are written at the end are no reason to fail then."""
+    for path in paths:
+        if path is not None and (os.path.isdir(path) or not os.path.isdir(os.path.dirname(path) or ".")):
+            raise InvalidValue(f"{os.fspath(path)} cannot be written: name a file in a folder that is there")
 
 
 def _source(layout: BoundLayout, store: Any, run: Run, source: PathName | None) -> PathName | Dump:

@@ -95,7 +95,12 @@ class DuckDBEngine:
         }
         if threads is not None:
             settings["threads"] = threads
-        self._backend = ibis.duckdb.connect(**settings)
+        try:
+            self._backend = ibis.duckdb.connect(**settings)
+        except duckdb.Error as error:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise InvalidValue(f"DuckDB does not take memory={memory!r} and threads={threads!r}: {error}") from None
+        self._backend.con.execute("SET enable_progress_bar = false")
         self._numbers = itertools.count()
         self._registered: list[Any] = []
 

@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from adjoin import AdjacencyList
+from adjoin.cli.command import chosen_table, existing_file
 from adjoin.cli.modules import imported, layout_in, models_in
 from adjoin.cli.progress import ProgressLine
 from adjoin.graph import Graph
+from adjoin.stores.locations import FileLocation, parse_location
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,8 +38,17 @@ def opened(arguments: argparse.Namespace) -> Iterator[Graph]:
     name, _, layout_name = arguments.module.partition(":")
     module = imported(name)
     layout = layout_in(module, layout_name)
+    _check_there(arguments.location, (layout or AdjacencyList()).table)
     with Graph(arguments.location, models_in(module, arguments.models), layout, tenant=arguments.tenant) as graph:
         yield graph
+
+
+def _check_there(location: str, table: str) -> None:
+    """A graph makes the file and the table that it does not find; there would be nothing wrong with them."""
+    place = parse_location(location)
+    if isinstance(place, FileLocation):
+        with existing_file(place.path) as store:
+            chosen_table(store, table)
 
 
 def options(arguments: argparse.Namespace) -> dict[str, Any]:

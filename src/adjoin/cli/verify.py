@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     try:
         return _run(arguments)
-    except AdjoinError as error:
+    except (AdjoinError, OSError) as error:
         print(f"adjoin: {' '.join(str(error).split())}", file=sys.stderr)
         return FAILED
 
