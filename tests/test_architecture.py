@@ -43,9 +43,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sharding": {"errors", "units", "values"},
     "aggregates": {"errors", "fields"},
     "rules": {"errors", "aggregates", "fields", "model", "schema"},
+    "declared": {"errors", "aggregates", "rules", "schema"},
     "layouts": {
         "errors", "units", "values", "tables", "tenants", "expressions", "requests", "model", "schema", "fields",
-        "bookkeeping", "sharding", "rules",
+        "bookkeeping", "sharding", "rules", "declared",
     },
     "plans": {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",

@@ -52,6 +52,8 @@ class Aggregate:
             raise InvalidModel(f'the direction of {name} is "out" or "into", not {direction!r}')
         if consistency not in ("stream", "transaction"):
             raise InvalidModel(f'the consistency of {name} is "stream" or "transaction", not {consistency!r}')
+        if where is not None and not isinstance(where, Predicate):
+            raise InvalidModel(f'the where= of {name} is a comparison such as field("status") == "open", not {where!r}')
         if recursive and len(edges) > 1:
             raise InvalidModel(f"a recursive {name} goes over one edge again and again; pass one")
         for attribute, value in (
@@ -104,9 +106,13 @@ class Top(Aggregate):
 
     def __init__(self, *edges: EdgeName, k: int = 10, **options: Any) -> None:
         Aggregate.__init__(self, *edges, **options)
-        if not isinstance(k, int) or k < 1:
-            raise InvalidModel(f"Top takes so many values, at least 1; {k!r} cannot be")
+        _check_count("Top", k)
         object.__setattr__(self, "k", k)
+
+
+def _check_count(name: str, k: Any) -> None:
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        raise InvalidModel(f"{name} takes so many values, at least 1; {k!r} cannot be")
 
 
 # --- what only a batch job fills ---------------------------------------------------------------
@@ -126,6 +132,12 @@ class PageRank(Summary):
     damping: float = 0.85
     iterations: int = 20
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.damping < 1:
+            raise InvalidModel(f"the damping of PageRank is a part of 1, such as 0.85; {self.damping!r} cannot be")
+        if self.iterations < 1:
+            raise InvalidModel(f"PageRank takes so many iterations, at least 1; {self.iterations!r} cannot be")
+
 
 @dataclass(frozen=True, slots=True)
 class Components(Summary):
@@ -137,6 +149,9 @@ class CommonNeighbours(Summary):
     """The ids of the `k` nodes with the most neighbours in common, most first."""
 
     k: int = 10
+
+    def __post_init__(self) -> None:
+        _check_count("CommonNeighbours", self.k)
 
 
 # --- copies ------------------------------------------------------------------------------------
