@@ -6,6 +6,7 @@ the nodes' keys, so that whoever writes differences back can go on where it stop
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -25,6 +26,7 @@ from adjoin.errors import InvalidValue
 from adjoin.schema import NodeType
 from adjoin.values import AttributeValue, decode
 
+_log = logging.getLogger("adjoin.batch")
 ZERO: AttributeValue = {"N": "0"}
 
 
@@ -71,7 +73,9 @@ class Differences:
             try:
                 computed = self._computed(some)
             except InvalidValue as error:
-                raise InvalidValue(f"{self.name} of {text!r} cannot be stored: {error}") from None
+                # It is about one node, and must not hold up all others.
+                _log.warning("%s of %r cannot be stored: %s", self.name, text, error)
+                computed = None
             stored = self._stored(some[0]["stored"])
             if _meaning(stored) != _meaning(computed):
                 yield Difference(

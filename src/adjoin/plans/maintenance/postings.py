@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TypeAlias
 
-from adjoin.errors import InvalidKey, TransactionCanceled
+from adjoin.errors import InvalidKey, InvalidValue, TransactionCanceled
 from adjoin.expressions import Action, Add, And, Compare, Condition, Exists, Not, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.interface import LIFE, NEXT, REVISION, BoundLayout
 from adjoin.layouts.ledgers import rank_text
@@ -33,7 +33,6 @@ TURN = "adjoin:turn"
 FULL = "adjoin:full"
 """The attribute of a node with the rules for whose values it has no room; there is a record of it then."""
 MARKED = "marked"
-_NUMBER: AttributeValue = {"N": "0"}
 
 AnyWrite: TypeAlias = Put | Update | Delete | Check
 
@@ -130,9 +129,11 @@ class Posting:
                 # Always another one, so that nobody removes it who looked for edges before.
                 writes += [Check(layout.table, near.key, Not(layout.present)), Put(layout.table, marker)]
             return TransactWrite(tuple(writes))
-        wanted = all_of(layout.present, near.alive, *self._own_checks(layout))
+        changes = self._changes()
+        replaced = self._replaced(changes)
+        wanted = all_of(layout.present, near.alive, *self._own_checks(layout, replaced))
         assert wanted is not None
-        self.actions = actions = tuple(self._actions(layout))
+        self.actions = actions = tuple(self._actions(layout, changes, replaced))
         if not actions:
             return TransactWrite((*writes, Check(layout.table, near.key, wanted)))
         copies = copies_of(layout, near)
@@ -140,12 +141,12 @@ class Posting:
             (*writes, Update(layout.table, near.key, actions, wanted), *_updates(layout, copies, actions))
         )
 
-    def _own_checks(self, layout: BoundLayout) -> Iterator[Condition]:
+    def _own_checks(self, layout: BoundLayout, replaced: Mapping[str, AttributeValue]) -> Iterator[Condition]:
         """A node at the far end of an edge to itself cannot be checked apart."""
         for entry in self.entries:
             if entry.ref.account.reads_far and entry.edge is not None and entry.ref.far == entry.ref.near:
                 yield entry.far_as_read(layout)
-        yield from (Compare("=", attribute(name), Value(value)) for name, value in self._nonsense().items())
+        yield from (Compare("=", attribute(name), Value(value)) for name, value in replaced.items())
         if self._told({rule.name: rule for entry in self.entries for rule in moving(entry)}):
             turn = (self.near.item or {}).get(TURN)
             path = attribute(TURN)
@@ -155,33 +156,37 @@ class Posting:
             path = attribute(REVISION)
             yield Not(Exists(path)) if revision is None else Compare("=", path, Value(revision))
 
-    def _actions(self, layout: BoundLayout) -> Iterator[Action]:
-        stale: dict[str, Rule] = {}
+    def _changes(self) -> dict[str, Decimal]:
+        """What is added to which sum, in the present life and in the one that is prepared."""
         deltas: dict[str, list[Decimal]] = {}
-        ahead: dict[str, list[Decimal]] = {}
         for entry in self.entries:
             for rule in entry.ref.account.rules:
                 if rule.operation == "sum":
                     deltas.setdefault(rule.attribute, []).append(entry.delta(rule))
                     if self.near.next is not None:
-                        ahead.setdefault(prepared_sum(rule), []).append(entry.delta_ahead(rule))
-                elif entry.moves(rule):
-                    stale[rule.name] = rule
+                        deltas.setdefault(prepared_sum(rule), []).append(entry.delta_ahead(rule))
+        return {name: change for name, some in deltas.items() if (change := total(iter(some)))}
+
+    def _actions(
+        self, layout: BoundLayout, changes: Mapping[str, Decimal], replaced: Mapping[str, AttributeValue]
+    ) -> Iterator[Action]:
+        stale = {rule.name: rule for entry in self.entries for rule in moving(entry)}
         told = self._told(stale)
         moved = bool(stale)
         stale = {name: rule for name, rule in stale.items() if name not in told}
-        sums, prepared = _totals(deltas), _totals(ahead)
         if self.near.is_new:
             # Nothing was counted yet, whatever somebody else may have left there.
             rules = [rule for rule in layout.rules.rules if rule.node is self.near.kind]
-            known = {*sums, *(stale_rule.attribute for stale_rule in rules if stale_rule.name in told)}
+            known = {*changes, *(stale_rule.attribute for stale_rule in rules if stale_rule.name in told)}
             yield from (Remove(attribute(rule.attribute)) for rule in rules if rule.attribute not in known)
-            yield from (Set(attribute(name), Value({"N": number})) for name, number in sums.items())
-        else:
-            nonsense = self._nonsense()
-            for name, number in (sums | prepared).items():
-                path = attribute(name)
-                yield Set(path, Value({"N": number})) if name in nonsense else Add(path, {"N": number})
+        for name, change in changes.items():
+            path, before = attribute(name), replaced.get(name, {}).get("N", "0")
+            if self.near.is_new:
+                yield Set(path, Value({"N": canonical_number(change)}))
+            elif name in replaced:
+                yield Set(path, Value({"N": canonical_number(total(iter((Decimal(before), change))))}))
+            else:
+                yield Add(path, {"N": canonical_number(change)})
         yield from (Set(attribute(name), Value(value)) for name, value in told.values())
         if stale:
             yield Add(attribute(STALE), {"SS": sorted(stale)})
@@ -189,14 +194,23 @@ class Posting:
             yield Add(attribute(TURN), {"N": "1"})
         if self.near.is_new:
             yield Set(attribute(LIFE), Value({"S": self.near.life}))
-        if (sums or prepared or moved or self.near.is_new) and revises(layout, self.near.kind):
+        if (changes or moved or self.near.is_new) and revises(layout, self.near.kind):
             yield Set(attribute(REVISION), Value(self.near.revision))
 
-    def _nonsense(self) -> dict[str, AttributeValue]:
-        """What somebody else wrote where a number is kept: it counts as nothing, so that it holds nothing up."""
+    def _replaced(self, changes: Mapping[str, Decimal]) -> dict[str, AttributeValue]:
+        """The sums that are written anew, as they are now, because nothing can be added to them.
+
+        What somebody else wrote where a number is kept counts as nothing, so that it holds nothing up. And a
+        difference may have more digits than a number, between two sums that have not.
+        """
         item = self.near.item or {}
         names = {rule.attribute for each in self.entries for rule in each.ref.account.rules if rule.operation == "sum"}
-        return {name: item[name] for name in names if "N" not in item.get(name, _NUMBER)}
+        too_long = {name for name, change in changes.items() if not _is_number(change)}
+        return {
+            name: item[name]
+            for name in names | too_long
+            if name in item and ("N" not in item[name] or name in too_long)
+        }
 
     def _told(self, moved: Mapping[str, Rule]) -> dict[str, tuple[str, AttributeValue]]:
         """Rule to attribute and value, for those whose least or greatest value is known without reading ranks."""
@@ -215,8 +229,12 @@ class Posting:
         return bool(self.actions)
 
 
-def _totals(numbers: Mapping[str, Iterable[Decimal]]) -> dict[str, str]:
-    return {name: canonical_number(change) for name, some in numbers.items() if (change := total(iter(some)))}
+def _is_number(change: Decimal) -> bool:
+    try:
+        canonical_number(change)
+    except InvalidValue:
+        return False
+    return True
 
 
 def prepared_sum(rule: Rule) -> str:
