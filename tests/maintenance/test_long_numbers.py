@@ -59,5 +59,8 @@ def test_a_sum_that_cannot_be_stored_holds_up_no_audit(graph: Graph) -> None:
         {"node": "A", "stored": int(HUGE), "computed": None},
         {"node": "B", "stored": 5, "computed": 0},
     ]
-    graph.rebuild(threads=1)
+    rebuilt = graph.rebuild(threads=1)
     assert shown(graph, "B") == (0, 0)
+    assert {each["node"] for each in rebuilt.failures} == {"ACCOUNT#A"}
+    # What is left out is told as that, each time.
+    assert graph.verify(repair=True, threads=1).left == rebuilt.left == 2

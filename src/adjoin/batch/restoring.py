@@ -50,6 +50,8 @@ class Suspect:
     """Whether it is counted anew even if its values are right."""
     ref: EdgeRef | None = None
     """An edge that is not there any more, whose ledger is."""
+    rule: str = ""
+    """The rule whose value differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ def suspects(layout: BoundLayout, name: str, found: Iterable[Difference | Ledger
     for each in found:
         text = layout.node_text(each.kind, each.id)
         if isinstance(each, Difference):
-            yield Suspect(text, name)
+            yield Suspect(text, name, rule=each.rule)
         else:
             yield Suspect(text, name, each.is_rank, each.ref if each.fault == "stray" else None)
 
@@ -164,7 +166,7 @@ class Restorer:
 
     def _restore(self, stage: Stage, chunk: Sequence[list[Suspect]]) -> None:
         try:
-            gone = self._attempt(stage, chunk)
+            compared = self._attempt(stage, chunk)
         except _HELD_UP as error:
             if len(chunk) > 1:
                 for one in chunk:
@@ -179,10 +181,13 @@ class Restorer:
             return
         for some in chunk:
             for suspect in some:
-                self.restored.settled(suspect, is_gone=suspect.text in gone)
+                if (reason := compared.aside.get((suspect.text, suspect.rule))) is not None:
+                    self.restored.failed(suspect, f"an edge of it cannot be counted: {reason}")
+                else:
+                    self.restored.settled(suspect, is_gone=suspect.text in compared.gone)
 
-    def _attempt(self, stage: Stage, chunk: Iterable[list[Suspect]]) -> set[str]:
-        """Restores some nodes; answers which are not there."""
+    def _attempt(self, stage: Stage, chunk: Iterable[list[Suspect]]) -> Compared:
+        """Restores some nodes; answers what was found of them before."""
         nodes = {some[0].text: any(suspect.is_recounted for suspect in some) for some in chunk}
         strays = [suspect.ref for some in chunk for suspect in some if suspect.ref is not None]
         tally = Tally()
@@ -198,7 +203,7 @@ class Restorer:
                 self._run(finish(self._layout, stage.kind, begun, tally))
         room = EXAMPLES - len(self.restored.set_aside)
         self.restored.set_aside += tally.report().set_aside[:room]
-        return compared.gone
+        return compared
 
     def _is_behind(self, kind: NodeType) -> bool:
         """Whether edges that count for a class are found through an index, which may not have the last ones yet."""

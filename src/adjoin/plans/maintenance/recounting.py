@@ -91,6 +91,8 @@ class Compared:
     """Those that have something else than their edges add up to, or whose recount was not finished."""
     gone: set[str]
     """Those that are not there."""
+    aside: dict[tuple[str, str], str]
+    """Node and rule to why an edge cannot be counted; what is stored is without it, and stays so."""
 
 
 def settle_and_compare(
@@ -102,9 +104,11 @@ def settle_and_compare(
 ) -> Plan[Compared]:
     """Settles the edges that count for nodes, and compares what they add up to with what the nodes have."""
     added = {text: _Added({}, {}) for text in texts}
+    aside: dict[tuple[str, str], str] = {}
 
     def note(entry: Entry) -> None:
         if entry.near is not None and entry.ref.near in added:
+            aside.update(((entry.ref.near, name), reason) for name, reason in entry.aside.items())
             for rule in entry.ref.account.rules:
                 if rule.name in entry.wanted:
                     added[entry.ref.near].add(rule, entry.wanted[rule.name])
@@ -117,7 +121,8 @@ def settle_and_compare(
     rules = [rule for account in looked_at for rule in account.rules]
     nodes = yield from _read(layout, kind, texts)
     is_off = {node.text: node.next is not None or not added[node.text].agrees(rules, node.item or {}) for node in nodes}
-    return Compared([text for text in texts if is_off.get(text)], {text for text in texts if text not in is_off})
+    gone = {text for text in texts if text not in is_off}
+    return Compared([text for text in texts if is_off.get(text)], gone, aside)
 
 
 def rules_of(layout: BoundLayout, kind: NodeType) -> list[Rule]:
