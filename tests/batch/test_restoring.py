@@ -15,8 +15,8 @@ from uuid import uuid4
 
 import pytest
 
-from adjoin import AsyncGraph, Edge, Graph, InvalidValue, MaterializedGraph, Node
-from adjoin.aggregates import Count, Max, Sum
+from adjoin import AsyncGraph, Edge, Graph, Indexed, InvalidValue, MaterializedGraph, Node, field
+from adjoin.aggregates import Copy, Count, Max, PageRank, Sum
 from adjoin.batch.exports import write_export
 from adjoin.batch.sources import dump_of
 from adjoin.expressions import Remove, Set, Value, attribute
@@ -425,3 +425,43 @@ def test_writers_and_a_maintainer_go_on_meanwhile(tmp_path: Path) -> None:
         check(graph)
         assert [each.left for each in rebuilt] == [0, 0]
         assert found(graph.verify(threads=1)) == {}
+
+
+class Resident(Node):
+    id: str
+    city: Annotated[str, Indexed()] = "Ulm"
+    work: Annotated[str, Indexed()] = "cook"
+    visits: Annotated[int, Count("Visits")] = 0
+    farthest: Annotated[int | None, Max("Visits", field="distance")] = None
+    rank: Annotated[Decimal | None, PageRank("Visits")] = None
+
+
+class Visits(Edge[Resident, Resident]):
+    distance: Annotated[int, Indexed()] = 0
+    reason: Annotated[str, Indexed()] = ""
+    to: Annotated[str, Copy("target.city")] = ""
+
+
+@pytest.mark.parametrize(("layout", "tenant"), LAYOUTS)
+def test_what_an_index_repeats_of_an_aggregate_is_audited_too(layout: Any, tenant: str | None) -> None:
+    with Graph(":memory:", [Resident, Visits], layout, tenant=tenant) as graph:
+        graph.put_many(Resident(id=id) for id in "abc")
+        graph.connect(Visits, "a", "b", distance=3)
+        graph.connect(Visits, "a", "c", distance=4)
+        graph.maintain(once=True)
+        graph.update(Resident, "c", city="Bonn")
+        graph.disconnect(Visits, "a", "b")
+        graph.put(Resident(id="a", work="baker"))
+        graph.maintain(once=True)
+        graph.rebuild(threads=1)
+        assert graph.verify(threads=1).findings == ()
+        (copy,) = (
+            item for item in stored(graph) if item.get("visits") == {"N": "1"} and graph._layout.kind_of(item) is None
+        )
+        spoilt = Set(attribute("visits"), Value({"N": "77"}))
+        graph._store.execute([Update(graph._layout.table, graph._layout.key_of(copy), (spoilt,))])
+        (finding,) = graph.verify(repair=True, threads=1).findings
+        assert (finding.kind, finding.count, finding.repaired) == ("index entry", 1, 1)
+        assert graph.verify(threads=1).findings == ()
+        for found in (field("city") == "Ulm", field("work") == "baker"):
+            assert [each.visits for each in graph.find(Resident, found) if each.id == "a"] == [1]

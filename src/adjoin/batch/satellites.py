@@ -114,7 +114,7 @@ class _Satellites:
             for satellite in expected:
                 assert satellite.item is not None
                 found = left.pop(self._place(satellite.key), None)
-                if found is None or not self._agree(kind, satellite, found):
+                if found is None or not self._agree(kind, satellite, item, found):
                     sort = "index entry" if satellite.owner is None else "claim"
                     shown = {"item": self._place(item), "entry": self._place(satellite.key)}
                     fault = "missing" if found is None else "different"
@@ -138,15 +138,19 @@ class _Satellites:
             if each.item is not None and (each.owner is not None or self._place(each.key)[0] == home + COPY_END)
         ]
 
-    def _agree(self, kind: EntityType, satellite: Satellite, found: Item) -> bool:
+    def _agree(self, kind: EntityType, satellite: Satellite, item: Item, found: Item) -> bool:
         wanted = satellite.item
         assert wanted is not None
         if satellite.owner is not None:
             return found[OWNER] == wanted[OWNER]
-        maintained = self._rules.maintained(kind)
-        fields = [stored for name, stored in kind.attributes.items() if name not in maintained]
-        if any(found.get(name) != wanted.get(name) for name in fields):
-            return False
+        for name, stored in kind.attributes.items():
+            value = found.get(stored)
+            if name in self._rules.maintained(kind) and stored not in item:
+                # Nothing was counted yet; a copy that was written whole has the default.
+                if value not in (None, wanted.get(stored)):
+                    return False
+            elif value != (item if name in self._rules.maintained(kind) else wanted).get(stored):
+                return False
         index = self._layout.overloaded
         assert index is not None
         # The shard may be another: entries stay in the one they were written to.
