@@ -60,7 +60,7 @@ def test_a_sum_that_cannot_be_stored_holds_up_no_audit(graph: Graph) -> None:
         {"node": "B", "stored": 5, "computed": 0},
     ]
     rebuilt = graph.rebuild(threads=1)
-    assert shown(graph, "B") == (0, 0)
+    assert shown(graph, "B") == (Decimal(0), 0)
     assert {each["node"] for each in rebuilt.failures} == {"ACCOUNT#A"}
     # What is left out is told as that, each time.
     assert graph.verify(repair=True, threads=1).left == rebuilt.left == 2

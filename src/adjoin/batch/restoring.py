@@ -181,8 +181,8 @@ class Restorer:
             return
         for some in chunk:
             for suspect in some:
-                if (reason := compared.aside.get((suspect.text, suspect.rule))) is not None:
-                    self.restored.failed(suspect, f"an edge of it cannot be counted: {reason}")
+                if (problem := compared.aside.get((suspect.text, suspect.rule))) is not None:
+                    self.restored.failed(suspect, f"an edge of it cannot be counted: {problem}")
                 else:
                     self.restored.settled(suspect, is_gone=suspect.text in compared.gone)
 
