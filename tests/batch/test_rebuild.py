@@ -203,6 +203,23 @@ def test_the_command_line_tells_and_exits_with_what_it_found(
     assert main(["verify", *arguments, "--from", "scan"]) == 0
 
 
+def test_a_state_counts_only_for_the_work_that_it_is_of(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How far another rebuild came says nothing about the nodes of this one."""
+    write_export(dump_of(graph._store, "adjoin").lines(), tmp_path / "exported", "adjoin")
+    state = tmp_path / "state.json"
+    monkeypatch.setattr("adjoin.batch.state.State.finish", lambda state: state.save())
+    graph.rebuild(tmp_path / "exported", only=["PERSON.rank"], state=state, threads=1)
+    left = json.loads(state.read_bytes())
+    monkeypatch.undo()
+    for told in (left | {"done": {"PLAIN 0": 1000, "PLAIN.group": 1000}}, [], {"source": left["source"]}):
+        state.write_text(json.dumps(told))
+        graph.rebuild(tmp_path / "exported", state=state, threads=1)
+        assert graph.rebuild(dry_run=True, threads=1).differ == 0
+        assert not state.exists()
+
+
 @pytest.mark.parametrize(
     ("location", "options", "message"),
     [

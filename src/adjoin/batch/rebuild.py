@@ -7,6 +7,7 @@ were not counted yet, are handed to `restoring`, which makes them true on the li
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Collection, Iterable, Iterator
@@ -99,7 +100,7 @@ def rebuild(
         edges = [account.edge.model for account in layout.rules.accounts] if is_written else []
         job = Job(opened, read, layout, rules, only=only, extra=extra, keys=edges)
         # A live table tells by itself what is written already; an export stays as it was.
-        remembered = State(state if isinstance(read, Export) else None, read.identity)
+        remembered = State(state if isinstance(read, Export) else None, f"{read.identity} {_mark(layout, job)}")
         with _Diff(diff) as written_down:
             work = _Rebuild(layout, job, read, run, remembered, delay, progress or (lambda name, done: None))
             results = [*work.aggregates(written_down), *work.summaries(written_down)]
@@ -118,6 +119,14 @@ def rebuild(
     finally:
         if opened is not engine:
             opened.close()
+
+
+def _mark(layout: BoundLayout, job: Job) -> str:
+    """A short text that is another for other work: what is done is counted, and means nothing there."""
+    told = [rule.name for rule in job.rules] + [f"{summary_name(each)} {each.summary}" for each in job.summaries]
+    told += [account.mark for account in layout.rules.accounts]
+    told += map(str, layout.ledgers.record_key("REBUILD", "state").values())  # the tenant
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
 
 class _Rebuild:

@@ -12,7 +12,10 @@ SAVE_SECONDS = 1.0
 
 
 class State:
-    """Names of what is written, and how many of each are done; nothing is kept without a path."""
+    """Names of what is written, and how many of each are done; nothing is kept without a path.
+
+    `source` names what is read and what is made of it; what a file tells about another one does not count.
+    """
 
     def __init__(self, path: str | os.PathLike[str] | None, source: str) -> None:
         self._path, self._source = None if path is None else Path(path), source
@@ -24,9 +27,9 @@ class State:
             return {}
         try:
             remembered = loads(self._path.read_bytes())
-        except JSONDecodeError:
+            return dict(remembered["done"]) if remembered["source"] == self._source else {}
+        except (JSONDecodeError, KeyError, TypeError):
             return {}
-        return dict(remembered["done"]) if remembered.get("source") == self._source else {}
 
     def done(self, name: str) -> int:
         return self._done.get(name, 0)
