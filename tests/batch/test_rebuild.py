@@ -213,7 +213,8 @@ def test_a_state_counts_only_for_the_work_that_it_is_of(
     graph.rebuild(tmp_path / "exported", only=["PERSON.rank"], state=state, threads=1)
     left = json.loads(state.read_bytes())
     monkeypatch.undo()
-    for told in (left | {"done": {"PLAIN 0": 1000, "PLAIN.group": 1000}}, [], {"source": left["source"]}):
+    others: list[Any] = [left | {"done": {"PLAIN 0": 1000, "PLAIN.group": 1000}}, [], {"source": left["source"]}]
+    for told in others:
         state.write_text(json.dumps(told))
         graph.rebuild(tmp_path / "exported", state=state, threads=1)
         assert graph.rebuild(dry_run=True, threads=1).differ == 0
