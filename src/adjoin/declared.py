@@ -38,6 +38,7 @@ def check_declared(rules: Rules) -> None:
         chains[-1].append(rule)
     for first, *rest in chains:
         _check_aggregate(first, rest[-1] if rest else first)
+        _check_read(first, rules)
     for summary in rules.summaries:
         _check_summary(summary)
 
@@ -67,14 +68,22 @@ def _check_aggregate(rule: Rule, last: Rule) -> None:
 
 
 def _check_default(rule: Rule, owner: str, default: Any) -> None:
-    if rule.operation == "sum":
-        if default is not None and (default != 0 or isinstance(default, str | bool)):
-            raise InvalidModel(f"{owner} is 0 without edges, and not {default!r}; make that its default")
-    elif rule.operation == "top":
-        if default:
-            raise InvalidModel(f"{owner} is empty without edges, and not {default!r}; make [] its default")
-    elif default is not None:
-        raise InvalidModel(f"{owner} is None without edges, and not {default!r}; make that its default")
+    """A sum of nothing is zero; of the others a default is what shows as long as there is nothing."""
+    if rule.operation == "sum" and default is not None and (default != 0 or isinstance(default, str | bool)):
+        raise InvalidModel(f"{owner} is 0 without edges, and not {default!r}; make that its default")
+
+
+def _check_read(rule: Rule, rules: Rules) -> None:
+    """What others go on from may have no default: it would count as a value."""
+    default = rule.node.fields[rule.field or ""].get_default(call_default_factory=True)
+    if rule.operation == "sum" or not (default or default == 0):
+        return
+    for other in rules.rules:
+        if other.hop.far is rule.node and rule.attribute in {*_read_far(other), *(t.attribute for t in other.terms)}:
+            raise InvalidModel(
+                f"{rule.node.name}.{rule.field} has nothing to show without edges, and {other.name} would take "
+                f"{default!r} for a value; make its default {'[]' if rule.operation == 'top' else 'None'}"
+            )
 
 
 def _check_summary(rule: SummaryRule) -> None:

@@ -280,6 +280,10 @@ class Rules:
             way = "out" if edge.symmetric else declared.direction if declared.direction in ways else ways[0]
             hops.append(Hop(edge, way))
             at = hops[-1].far
+        if declared.direction == "into" and not any(hop.direction == "into" or hop.edge.symmetric for hop in hops):
+            raise InvalidModel(f'{owner} has direction="into", and no edge of it arrives where it is; leave that out')
+        if declared.recursive and hops[0].edge.symmetric:
+            raise InvalidModel(f"{owner} is recursive, and {hops[0].edge.name} is symmetric: it leads back at once")
         if declared.recursive and at is not kind:
             raise InvalidModel(
                 f"{owner} is recursive, but {hops[0].edge.name} does not lead from {kind.name} to itself"
@@ -290,7 +294,9 @@ class Rules:
         if not isinstance(named, str):
             return self._schema.edge(named)
         if named not in self._by_name:
-            raise InvalidModel(f"{owner} goes over {named!r}: {unknown_field('this graph', named, self._by_name)}")
+            raise InvalidModel(
+                f"{owner} goes over {named!r}: {unknown_field('this graph', named, self._by_name, 'edge')}"
+            )
         return self._by_name[named]
 
     def _last_terms(self, kind: NodeType, owner: str, name: str, declared: Aggregate, hop: Hop) -> tuple[Term, ...]:

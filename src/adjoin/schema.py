@@ -456,9 +456,9 @@ def problems_in(error: ValidationError) -> str:
     )
 
 
-def unknown_field(owner: str, name: Any, known: Iterable[str]) -> str:
-    """Says that a field does not exist, and which one may have been meant."""
+def unknown_field(owner: str, name: Any, known: Iterable[str], what: str = "field") -> str:
+    """Says that a field, or something else, does not exist, and which one may have been meant."""
     names = list(known)
     close = difflib.get_close_matches(str(name), names, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(map(repr, names)) or 'no fields'}"
-    return f"{owner} has no field {name!r}; {hint}"
+    hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(map(repr, names)) or f'no {what}s'}"
+    return f"{owner} has no {what} {name!r}; {hint}"

@@ -20,6 +20,7 @@ from adjoin.layouts.interface import BoundLayout, Layout, Range
 from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.plans import Plan
 from adjoin.plans.at_once import delete_counted
+from adjoin.plans.conditions import check_rules
 from adjoin.plans.copies import fans
 from adjoin.plans.find import Search, search
 from adjoin.plans.maintenance.report import Tally
@@ -54,6 +55,7 @@ class Verbs(ABC):
         if cursor_secret is not None and not cursor_secret:
             raise InvalidValue("an empty cursor_secret signs nothing; give one, or None for tokens that are not signed")
         self._layout: BoundLayout = bound_layout(models, layout, table, tenant)
+        check_rules(self._layout)
         self._schema = self._layout.schema
         self._secret = cursor_secret.encode() if isinstance(cursor_secret, str) else cursor_secret or b""
         self._consistent = consistent

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pytest
 
 from adjoin import AdjacencyList, Edge, Graph, Indexed, InvalidValue, Node, Unique, UnknownField
-from adjoin.aggregates import Components, Copy, Count, PageRank, Sum
+from adjoin.aggregates import Components, Copy, Count, Latest, Max, PageRank, Sum, Top
 from adjoin.batch.exports import write_export
 from adjoin.batch.sources import dump_of
 from adjoin.cli import main
@@ -245,3 +245,29 @@ def test_an_audit_that_cannot_be_carried_out_is_no_clean_one(
     assert main(["verify", location, __name__, "--models", "MODELS", "--quiet", *options]) == 2
     assert message in capsys.readouterr().err
     assert not Path("nowhere.db").exists()
+
+
+class Runner(Node):
+    id: str
+    best: Annotated[int, Max("Ran", field="points")] = 0
+    last: Annotated[str, Latest("Ran", field="place", by="points")] = "none"
+    top: Annotated[list[int], Top("Ran", field="points", k=2)] = [7]
+
+
+class Ran(Edge[Runner, Runner]):
+    points: int
+    place: str = "Ulm"
+
+
+def test_a_default_is_how_nothing_is_shown() -> None:
+    with Graph(":memory:", [Runner, Ran]) as graph:
+        graph.add(Runner(id="a"))
+        graph.put_many([Runner(id="b"), Runner(id="c"), Ran(source="b", target="c", points=0)])
+        graph.maintain(once=True)
+        assert graph.get(Runner, "a") == Runner(id="a")
+        assert graph.get(Runner, "b") == Runner.model_construct(id="b", best=0, last="Ulm", top=[0])
+        assert graph.verify(threads=1)
+        graph.disconnect(Ran, "b", "c")
+        graph.maintain(once=True)
+        assert graph.get(Runner, "b") == Runner(id="b")
+        assert graph.rebuild(threads=1).differ == 0

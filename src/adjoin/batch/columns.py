@@ -77,6 +77,9 @@ def default_of(layout: BoundLayout, kind: EntityType, want: Want) -> Default | N
     name = next((name for name, stored in kind.attributes.items() if stored == want[0]), None)
     if name is None or name not in layout.key_templates(kind).stored:
         return None
+    if any(rule.field == name for rule in layout.rules.rules if rule.node is kind):
+        # Where nothing was counted, nothing is stored; a default is only how that is shown.
+        return None
     value = kind.fields[name].get_default(call_default_factory=True)
     encoded = None if value is PydanticUndefined else layout.encode_field(kind, name, value)
     if encoded is None or "NULL" in encoded:

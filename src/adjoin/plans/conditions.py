@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from adjoin.errors import InvalidValue, UnknownField
+from adjoin.errors import InvalidKey, InvalidModel, InvalidValue, UnknownField
 from adjoin.expressions import (
     Action,
     Add,
@@ -56,6 +56,20 @@ def condition(layout: BoundLayout, kind: EntityType, predicate: Predicate) -> Co
         case Comparison():
             return _comparison(layout, kind, predicate)
     raise InvalidValue(f'{predicate!r} is not a comparison; build one with field("name") == value')
+
+
+def check_rules(layout: BoundLayout) -> None:
+    """Refuses an aggregate whose condition compares a field with what it can never hold."""
+    for rule in layout.rules.rules:
+        if rule.where is None:
+            continue
+        try:
+            condition(layout, rule.hop.edge if rule.where_at == "edge" else rule.hop.far, rule.where)
+        except InvalidValue as problem:
+            raise InvalidModel(f"where= of {rule.name}: {problem}") from None
+        except InvalidKey:
+            # It lives in a key only: no query can filter by it, but it is known of every edge that is looked at.
+            continue
 
 
 def _comparison(layout: BoundLayout, kind: EntityType, comparison: Comparison) -> Condition:
