@@ -86,7 +86,7 @@ def companions(layout: BoundLayout, written: Sequence[Written], created: Collect
         ledger = items[place_of(ref.ledger_key(layout))]
         near = posting.near
         entry = Entry(ref, item, ledger, near.item, None, near.life, near.next)
-        entry.work_out(layout, None)
+        entry.work_out(layout)
         posting.entries.append(entry)
     edges = {place_of(each.key) for each in written}
     for posting in postings.values():

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import product
+from types import MappingProxyType
 
 from adjoin.errors import AdjoinError
 from adjoin.expressions import Compare, Condition, Exists, Not, Value, all_of, attribute
@@ -33,6 +34,7 @@ from adjoin.values import AttributeValue, Item
 APPLIED, ASIDE, RULES = "applied", "aside", "rules"
 RULE, REASON, ACCOUNT = "rule", "reason", "account"
 """The attributes of a record of what is set aside, besides those that name the edge."""
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass
@@ -54,21 +56,23 @@ class Entry:
     """Rule to why the edge cannot be applied."""
     _made: list[Put | Delete | Check] | None = None
 
-    def work_out(self, layout: BoundLayout, poisoned: str | None) -> None:
+    def work_out(self, layout: BoundLayout, refused: Mapping[str, str] = _NONE) -> None:
+        """Tells what the edge adds, except by rules with which it was refused, each to why."""
         if self.edge is None:
             return
         ends = Ends(layout, self.ref.account.hop, self.edge, self.far)
         for rule in self.ref.account.rules:
-            if poisoned is not None:
-                self.aside[rule.name] = poisoned
-                continue
             try:
                 value = contribution(layout, rule, ends)
             except Exception as problem:
                 # The classes themselves may raise whatever they like.
                 self.aside[rule.name] = reason_of(problem)
                 continue
-            if value is not None:
+            if value is None:
+                continue
+            if rule.name in refused:
+                self.aside[rule.name] = refused[rule.name]
+            else:
                 self.wanted[rule.name] = value
 
     @property

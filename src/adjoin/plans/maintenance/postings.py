@@ -129,7 +129,7 @@ class Posting:
                 # Always another one, so that nobody removes it who looked for edges before.
                 writes += [Check(layout.table, near.key, Not(layout.present)), Put(layout.table, marker)]
             return TransactWrite(tuple(writes))
-        changes = self._changes()
+        changes = self.changes()
         replaced = self._replaced(changes)
         wanted = all_of(layout.present, near.alive, *self._own_checks(layout, replaced))
         assert wanted is not None
@@ -156,7 +156,7 @@ class Posting:
             path = attribute(REVISION)
             yield Not(Exists(path)) if revision is None else Compare("=", path, Value(revision))
 
-    def _changes(self) -> dict[str, Decimal]:
+    def changes(self) -> dict[str, Decimal]:
         """What is added to which sum, in the present life and in the one that is prepared."""
         deltas: dict[str, list[Decimal]] = {}
         for entry in self.entries:
@@ -227,6 +227,25 @@ class Posting:
         if self.actions:
             self.near.changed(self.actions)
         return bool(self.actions)
+
+
+def unstorable_sums(posting: Posting) -> list[str]:
+    """The rules by which edges add to sums that no number holds exactly then."""
+    near, changes = posting.near, posting.changes()
+    item = near.item or {}
+
+    def is_storable(name: str) -> bool:
+        before = Decimal(0 if near.is_new else item.get(name, {}).get("N", 0))
+        return name not in changes or _is_number(total(iter((before, changes[name]))))
+
+    rules = {
+        rule.name: rule for entry in posting.entries for rule in entry.ref.account.rules if rule.name in entry.wanted
+    }
+    return [
+        name
+        for name, rule in rules.items()
+        if rule.operation == "sum" and not (is_storable(rule.attribute) and is_storable(prepared_sum(rule)))
+    ]
 
 
 def _is_number(change: Decimal) -> bool:

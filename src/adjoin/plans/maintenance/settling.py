@@ -16,6 +16,7 @@ from adjoin.errors import InvalidRequest, InvalidValue, TransactionCanceled
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, chunks, get_all, place_of
+from adjoin.plans.maintenance.blaming import Blame, blame
 from adjoin.plans.maintenance.cycles import is_structural, order
 from adjoin.plans.maintenance.entries import Entry
 from adjoin.plans.maintenance.postings import STALE, Near, Posting, combined, is_hopeless, packed, waits
@@ -42,8 +43,8 @@ class _Pace:
     width: int = _WIDTH
     entries: int = MAX_TRANSACTION
     attempts: int = 0
-    poisoned: dict[tuple[str, Place], str] = field(default_factory=dict)
-    """Edges that can never be applied, and why."""
+    blamed: dict[tuple[str, Place], Blame] = field(default_factory=dict)
+    """Edges that can never be applied by all their rules, and by which not."""
 
     def slow_down(self, error: _Refused, postings: Sequence[Posting]) -> None:
         self.attempts += 1
@@ -55,10 +56,16 @@ class _Pace:
         if self.width > 1 or self.entries > 1 or len(postings[0].entries) > 1:
             self.width = self.entries = 1
             return
-        ref = postings[0].entries[0].ref
-        if ref.place in self.poisoned:
+        place = postings[0].entries[0].ref.place
+        blamed = self.blamed.setdefault(place, blame(postings[0]))
+        if not blamed.goes_on(_reason(error)):
             raise error
-        self.poisoned[ref.place] = _reason(error)
+        # Nobody came first, and there are only so many rules to try.
+        self.attempts = 1
+
+    def refused(self, ref: EdgeRef) -> dict[str, str]:
+        """The rules by which an edge is not applied, and why."""
+        return self.blamed[ref.place].aside if ref.place in self.blamed else {}
 
 
 def _reason(error: _Refused) -> str:
@@ -157,6 +164,6 @@ def _read(layout: BoundLayout, refs: Sequence[EdgeRef], pace: _Pace) -> Plan[tup
         near = nears[ref.near]
         far = items[place_of(nodes[ref.far])] if ref.account.reads_far else None
         entry = Entry(ref, items[place_of(ref.key)], items[place_of(ledger)], near.item, far, near.life, near.next)
-        entry.work_out(layout, pace.poisoned.get(ref.place))
+        entry.work_out(layout, pace.refused(ref))
         entries.append(entry)
     return entries, nears

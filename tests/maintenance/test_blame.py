@@ -1,0 +1,168 @@
+"""An edge that one rule cannot count is counted by all others, and set aside for that rule alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Annotated
+
+import pytest
+
+from adjoin import Count, Edge, Graph, Max, Node, Sum, Top
+from tests.maintenance.simulation import stored
+
+HUGE, TINY = Decimal("1E20"), Decimal("1E-20")
+
+
+class Crate(Node):
+    id: str
+    weight: Annotated[Decimal, Sum("In", field="weight")] = Decimal(0)
+    price: Annotated[Decimal, Sum("In", field="price")] = Decimal(0)
+    heaviest: Annotated[Decimal | None, Max("In", field="weight")] = None
+    labels: Annotated[list[str], Top("In", field="label", k=3)] = []
+    things: Annotated[int, Count("In")] = 0
+
+
+class Thing(Node):
+    id: int
+
+
+class In(Edge[Crate, Thing]):
+    weight: Decimal = Decimal(0)
+    price: Decimal = Decimal(0)
+    label: str | None = None
+
+
+@pytest.fixture
+def graph() -> Iterator[Graph]:
+    with Graph(":memory:", [Crate, Thing, In]) as graph:
+        graph.put_many([Crate(id="A"), Thing(id=1), Thing(id=2)])
+        graph.connect(In, "A", 1, weight=HUGE, price=HUGE)
+        graph.maintain(once=True)
+        yield graph
+
+
+def shown(graph: Graph, *names: str) -> tuple[object, ...]:
+    crate = graph.get(Crate, "A")
+    assert crate is not None
+    return tuple(getattr(crate, name) for name in names)
+
+
+def recorded(graph: Graph) -> set[str]:
+    return {item["rule"]["S"] for item in stored(graph) if item["PK"]["S"] == "#=ASIDE"}
+
+
+ALL = "weight", "price", "heaviest", "things"
+
+
+def test_a_sum_that_cannot_be_stored_is_set_aside_alone(graph: Graph) -> None:
+    graph.connect(In, "A", 2, weight=TINY, price=Decimal(3))
+    (aside,) = graph.maintain(once=True).set_aside
+    assert aside.rule == "CRATE.weight"
+    assert "CRATE.weight cannot be stored" in aside.reason
+    assert recorded(graph) == {"CRATE.weight"}
+    assert shown(graph, *ALL) == (HUGE, HUGE + 3, HUGE, 2)
+    # Only this edge, again and again, changes nothing.
+    before = stored(graph)
+    graph.update(In, "A", 2, label=None)
+    graph.maintain(once=True)
+    assert recorded(graph) == {"CRATE.weight"}
+    assert [item for item in before if item["PK"]["S"] == "CRATE#A"] == [
+        item for item in stored(graph) if item["PK"]["S"] == "CRATE#A"
+    ]
+
+    graph.update(In, "A", 2, weight=Decimal(7))
+    assert graph.maintain(once=True).set_aside == ()
+    assert shown(graph, *ALL) == (HUGE + 7, HUGE + 3, HUGE, 2)
+    assert recorded(graph) == set()
+
+
+def test_both_of_two_sums_that_cannot_be_stored(graph: Graph) -> None:
+    graph.connect(In, "A", 2, weight=TINY, price=TINY)
+    report = graph.maintain(once=True)
+    assert {aside.rule for aside in report.set_aside} == recorded(graph) == {"CRATE.weight", "CRATE.price"}
+    assert shown(graph, *ALL) == (HUGE, HUGE, HUGE, 2)
+    graph.disconnect(In, "A", 2)
+    graph.maintain(once=True)
+    assert shown(graph, *ALL) == (HUGE, HUGE, HUGE, 1)
+    assert recorded(graph) == set()
+
+
+def test_what_was_added_before_is_taken_back_by_the_rule_that_cannot(graph: Graph) -> None:
+    graph.connect(In, "A", 2, weight=Decimal(5), price=Decimal(5))
+    graph.maintain(once=True)
+    graph.update(In, "A", 2, weight=TINY, price=Decimal(6))
+    assert {aside.rule for aside in graph.maintain(once=True).set_aside} == {"CRATE.weight"}
+    assert shown(graph, *ALL) == (HUGE, HUGE + 6, HUGE, 2)
+
+
+def test_a_rule_whose_values_have_no_room(graph: Graph) -> None:
+    """The ledger with such a label is too large for an item."""
+    graph.connect(In, "A", 2, label="x" * 408_000, price=Decimal(3))
+    (aside,) = graph.maintain(once=True).set_aside
+    assert aside.rule == "CRATE.labels"
+    assert recorded(graph) == {"CRATE.labels"}
+    assert shown(graph, *ALL, "labels") == (HUGE, HUGE + 3, HUGE, 2, [])
+
+
+def test_a_sum_and_a_rule_without_room(graph: Graph) -> None:
+    graph.connect(In, "A", 2, label="x" * 408_000, weight=TINY)
+    report = graph.maintain(once=True)
+    reasons = {aside.rule: aside.reason for aside in report.set_aside}
+    assert reasons.keys() == recorded(graph) == {"CRATE.labels", "CRATE.weight"}
+    assert reasons["CRATE.labels"] != reasons["CRATE.weight"]
+    assert shown(graph, *ALL, "labels") == (HUGE, HUGE, HUGE, 2, [])
+
+
+def test_a_node_counted_anew(graph: Graph) -> None:
+    graph.connect(In, "A", 2, weight=TINY, price=Decimal(3))
+    graph.maintain(once=True)
+    assert graph.verify(repair=True, threads=1).left == 1
+    assert shown(graph, *ALL) == (HUGE, HUGE + 3, HUGE, 2)
+    assert recorded(graph) == {"CRATE.weight"}
+
+
+class Part(Node):
+    id: str
+    cost: Decimal = Decimal(0)
+    grams: int = 0
+    total: Annotated[Decimal, Sum("Uses", field="cost", recursive=True)] = Decimal(0)
+    weight: Annotated[int, Sum("Uses", field="grams", recursive=True)] = 0
+
+
+class Uses(Edge[Part, Part]):
+    pass
+
+
+def test_circles_are_told_rule_by_rule() -> None:
+    """What one recursive rule does not go over closes no circle for it."""
+    with Graph(":memory:", [Part, Uses]) as graph:
+        graph.put_many([Part(id="bike"), Part(id="wheel", cost=HUGE, grams=5), Part(id="spoke", cost=TINY, grams=3)])
+        graph.connect(Uses, "bike", "wheel")
+        graph.maintain(once=True)
+        graph.connect(Uses, "bike", "spoke")
+        assert {aside.rule for aside in graph.maintain(once=True).set_aside} == {"PART.total"}
+        graph.connect(Uses, "spoke", "bike")
+        graph.maintain(once=True)
+
+        def sums(id: str) -> tuple[Decimal, int]:
+            part = graph.get(Part, id)
+            assert part is not None
+            return part.total, part.weight
+
+        assert sums("bike") == (HUGE, 8)
+        assert sums("spoke") == (HUGE, 0)
+        records = {
+            (item["rule"]["S"], item["near"]["S"]): item["reason"]["S"]
+            for item in stored(graph)
+            if item["PK"]["S"] == "#=ASIDE"
+        }
+        assert records.keys() == {("PART.total", "PART#bike"), ("PART.weight", "PART#spoke")}
+        assert "digits" in records["PART.total", "PART#bike"]
+        assert "circle" in records["PART.weight", "PART#spoke"]
+
+        graph.disconnect(Uses, "spoke", "bike")
+        graph.update(Part, "spoke", cost=Decimal(2))
+        assert graph.maintain(once=True).set_aside == ()
+        assert sums("bike") == (HUGE + 2, 8)
+        assert recorded(graph) == set()
