@@ -12,7 +12,7 @@ from pydantic import field_validator
 from adjoin import AccessDenied, Edge, Graph, Node, ServiceUnreachable, Throttled
 from adjoin.aggregates import Copy, Count, Max, Sum, Top
 from adjoin.plans.maintenance.isolating import TOGETHER
-from adjoin.requests import Delete, Put, Request, TransactWrite, Update
+from adjoin.requests import BatchGet, Delete, Put, Query, Request, TransactWrite, Update
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore
 from tests.maintenance.simulation import stored
@@ -53,8 +53,10 @@ class Faulty(FaultyStore):
 
     error: Exception | None = None
     where = ""
+    seen: list[Request]
 
     def _one(self, request: Request) -> Any:
+        self.seen.append(request)
         if self.error is not None and self.where in repr(request) and isinstance(request, TransactWrite | Update):
             raise self.error
         return super()._one(request)
@@ -63,6 +65,7 @@ class Faulty(FaultyStore):
 @pytest.fixture
 def store() -> Iterator[Faulty]:
     faulty = Faulty(SQLiteStore(":memory:"))
+    faulty.seen = []
     yield faulty
     faulty.close()
 
@@ -234,3 +237,31 @@ def test_what_is_about_the_table_is_raised_at_once(g: Graph, store: Faulty) -> N
     with pytest.raises(AccessDenied):
         g.maintain(once=True)
     assert records(g) == []
+
+
+def test_many_records_are_not_read_for_a_change_of_something_else(g: Graph, store: Faulty) -> None:
+    """Neither for what was never set aside, nor for the few that were."""
+    count = 150
+    g.put(Shelf(id=1))
+    for number in range(count):
+        write(g, item("SHELF#1", f"HOLDS#BOOK#x{number:03}"))
+    g.put(Holds(source=1, target=2, pages=5))
+    g.maintain(once=True)
+    assert len(records(g)) == count
+
+    store.seen.clear()
+    for pages in (6, 7):
+        g.update(Holds, 1, 2, pages=pages)
+    for number in (3, 77):
+        g._store.execute((Delete("adjoin", item("SHELF#1", f"HOLDS#BOOK#x{number:03}")),))
+    write(g, item("SHELF#1", "HOLDS#BOOK#x004", pages={"N": "1"}))
+    assert len(g.maintain(once=True).set_aside) == 1
+    gone = {"HOLDS#BOOK#x003", "HOLDS#BOOK#x077"}
+    left = {record["item"]["M"]["SK"]["S"] for record in records(g)}
+    assert left == {f"HOLDS#BOOK#x{number:03}" for number in range(count)} - gone
+    assert shelf(g, 1).pages == 7
+    looks = [each for each in store.seen if "#=UNAPPLIED" in repr(each) and not isinstance(each, Put | Delete)]
+    query, batch = looks
+    assert isinstance(query, Query)
+    assert isinstance(batch, BatchGet)
+    assert (query.limit, len(batch.gets)) == (20, 3)

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import orjson
 
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.batches import chunks
+from adjoin.plans.batches import Place, chunks, get_all, place_of
 from adjoin.plans.maintenance.report import SetAside, Tally
-from adjoin.requests import Delete, PageResponse, Put, Query
+from adjoin.requests import Delete, Get, PageResponse, Put, Query
 from adjoin.units import MAX_BATCH_WRITE
 from adjoin.values import AttributeValue, Item
 
@@ -27,6 +28,8 @@ UNAPPLIED = "UNAPPLIED"
 ITEM, REASON, POSITION, AT = "item", "reason", "position", "at"
 _LONGEST = 2000
 """Characters of a reason or a position that are kept; an item has room for them with any key."""
+_FEW = 20
+"""Records that are read to see whether there are any; of more, only those are asked for that matter."""
 _log = logging.getLogger("adjoin.maintain")
 
 
@@ -79,18 +82,23 @@ def set_aside(
 
 def take_back(layout: BoundLayout, keys: list[Item], tally: Tally) -> Plan[None]:
     """Removes the records of items that changed and were applied, except for what was set aside just now."""
-    if not keys:
+    still = {_spelled(each.edge) for each in tally.records}
+    applied = {_spelled(key): record_key(layout, key) for key in keys}
+    own = {place_of(key): key for spelled, key in applied.items() if spelled not in still}
+    if not own:
         return
-    still = [each.edge for each in tally.records]
-    applied = [record_key(layout, key) for key in keys if key not in still]
-    partition, sort = layout.ledgers.records(UNAPPLIED)
-    query: Query | None = Query(layout.table, partition, sort)
-    gone: list[Item] = []
-    while query is not None:
-        response: PageResponse
-        (response,) = yield (query,)
-        found = [layout.key_of(item) for item in response.items]
-        gone += [key for key in found if key in applied]
-        query = None if response.last is None else replace(query, start=response.last)
+    gone = yield from _recorded(layout, own)
     for some in chunks(gone, MAX_BATCH_WRITE):
         yield tuple(Delete(layout.table, key) for key in some)
+
+
+def _recorded(layout: BoundLayout, own: dict[Place, Item]) -> Plan[list[Item]]:
+    """Which of these keys of records are there. Mostly there is none at all, or few, which a short query tells."""
+    partition, sort = layout.ledgers.records(UNAPPLIED)
+    response: PageResponse
+    (response,) = yield (Query(layout.table, partition, sort, limit=_FEW),)
+    found: Iterable[Item | None] = response.items
+    if response.last is not None:
+        found = yield from get_all([Get(layout.table, key) for key in own.values()])
+    there = {place_of(layout.key_of(item)) for item in found if item is not None}
+    return [key for place, key in own.items() if place in there]
