@@ -153,7 +153,7 @@ def verify(
     started = time.monotonic()
     opened = open_engine(engine, **options)
     try:
-        read = opened_source(source, opened)
+        read = opened_source(source, opened, layout.table)
         auditor = _Auditor(layout, rules, read, opened, run, repair, delay, progress or (lambda name, done: None))
         findings = [finding for finding in auditor.findings() if finding.count]
         return Audit(auditor.job.tables.counts, tuple(findings), time.monotonic() - started)

@@ -25,7 +25,7 @@ import pyarrow as pa
 from adjoin.batch.buckets import copied
 from adjoin.batch.exports import Export, is_remote, open_export
 from adjoin.batch.sources import Dump
-from adjoin.errors import InvalidValue, MissingExtra
+from adjoin.errors import InvalidExport, InvalidValue, MissingExtra
 
 Source: TypeAlias = Export | Dump
 Want: TypeAlias = tuple[str, ...]
@@ -203,9 +203,18 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def opened_source(source: Source | str | os.PathLike[str], engine: Engine) -> Source:
-    """What a batch job reads: a source as it is, or the export in a folder or at an address of S3."""
-    return engine.export(source) if isinstance(source, str | os.PathLike) else source
+def opened_source(source: Source | str | os.PathLike[str], engine: Engine, table: str) -> Source:
+    """What a batch job over a table reads: a source as it is, or the export in a folder or at an address of S3.
+
+    An export of another table is `InvalidExport`: everything that this table has would look like a fault.
+    """
+    opened = engine.export(source) if isinstance(source, str | os.PathLike) else source
+    if isinstance(opened, Export) and opened.table not in ("", table):
+        raise InvalidExport(
+            f"{opened.place} is an export of the table {opened.table!r}, and this graph is in the table {table!r}; "
+            f"name an export of {table!r}, or open the graph with table={opened.table!r} in its layout"
+        )
+    return opened
 
 
 def open_engine(name: str | Engine = "duckdb", **options: Any) -> Engine:

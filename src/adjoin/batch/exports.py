@@ -46,6 +46,7 @@ class Export:
     files: tuple[str, ...]
     items: int
     table: str
+    """The table that was exported; empty if the manifests do not tell."""
     id: str
 
     @property
@@ -89,7 +90,7 @@ def open_export(place: str | os.PathLike[str], read: ReadText = local_text, *, c
     if check and not is_remote(folder):
         for name, entry in zip(files, entries, strict=True):
             _check_file(name, entry["md5Checksum"])
-    table = str(summary.get("tableArn", "")).rpartition("/")[2]
+    table = str(summary.get("tableArn") or "").partition(":table/")[2]
     return Export(folder, files, total, table, folder.rpartition("/")[2])
 
 

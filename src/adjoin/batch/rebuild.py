@@ -94,7 +94,7 @@ def rebuild(
     started = time.monotonic()
     opened = open_engine(engine, **options)
     try:
-        read = opened_source(source, opened)
+        read = opened_source(source, opened, layout.table)
         is_written = run is not None
         extra = wanted(layout) if is_written else {}
         edges = [account.edge.model for account in layout.rules.accounts] if is_written else []
