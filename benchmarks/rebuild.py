@@ -139,7 +139,7 @@ def with_spark(export: Export) -> dict[str, Any]:
 
 
 def _with_adjoin(models: list[type[Any]], export: Export, engine: str, **options: Any) -> dict[str, Any]:
-    layout = bound_layout(models, AdjacencyList())
+    layout = bound_layout(models, AdjacencyList(table="Shop"))
     rebuilt = rebuild(layout, Rules(layout.schema), export, engine, **options)
     return {"nodes": rebuilt.counts["CUSTOMER"], "wrong": rebuilt.differ}
 

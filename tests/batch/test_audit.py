@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Graph, InvalidExport, Node
+from adjoin import Edge, Graph, Indexed, InvalidExport, Node
+from adjoin.aggregates import Copy, PageRank
 from adjoin.batch.exports import SUMMARY, write_export
 from adjoin.batch.sources import dump_of
+from adjoin.expressions import Action, Set, Value, attribute
+from adjoin.requests import Delete, Update
 
 
 class Thing(Node):
@@ -44,3 +48,64 @@ def test_an_export_that_does_not_tell_its_table_is_read(tmp_path: Path, arn: Any
         summary.write_text(json.dumps(json.loads(summary.read_text()) | {"tableArn": arn}))
         summary.with_suffix(".checksum").unlink()
         assert graph.verify(tmp_path, threads=1).counts == {"THING": 1}
+
+
+# --- repairs -----------------------------------------------------------------------------------
+
+
+class Person(Node):
+    id: str
+    name: str = ""
+    city: Annotated[str, Indexed()] = "Ulm"
+    trade: Annotated[str, Indexed()] = "cook"
+    rank: Annotated[Decimal | None, PageRank("Knows")] = None
+
+
+class Friend(Edge[Person, Person], symmetric=True):
+    since: int = 0
+
+
+class Knows(Edge[Person, Person]):
+    of: Annotated[str, Copy("target.name")] = ""
+
+
+def change(graph: Graph, key: Any, *actions: Action) -> None:
+    graph._store.execute((Update(graph._layout.table, key, actions),))
+
+
+def person(graph: Graph, id: str) -> Any:
+    return graph._layout.node_key(graph._layout.schema.node(Person), id)
+
+
+def edge(graph: Graph, model: Any, source: str, target: str) -> Any:
+    return graph._layout.edge_key(graph._layout.schema.edge(model), source, target, {})
+
+
+def findings(audit: Any) -> dict[str, Any]:
+    return {each.kind: each for each in audit.findings}
+
+
+def test_a_half_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
+    with Graph(tmp_path / "g.db", [Person, Friend, Knows]) as graph:
+        graph.put_many(Person(id=id) for id in "abcd")
+        for other in "bcd":
+            graph.connect(Friend, "a", other)
+            graph._store.execute((Delete(graph._layout.table, edge(graph, Friend, other, "a")),))
+        change(graph, edge(graph, Friend, "a", "b"), Set(attribute("since"), Value({"S": "long ago"})))
+        one_sided = findings(graph.verify(repair=True, threads=1))["one-sided"]
+        assert (one_sided.count, one_sided.repaired) == (3, 2)
+        (failure,) = one_sided.failures
+        assert (failure["source"], failure["target"]) == ("a", "b")
+        assert "since" in failure["reason"]
+
+
+def test_a_summary_that_cannot_be_written_holds_up_no_other(tmp_path: Path) -> None:
+    with Graph(tmp_path / "g.db", [Person, Friend, Knows]) as graph:
+        graph.put_many(Person(id=id) for id in "abc")
+        graph.connect(Knows, "a", "b")
+        change(graph, person(graph, "b"), Set(attribute("name"), Value({"N": "1"})))
+        aggregate = findings(graph.verify(repair=["aggregate"], threads=1))["aggregate"]
+        assert (aggregate.count, aggregate.repaired) == (3, 2)
+        (failure,) = aggregate.failures
+        assert failure["node"] == "b"
+        assert "name" in failure["reason"]

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +35,19 @@ from adjoin.batch.engines import Engine, Source, open_engine, opened_source
 from adjoin.batch.job import Job, summary_name
 from adjoin.batch.keys import part_text
 from adjoin.batch.ledgers import LedgerAudit, LedgerFault, wanted
-from adjoin.batch.restoring import EXAMPLES, Hints, Progress, Restorer, Run, Stage, hints, stages, suspects
+from adjoin.batch.restoring import (
+    EXAMPLES,
+    HELD_UP,
+    Hints,
+    Progress,
+    Restorer,
+    Run,
+    Stage,
+    hints,
+    reason_of,
+    stages,
+    suspects,
+)
 from adjoin.batch.satellites import Misfit, misfits
 from adjoin.batch.state import State
 from adjoin.errors import InvalidValue
@@ -52,6 +64,8 @@ from adjoin.schema import EdgeType
 from adjoin.values import Item, decode
 
 Repairs: TypeAlias = Collection[str]
+_Stale: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
+"""The ends of an edge whose copies are not fresh, and the row that it was found as."""
 REPAIRABLE = ("aggregate", "ledger", "rank", "copy", "dangling", "one-sided", "index entry", "claim")
 TOGETHER = 1000
 """Copies that are refreshed at a time."""
@@ -87,6 +101,10 @@ class Finding:
         self.count += 1
         if len(self.examples) < EXAMPLES:
             self.examples.append(example)
+
+    def fail(self, **failure: Any) -> None:
+        if len(self.failures) < EXAMPLES:
+            self.failures.append(failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,17 +215,20 @@ class _Auditor:
                 yield self._one_sided(kind)
         yield from self._satellites()
 
-    def _mends(self, kind: str, plan: Plan[bool]) -> bool:
-        """Repairs one fault, if that was asked for."""
-        return self._run is not None and kind in self._repair and bool(self._run(plan))
+    def _mend(self, finding: Finding, plan: Plan[int], **example: Any) -> None:
+        """Repairs what was found, if that was asked for; what holds it up is told, and holds up nothing else."""
+        if self._run is None or finding.kind not in self._repair:
+            return
+        try:
+            finding.repaired += self._run(plan)
+        except HELD_UP as error:
+            finding.fail(**example, reason=reason_of(error))
 
-    def _mends_edge(self, what: str, plan: Plan[list[Item]], kind: EdgeType, ends: dict[str, Any]) -> bool:
-        """The same for a fault of an edge, which may be counted; what counts it follows at once."""
-        if self._run is None or what not in self._repair:
-            return False
-        keys: list[Item] = self._run(plan)
+    def _followed(self, plan: Plan[list[Item]], kind: EdgeType, ends: dict[str, Any]) -> Plan[int]:
+        """The repair of an edge, which may be counted; what counts it follows at once."""
+        keys = yield from plan
         if keys:
-            self._run(settle_again(self._layout, kind, [(keys, *self._texts(kind, ends))], Tally()))
+            yield from settle_again(self._layout, kind, [(keys, *self._texts(kind, ends))], Tally())
         return bool(keys)
 
     def _texts(self, kind: EdgeType, ends: dict[str, Any]) -> tuple[str, str]:
@@ -257,9 +278,8 @@ class _Auditor:
             finding = Finding("aggregate", summary_name(summary))
             for each in self.job.summary(summary):
                 finding.add(node=each.id, stored=_shown(each.stored), computed=_shown(each.computed))
-                if self._run is not None and "aggregate" in self._repair:
-                    value = (each.kind, each.id, summary.field, each.computed)
-                    finding.repaired += self._run(write_fields(self._layout, [value]))
+                value = (each.kind, each.id, summary.field, each.computed)
+                self._mend(finding, write_fields(self._layout, [value]), node=each.id)
             yield finding
 
     def _copies(self, rule: CopyRule) -> Finding:
@@ -281,21 +301,31 @@ class _Auditor:
             return finding
         rows = self._engine.fetch(self._engine.stage(joined.filter(~joined.copy.identical_to(joined.origin))))
         for some in chunks(rows, TOGETHER):
-            refs, edges = [], []
+            stale = []
             for row in some:
                 ends = self._ends(rule.edge, row)
                 finding.add(**ends, stored=row["copy"], computed=row["origin"])
-                refs.append(self._copy_ref(rule.edge, ends, row))
-                edges.append(([self._key(row)], *self._texts(rule.edge, ends)))
-            if self._run is not None and "copy" in self._repair:
-                tally = Tally()
-                self._run(freshen(self._layout, refs, tally))
-                # A condition may be about what was copied.
-                self._run(settle_again(self._layout, rule.edge, edges, Tally()))
-                aside = tally.report().set_aside
-                finding.repaired += len(refs) - len(aside)
-                finding.failures += [{"edge": each.edge, "reason": each.reason} for each in aside[:EXAMPLES]]
+                stale.append((ends, row))
+            if self._run is None or finding.kind not in self._repair:
+                continue
+            try:
+                finding.repaired += self._run(self._freshened(finding, rule.edge, stale))
+            except HELD_UP:
+                for one in stale:
+                    self._mend(finding, self._freshened(finding, rule.edge, [one]), **one[0])
         return finding
+
+    def _freshened(self, finding: Finding, kind: EdgeType, stale: Sequence[_Stale]) -> Plan[int]:
+        """Makes the copies on edges what their nodes have; answers on how many."""
+        tally = Tally()
+        yield from freshen(self._layout, [self._copy_ref(kind, ends, row) for ends, row in stale], tally)
+        # A condition may be about what was copied.
+        edges = [([self._key(row)], *self._texts(kind, ends)) for ends, row in stale]
+        yield from settle_again(self._layout, kind, edges, Tally())
+        aside = tally.report().set_aside
+        for each in aside:
+            finding.fail(edge=each.edge, reason=each.reason)
+        return len(stale) - len(aside)
 
     def _copy_ref(self, kind: EdgeType, ends: dict[str, Any], row: dict[str, Any]) -> CopyRef:
         nodes: dict[str, Item] = {}
@@ -320,7 +350,7 @@ class _Auditor:
                 ends = self._ends(kind, row)
                 finding.add(**ends, missing=end)
                 plan = remove_dangling(self._layout, kind, ends["source"], ends["target"], self._key(row))
-                finding.repaired += self._mends_edge("dangling", plan, kind, ends)
+                self._mend(finding, self._followed(plan, kind, ends), **ends)
         return finding
 
     def _one_sided(self, kind: EdgeType) -> Finding:
@@ -340,7 +370,7 @@ class _Auditor:
             ends = self._ends(kind, row)
             finding.add(**ends)
             plan = restore_twin(self._layout, kind, self._key(row))
-            finding.repaired += self._mends_edge("one-sided", plan, kind, ends)
+            self._mend(finding, self._followed(plan, kind, ends), **ends)
         return finding
 
     def _ends(self, kind: EdgeType, row: dict[str, Any]) -> dict[str, Any]:
@@ -360,7 +390,7 @@ class _Auditor:
             finding = found.setdefault((misfit.kind, misfit.name), Finding(misfit.kind, misfit.name))
             finding.add(**misfit.shown)
             if misfit.repairable is not None:
-                finding.repaired += self._mends(misfit.kind, self._mended(misfit))
+                self._mend(finding, self._mended(misfit), **misfit.shown)
         yield from found.values()
 
     def _mended(self, misfit: Misfit) -> Plan[bool]:

@@ -18,7 +18,15 @@ from adjoin.batch.differences import Difference
 from adjoin.batch.job import Job
 from adjoin.batch.ledgers import LedgerAudit, LedgerFault
 from adjoin.batch.state import State
-from adjoin.errors import ConditionFailed, InvalidItem, InvalidRequest, InvalidValue, TransactionCanceled
+from adjoin.errors import (
+    ConditionFailed,
+    InvalidItem,
+    InvalidKey,
+    InvalidRequest,
+    InvalidValue,
+    TransactionCanceled,
+    TransactionConflict,
+)
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.recounting import Compared, begin, begun_before, finish, settle_and_compare
@@ -36,7 +44,16 @@ Progress: TypeAlias = Callable[[str, int], None]
 ROUND = 1000
 """Nodes that are restored together."""
 EXAMPLES = 10
-_HELD_UP = (TransactionCanceled, ConditionFailed, InvalidRequest, InvalidValue, InvalidItem)
+HELD_UP = (
+    TransactionCanceled,
+    TransactionConflict,
+    ConditionFailed,
+    InvalidRequest,
+    InvalidValue,
+    InvalidItem,
+    InvalidKey,
+)
+"""Errors about the items of one repair, which say nothing about the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +159,12 @@ class Restored:
         return self.done.get(name, 0) + self.gone.get(name, 0)
 
 
+def reason_of(error: Exception) -> str:
+    """What held up a repair, for people to read."""
+    is_hot = isinstance(error, TransactionCanceled | TransactionConflict | ConditionFailed)
+    return f"others wrote it at every attempt, so it is left for another run: {error}" if is_hot else str(error)
+
+
 class Restorer:
     """Restores nodes over a live store; may stop anywhere and be started again."""
 
@@ -167,15 +190,12 @@ class Restorer:
     def _restore(self, stage: Stage, chunk: Sequence[list[Suspect]]) -> None:
         try:
             compared = self._attempt(stage, chunk)
-        except _HELD_UP as error:
+        except HELD_UP as error:
             if len(chunk) > 1:
                 for one in chunk:
                     self._restore(stage, [one])
                 return
-            is_hot = isinstance(error, TransactionCanceled | ConditionFailed)
-            reason = (
-                f"others wrote it at every attempt, so it is left for another run: {error}" if is_hot else str(error)
-            )
+            reason = reason_of(error)
             for suspect in chunk[0]:
                 self.restored.failed(suspect, reason)
             return
