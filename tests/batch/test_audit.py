@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Edge, Graph, Indexed, InvalidExport, Node
+from adjoin import Edge, Graph, Indexed, InvalidExport, MaterializedGraph, Node
 from adjoin.aggregates import Copy, PageRank
 from adjoin.batch.exports import SUMMARY, write_export
 from adjoin.batch.sources import dump_of
-from adjoin.expressions import Action, Set, Value, attribute
+from adjoin.expressions import Action, Remove, Set, Value, attribute
 from adjoin.requests import Delete, Update
 
 
@@ -109,3 +109,43 @@ def test_a_summary_that_cannot_be_written_holds_up_no_other(tmp_path: Path) -> N
         (failure,) = aggregate.failures
         assert failure["node"] == "b"
         assert "name" in failure["reason"]
+
+
+# --- items of others ---------------------------------------------------------------------------
+
+
+class Plain(Node):
+    id: str
+    name: str
+    size: int = 0
+    least: int | None = 3
+
+
+class Joins(Edge[Plain, Plain]):
+    weight: Decimal = Decimal(1)
+
+
+@pytest.mark.parametrize("layout", [None, MaterializedGraph()])
+def test_what_cannot_be_read_is_found_in_every_class(tmp_path: Path, layout: Any) -> None:
+    with Graph(tmp_path / "g.db", [Plain, Joins], layout) as graph:
+        graph.put_many(Plain(id=id, name="n", least=None) for id in "abcde")
+        graph.connect(Joins, "a", "b")
+        graph.connect(Joins, "a", "c")
+        assert graph.verify(threads=1).findings == ()
+        kind = graph._layout.schema.node(Plain)
+        keys = {id: graph._layout.node_key(kind, id) for id in "abcde"}
+        change(graph, keys["a"], Set(attribute("size"), Value({"S": "large"})))
+        change(graph, keys["b"], Remove(attribute("name")))
+        change(graph, keys["c"], Set(attribute("size"), Value({"M": {}})))
+        # A number that another program wrote as text can be read, and so can what is not there.
+        change(graph, keys["d"], Set(attribute("size"), Value({"S": "7"})))
+        change(graph, keys["e"], Remove(attribute("size")))
+        change(graph, edge(graph, Joins, "a", "b"), Set(attribute("weight"), Value({"S": "heavy"})))
+        audit = graph.verify(threads=1)
+        assert {(each.kind, each.name): each.count for each in audit.findings} == {
+            ("unreadable", "PLAIN"): 3,
+            ("unreadable", "JOINS"): 1,
+        }
+        nodes = next(each for each in audit.findings if each.name == "PLAIN").examples
+        assert ["size" in each["why"] or "name" in each["why"] for each in nodes] == [True] * 3
+        assert graph.get(Plain, "d") == Plain(id="d", name="n", size=7, least=None)

@@ -13,7 +13,7 @@
 | claim | the claim to a unique value is missing, or its node has another value |
 | unreadable | an item of a class does not fit it |
 
-Everything is read in two passes and compared in the engine; what is repaired is looked at again before.
+Everything is read in two passes, or three with aggregates, and compared in the engine; what is repaired is looked at again before.
 """
 
 from __future__ import annotations

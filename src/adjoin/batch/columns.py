@@ -90,11 +90,11 @@ def default_of(layout: BoundLayout, kind: EntityType, want: Want) -> Default | N
         if found is None:
             return None
     text = found if isinstance(found, str) else dumps(found).decode()
-    is_plain = len(want) == 2 and want[1] == tag_of(kind, name) and not _may_be_none(kind.fields[name])
+    is_plain = len(want) == 2 and want[1] == tag_of(kind, name) and not may_be_none(kind.fields[name])
     return Default(text, None if is_plain or len(want) == 1 else (want[0],))
 
 
-def _may_be_none(info: FieldInfo) -> bool:
+def may_be_none(info: FieldInfo) -> bool:
     return NoneType in get_args(info.annotation)
 
 

@@ -2,22 +2,28 @@
 
 What should be there is for the layout to say, entity by entity. So everything that belongs together is
 brought together by the engine, sorted by the partition that it belongs to, and compared here, a partition at
-a time. Only classes that have copies or claims are read.
+a time. Of classes that have neither, only items come in that look as if they did not fit: where an attribute is
+of another type than its field is stored in, or one is missing that has no default. Whether such an item can be
+read is found by reading it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property, reduce
 from itertools import groupby
+from operator import or_
 from typing import Any, TypeAlias
 
 import ibis
+import ibis.expr.types as ir
 from orjson import loads
 
+from adjoin.batch.columns import may_be_none, tag_of
 from adjoin.batch.engines import Engine, Source, Want
 from adjoin.batch.keys import matches
-from adjoin.errors import InvalidItem
+from adjoin.errors import InvalidItem, InvalidKey, InvalidValue
 from adjoin.layouts.interface import OWNER, BoundLayout, Satellite
 from adjoin.rules import Rules
 from adjoin.schema import EdgeType, EntityType
@@ -51,14 +57,12 @@ class _Partition:
 
 
 def misfits(layout: BoundLayout, rules: Rules, source: Source, engine: Engine) -> Iterator[Misfit]:
-    kinds = [kind for kind in layout.schema.types if layout.has_satellites(kind)]
-    if kinds:
-        yield from _Satellites(layout, rules, kinds).misfits(source, engine)
+    return _Satellites(layout, rules).misfits(source, engine)
 
 
 class _Satellites:
-    def __init__(self, layout: BoundLayout, rules: Rules, kinds: list[EntityType]) -> None:
-        self._layout, self._rules, self._kinds = layout, rules, kinds
+    def __init__(self, layout: BoundLayout, rules: Rules) -> None:
+        self._layout, self._rules = layout, rules
         definition = layout.definition
         assert definition.sort is not None
         self._pk, self._sk = definition.partition.name, definition.sort.name
@@ -68,20 +72,40 @@ class _Satellites:
         wants: list[Want] = [(self._pk, "S"), (self._sk, "S"), (OWNER, "S"), ()]
         if index is not None:
             wants.append((index.partition_key, "S"))
-        rows = engine.rows(source, wants)
+        attributes = sorted({name for kind in self._plain for name, _ in self._looked_at(kind)})
+        places = {name: f"w{len(wants) + at}" for at, name in enumerate(attributes)}
+        rows = engine.rows(source, [*wants, *((name,) for name in attributes)])
         pk, sk, owner = rows.w0, rows.w1, rows.w2
         is_copy = pk.endswith(COPY_END) & (rows.w4.notnull() if index is not None else ibis.literal(False))
         wanted = owner.notnull() | is_copy
-        for kind in self._kinds:
+        for kind in self._layout.schema.types:
             templates = self._layout.key_templates(kind)
-            wanted |= matches(templates.partition, pk) & matches(templates.sort, sk)
+            is_one = matches(templates.partition, pk) & matches(templates.sort, sk)
+            if kind in self._plain:
+                doubts = (_doubt(kind, name, rows[places[stored]]) for stored, name in self._looked_at(kind))
+                is_one &= reduce(or_, doubts, ibis.literal(False))
+            wanted |= is_one.fill_null(False)
         home = ibis.cases(
             (owner.notnull(), owner), (pk.endswith(COPY_END), pk.substr(0, pk.length() - len(COPY_END))), else_=pk
         )
-        kept = engine.stage(rows.filter(wanted.fill_null(False)).select(home=home, pk=pk, sk=sk, json=rows.w3))
+        kept = engine.stage(rows.filter(wanted).select(home=home, pk=pk, sk=sk, json=rows.w3))
         ordered = engine.fetch(kept, ("home", "pk", "sk"))
         for _, group in groupby(ordered, key=lambda row: row["home"]):
             yield from self._compared(self._sorted_out([loads(row["json"]) for row in group]))
+
+    @cached_property
+    def _plain(self) -> list[EntityType]:
+        """The classes that nothing stands beside."""
+        return [kind for kind in self._layout.schema.types if not self._layout.has_satellites(kind)]
+
+    def _looked_at(self, kind: EntityType) -> list[tuple[str, str]]:
+        """The attributes that tell whether an item may not fit, each with its field."""
+        stored = self._layout.key_templates(kind).stored
+        return [
+            (attribute, name)
+            for name, attribute in kind.attributes.items()
+            if name in stored and (tag_of(kind, name) is not None or kind.fields[name].is_required())
+        ]
 
     def _sorted_out(self, items: list[Item]) -> _Partition:
         found = _Partition()
@@ -92,7 +116,7 @@ class _Satellites:
                     found.claims[place] = item
             elif place[0].endswith(COPY_END):
                 found.copies[place] = item
-            elif (kind := self._layout.kind_of(item)) is not None and self._layout.has_satellites(kind):
+            elif not self._layout.is_bookkeeping(item) and (kind := self._layout.kind_of(item)) is not None:
                 found.entities.append((kind, item))
         return found
 
@@ -108,7 +132,7 @@ class _Satellites:
         for kind, item in there.entities:
             try:
                 expected = self._expected(kind, item)
-            except InvalidItem as error:
+            except (InvalidItem, InvalidKey, InvalidValue) as error:
                 yield Misfit("unreadable", kind.label, {"item": self._place(item), "why": str(error)}, self._key(item))
                 continue
             for satellite in expected:
@@ -172,3 +196,13 @@ class _Satellites:
 
     def _key(self, item: Item) -> Item:
         return {self._pk: item[self._pk], self._sk: item[self._sk]}
+
+
+def _doubt(kind: EntityType, name: str, attribute: ir.StringValue) -> ir.BooleanValue:
+    """Whether an attribute, as JSON, may not fit its field."""
+    info, tag = kind.fields[name], tag_of(kind, name)
+    doubt = attribute.isnull() if info.is_required() else ibis.literal(False)
+    if tag is not None:
+        tags = f"{tag}|NULL" if may_be_none(info) else tag
+        doubt |= ~attribute.re_search(rf'\A\s*\{{\s*"({tags})"').fill_null(True)
+    return doubt
