@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import hashlib
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,8 +14,8 @@ from typing import Annotated, Any
 import pytest
 
 from adjoin import Edge, Graph, Indexed, InvalidExport, MaterializedGraph, Node
-from adjoin.aggregates import Copy, PageRank
-from adjoin.batch.exports import SUMMARY, write_export
+from adjoin.aggregates import Copy, PageRank, Sum
+from adjoin.batch.exports import FILES, SUMMARY, write_export
 from adjoin.batch.sources import dump_of
 from adjoin.expressions import Action, Remove, Set, Value, attribute
 from adjoin.requests import Delete, Update
@@ -20,6 +24,11 @@ from adjoin.requests import Delete, Update
 class Thing(Node):
     id: str
     size: int = 0
+    load: Annotated[int, Sum("On", field="weight")] = 0
+
+
+class On(Edge[Thing, Thing]):
+    weight: int
 
 
 def exported(graph: Graph, folder: Path, table: str = "adjoin") -> Path:
@@ -31,7 +40,7 @@ def exported(graph: Graph, folder: Path, table: str = "adjoin") -> Path:
 
 
 def test_an_export_of_another_table_is_refused(tmp_path: Path) -> None:
-    with Graph(tmp_path / "g.db", [Thing]) as graph:
+    with Graph(tmp_path / "g.db", [Thing, On]) as graph:
         graph.put(Thing(id="a"))
         other = exported(graph, tmp_path, "Other")
         message = "an export of the table 'Other', and this graph is in the table 'adjoin'; name an export of 'adjoin'"
@@ -42,12 +51,38 @@ def test_an_export_of_another_table_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arn", ["", None, "arn:aws:dynamodb:eu-west-1:123456789012:table/adjoin"])
 def test_an_export_that_does_not_tell_its_table_is_read(tmp_path: Path, arn: Any) -> None:
-    with Graph(tmp_path / "g.db", [Thing]) as graph:
+    with Graph(tmp_path / "g.db", [Thing, On]) as graph:
         graph.put(Thing(id="a"))
         summary = exported(graph, tmp_path, "Other") / SUMMARY
         summary.write_text(json.dumps(json.loads(summary.read_text()) | {"tableArn": arn}))
         summary.with_suffix(".checksum").unlink()
-        assert graph.verify(tmp_path, threads=1).counts == {"THING": 1}
+        assert graph.verify(tmp_path, threads=1).counts == {"THING": 1, "ON": 0}
+
+
+@pytest.mark.parametrize(
+    ("line", "is_zipped"),
+    [
+        (b'{"Item":{"PK":{"S":"THING#a"},', True),
+        (b'{"Item":{"PK":{"S":"THING#\xff"},"SK":{"S":"THING#a"}}}', True),
+        (b'{"Item":{"PK":{"S":"THING#a"},"SK":{"S":"THING#a"}}}', False),
+        (b'{"Item":{"PK":{"S":"THING#a"},"SK":{"S":"ON#THING#a"},"weight":{"N":"heavy"}}}', True),
+    ],
+)
+def test_data_that_is_as_its_checksum_says_and_cannot_be_read_is_refused(
+    tmp_path: Path, line: bytes, is_zipped: bool
+) -> None:
+    with Graph(tmp_path / "g.db", [Thing, On]) as graph:
+        graph.put(Thing(id="a"))
+        place = exported(graph, tmp_path)
+        (data,) = place.glob("data/*")
+        data.write_bytes(gzip.compress(line) if is_zipped else line)
+        manifest = place / FILES
+        digest = base64.b64encode(hashlib.md5(data.read_bytes()).digest()).decode()
+        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"md5Checksum": digest}) + "\n")
+        manifest.with_suffix(".checksum").unlink()
+        for work in (graph.verify, graph.rebuild):
+            with pytest.raises(InvalidExport, match=f"{re.escape(str(place))} cannot be read"):
+                work(tmp_path, threads=1)
 
 
 # --- repairs -----------------------------------------------------------------------------------

@@ -13,7 +13,8 @@
 | claim | the claim to a unique value is missing, or its node has another value |
 | unreadable | an item of a class does not fit it |
 
-Everything is read in two passes, or three with aggregates, and compared in the engine; what is repaired is looked at again before.
+Everything is read in two passes, or three with aggregates, and compared in the engine; what is repaired is
+looked at again before.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from orjson import OPT_INDENT_2, dumps
 
 from adjoin.batch.columns import TARGET, field_want, tag_of
 from adjoin.batch.differences import Difference
-from adjoin.batch.engines import Engine, Source, open_engine, opened_source
+from adjoin.batch.engines import Engine, Source, open_engine, opened_source, readable
 from adjoin.batch.job import Job, summary_name
 from adjoin.batch.keys import part_text
 from adjoin.batch.ledgers import LedgerAudit, LedgerFault, wanted
@@ -172,9 +173,10 @@ def verify(
     opened = open_engine(engine, **options)
     try:
         read = opened_source(source, opened, layout.table)
-        auditor = _Auditor(layout, rules, read, opened, run, repair, delay, progress or (lambda name, done: None))
-        findings = [finding for finding in auditor.findings() if finding.count]
-        return Audit(auditor.job.tables.counts, tuple(findings), time.monotonic() - started)
+        with readable(read, opened):
+            auditor = _Auditor(layout, rules, read, opened, run, repair, delay, progress or (lambda name, done: None))
+            findings = [finding for finding in auditor.findings() if finding.count]
+            return Audit(auditor.job.tables.counts, tuple(findings), time.monotonic() - started)
     finally:
         if opened is not engine:
             opened.close()

@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -39,6 +40,10 @@ class Engine(Protocol):
 
     overflows: tuple[type[Exception], ...]
     """What it raises if a number does not fit the type that it is computed in."""
+    malformed: tuple[type[Exception], ...]
+    """What it raises over values that are not of their type, as numbers of any size that are none."""
+    errors: tuple[type[Exception], ...]
+    """Whatever it raises."""
 
     def rows(self, source: Source, wants: Sequence[Want]) -> ir.Table:
         """A row for each item, to be read once: the wanted values as text, in columns w0, w1, …"""
@@ -85,6 +90,8 @@ class DuckDBEngine:
     """DuckDB in this process; what does not fit into `memory` goes to files in a folder of its own."""
 
     overflows: tuple[type[Exception], ...] = (duckdb.ConversionException, duckdb.OutOfRangeException)
+    malformed: tuple[type[Exception], ...] = (*overflows, duckdb.InvalidInputException)
+    errors: tuple[type[Exception], ...] = (duckdb.Error,)
 
     def __init__(self, memory: str = "1GB", threads: int | None = None) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="adjoin-batch-"))
@@ -215,6 +222,24 @@ def opened_source(source: Source | str | os.PathLike[str], engine: Engine, table
             f"name an export of {table!r}, or open the graph with table={opened.table!r} in its layout"
         )
     return opened
+
+
+@contextmanager
+def readable(source: Source, engine: Engine) -> Iterator[None]:
+    """Turns what an engine says about the files of an export, or the values in them, into `InvalidExport`."""
+    try:
+        yield
+    except engine.errors as error:
+        # A full disk, say, is no fault of the export.
+        if not isinstance(source, Export) or not (isinstance(error, engine.malformed) or source.place in str(error)):
+            raise
+        raise InvalidExport(
+            f"{source.place} cannot be read, though it is what its checksums say: {_first_line(error)}; export again"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")
 
 
 def open_engine(name: str | Engine = "duckdb", **options: Any) -> Engine:

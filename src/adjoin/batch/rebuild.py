@@ -19,7 +19,7 @@ from typing import Any, TextIO
 from orjson import dumps
 
 from adjoin.batch.differences import Difference, Differences
-from adjoin.batch.engines import Engine, Source, open_engine, opened_source
+from adjoin.batch.engines import Engine, Source, open_engine, opened_source, readable
 from adjoin.batch.exports import Export
 from adjoin.batch.job import Job, summary_name
 from adjoin.batch.ledgers import LedgerAudit, wanted
@@ -95,27 +95,28 @@ def rebuild(
     opened = open_engine(engine, **options)
     try:
         read = opened_source(source, opened, layout.table)
-        is_written = run is not None
-        extra = wanted(layout) if is_written else {}
-        edges = [account.edge.model for account in layout.rules.accounts] if is_written else []
-        job = Job(opened, read, layout, rules, only=only, extra=extra, keys=edges)
-        # A live table tells by itself what is written already; an export stays as it was.
-        remembered = State(state if isinstance(read, Export) else None, f"{read.identity} {_mark(layout, job)}")
-        with _Diff(diff) as written_down:
-            work = _Rebuild(layout, job, read, run, remembered, delay, progress or (lambda name, done: None))
-            results = [*work.aggregates(written_down), *work.summaries(written_down)]
-        remembered.finish()
-        restored = work.restored
-        failures = [each for some in restored.reasons.values() for each in some]
-        return Rebuilt(
-            job.tables.counts,
-            tuple(results),
-            time.monotonic() - started,
-            work.uncounted,
-            tuple(failures[:EXAMPLES]),
-            sum(restored.left.values()),
-            tuple(restored.set_aside),
-        )
+        with readable(read, opened):
+            is_written = run is not None
+            extra = wanted(layout) if is_written else {}
+            edges = [account.edge.model for account in layout.rules.accounts] if is_written else []
+            job = Job(opened, read, layout, rules, only=only, extra=extra, keys=edges)
+            # A live table tells by itself what is written already; an export stays as it was.
+            remembered = State(state if isinstance(read, Export) else None, f"{read.identity} {_mark(layout, job)}")
+            with _Diff(diff) as written_down:
+                work = _Rebuild(layout, job, read, run, remembered, delay, progress or (lambda name, done: None))
+                results = [*work.aggregates(written_down), *work.summaries(written_down)]
+            remembered.finish()
+            restored = work.restored
+            failures = [each for some in restored.reasons.values() for each in some]
+            return Rebuilt(
+                job.tables.counts,
+                tuple(results),
+                time.monotonic() - started,
+                work.uncounted,
+                tuple(failures[:EXAMPLES]),
+                sum(restored.left.values()),
+                tuple(restored.set_aside),
+            )
     finally:
         if opened is not engine:
             opened.close()

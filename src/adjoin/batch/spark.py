@@ -15,7 +15,13 @@ from typing import Any, Self
 import ibis
 import ibis.expr.types as ir
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import ArithmeticException, NumberFormatException, PySparkException, PySparkRuntimeError
+from pyspark.errors import (
+    ArithmeticException,
+    NumberFormatException,
+    PySparkException,
+    PySparkRuntimeError,
+    PythonException,
+)
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import from_json, get_json_object
 from pyspark.sql.types import StringType, StructField, StructType
@@ -47,6 +53,8 @@ class SparkEngine:
     """Spark, by the session given, the active one, or a new one at `master`."""
 
     overflows: tuple[type[Exception], ...] = (ArithmeticException, NumberFormatException)
+    malformed: tuple[type[Exception], ...] = (*overflows, PythonException)
+    errors: tuple[type[Exception], ...] = (Py4JJavaError, PySparkException)
 
     def __init__(
         self, session: SparkSession | None = None, master: str = "local[*]", config: dict[str, str] | None = None
