@@ -14,8 +14,8 @@ from typing import Any, get_origin
 
 from adjoin.aggregates import CommonNeighbours, Components, PageRank
 from adjoin.errors import CyclicRule, InvalidModel
-from adjoin.rules import Rule, Rules, SummaryRule, Term, fields_of
-from adjoin.schema import EntityType, NodeType, plain_type
+from adjoin.rules import CopyRule, Rule, Rules, SummaryRule, Term, fields_of
+from adjoin.schema import EntityType, NodeType, plain_type, tag_of
 
 _NUMBERS: tuple[type, ...] = (int, float, Decimal)
 _SINGLE: tuple[type, ...] = (*_NUMBERS, bool, str, date, datetime)
@@ -41,6 +41,8 @@ def check_declared(rules: Rules) -> None:
         _check_read(first, rules)
     for summary in rules.summaries:
         _check_summary(summary)
+    for copy in rules.copies:
+        _check_copy(copy)
 
 
 # --- what a field can hold ---------------------------------------------------------------------
@@ -65,6 +67,16 @@ def _check_aggregate(rule: Rule, last: Rule) -> None:
             raise InvalidModel(f"{owner} holds several values; make it a list")
     elif held is not None and given is not None and not _fits(given, held):
         raise InvalidModel(f"{owner} is {held.__name__}, which cannot hold {given.__name__}; give it that type")
+
+
+def _check_copy(copy: CopyRule) -> None:
+    """A copy is what is stored of the other field, so both have to be stored alike."""
+    tags = tag_of(copy.edge, copy.field), tag_of(copy.node, copy.of)
+    if None not in tags and tags[0] != tags[1]:
+        raise InvalidModel(
+            f"{copy.edge.name}.{copy.field} copies {copy.node.name}.{copy.of}, which is stored as {tags[1]} where "
+            f"this field is stored as {tags[0]}; give both the same type"
+        )
 
 
 def _check_default(rule: Rule, owner: str, default: Any) -> None:

@@ -34,6 +34,8 @@ KEY_TYPES: tuple[type, ...] = (str, int, Decimal, uuid.UUID, dt.datetime, dt.dat
 INDEXED_TYPES: tuple[type, ...] = (*KEY_TYPES, float)
 """Types that an index can put in order; what it holds is never read back, so float is one of them."""
 
+_TEXTS = (str, dt.datetime, dt.date, dt.time, dt.timedelta, uuid.UUID)
+_NUMBERS = (int, float, Decimal)
 _LABEL_TABOO = frozenset("#%|{}")
 Bound: TypeAlias = Literal[">=", ">", "<=", "<"]
 _BOUNDS: tuple[tuple[type, str, Bound], ...] = (
@@ -413,6 +415,26 @@ def _plain(hint: Any) -> type | None:
         kinds = {type(each) for each in get_args(hint)}
         return kinds.pop() if len(kinds) == 1 else None
     return hint if isinstance(hint, type) else None
+
+
+def tag_of(kind: EntityType, name: str) -> str | None:
+    """The type that a field's values are stored in: "N", "S", "BOOL", or None where it may be another."""
+    if name == kind.expires:
+        return "N"
+    plain = plain_type(kind.fields[name])
+    if plain is None:
+        return None
+    if issubclass(plain, Enum):
+        values = [member.value for member in plain]
+        if all(isinstance(value, str) for value in values):
+            return "S"
+        is_number = all(isinstance(value, _NUMBERS) and not isinstance(value, bool) for value in values)
+        return "N" if is_number else None
+    if issubclass(plain, bool):
+        return "BOOL"
+    if issubclass(plain, _NUMBERS):
+        return "N"
+    return "S" if issubclass(plain, _TEXTS) else None
 
 
 def path_type(info: FieldInfo) -> type | None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Edge, Graph, Indexed, InvalidExport, MaterializedGraph, Node
+from adjoin import Edge, Graph, Indexed, InvalidExport, InvalidModel, MaterializedGraph, Node
 from adjoin.aggregates import Copy, PageRank, Sum
 from adjoin.batch.exports import FILES, SUMMARY, write_export
 from adjoin.batch.sources import dump_of
@@ -184,3 +184,39 @@ def test_what_cannot_be_read_is_found_in_every_class(tmp_path: Path, layout: Any
         nodes = next(each for each in audit.findings if each.name == "PLAIN").examples
         assert ["size" in each["why"] or "name" in each["why"] for each in nodes] == [True] * 3
         assert graph.get(Plain, "d") == Plain(id="d", name="n", size=7, least=None)
+
+
+# --- copies of other types ---------------------------------------------------------------------
+
+
+class Item(Node):
+    id: str
+    price: int = 0
+    note: str | None = None
+
+
+class Lists(Edge[Item, Item]):
+    price: Annotated[int | str, Copy("target.price")] = ""
+    note: Annotated[str, Copy("target.note")] = ""
+
+
+def test_a_copy_that_may_be_of_several_types_is_audited(tmp_path: Path) -> None:
+    with Graph(tmp_path / "g.db", [Item, Lists]) as graph:
+        graph.put_many([Item(id="a"), Item(id="b", price=5)])
+        graph.connect(Lists, "a", "b")
+        assert graph.edge(Lists, "a", "b") == Lists(source="a", target="b", price=5)
+        assert graph.verify(threads=1).findings == ()
+        change(graph, edge(graph, Lists, "a", "b"), Set(attribute("price"), Value({"S": "five"})))
+        (finding,) = graph.verify(repair=True, threads=1).findings
+        assert (finding.kind, finding.name, finding.repaired) == ("copy", "LISTS.price", 1)
+        assert graph.verify(threads=1).findings == ()
+
+
+def test_a_copy_that_its_field_cannot_hold_is_refused() -> None:
+    class Wrong(Edge[Item, Item]):
+        price: Annotated[str, Copy("target.price")] = ""
+
+    with pytest.raises(
+        InvalidModel, match=r"Wrong\.price copies Item\.price, which is stored as N where .* as S; give"
+    ):
+        Graph(":memory:", [Item, Wrong])

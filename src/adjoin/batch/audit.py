@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import ibis.expr.types as ir
-from orjson import OPT_INDENT_2, dumps
+from orjson import OPT_INDENT_2, dumps, loads
 
-from adjoin.batch.columns import TARGET, field_want, tag_of
+from adjoin.batch.columns import TARGET, attribute_want
 from adjoin.batch.differences import Difference
-from adjoin.batch.engines import Engine, Source, open_engine, opened_source, readable
+from adjoin.batch.engines import Engine, Source, Want, open_engine, opened_source, readable
 from adjoin.batch.job import Job, summary_name
 from adjoin.batch.keys import part_text
 from adjoin.batch.ledgers import LedgerAudit, LedgerFault, wanted
@@ -202,8 +202,9 @@ class _Auditor:
         for edge in layout.schema.edges:
             every[edge].add(TARGET)
         for copy in rules.copies:
-            every[copy.edge.model].add(field_want(layout, copy.edge, copy.field))
-            every[copy.node.model].add(field_want(layout, copy.node, copy.of))
+            on_edge, on_node = _copy_wants(copy)
+            every[copy.edge.model].add(on_edge)
+            every[copy.node.model].add(on_node)
         self.job = Job(engine, source, layout, rules, extra=every, keys=[*layout.schema.edges])
 
     def findings(self) -> Iterator[Finding]:
@@ -288,25 +289,24 @@ class _Auditor:
         finding = Finding("copy", f"{rule.edge.label}.{rule.field}")
         self._tell(finding.name, 0)
         tables = self.job.tables
-        edges, nodes = tables.table(rule.edge), tables.table(rule.node)
+        edges, nodes = tables.table(rule.edge, as_stored=True), tables.table(rule.node, as_stored=True)
+        on_edge, on_node = _copy_wants(rule)
         copied = edges.select(
             "source",
             "target",
             "pk",
             "sk",
             end=edges[rule.end],
-            copy=edges[tables.column(field_want(self._layout, rule.edge, rule.field))],
+            copy=edges[tables.column(on_edge)],
         )
-        origin = nodes.select(id=nodes.id, origin=nodes[tables.column(field_want(self._layout, rule.node, rule.of))])
+        origin = nodes.select(id=nodes.id, origin=nodes[tables.column(on_node)])
         joined = copied.join(origin, copied.end == origin.id)
-        if tag_of(rule.edge, rule.field) != tag_of(rule.node, rule.of):
-            return finding
         rows = self._engine.fetch(self._engine.stage(joined.filter(~joined.copy.identical_to(joined.origin))))
         for some in chunks(rows, TOGETHER):
             stale = []
             for row in some:
                 ends = self._ends(rule.edge, row)
-                finding.add(**ends, stored=row["copy"], computed=row["origin"])
+                finding.add(**ends, stored=_loaded(row["copy"]), computed=_loaded(row["origin"]))
                 stale.append((ends, row))
             if self._run is None or finding.kind not in self._repair:
                 continue
@@ -400,6 +400,16 @@ class _Auditor:
         if misfit.stray is not None:
             return remove_stray(self._layout, misfit.repairable, misfit.stray, misfit.owner)
         return restore_satellites(self._layout, misfit.repairable, misfit.owner)
+
+
+def _copy_wants(rule: CopyRule) -> tuple[Want, Want]:
+    """Where a copy is on an edge, and where on the node what it is of: whole, for what is stored is copied."""
+    return attribute_want(rule.edge.attributes[rule.field], None), attribute_want(rule.node.attributes[rule.of], None)
+
+
+def _loaded(attribute: str | None) -> Any:
+    """The value of an attribute that an engine has as JSON."""
+    return _shown(None if attribute is None else loads(attribute))
 
 
 def _noted(finding: Finding, found: Iterable[Difference | LedgerFault]) -> Iterator[Difference | LedgerFault]:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import uuid
 from dataclasses import dataclass
-from decimal import Decimal
-from enum import Enum
 from types import NoneType
 from typing import Any, get_args
 
@@ -18,7 +14,7 @@ from adjoin.batch.engines import Want
 from adjoin.expressions import And, Compare, Condition, Exists, Not, Or, Path, Value
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans.conditions import NULL
-from adjoin.schema import EntityType, plain_type
+from adjoin.schema import EntityType, tag_of
 from adjoin.values import AttributeValue
 
 KEY_PART = "\0key"
@@ -26,29 +22,6 @@ KEY_PART = "\0key"
 
 TARGET: Want = ("\0target",)
 """The want for the target of an edge, which many jobs do without."""
-
-_TEXTS = (str, dt.datetime, dt.date, dt.time, dt.timedelta, uuid.UUID)
-_NUMBERS = (int, float, Decimal)
-
-
-def tag_of(kind: EntityType, name: str) -> str | None:
-    """The type that a field's values are stored in: "N", "S", "BOOL", or None where it may be another."""
-    if name == kind.expires:
-        return "N"
-    plain = plain_type(kind.fields[name])
-    if plain is None:
-        return None
-    if issubclass(plain, Enum):
-        values = [member.value for member in plain]
-        if all(isinstance(value, str) for value in values):
-            return "S"
-        is_number = all(isinstance(value, _NUMBERS) and not isinstance(value, bool) for value in values)
-        return "N" if is_number else None
-    if issubclass(plain, bool):
-        return "BOOL"
-    if issubclass(plain, _NUMBERS):
-        return "N"
-    return "S" if issubclass(plain, _TEXTS) else None
 
 
 def field_want(layout: BoundLayout, kind: EntityType, name: str, tag: str | None = None) -> Want:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, cast
 
-from adjoin.batch.columns import TARGET, Stored, attribute_want, field_want, tag_of, without_nulls
+from adjoin.batch.columns import TARGET, Stored, attribute_want, field_want, without_nulls
 from adjoin.batch.conditions import wants_of
 from adjoin.batch.engines import Want
 from adjoin.errors import CyclicRule, InvalidModel
@@ -13,7 +13,7 @@ from adjoin.expressions import Condition
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans.conditions import condition
 from adjoin.rules import Rule, Rules, Term
-from adjoin.schema import EntityType, NodeType
+from adjoin.schema import EntityType, NodeType, tag_of
 
 
 class RuleBook:

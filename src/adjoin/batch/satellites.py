@@ -20,13 +20,13 @@ import ibis
 import ibis.expr.types as ir
 from orjson import loads
 
-from adjoin.batch.columns import may_be_none, tag_of
+from adjoin.batch.columns import may_be_none
 from adjoin.batch.engines import Engine, Source, Want
 from adjoin.batch.keys import matches
 from adjoin.errors import InvalidItem, InvalidKey, InvalidValue
 from adjoin.layouts.interface import OWNER, BoundLayout, Satellite
 from adjoin.rules import Rules
-from adjoin.schema import EdgeType, EntityType
+from adjoin.schema import EdgeType, EntityType, tag_of
 from adjoin.values import Item
 
 COPY_END = "#="
@@ -99,8 +99,11 @@ class _Satellites:
         return [kind for kind in self._layout.schema.types if not self._layout.has_satellites(kind)]
 
     def _looked_at(self, kind: EntityType) -> list[tuple[str, str]]:
-        """The attributes that tell whether an item may not fit, each with its field."""
-        stored = self._layout.key_templates(kind).stored
+        """The attributes that tell whether an item may not fit, each with its field.
+
+        What is filled in by itself is audited, and repaired, by its value.
+        """
+        stored = self._layout.key_templates(kind).stored - set(self._rules.maintained(kind))
         return [
             (attribute, name)
             for name, attribute in kind.attributes.items()

@@ -145,8 +145,11 @@ class Tables:
 
     # --- what was read -------------------------------------------------------------------------
 
-    def table(self, kind: EntityType) -> ir.Table:
-        """The rows of a class: `id`, or `source` and perhaps `target`; keys and wanted columns behind them."""
+    def table(self, kind: EntityType, *, as_stored: bool = False) -> ir.Table:
+        """The rows of a class: `id`, or `source` and perhaps `target`; keys and wanted columns behind them.
+
+        A field whose attribute is absent has its default, unless rows are wanted as they are stored.
+        """
         assert self._entities is not None
         number = next(at for at, each in enumerate(self._kinds) if each is kind)
         rows = self._entities.filter(self._entities.kind == number)
@@ -157,13 +160,15 @@ class Tables:
             columns |= {"pk": rows.pk, "sk": rows.sk}
         for want in self._wanted[kind.model] - {TARGET}:
             columns[self.column(want)] = (
-                self._key_part(kind, want, rows) if want[0] == KEY_PART else self._attribute(kind, want, rows)
+                self._key_part(kind, want, rows)
+                if want[0] == KEY_PART
+                else self._attribute(kind, want, rows, as_stored)
             )
         return rows.select(**columns)
 
-    def _attribute(self, kind: EntityType, want: Want, rows: ir.Table) -> Any:
+    def _attribute(self, kind: EntityType, want: Want, rows: ir.Table, as_stored: bool) -> Any:
         column, default = rows[self.column(want)], self._defaults.get((kind.model, want))
-        if default is None:
+        if default is None or as_stored:
             return column
         if default.whole is None:
             return column.fill_null(default.text)
