@@ -44,7 +44,7 @@ from adjoin.units import MAX_CHANGES
 from adjoin.verbs import TransactionVerbs, Verbs
 
 if TYPE_CHECKING:
-    from adjoin.batch.audit import Audit
+    from adjoin.batch.findings import Audit
     from adjoin.batch.rebuild import Rebuilt
 
 N = TypeVar("N", bound=Node)

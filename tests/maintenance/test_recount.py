@@ -10,7 +10,7 @@ import pytest
 from adjoin import Graph, MaterializedGraph
 from adjoin.layouts.interface import NEXT
 from adjoin.plans import Plan
-from adjoin.plans.maintenance.recounting import recount, settle_and_compare
+from adjoin.plans.maintenance.recounting import begin, begun_before, finish, settle_and_compare
 from adjoin.plans.maintenance.references import ref_in
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.settling import settle
@@ -46,7 +46,9 @@ def repair(graph: Graph, *, everything: bool) -> Plan[None]:
             yield from settle(layout, [ref_in(layout, account, ledger)], tally)
         for kind, texts in nodes.values():
             compared = yield from settle_and_compare(layout, kind, texts, tally)
-            yield from recount(layout, kind, texts if everything else compared.off, tally)
+            for prepare in (begun_before, begin):
+                begun = yield from prepare(layout, kind, texts if everything else compared.off)
+                yield from finish(layout, kind, begun, tally)
 
     return plan()
 

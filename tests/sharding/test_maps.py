@@ -183,13 +183,6 @@ def test_what_is_no_map_is_refused(make: object, message: str) -> None:
 )
 def test_shards_have_a_text(shard: Shard, text: str) -> None:
     assert str(shard) == text
-    assert Shard.from_text(text) == shard
-
-
-@pytest.mark.parametrize("text", ["", "#python", "x", "01", "-1", "٣"])
-def test_other_texts_are_no_shards(text: str) -> None:
-    with pytest.raises(InvalidValue, match="is no shard"):
-        Shard.from_text(text)
 
 
 def test_fixed_shards_spread_one_value_and_are_all_asked() -> None:

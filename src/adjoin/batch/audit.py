@@ -21,37 +21,33 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import ibis.expr.types as ir
-from orjson import OPT_INDENT_2, dumps, loads
+from orjson import loads
 
 from adjoin.batch.columns import TARGET, attribute_want
 from adjoin.batch.differences import Difference
 from adjoin.batch.engines import Engine, Source, Want, open_engine, opened_source, readable
+from adjoin.batch.findings import Audit, Finding, Repairs
 from adjoin.batch.job import Job, summary_name
 from adjoin.batch.keys import part_text
 from adjoin.batch.ledgers import LedgerAudit, LedgerFault, wanted
 from adjoin.batch.restoring import (
-    EXAMPLES,
     HELD_UP,
     Hints,
     Progress,
     Restorer,
     Run,
     Stage,
+    held_up_by,
     hints,
-    reason_of,
     stages,
     suspects,
 )
 from adjoin.batch.satellites import Misfit, misfits
 from adjoin.batch.state import State
-from adjoin.errors import InvalidValue
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import chunks
@@ -64,93 +60,10 @@ from adjoin.rules import CopyRule, Rules
 from adjoin.schema import EdgeType
 from adjoin.values import Item, decode
 
-Repairs: TypeAlias = Collection[str]
 _Stale: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
 """The ends of an edge whose copies are not fresh, and the row that it was found as."""
-REPAIRABLE = ("aggregate", "ledger", "rank", "copy", "dangling", "one-sided", "index entry", "claim")
 TOGETHER = 1000
 """Copies that are refreshed at a time."""
-UNASKED = tuple(kind for kind in REPAIRABLE if kind != "dangling")
-"""What `repair=True` repairs. A dangling edge is only removed on request: its node may be on its way."""
-
-
-def repairs(asked: bool | Iterable[str | bool]) -> tuple[str, ...]:
-    """The kinds of findings to repair; True stands for all that need not be named."""
-    if isinstance(asked, bool):
-        return UNASKED if asked else ()
-    named = (asked,) if isinstance(asked, str) else tuple(asked)
-    kinds = [kind for each in named for kind in (UNASKED if each is True else (str(each),))]
-    for kind in kinds:
-        if kind not in REPAIRABLE:
-            raise InvalidValue(f"{kind!r} cannot be repaired; there is {', '.join(REPAIRABLE)}")
-    return tuple(kinds)
-
-
-@dataclass(slots=True)
-class Finding:
-    """One sort of fault at one place of the model."""
-
-    kind: str
-    name: str
-    count: int = 0
-    examples: list[dict[str, Any]] = field(default_factory=list)
-    repaired: int = 0
-    failures: list[dict[str, Any]] = field(default_factory=list)
-    """Some of what was to be repaired and could not, each with the reason."""
-
-    def add(self, **example: Any) -> None:
-        self.count += 1
-        if len(self.examples) < EXAMPLES:
-            self.examples.append(example)
-
-    def fail(self, **failure: Any) -> None:
-        if len(self.failures) < EXAMPLES:
-            self.failures.append(failure)
-
-
-@dataclass(frozen=True, slots=True)
-class Audit:
-    """What an audit looked at, and what it found; true if it found nothing."""
-
-    counts: dict[str, int]
-    findings: tuple[Finding, ...]
-    seconds: float
-
-    def __bool__(self) -> bool:
-        return not self.findings
-
-    @property
-    def faults(self) -> int:
-        return sum(finding.count for finding in self.findings)
-
-    @property
-    def left(self) -> int:
-        """Faults that were not repaired."""
-        return sum(finding.count - finding.repaired for finding in self.findings)
-
-    def report(self) -> dict[str, Any]:
-        """The audit as JSON can hold it."""
-        return {
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(self.seconds, 1),
-            "counts": self.counts,
-            "faults": self.faults,
-            "left": self.left,
-            "findings": [
-                {
-                    "kind": finding.kind,
-                    "name": finding.name,
-                    "count": finding.count,
-                    "repaired": finding.repaired,
-                    "examples": finding.examples,
-                    "failures": finding.failures,
-                }
-                for finding in self.findings
-            ],
-        }
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        Path(path).write_bytes(dumps(self.report(), default=str, option=OPT_INDENT_2) + b"\n")
 
 
 def verify(
@@ -225,7 +138,7 @@ class _Auditor:
         try:
             finding.repaired += self._run(plan)
         except HELD_UP as error:
-            finding.fail(**example, reason=reason_of(error))
+            finding.fail(**example, reason=held_up_by(error))
 
     def _followed(self, plan: Plan[list[Item]], kind: EdgeType, ends: dict[str, Any]) -> Plan[int]:
         """The repair of an edge, which may be counted; what counts it follows at once."""

@@ -16,7 +16,7 @@ from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 
 if TYPE_CHECKING:
-    from adjoin.batch.audit import Audit
+    from adjoin.batch.findings import Audit
     from adjoin.batch.rebuild import Rebuilt
 
 Run: TypeAlias = Callable[[Plan[Any]], Any]
@@ -67,14 +67,13 @@ def verified(
     options: Mapping[str, Any],
 ) -> Audit:
     _check_places(report)
-    audits = needed("audit")
-    audit = audits.verify(
+    audit = needed("audit").verify(
         layout,
         layout.rules,
         _source(layout, store, run, source),
         engine,
         run=run,
-        repair=audits.repairs(repair),
+        repair=needed("findings").repairs(repair),
         delay=index_delay(store),
         progress=progress,
         **options,

@@ -17,7 +17,7 @@ import ibis.expr.types as ir
 from orjson import loads
 
 from adjoin.batch.aggregates import Computed
-from adjoin.batch.engines import Engine, Want
+from adjoin.batch.engines import Want
 from adjoin.batch.numbers import Numbers
 from adjoin.batch.summaries import Summarized
 from adjoin.batch.tables import Tables
@@ -174,8 +174,3 @@ def of_summary(summarized: Summarized, want: Want, tables: Tables) -> Difference
         lambda text: _attribute(None, text),
         is_list=summarized.is_list,
     )
-
-
-def staged_count(engine: Engine, table: ir.Table) -> int:
-    (row,) = engine.fetch(table.aggregate(rows=table.count()))
-    return int(row["rows"])

@@ -19,16 +19,13 @@ from adjoin.batch.job import Job
 from adjoin.batch.ledgers import LedgerAudit, LedgerFault
 from adjoin.batch.state import State
 from adjoin.errors import (
-    ConditionFailed,
-    InvalidItem,
-    InvalidKey,
-    InvalidRequest,
-    InvalidValue,
     TransactionCanceled,
-    TransactionConflict,
 )
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
+from adjoin.plans.maintenance.entries import reason_of
+from adjoin.plans.maintenance.isolating import CONTENDED, NEVER
+from adjoin.plans.maintenance.postings import is_hopeless
 from adjoin.plans.maintenance.recounting import Compared, begin, begun_before, finish, settle_and_compare
 from adjoin.plans.maintenance.references import EdgeRef
 from adjoin.plans.maintenance.report import SetAside, Tally
@@ -44,15 +41,7 @@ Progress: TypeAlias = Callable[[str, int], None]
 ROUND = 1000
 """Nodes that are restored together."""
 EXAMPLES = 10
-HELD_UP = (
-    TransactionCanceled,
-    TransactionConflict,
-    ConditionFailed,
-    InvalidRequest,
-    InvalidValue,
-    InvalidItem,
-    InvalidKey,
-)
+HELD_UP = (*NEVER, *CONTENDED)
 """Errors about the items of one repair, which say nothing about the others."""
 
 
@@ -159,10 +148,11 @@ class Restored:
         return self.done.get(name, 0) + self.gone.get(name, 0)
 
 
-def reason_of(error: Exception) -> str:
+def held_up_by(error: Exception) -> str:
     """What held up a repair, for people to read."""
-    is_hot = isinstance(error, TransactionCanceled | TransactionConflict | ConditionFailed)
-    return f"others wrote it at every attempt, so it is left for another run: {error}" if is_hot else str(error)
+    if not isinstance(error, CONTENDED) or (isinstance(error, TransactionCanceled) and is_hopeless(error)):
+        return reason_of(error)
+    return f"others wrote it at every attempt, so it is left for another run: {error}"
 
 
 class Restorer:
@@ -195,7 +185,7 @@ class Restorer:
                 for one in chunk:
                     self._restore(stage, [one])
                 return
-            reason = reason_of(error)
+            reason = held_up_by(error)
             for suspect in chunk[0]:
                 self.restored.failed(suspect, reason)
             return

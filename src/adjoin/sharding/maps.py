@@ -61,13 +61,6 @@ class Shard:
     def __str__(self) -> str:
         return str(self.number) if self.value is None else f"{self.number}#{self.value}"
 
-    @classmethod
-    def from_text(cls, text: str) -> Shard:
-        number, mark, value = text.partition("#")
-        if not (number.isascii() and number.isdigit()) or str(int(number)) != number:
-            raise InvalidValue(f"{text!r} is no shard; it begins with a number, as in '3' or '3#value'")
-        return cls(int(number), value if mark else None)
-
 
 class Sharding(Protocol):
     """Where entries go, and where they may lie. Values and ids are the texts they have in keys."""

@@ -19,7 +19,7 @@ from decimal import Decimal
 from itertools import product
 from types import MappingProxyType
 
-from adjoin.errors import AdjoinError
+from adjoin.errors import AdjoinError, TransactionCanceled
 from adjoin.expressions import Compare, Condition, Exists, Not, Value, all_of, attribute
 from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
 from adjoin.layouts.ledgers import digest_of
@@ -214,6 +214,9 @@ class Entry:
 
 
 def reason_of(problem: Exception) -> str:
+    """Why something is set aside, for people to read."""
+    if isinstance(problem, TransactionCanceled):
+        return "; ".join(reason.message or reason.code for reason in problem.reasons if reason.code != "None")
     return str(problem) if isinstance(problem, AdjoinError) else f"{type(problem).__name__}: {problem}"
 
 

@@ -44,9 +44,9 @@ T = TypeVar("T")
 TOGETHER = 250
 """Changes that are applied together; what one of them is done, none of them has to come again."""
 
-_NEVER = (InvalidItem, InvalidKey, InvalidValue, InvalidRequest)
-_NOT_NOW = (Throttled, TransactionCanceled, TransactionConflict, ConditionFailed)
-"""Others or load were in the way, at some items and not at others."""
+NEVER = (InvalidItem, InvalidKey, InvalidValue, InvalidRequest)
+CONTENDED = (TransactionCanceled, TransactionConflict, ConditionFailed)
+"""Others were in the way, at some items and not at others; or a transaction holds what cannot be stored."""
 
 
 @dataclass
@@ -134,12 +134,12 @@ def _give_up(layout: BoundLayout, change: ItemChange | Unapplied, problem: Excep
 def _is_of_some(problem: Exception) -> bool:
     """Whether it may be about some changes only. What is no error of adjoin's comes from the classes themselves."""
     if isinstance(problem, AdjoinError):
-        return isinstance(problem, _NEVER + _NOT_NOW)
+        return isinstance(problem, (*NEVER, *CONTENDED, Throttled))
     return not isinstance(problem, MemoryError)
 
 
 def _is_for_ever(problem: AdjoinError) -> bool:
-    return isinstance(problem, _NEVER) or (isinstance(problem, TransactionCanceled) and is_hopeless(problem))
+    return isinstance(problem, NEVER) or (isinstance(problem, TransactionCanceled) and is_hopeless(problem))
 
 
 def _passes(problem: AdjoinError) -> bool:

@@ -12,13 +12,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from adjoin.errors import AdjoinError, ConditionFailed, InvalidRequest, TransactionCanceled
+from adjoin.errors import ConditionFailed, InvalidRequest, TransactionCanceled
 from adjoin.expressions import Action, Compare, Condition, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import chunks, get_all
 from adjoin.plans.maintenance.asides import Unapplied, record_key
 from adjoin.plans.maintenance.contributions import BY, VALUE
+from adjoin.plans.maintenance.entries import reason_of
 from adjoin.plans.maintenance.postings import FULL, STALE, TURN, Near, copies_of, is_hopeless, revises
 from adjoin.plans.maintenance.references import key_of_node
 from adjoin.plans.maintenance.report import Tally
@@ -62,7 +63,7 @@ def _refresh(layout: BoundLayout, waiting: Mapping[str, NodeType], tally: Tally)
                 return
             if refused is not None:
                 raise
-            refused = _reason(error)
+            refused = reason_of(error)
             continue
         tally.nodes.update(waiting)
         if refused is not None:
@@ -72,12 +73,6 @@ def _refresh(layout: BoundLayout, waiting: Mapping[str, NodeType], tally: Tally)
 
 def _has_no_room(error: ConditionFailed | TransactionCanceled | InvalidRequest) -> bool:
     return isinstance(error, InvalidRequest) or (isinstance(error, TransactionCanceled) and is_hopeless(error))
-
-
-def _reason(error: AdjoinError) -> str:
-    if isinstance(error, TransactionCanceled):
-        return "; ".join(reason.message or reason.code for reason in error.reasons if reason.code != "None")
-    return str(error)
 
 
 def _unapplied(layout: BoundLayout, near: Near, refused: str) -> Unapplied:

@@ -42,14 +42,6 @@ _ROUND = 25
 """Nodes that are written side by side."""
 
 
-def recount(layout: BoundLayout, kind: NodeType, texts: Iterable[str], tally: Tally) -> Plan[None]:
-    """Counts nodes of a class anew, given by their partition keys, and what is made of them."""
-    nodes = list(texts)
-    for prepare in (begun_before, begin):
-        begun = yield from prepare(layout, kind, nodes)
-        yield from finish(layout, kind, begun, tally)
-
-
 # --- what is wrong -----------------------------------------------------------------------------
 
 

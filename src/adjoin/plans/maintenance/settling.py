@@ -18,7 +18,7 @@ from adjoin.plans import Plan
 from adjoin.plans.batches import Place, chunks, get_all, place_of
 from adjoin.plans.maintenance.blaming import Blame, blame
 from adjoin.plans.maintenance.cycles import is_structural, order
-from adjoin.plans.maintenance.entries import Entry
+from adjoin.plans.maintenance.entries import Entry, reason_of
 from adjoin.plans.maintenance.postings import STALE, Near, Posting, combined, is_hopeless, packed, waits
 from adjoin.plans.maintenance.ranks import refresh
 from adjoin.plans.maintenance.references import EdgeRef
@@ -58,7 +58,7 @@ class _Pace:
             return
         place = postings[0].entries[0].ref.place
         blamed = self.blamed.setdefault(place, blame(postings[0]))
-        if not blamed.goes_on(_reason(error)):
+        if not blamed.goes_on(reason_of(error)):
             raise error
         # Nobody came first, and there are only so many rules to try.
         self.attempts = 1
@@ -66,12 +66,6 @@ class _Pace:
     def refused(self, ref: EdgeRef) -> dict[str, str]:
         """The rules by which an edge is not applied, and why."""
         return self.blamed[ref.place].aside if ref.place in self.blamed else {}
-
-
-def _reason(error: _Refused) -> str:
-    if isinstance(error, TransactionCanceled):
-        return "; ".join(reason.message or reason.code for reason in error.reasons if reason.code != "None")
-    return str(error)
 
 
 def settle(
