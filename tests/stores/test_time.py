@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path as FilePath
 
+import apsw
 import pytest
 
 from adjoin.errors import ChangesTrimmed, InvalidRequest
 from adjoin.expressions import Add, attribute
 from adjoin.requests import (
+    BatchWrite,
     ChangesResponse,
     CreateTable,
     DescribeTable,
+    Put,
     ReadChanges,
     Scan,
     SetTimeToLive,
@@ -21,6 +25,8 @@ from adjoin.requests import (
     Update,
 )
 from adjoin.stores.sqlite import SQLiteStore
+from adjoin.stores.sqlite.catalogue import find_table
+from adjoin.stores.sqlite.changes import trim
 from adjoin.values import AttributeValue
 from tests.stores.conftest import Clock
 from tests.stores.examples import PLAIN, all_changes, everything, item, key, n, one, page, put, s, stored
@@ -31,6 +37,10 @@ YEAR = 365 * 86400
 
 def read(store: SQLiteStore, after: str | None = None, table: str = "Plain") -> ChangesResponse:
     return one(store, ReadChanges(table, after), ChangesResponse)
+
+
+def batch_of(name: str) -> BatchWrite:
+    return BatchWrite(tuple(Put("Plain", item("A", f"{name}.{number}")) for number in range(25)))
 
 
 def test_expired_items_go_through_the_change_stream(embedded: SQLiteStore, clock: Clock) -> None:
@@ -166,6 +176,41 @@ def test_trimming_keeps_up_with_writing(tmp_path: FilePath, clock: Clock) -> Non
         clock.now += 0.01
     assert len(read(store).changes) < 1000
     store.close()
+
+
+def test_trimming_keeps_up_with_writing_in_batches(tmp_path: FilePath, clock: Clock) -> None:
+    with closing(SQLiteStore(tmp_path / "graph.db", durability="process", clock=clock, keep_changes=1)) as store:
+        store.execute([CreateTable(PLAIN)])
+        for batch in range(200):
+            store.execute([batch_of(f"{batch}.{each}") for each in range(4)])
+            clock.now += 0.1
+        oldest = read(store).changes[0]
+        assert oldest.at > clock.now - 3
+
+
+def test_trimming_costs_what_it_removes_however_many_changes_there_are(tmp_path: FilePath, clock: Clock) -> None:
+    def steps(name: str, batches: int) -> int:
+        with closing(SQLiteStore(tmp_path / name, durability="process", clock=clock)) as store:
+            store.execute([CreateTable(PLAIN)])
+            for batch in range(batches):
+                store.execute([batch_of(str(batch))])
+        connection = apsw.Connection(str(tmp_path / name))
+        taken = 0
+
+        def count() -> bool:
+            nonlocal taken
+            taken += 1
+            return False
+
+        connection.set_progress_handler(count, 1)
+        table = find_table(connection, "Plain")
+        assert table is not None
+        taken = 0
+        trim(connection.cursor(), table, clock.now + 1, 100)
+        connection.close()
+        return taken
+
+    assert steps("short.db", 8) == steps("long.db", 80)
 
 
 def test_items_can_be_made_to_expire_later(embedded: SQLiteStore, clock: Clock) -> None:

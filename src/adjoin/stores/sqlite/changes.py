@@ -116,8 +116,9 @@ def trim(cursor: apsw.Cursor, table: Table, before: float, most: int) -> None:
     window = f"(SELECT seq, at FROM {changes} ORDER BY seq LIMIT {most})"
     # Only from the start, whatever the clock did: a gap would hide changes from readers.
     cursor.execute(
-        f"DELETE FROM {changes} WHERE seq < (SELECT max(seq) FROM {changes}) AND seq < coalesce("
-        f"(SELECT min(seq) FROM {window} WHERE at >= ?), (SELECT max(seq) + 1 FROM {window}))",
+        # One bound: of two, SQLite would look up the rows below the first, and test each of them against the second.
+        f"DELETE FROM {changes} WHERE seq < min((SELECT max(seq) FROM {changes}), coalesce("
+        f"(SELECT min(seq) FROM {window} WHERE at >= ?), (SELECT max(seq) + 1 FROM {window})))",
         (before,),
     )
 

@@ -62,7 +62,13 @@ Write: TypeAlias = Callable[[apsw.Cursor, Tables, Any, float], Response]
 DAY = 86400.0
 _UPKEEP_SECONDS = 5.0
 _UPKEEP_STEP = 1000
-"""Upkeep removes at most so many changes, and so many expired items, of a table at a time."""
+"""Upkeep removes at most so many changes, and so many expired items, of a table at a time; more where more than
+half as many were written since the last time, so that it overtakes any writer."""
+
+
+def _items_of(request: Request) -> int:
+    """How many items a request writes, at the most."""
+    return len(request.writes) if isinstance(request, BatchWrite | TransactWrite) else 1
 
 
 def _of_one_instant(read: Read) -> Read:
@@ -233,7 +239,7 @@ class SQLiteStore:
                 session.cursor.execute("BEGIN IMMEDIATE")
                 session.forget_stale_tables()
                 outcomes = [self._attempt(_WRITES[type(each)], session, each, now) for each in requests]
-                self._written += len(requests)
+                self._written += sum(map(_items_of, requests))
                 return Round(session, outcomes, self._writing.release, self._failure)
         except apsw.BusyError:
             session.fresh_cursor()
@@ -307,7 +313,7 @@ class SQLiteStore:
         now: float,
     ) -> None:
         # First, so that what is written expired is there for a while, as it is with the service.
-        self._written += len(writing)
+        self._written += sum(_items_of(request) for _, _, request in writing)
         if self._needs_upkeep(now):
             self._upkeep(session, now)
         for at, write, request in writing:
@@ -366,12 +372,13 @@ class SQLiteStore:
         return now >= self._next_upkeep or self._written >= _UPKEEP_STEP // 2
 
     def _upkeep(self, session: Session, now: float) -> None:
+        most = max(_UPKEEP_STEP, 2 * self._written)
         self._next_upkeep = now + _UPKEEP_SECONDS
         self._written = 0
         for table in session.all_tables():
-            changes.trim(session.cursor, table, now - self._keep_changes, _UPKEEP_STEP)
+            changes.trim(session.cursor, table, now - self._keep_changes, most)
             if table.definition.ttl is not None:
-                changes.expire(session.cursor, table, now, _UPKEEP_STEP)
+                changes.expire(session.cursor, table, now, most)
 
     def _expire(self, rounds: int | None = None) -> int:
         """Remove expired items of all tables in steps, until there are none or for so many rounds."""
