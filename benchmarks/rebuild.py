@@ -33,7 +33,6 @@ from adjoin.aggregates import Count, Max, Min, Sum
 from adjoin.batch.exports import Export, open_export, write_export
 from adjoin.batch.rebuild import rebuild
 from adjoin.layouts.binding import bound_layout
-from adjoin.rules import Rules
 from benchmarks.tables import table
 
 LARGE, QUICK = 10_000_000, 200_000
@@ -140,7 +139,7 @@ def with_spark(export: Export) -> dict[str, Any]:
 
 def _with_adjoin(models: list[type[Any]], export: Export, engine: str, **options: Any) -> dict[str, Any]:
     layout = bound_layout(models, AdjacencyList(table="Shop"))
-    rebuilt = rebuild(layout, Rules(layout.schema), export, engine, **options)
+    rebuilt = rebuild(layout, layout.rules, export, engine, **options)
     return {"nodes": rebuilt.counts["CUSTOMER"], "wrong": rebuilt.differ}
 
 

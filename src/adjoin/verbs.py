@@ -20,9 +20,9 @@ from adjoin.layouts.interface import BoundLayout, Layout, Range
 from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.plans import Plan
 from adjoin.plans.at_once import delete_counted
-from adjoin.plans.conditions import check_rules
 from adjoin.plans.copies import fans
 from adjoin.plans.find import Search, search
+from adjoin.plans.maintenance.predicates import check_rules
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.stream import Reading, maintain_step
 from adjoin.plans.read import Question, edge, get, get_by, get_many

@@ -10,7 +10,6 @@ from typing import Any
 from adjoin.batch.engines import Engine, Source
 from adjoin.batch.job import Job
 from adjoin.layouts.interface import BoundLayout
-from adjoin.rules import Rules
 from tests.batch.models import Author, Book, Follows, Holds, Knows, Part, Shop, Sold, World, Wrote
 
 
@@ -60,7 +59,7 @@ def filled(size: int = 40, *, seed: int = 7, wide: bool = False) -> World:
 
 def everything(engine: Engine, source: Source, layout: BoundLayout, only: Any = None) -> dict[str, Any]:
     """All that a job computes, by name: what differs on which node, and which nodes are on circles."""
-    job = Job(engine, source, layout, Rules(layout.schema), only=only)
+    job = Job(engine, source, layout, layout.rules, only=only)
     found: dict[str, Any] = {"counts": job.tables.counts}
     for rule in job.rules:
         differences, computed = job.aggregate(rule)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from adjoin import Graph
-from adjoin.batch.columns import TARGET, Stored, without_nulls
+from adjoin.batch.columns import TARGET, stored_condition
 from adjoin.batch.conditions import holds, wants_of
 from adjoin.batch.engines import DuckDBEngine
 from adjoin.batch.numbers import Narrow, Wide
 from adjoin.batch.sources import dump_of
 from adjoin.batch.tables import Tables
-from adjoin.layouts.interface import BoundLayout
-from adjoin.plans.conditions import condition
-from adjoin.plans.maintenance import predicates
+from adjoin.plans.maintenance.predicates import predicate_test
 from tests.maintenance.test_predicates import VALUES, Line, Point, a_predicate
 
 SOME = 40
@@ -33,8 +31,7 @@ def test_engines_and_predicates_agree(numbers: Any) -> None:
         layout = graph._layout
         kind = layout.schema.edge(Line)
         asked = [a_predicate(chance) for _ in range(SOME)]
-        stored = cast(BoundLayout, Stored(layout))
-        conditions = [without_nulls(kind, condition(stored, kind, each)) for each in asked]
+        conditions = [stored_condition(layout, kind, each) for each in asked]
         wants = {want for each in conditions for want in wants_of(each)}
         tables = Tables(engine, dump_of(graph._store, layout.table), layout, {Line: {TARGET, *wants}})
         rows = tables.table(kind)
@@ -46,5 +43,6 @@ def test_engines_and_predicates_agree(numbers: Any) -> None:
         edges = list(graph.out("a", Line))
         assert len(found) == len(edges) == 60
         for place, predicate in enumerate(asked):
-            expected = {edge.target for edge in edges if predicates.holds(layout, kind, edge, predicate)}
+            counts = predicate_test(layout, kind, predicate)
+            expected = {edge.target for edge in edges if counts(edge)}
             assert {target for target, row in found.items() if row[f"p{place}"]} == expected, predicate

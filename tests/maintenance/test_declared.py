@@ -55,6 +55,7 @@ def opened(hint: Any, default: Any) -> None:
         (Annotated[int, Count("Played")], 0, "has no edge 'Played'; did you mean 'Plays'"),
         (Annotated[int, Count("Plays", direction="into")], 0, "no edge of it arrives"),
         (Annotated[int, Count("Plays", where=field("number") == "open")], 0, "where= of USER.shown: "),
+        (Annotated[int, Count("Plays", where=field("number").between(5, 1))], 0, "where= of USER.shown: .*upper bound"),
         (Annotated[int, PageRank("Follows")], 0, "float or a Decimal"),
         (Annotated[int, Components("Follows")], 0, "cannot hold an id"),
         (Annotated[str, CommonNeighbours("Follows")], "", "make it a list"),

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from orjson import dumps, loads
 
+from adjoin.items import NormalItem, normal_attribute, normal_item, plain_item
 from adjoin.requests import CreateTable, DropTable, Get, Put, Query, SortCondition
-from adjoin.stores.items import NormalItem, normal_attribute, normal_item, plain_item
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.keys import after_prefix, number_key
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition

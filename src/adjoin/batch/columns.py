@@ -12,10 +12,10 @@ from pydantic_core import PydanticUndefined
 
 from adjoin.batch.engines import Want
 from adjoin.expressions import And, Compare, Condition, Exists, Not, Or, Path, Value
+from adjoin.fields import Predicate
 from adjoin.layouts.interface import BoundLayout
-from adjoin.plans.conditions import NULL
+from adjoin.plans.conditions import NULL, condition
 from adjoin.schema import EntityType, tag_of
-from adjoin.values import AttributeValue
 
 KEY_PART = "\0key"
 """The first step of a want that is no attribute, but a part of the sort key: (KEY_PART, field, tag)."""
@@ -76,7 +76,17 @@ def _element(found: Any, step: str) -> Any:
     return found[int(step)] if is_there else None
 
 
-def without_nulls(kind: EntityType, condition: Condition) -> Condition:
+def stored_condition(layout: BoundLayout, kind: EntityType, predicate: Predicate) -> Condition:
+    """The condition that a predicate means for items as they are stored, where fields in keys count as attributes."""
+
+    def named(kind: EntityType, name: str) -> str:
+        stored = kind.attribute(name)
+        return stored if name in layout.key_templates(kind).stored else f"{KEY_PART}{name}"
+
+    return _without_nulls(kind, condition(layout, kind, predicate, named))
+
+
+def _without_nulls(kind: EntityType, whole: Condition) -> Condition:
     """A condition for which a null is absent, in fields that are None where they are absent."""
     none = {
         stored
@@ -96,18 +106,4 @@ def without_nulls(kind: EntityType, condition: Condition) -> Condition:
                 return And((each, Compare("<>", each.path, Value(NULL))))
         return each
 
-    return strict(condition)
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """The layout as far as conditions ask for it, where fields in keys count as attributes too."""
-
-    layout: BoundLayout
-
-    def filterable(self, kind: EntityType, name: str) -> str:
-        stored = kind.attribute(name)
-        return stored if name in self.layout.key_templates(kind).stored else f"{KEY_PART}{name}"
-
-    def encode_field(self, kind: EntityType, name: str, value: Any) -> AttributeValue | None:
-        return self.layout.encode_field(kind, name, value)
+    return strict(whole)

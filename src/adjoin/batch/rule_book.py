@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any, cast
+from typing import Any
 
-from adjoin.batch.columns import TARGET, Stored, attribute_want, field_want, without_nulls
+from adjoin.batch.columns import TARGET, attribute_want, field_want, stored_condition
 from adjoin.batch.conditions import wants_of
 from adjoin.batch.engines import Want
 from adjoin.errors import CyclicRule, InvalidModel
 from adjoin.expressions import Condition
 from adjoin.layouts.interface import BoundLayout
-from adjoin.plans.conditions import condition
 from adjoin.rules import Rule, Rules, Term
 from adjoin.schema import EntityType, NodeType, tag_of
 
@@ -69,8 +68,7 @@ class RuleBook:
     def where(self, rule: Rule) -> Condition | None:
         if rule.where is None:
             return None
-        kind: EntityType = rule.hop.edge if rule.where_at == "edge" else rule.hop.far
-        return without_nulls(kind, condition(cast(BoundLayout, Stored(self.layout)), kind, rule.where))
+        return stored_condition(self.layout, rule.where_kind, rule.where)
 
     def wanted(self, rules: Collection[Rule]) -> Iterator[tuple[type[Any], set[Want]]]:
         """What of which class the rules are computed from, without what other rules make."""

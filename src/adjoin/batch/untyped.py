@@ -14,10 +14,10 @@ import ibis
 from orjson import dumps, loads
 
 from adjoin.errors import InvalidKey
+from adjoin.evaluate import condition_test
 from adjoin.expressions import Condition
+from adjoin.items import normal_attribute
 from adjoin.layouts.ledgers import LONGEST_RANK, rank_text
-from adjoin.stores.evaluate import condition_test
-from adjoin.stores.items import normal_attribute
 
 SUBJECT = "value"
 """What the attribute is called that a condition is tested with."""

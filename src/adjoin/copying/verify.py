@@ -15,11 +15,11 @@ import orjson
 
 from adjoin.copying.transfer import Progress
 from adjoin.errors import CopyDiffers
+from adjoin.items import normal_item
 from adjoin.plans import Plan
 from adjoin.plans.copying import describe, read_pages
 from adjoin.runner import run
 from adjoin.stores.interface import Store
-from adjoin.stores.items import normal_item
 from adjoin.values import Item, parse_number
 
 _BITS = 128

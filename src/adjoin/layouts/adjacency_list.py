@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from adjoin.declarations import rules_of
 from adjoin.declared import check_declared
 from adjoin.errors import InvalidKey, InvalidModel
 from adjoin.expressions import Action, Condition, Exists, Remove, Set, Value, attribute
@@ -31,7 +32,6 @@ from adjoin.layouts.overloaded import OverloadedIndex
 from adjoin.layouts.satellites import Satellites
 from adjoin.layouts.shard_book import ShardBook
 from adjoin.model import Edge, Node
-from adjoin.rules import Rules
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema, from_key_text
 from adjoin.tables import Throughput
 from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
@@ -97,7 +97,7 @@ class BoundAdjacencyList:
             book = ShardBook(layout.shards)
             self.overloaded = OverloadedIndex(self._keys.overloaded, schema, self._keys.prefix, book)
         self._satellites = Satellites(self._keys, self.overloaded)
-        self.rules = Rules(schema)
+        self.rules = rules_of(schema)
         check_declared(self.rules)
         self.ledgers = Ledgers(self._keys)
         self._deletion_sort = self._keys.tenant_part(layout.sort_key) + DELETION_SORT_KEY

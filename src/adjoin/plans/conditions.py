@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from decimal import Context, Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from adjoin.errors import InvalidKey, InvalidModel, InvalidValue, UnknownField
+from adjoin.errors import InvalidValue, UnknownField
 from adjoin.expressions import (
     Action,
     Add,
@@ -41,39 +41,30 @@ from adjoin.values import AttributeValue, encode, nested_name
 
 NULL: AttributeValue = {"NULL": True}
 _EXACT = Context(prec=300)
+Naming: TypeAlias = Callable[[EntityType, str], str]
 _RANGES = ("<", "<=", ">", ">=", "between")
 
 
-def condition(layout: BoundLayout, kind: EntityType, predicate: Predicate) -> Condition:
-    """The condition over stored attributes that a predicate over fields means for this class."""
+def condition(layout: BoundLayout, kind: EntityType, predicate: Predicate, named: Naming | None = None) -> Condition:
+    """The condition over stored attributes that a predicate over fields means for this class.
+
+    `named` tells what a field's attribute is called, if that is not where the layout lets it be filtered by.
+    """
+    named = named or layout.filterable
     match predicate:
         case AllOf(predicates):
-            return And(tuple(condition(layout, kind, each) for each in predicates))
+            return And(tuple(condition(layout, kind, each, named) for each in predicates))
         case AnyOf(predicates):
-            return Or(tuple(condition(layout, kind, each) for each in predicates))
+            return Or(tuple(condition(layout, kind, each, named) for each in predicates))
         case Negation(inner):
-            return Not(condition(layout, kind, inner))
-        case Comparison():
-            return _comparison(layout, kind, predicate)
+            return Not(condition(layout, kind, inner, named))
+        case Comparison(name):
+            path = Path((named(kind, name.partition(".")[0]), *_nested_steps(kind, name)))
+            return _comparison(layout, kind, path, predicate)
     raise InvalidValue(f'{predicate!r} is not a comparison; build one with field("name") == value')
 
 
-def check_rules(layout: BoundLayout) -> None:
-    """Refuses an aggregate whose condition compares a field with what it can never hold."""
-    for rule in layout.rules.rules:
-        if rule.where is None:
-            continue
-        try:
-            condition(layout, rule.hop.edge if rule.where_at == "edge" else rule.hop.far, rule.where)
-        except InvalidValue as problem:
-            raise InvalidModel(f"where= of {rule.name}: {problem}") from None
-        except InvalidKey:
-            # It lives in a key only: no query can filter by it, but it is known of every edge that is looked at.
-            continue
-
-
-def _comparison(layout: BoundLayout, kind: EntityType, comparison: Comparison) -> Condition:
-    path = _path(layout, kind, comparison.field)
+def _comparison(layout: BoundLayout, kind: EntityType, path: Path, comparison: Comparison) -> Condition:
     operator, operands = comparison.operator, comparison.operands
     if operator == "exists":
         return Exists(path)
@@ -82,8 +73,10 @@ def _comparison(layout: BoundLayout, kind: EntityType, comparison: Comparison) -
         return absent if operator == "=" else Not(absent)
     if operator == "in" and None in operands:
         rest = tuple(each for each in operands if each is not None)
-        missing = _comparison(layout, kind, Comparison(comparison.field, "=", (None,)))
-        return Or((missing, _comparison(layout, kind, Comparison(comparison.field, "in", rest)))) if rest else missing
+        missing = _comparison(layout, kind, path, Comparison(comparison.field, "=", (None,)))
+        if not rest:
+            return missing
+        return Or((missing, _comparison(layout, kind, path, Comparison(comparison.field, "in", rest))))
     if operator in _RANGES and "." not in comparison.field and plain_type(kind.fields[comparison.field]) is timedelta:
         raise InvalidValue(
             f"{kind.name}.{comparison.field} is a duration, which is stored as text that does not sort by length; "
@@ -96,7 +89,7 @@ def _comparison(layout: BoundLayout, kind: EntityType, comparison: Comparison) -
         return all_of(*steps) or Exists(path)
     if operator == "begins_with":
         return BeginsWith(path, Value(encode(operands[0])))
-    values = tuple(Value(operand(layout, kind, comparison.field, each)) for each in operands)
+    values = tuple(Value(_operand(layout, kind, comparison.field, each)) for each in operands)
     match operator:
         case "between":
             return Between(path, values[0], values[1])
@@ -105,19 +98,14 @@ def _comparison(layout: BoundLayout, kind: EntityType, comparison: Comparison) -
     return Compare(operator, path, values[0])
 
 
-def operand(layout: BoundLayout, kind: EntityType, name: str, value: Any) -> AttributeValue:
+def _operand(layout: BoundLayout, kind: EntityType, name: str, value: Any) -> AttributeValue:
     if name not in kind.attributes:
         return encode(value)
     encoded = layout.encode_field(kind, name, kind.coerced(name, value))
     return NULL if encoded is None else encoded
 
 
-def _path(layout: BoundLayout, kind: EntityType, name: str) -> Path:
-    first = name.partition(".")[0]
-    return Path((layout.filterable(kind, first), *nested_steps(kind, name)))
-
-
-def nested_steps(kind: EntityType, name: str) -> list[str | int]:
+def _nested_steps(kind: EntityType, name: str) -> list[str | int]:
     """Where a nested field is stored inside the attribute of the outer one."""
     first, *rest = name.split(".")
     steps: list[str | int] = []

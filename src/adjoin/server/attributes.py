@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from adjoin.errors import InvalidRequest
-from adjoin.stores.items import NormalItem, normal_attribute, normal_item
+from adjoin.items import NormalItem, normal_attribute, normal_item
 from adjoin.units import MAX_NAME_SIZE, MAX_NESTING
 from adjoin.values import AttributeValue, Item, text_size
 

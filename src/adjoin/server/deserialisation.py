@@ -17,9 +17,9 @@ from binascii import Error as Base64Error
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias
 
+from adjoin.items import plain_item
 from adjoin.server.faults import Refused
 from adjoin.server.shapes import Attribute, Entries, Flag, Listing, Shape, Structure, Whole, java_type
-from adjoin.stores.items import plain_item
 
 Reader: TypeAlias = Callable[[Any], Any]
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from adjoin.items import NormalItem, plain_item
 from adjoin.requests import BatchWrite, Delete, Put
-from adjoin.stores.items import NormalItem, plain_item
 from adjoin.units import MAX_BATCH_WRITE
 
 Reader: TypeAlias = Callable[[Any], Put | Delete | BatchWrite | None]

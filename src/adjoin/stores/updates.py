@@ -14,6 +14,7 @@ from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
 from adjoin.errors import InvalidRequest, InvalidValue
+from adjoin.evaluate import path_reader, path_tree, require_type
 from adjoin.expressions import (
     Action,
     Add,
@@ -27,8 +28,7 @@ from adjoin.expressions import (
     Size,
     Value,
 )
-from adjoin.stores.evaluate import path_reader, path_tree, require_type
-from adjoin.stores.items import normal_attribute
+from adjoin.items import normal_attribute
 from adjoin.values import AttributeValue, Item, canonical_number
 
 Old: TypeAlias = Mapping[str, AttributeValue]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from adjoin.errors import InvalidRequest
+from adjoin.evaluate import condition_test
 from adjoin.expressions import (
     Add,
     And,
@@ -33,7 +34,6 @@ from adjoin.server.grammar import (
     filter_of,
     key_conditions,
 )
-from adjoin.stores.evaluate import condition_test
 from adjoin.stores.updates import update_of
 from adjoin.values import AttributeValue, Item
 from tests.stores.examples import n, s

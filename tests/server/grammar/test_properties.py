@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adjoin.errors import InvalidRequest
+from adjoin.evaluate import TYPES, condition_test
 from adjoin.expressions import (
     Action,
     Add,
@@ -38,7 +39,6 @@ from adjoin.expressions import (
 from adjoin.requests import Query, SortCondition
 from adjoin.server.grammar import Bindings, Expressions, read_condition, read_projection, read_update
 from adjoin.stores.dynamodb.expressions import Expressions as Written
-from adjoin.stores.evaluate import TYPES, condition_test
 from adjoin.stores.updates import update_of
 from adjoin.tables import KeyAttribute
 from adjoin.values import AttributeValue

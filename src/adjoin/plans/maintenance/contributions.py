@@ -13,7 +13,7 @@ from decimal import Context, Decimal
 from adjoin.errors import InvalidValue
 from adjoin.layouts.interface import BoundLayout
 from adjoin.layouts.ledgers import rank_text
-from adjoin.plans.maintenance.predicates import holds, stored_value
+from adjoin.plans.maintenance.predicates import condition_of
 from adjoin.rules import Hop, Rule, Term
 from adjoin.schema import Entity
 from adjoin.values import AttributeValue, Item, canonical_number
@@ -47,16 +47,16 @@ class Ends:
         else:
             entity = self.entity(term.at)
             kind = self._hop.edge if term.at == "edge" else self._hop.far
-            found = None if entity is None else stored_value(self._layout, kind, entity, term.field)
+            found = None if entity is None else self._layout.encode_field(kind, term.field, entity.__dict__[term.field])
         return None if found == _NULL else found
 
 
 def contribution(layout: BoundLayout, rule: Rule, ends: Ends) -> AttributeValue | None:
     """In the form in which a ledger holds it; `InvalidItem`, `InvalidValue` or `InvalidKey` if it cannot be told."""
-    if rule.where is not None:
-        kind = rule.hop.edge if rule.where_at == "edge" else rule.hop.far
+    holds = condition_of(layout, rule)
+    if holds is not None:
         entity = ends.entity(rule.where_at)
-        if entity is None or not holds(layout, kind, entity, rule.where):
+        if entity is None or not holds(entity):
             return None
     return _COMBINED[rule.operation](rule, ends)
 

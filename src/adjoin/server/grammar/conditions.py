@@ -10,6 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoin.errors import InvalidRequest
+from adjoin.evaluate import (
+    MEASURED,
+    ORDERED,
+    PREFIXED,
+    require_bounds,
+    require_distinct,
+    require_few,
+    require_type,
+    require_type_name,
+    size_of,
+    wrong_type,
+)
 from adjoin.expressions import (
     And,
     BeginsWith,
@@ -42,18 +54,6 @@ from adjoin.server.grammar.syntax import (
     Place,
     Range,
     Term,
-)
-from adjoin.stores.evaluate import (
-    MEASURED,
-    ORDERED,
-    PREFIXED,
-    require_bounds,
-    require_distinct,
-    require_few,
-    require_type,
-    require_type_name,
-    size_of,
-    wrong_type,
 )
 
 # What the service calls a type that it cannot know: all that it has ever had.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from adjoin.errors import InvalidRequest
+from adjoin.evaluate import ORDERED, PREFIXED, TYPES, in_order
 from adjoin.expressions import (
     Action,
     Add,
@@ -36,7 +37,6 @@ from adjoin.expressions import (
 )
 from adjoin.server.attributes import normal_value
 from adjoin.server.grammar.keys import KeyConditions, KeyTest
-from adjoin.stores.evaluate import ORDERED, PREFIXED, TYPES, in_order
 from adjoin.values import AttributeValue
 
 _INVALID = "One or more parameter values were invalid: "

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adjoin.errors import InvalidRequest
+from adjoin.evaluate import path_text
 from adjoin.expressions import Path
 from adjoin.server.grammar.bindings import Bindings
 from adjoin.server.grammar.syntax import Place
-from adjoin.stores.evaluate import path_text
 
 
 def projection_of(places: Sequence[Place], bindings: Bindings, purpose: str) -> tuple[Path, ...]:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from adjoin.errors import InvalidRequest
+from adjoin.evaluate import require_distinct, require_type
 from adjoin.expressions import Action, Add, Arithmetic, Discard, IfNotExists, ListAppend, Operand, Path, Remove, Set
 from adjoin.server.grammar.bindings import Bindings
 from adjoin.server.grammar.conditions import require_arity, require_path
 from adjoin.server.grammar.paths import require_apart
 from adjoin.server.grammar.syntax import Call, Clause, Literal, Place, Step, Sum, Term
-from adjoin.stores.evaluate import require_distinct, require_type
 from adjoin.stores.updates import require_clause_type
 
 _PURPOSE = "UpdateExpression"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjoin.errors import InvalidRequest
+from adjoin.evaluate import paths_in
 from adjoin.expressions import Condition
 from adjoin.requests import PageResponse, Query, Scan
 from adjoin.server.capacity import capacity
@@ -13,7 +14,6 @@ from adjoin.server.names import table_name
 from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
 from adjoin.server.operations.items import projection_of
 from adjoin.server.operations.starts import check_key_paths, check_query_start, check_scan_start
-from adjoin.stores.evaluate import paths_in
 from adjoin.tables import IndexDefinition, TableDefinition
 
 

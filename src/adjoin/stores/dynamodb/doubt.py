@@ -7,9 +7,9 @@ be told from the answer is told; what cannot is `OutcomeUnknown`.
 from __future__ import annotations
 
 from adjoin.errors import AdjoinError, ConditionFailed, InvalidRequest, OutcomeUnknown, TransactionCanceled
+from adjoin.items import normal_item
 from adjoin.requests import Delete, ItemResponse, Put, Request, Response, TransactWrite, Update
 from adjoin.stores.dynamodb.retries import is_safe_in_doubt
-from adjoin.stores.items import normal_item
 from adjoin.values import Item
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from adjoin.errors import InvalidRequest
+from adjoin.evaluate import paths_in, require_bounds
 from adjoin.expressions import Condition
 from adjoin.requests import SortCondition
-from adjoin.stores.evaluate import paths_in, require_bounds
 from adjoin.stores.sqlite.keys import KeyValue, after_prefix
 from adjoin.stores.sqlite.tables import AccessPath, KeyColumn
 from adjoin.values import AttributeValue, Item

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 from zlib import crc32
 
-from adjoin.stores.items import normal_attribute
+from adjoin.items import normal_attribute
 from adjoin.values import AttributeValue
 
 KeyValue: TypeAlias = str | bytes

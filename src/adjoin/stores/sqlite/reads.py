@@ -15,6 +15,7 @@ import apsw
 from orjson import Fragment, JSONDecodeError, dumps
 
 from adjoin.errors import FileDamaged, InvalidRequest
+from adjoin.evaluate import condition_test, projector
 from adjoin.expressions import Condition, Exists, Not
 from adjoin.requests import (
     BatchGet,
@@ -28,7 +29,6 @@ from adjoin.requests import (
     TransactGet,
 )
 from adjoin.stores.batches import by_table, canceled_by
-from adjoin.stores.evaluate import condition_test, projector
 from adjoin.stores.sqlite.key_conditions import partition_value, require_no_keys, sort_bounds, start_columns
 from adjoin.stores.sqlite.keys import KeyValue, segment_of
 from adjoin.stores.sqlite.rows import Found, RowForm

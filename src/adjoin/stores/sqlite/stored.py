@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from orjson import dumps
 
-from adjoin.stores.evaluate import Test
+from adjoin.evaluate import Test
 from adjoin.stores.sqlite.keys import KeyValue
 from adjoin.stores.sqlite.rows import Found
 from adjoin.stores.sqlite.tables import Row, Table

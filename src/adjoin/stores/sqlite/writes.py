@@ -19,7 +19,9 @@ from adjoin.errors import (
     InvalidRequest,
     ItemTooLarge,
 )
+from adjoin.evaluate import Test, condition_test, projector
 from adjoin.expressions import Action, IfNotExists, Value
+from adjoin.items import normal_item
 from adjoin.requests import (
     BatchWrite,
     Check,
@@ -32,8 +34,6 @@ from adjoin.requests import (
     WriteResponse,
 )
 from adjoin.stores.batches import canceled, canceled_by, check_batch_write
-from adjoin.stores.evaluate import Test, condition_test, projector
-from adjoin.stores.items import normal_item
 from adjoin.stores.sqlite.consumption import consumed, read_again
 from adjoin.stores.sqlite.stored import Decided, Prepared, Stored, size_of
 from adjoin.stores.sqlite.tables import KeyMismatch, Row, Table, Tables

@@ -2,7 +2,7 @@
 
 A condition becomes a function once and is called for every item: what DynamoDB rejects by looking at
 the expression alone is rejected then, as `InvalidRequest` with the service's own words. Items must be
-in the normal form of `adjoin.stores.items`; the values inside expressions are brought to it here.
+in the normal form of `adjoin.items`; the values inside expressions are brought to it here.
 
 Pure: no table, no key, no I/O. Updates live in `adjoin.stores.updates`.
 """
@@ -34,7 +34,7 @@ from adjoin.expressions import (
     Size,
     Value,
 )
-from adjoin.stores.items import normal_attribute
+from adjoin.items import normal_attribute
 from adjoin.units import MAX_IN_OPERANDS
 from adjoin.values import AttributeValue, Item
 
