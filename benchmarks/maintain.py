@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -27,6 +28,7 @@ BATCH = 20_000
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 QUICK = (2_000, 10_000)
 SINGLE, STEP = 200, 50_000
+CUSTOMERS = 500
 KEPT = 300.0
 """Seconds for which changes are kept; a graph of millions of edges grew for longer than the day that is usual."""
 
@@ -110,20 +112,29 @@ def one_more(graph: Graph, customers: int, first: int, times: int) -> tuple[floa
     return median(milliseconds), median(requests)
 
 
-def growing(sizes: Sequence[int], times: int, file: Path | None) -> Iterator[list[str]]:
-    """A file that is given is kept, and goes on growing in the next run; sizes that it is beyond are left out."""
-    with TemporaryDirectory() as directory, graph_at(file or Path(directory) / "maintain.db") as graph:
-        customers = sizes[0] // 20
-        graph.put_many(Customer(id=number) for number in range(customers))
+def growing(sizes: Sequence[int], times: int, path: Path) -> Iterator[tuple[int, float, float]]:
+    """What one more takes on a file that grows to these sizes; those that it is beyond are left out."""
+    with graph_at(path) as graph:
+        graph.put_many(Customer(id=number) for number in range(CUSTOMERS))
         graph.maintain(once=True)
-        there = sum(node.invoices for node in graph.get_many(Customer, range(customers)) if node)
-        first = None
+        there = sum(node.invoices for node in graph.get_many(Customer, range(CUSTOMERS)) if node)
         for size in (size for size in sizes if size >= there):
             for start in range(there, size, STEP):
-                fill(graph, min(STEP, size - start), customers, start)
+                fill(graph, min(STEP, size - start), CUSTOMERS, start)
                 graph.maintain(once=True)
             there = size + times
-            took, requests = one_more(graph, customers, size, times)
+            yield size, *one_more(graph, CUSTOMERS, size, times)
+
+
+def beside(sizes: Sequence[int], times: int, kept: Path | None) -> Iterator[list[str]]:
+    """All sizes on one file; of a kept one, which goes on growing in the next run, the smallest is on another."""
+    with TemporaryDirectory() as directory:
+        new = Path(directory) / "maintain.db"
+        first = None
+        for size, took, requests in chain(
+            growing(sizes if kept is None else sizes[:1], times, new),
+            () if kept is None else growing(sizes[1:], times, kept),
+        ):
             first = first or took
             yield [f"{size:,}", f"{took:.2f}", f"{requests:g}", f"{took / first:.2f}"]
 
@@ -131,7 +142,7 @@ def growing(sizes: Sequence[int], times: int, file: Path | None) -> Iterator[lis
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.maintain", description=__doc__)
     parser.add_argument("--edges", type=int, help="edges on the largest file")
-    parser.add_argument("--file", type=Path, help="where the growing file is kept, so that a next run goes on with it")
+    parser.add_argument("--file", type=Path, help="a growing file that is kept, so that a next run goes on with it")
     parser.add_argument("--quick", action="store_true", help="small numbers, to see that it works")
     options = parser.parse_args(arguments)
     batch = 2_000 if options.quick else BATCH
@@ -142,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     head = ["changes at once", "changes/s", "µs of the processor/change", "requests/change", "WCU/change", "nodes"]
     print(table(head, rows))
     print(table(["edges there", "ms of the processor for one more", "requests", "times"], []), end="")
-    for row in growing(sizes, 30 if options.quick else SINGLE, options.file):
+    for row in beside(sizes, 30 if options.quick else SINGLE, options.file):
         print(f"| {' | '.join(row)} |", flush=True)
 
 
