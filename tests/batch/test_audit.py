@@ -59,30 +59,57 @@ def test_an_export_that_does_not_tell_its_table_is_read(tmp_path: Path, arn: Any
         assert graph.verify(tmp_path, threads=1).counts == {"THING": 1, "ON": 0}
 
 
+ITEM = b'{"Item":{"PK":{"S":"THING#a"},"SK":{"S":"#META"}}}'
+MALFORMED = [
+    b'{"Item":{"PK":{"S":"THING#a"},',
+    b'{"Item":{"PK":{"S":"THING#\xff"},"SK":{"S":"#META"}}}',
+    ITEM + b"\nnothing",
+    ITEM + b" nothing",
+    ITEM + ITEM,
+    ITEM + b"\n[1]\nnull",
+    b'{"Keys":{"PK":{"S":"THING#a"},"SK":{"S":"#META"}},"NewImage":{"PK":{"S":"THING#a"},"SK":{"S":"#META"}}}',
+    b'{"Item":{"PK":{"S":"THING#a"}}}',
+]
+"""Data in which something is not read as an item of the table."""
+NO_NUMBER = ITEM + b'\n{"Item":{"PK":{"S":"THING#a"},"SK":{"S":"ON#THING#a"},"weight":{"N":"heavy"}}}'
+
+
+def spoilt(place: Path, data: bytes, items: int = 1) -> None:
+    """Another data file in an export, with manifests that fit it."""
+    (path,) = place.glob("data/*")
+    path.write_bytes(data)
+    digest = base64.b64encode(hashlib.md5(data).digest()).decode()
+    for name, told in ((FILES, {"md5Checksum": digest, "itemCount": items}), (SUMMARY, {"itemCount": items})):
+        manifest = place / name
+        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | told) + "\n")
+        manifest.with_suffix(".checksum").unlink(missing_ok=True)
+
+
 @pytest.mark.parametrize(
-    ("line", "is_zipped"),
-    [
-        (b'{"Item":{"PK":{"S":"THING#a"},', True),
-        (b'{"Item":{"PK":{"S":"THING#\xff"},"SK":{"S":"THING#a"}}}', True),
-        (b'{"Item":{"PK":{"S":"THING#a"},"SK":{"S":"THING#a"}}}', False),
-        (b'{"Item":{"PK":{"S":"THING#a"},"SK":{"S":"ON#THING#a"},"weight":{"N":"heavy"}}}', True),
-    ],
+    ("data", "items"), [*((gzip.compress(each), 1) for each in MALFORMED), (gzip.compress(NO_NUMBER), 2), (ITEM, 1)]
 )
 def test_data_that_is_as_its_checksum_says_and_cannot_be_read_is_refused(
-    tmp_path: Path, line: bytes, is_zipped: bool
+    tmp_path: Path, data: bytes, items: int
 ) -> None:
     with Graph(tmp_path / "g.db", [Thing, On]) as graph:
         graph.put(Thing(id="a"))
         place = exported(graph, tmp_path)
-        (data,) = place.glob("data/*")
-        data.write_bytes(gzip.compress(line) if is_zipped else line)
-        manifest = place / FILES
-        digest = base64.b64encode(hashlib.md5(data.read_bytes()).digest()).decode()
-        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"md5Checksum": digest}) + "\n")
-        manifest.with_suffix(".checksum").unlink()
+        spoilt(place, data, items)
         for work in (graph.verify, graph.rebuild):
             with pytest.raises(InvalidExport, match=f"{re.escape(str(place))} cannot be read"):
                 work(tmp_path, threads=1)
+
+
+def test_data_with_other_items_than_the_manifests_tell_is_refused(tmp_path: Path) -> None:
+    with Graph(tmp_path / "g.db", [Thing, On]) as graph:
+        graph.put(Thing(id="a"))
+        place = exported(graph, tmp_path)
+        for lines, told in ((b"", 0), (ITEM + b"\n" + ITEM.replace(b"#a", b"#b"), 2)):
+            spoilt(place, gzip.compress(lines))
+            with pytest.raises(InvalidExport, match=rf"{re.escape(str(place))} holds {told} items, and .* tell 1"):
+                graph.verify(tmp_path, threads=1)
+        spoilt(place, gzip.compress(b"\n" + ITEM + b"\r\n\n"))
+        assert graph.verify(tmp_path, threads=1)
 
 
 # --- repairs -----------------------------------------------------------------------------------

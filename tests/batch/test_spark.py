@@ -6,23 +6,29 @@ Needs pyspark and a Java from 17 on; without them these tests are skipped, and s
 from __future__ import annotations
 
 import gc
+import gzip
 import os
+import re
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import ibis
 import pytest
 
-from adjoin import Graph, MaterializedGraph
+from adjoin import Graph, InvalidExport, MaterializedGraph, MissingExtra
 from adjoin.batch.engines import DuckDBEngine, open_engine
 from adjoin.batch.exports import Export, open_export, write_export
 from adjoin.batch.sources import dump_of
 from tests.batch.graphs import everything, filled
 from tests.batch.models import MODELS
 from tests.batch.test_agreement import differences, with_things
+from tests.batch.test_audit import ITEM, MALFORMED, NO_NUMBER, On, Thing, spoilt
+from tests.batch.test_audit import exported as exported_for_audit
 from tests.servers.install import java_home
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'adjoin[spark]'")
@@ -124,6 +130,26 @@ def test_what_is_maintained_is_what_spark_computes(engine: Any) -> None:
         assert differences(graph, engine, only=MAINTAINED) == {}
 
 
+def test_data_that_cannot_be_read_is_refused(engine: Any, tmp_path: Path) -> None:
+    with Graph(tmp_path / "g.db", [Thing, On]) as graph:
+        graph.put(Thing(id="a"))
+        place = exported_for_audit(graph, tmp_path)
+        spoilts = [(gzip.compress(each), 1) for each in MALFORMED if each != ITEM * 2]
+        for data, items in (*spoilts, (gzip.compress(NO_NUMBER), 2), (ITEM, 1)):
+            spoilt(place, data, items)
+            with pytest.raises(InvalidExport, match=f"{re.escape(str(place))} cannot be read"):
+                graph.verify(tmp_path, engine=engine)
+        # Of two items in one line Spark reads the first; that there are two is told by the manifests.
+        spoilt(place, gzip.compress(ITEM * 2), 2)
+        with pytest.raises(InvalidExport, match="holds 1 items, and its manifests tell 2"):
+            graph.verify(tmp_path, engine=engine)
+        spoilt(place, gzip.compress(b""))
+        with pytest.raises(InvalidExport, match="holds 0 items, and its manifests tell 1"):
+            graph.verify(tmp_path, engine=engine)
+        spoilt(place, gzip.compress(b"\n" + ITEM + b"\r\n\n"))
+        assert graph.verify(tmp_path, engine=engine)
+
+
 def test_without_java_it_says_what_is_missing() -> None:
     # In a process of its own: this one has a Java.
     program = "from adjoin.batch.engines import open_engine; open_engine('spark')"
@@ -131,6 +157,16 @@ def test_without_java_it_says_what_is_missing() -> None:
     environment |= {"JAVA_HOME": "/nowhere", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert 'MissingExtra: engine="spark" needs a Java that Spark runs on' in done.stderr
+
+
+def test_a_module_that_workers_do_not_have_is_told(engine: Any) -> None:
+    def elsewhere(text: str) -> str:
+        return str(import_module("no_such_module_anywhere")) + text
+
+    adjoin_elsewhere: Any = ibis.udf.scalar.python(elsewhere)
+    one = ibis.memtable({"text": ["a"]})
+    with pytest.raises(MissingExtra, match="a worker of Spark has no module 'no_such_module_anywhere'"):
+        engine.stage(one.select(told=adjoin_elsewhere(one.text)))
 
 
 def test_a_cluster_of_two_workers_gives_the_same(java: None, tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import itertools
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,8 +23,8 @@ from pyspark.errors import (
     PySparkRuntimeError,
     PythonException,
 )
-from pyspark.sql import SparkSession
-from pyspark.sql.functions import from_json, get_json_object
+from pyspark.sql import SparkSession, functions
+from pyspark.sql.functions import from_json, get_json_object, lit, rtrim, when
 from pyspark.sql.types import StringType, StructField, StructType
 
 from adjoin.batch.engines import BATCH, Source, Want
@@ -41,8 +42,14 @@ _SETTINGS = {
 }
 
 
+_IN_PYTHON = "org.apache.spark.api.python.PythonException: "
+"""What Java says before the traceback of a function in Python."""
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
 _OVERFLOWS = ("CAST_INVALID_INPUT", "NUMERIC_VALUE_OUT_OF_RANGE", "ARITHMETIC_OVERFLOW")
 
+
+_is_text: Callable[[Any], Any] = getattr(functions, "is_valid_utf8", lambda line: lit(True))
+"""Whether bytes are text, which Spark cannot tell before version 4; from_json replaces those that are not."""
 
 _PLAIN = ("S", "N", "B", "BOOL", "NULL")
 _COMPACT = 16
@@ -84,9 +91,12 @@ class SparkEngine:
         self._kept: list[Any] = []
 
     def rows(self, source: Source, wants: Sequence[Want]) -> ir.Table:
+        # A line that is not JSON to its end has no values, as one without an item has none.
         files = list(source.files) if isinstance(source, Export) else self._written(source)
         frame = self._session.read.text(files) if files else self._session.createDataFrame([], "value string")
-        parsed = frame.select(frame["value"], from_json(frame["value"], _schema(wants)).alias("parsed"))
+        frame = frame.filter(rtrim(frame["value"]) != "")
+        whole = when(_is_text(frame["value"]) & rtrim(frame["value"]).endswith("}"), frame["value"])
+        parsed = frame.select(frame["value"], from_json(whole, _schema(wants)).alias("parsed"))
         item = parsed["parsed"].getField("Item")
         values = [
             item.getField(want[0]).getField(want[1]) if _is_plain(want) else get_json_object("value", _path(want))
@@ -125,8 +135,15 @@ class SparkEngine:
             kept = frame.localCheckpoint(eager=True)
         except (Py4JJavaError, PySparkException) as error:
             # What fails in a broadcast comes wrapped, with its class in the text only.
-            if any(name in str(error) for name in _OVERFLOWS):
+            text = str(error)
+            if any(name in text for name in _OVERFLOWS):
                 raise OverflowError("a number does not fit") from error
+            if missing := _MISSING.search(text):
+                raise MissingExtra(
+                    f"a worker of Spark has no module {missing[1]!r}; install adjoin on workers as it is here"
+                ) from error
+            if isinstance(error, Py4JJavaError) and _IN_PYTHON in text:
+                raise PythonException(_told_by_python(text)) from error
             raise
         self._kept.append(kept)
         return kept
@@ -195,6 +212,12 @@ class SparkEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _told_by_python(error: str) -> str:
+    """The last line of the traceback in an error of Java, which is what a function in Python raised."""
+    traceback = error.partition(_IN_PYTHON)[2].partition("\n\tat ")[0]
+    return traceback.strip().rpartition("\n")[2]
 
 
 def _sort_key(value: Any) -> Any:

@@ -18,14 +18,18 @@ import ibis.expr.types as ir
 
 from adjoin.batch.columns import KEY_PART, TARGET, Default, default_of
 from adjoin.batch.engines import Engine, Source, Want
+from adjoin.batch.exports import Export
 from adjoin.batch.keys import matches, part_text, unquoted
-from adjoin.errors import InvalidModel
+from adjoin.errors import InvalidExport, InvalidModel
 from adjoin.layouts.interface import BoundLayout
 from adjoin.layouts.keys import Template
 from adjoin.schema import EdgeType, EntityType, NodeType, from_key_text
 
 Wanted: TypeAlias = Mapping[type[Any], Set[Want]]
 """What is read of each class; classes that are not in it are not read."""
+
+_OTHER = -1
+"""The number of items that are of no class."""
 
 
 class Tables:
@@ -55,6 +59,8 @@ class Tables:
         attributes |= {default.whole for default in self._defaults.values() if default.whole is not None}
         self._columns = {want: f"c{place}" for place, want in enumerate(sorted(attributes))}
         self._entities = engine.stage(self._read(source)) if self._kinds else None
+        if self._entities is not None and isinstance(source, Export):
+            self._require_whole(source)
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -76,6 +82,7 @@ class Tables:
         named = {want: rows[f"w{at}"] for want, at in wants.items()}
         pk, sk = named[self._pk, "S"], named[self._sk, "S"]
         cases = [(self._is_of(kind, named), ibis.literal(at, "int8")) for at, kind in enumerate(self._kinds)]
+        cases.append((pk.notnull() & sk.notnull(), ibis.literal(_OTHER, "int8")))
         columns: dict[str, Any] = {"kind": ibis.cases(*cases)}
         columns |= {f"w{at}": rows[f"w{at}"] for at in wants.values()}
         known = rows.select(**columns)
@@ -90,6 +97,20 @@ class Tables:
             kept |= {"pk": pk, "sk": sk}
         kept |= {name: named[want] for want, name in self._columns.items()}
         return known.select(**kept)
+
+    def _require_whole(self, export: Export) -> None:
+        """Refuses an export with lines that hold no item, or other items than it tells: engines go over both."""
+        empty = self._by_number.get(None, 0)
+        if empty:
+            raise InvalidExport(
+                f"{export.place} cannot be read, though it is what its checksums say: {empty:,} of its lines hold no "
+                f"item with {self._pk!r} and {self._sk!r}, the key of {self.layout.table!r}; export again"
+            )
+        found = sum(self._by_number.values())
+        if found != export.items:
+            raise InvalidExport(
+                f"{export.place} holds {found:,} items, and its manifests tell {export.items:,}; export again"
+            )
 
     def _each(self, number: Any, by_model: Mapping[type[Any], Any]) -> Any:
         """A value for each class that has one."""
@@ -195,9 +216,14 @@ class Tables:
         """How many rows there are, by label."""
         if self._entities is None:
             return {}
+        return {kind.label: self._by_number.get(at, 0) for at, kind in enumerate(self._kinds)}
+
+    @cached_property
+    def _by_number(self) -> dict[int | None, int]:
+        """How many rows there are, by the number of their class; lines without an item have none."""
+        assert self._entities is not None
         counted = self._entities.group_by("kind").agg(rows=self._entities.count())
-        by_number = {row["kind"]: int(row["rows"]) for row in self.engine.fetch(counted)}
-        return {kind.label: by_number.get(at, 0) for at, kind in enumerate(self._kinds)}
+        return {row["kind"]: int(row["rows"]) for row in self.engine.fetch(counted)}
 
 
 def merged(*wanted: Iterable[tuple[type[Any], Iterable[Want]]]) -> dict[type[Any], set[Want]]:
