@@ -190,6 +190,10 @@ class InvalidExport(AdjoinError):
     """An export is not whole, or its files are not what its manifests say."""
 
 
+class EngineFailed(AdjoinError):
+    """What computes a batch job, DuckDB or Spark, could not go on: for want of memory or disk, say."""
+
+
 class CyclicRule(AdjoinError):
     """Aggregates are made of each other in a circle, so none of them has a value."""
 

@@ -227,10 +227,15 @@ def test_a_state_counts_only_for_the_work_that_it_is_of(
         ("nowhere.db", [], "there is no file nowhere.db"),
         ("other.db", [], "the file has no table 'adjoin'"),
         ("here.db", ["--memory", "lots"], "memory='lots'"),
-        ("here.db", ["--report", "nowhere/audit.json"], "nowhere/audit.json cannot be written"),
+        ("here.db", ["--memory", "20KB"], "DuckDB could not go on: Out of Memory Error"),
+        ("here.db", ["--memory", "1GB", "--engine", "spark"], "engine='spark' has no memory=; it has session,"),
+        ("here.db", ["--from", "nowhere"], "there is no folder nowhere"),
+        ("here.db", ["--from", "here.db"], "there is no folder here.db"),
     ],
 )
-def test_an_audit_that_cannot_be_carried_out_is_no_clean_one(
+@pytest.mark.parametrize("command", ["verify", "rebuild"])
+def test_a_job_that_cannot_be_carried_out_says_so(
+    command: str,
     location: str,
     options: list[str],
     message: str,
@@ -242,9 +247,36 @@ def test_an_audit_that_cannot_be_carried_out_is_no_clean_one(
     with Graph("here.db", MODELS) as graph, Graph("other.db", MODELS, AdjacencyList(table="Others")) as other:
         for each in (graph, other):
             each.put(Plain(id=1))
-    assert main(["verify", location, __name__, "--models", "MODELS", "--quiet", *options]) == 2
-    assert message in capsys.readouterr().err
+    assert main([command, location, __name__, "--models", "MODELS", "--quiet", *options]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
     assert not Path("nowhere.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("verify", "--report"), ("rebuild", "--diff"), ("rebuild", "--state"), ("rebuild", "--only")],
+)
+def test_arguments_of_a_job_that_cannot_be(
+    command: str, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Graph(tmp_path / "g.db", MODELS) as graph:
+        graph.put(Plain(id=1))
+    named = [str(tmp_path / "g.db"), __name__, "--models", "MODELS", "--quiet"]
+    assert main([command, *named, option, "nowhere/file"]) == 2
+    assert "nowhere/file" in capsys.readouterr().err
+
+
+def test_what_nobody_expects_is_no_finding(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*arguments: Any, **options: Any) -> Any:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("adjoin.batch.audit.verify", broken)
+    assert main(["verify", str(tmp_path / "g.db"), __name__, "--models", "MODELS", "--quiet"]) == 2
+    assert "ZeroDivisionError" in capsys.readouterr().err
 
 
 class Runner(Node):

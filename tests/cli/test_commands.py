@@ -242,6 +242,7 @@ def test_changes_tell_expiry_from_removal(tmp_path: Path, capsys: pytest.Capture
         (["show", "{folder}"], "directory"),
         (["show", "{folder}/text"], "not an adjoin file"),
         (["changes", "{file}", "--table", "Education", "--after", "x"], "not a position"),
+        (["export", "{file}", "{folder}/text", "--table", "Education"], "Not a directory"),
     ],
 )
 def test_errors_are_one_line(
@@ -259,7 +260,15 @@ def test_errors_are_one_line(
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["draw"], ["show"], ["show", "x", "--limit", "0"], ["show", "x", "--limit", "many"]]
+    "arguments",
+    [
+        [],
+        ["draw"],
+        ["show"],
+        ["show", "x", "--limit", "0"],
+        ["show", "x", "--limit", "many"],
+        ["serve", "x", "--port", "65536"],
+    ],
 )
 def test_arguments_that_cannot_be_understood(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:

@@ -122,8 +122,6 @@ def test_two_names_of_one_layout_are_no_choice(
         (BODY + "class Bad(Node):\n    pass\n", [], "Bad has no field 'id'"),
         (BODY, ["--models", "PEOPLE"], "has no 'PEOPLE'; it has AdjacencyList, Edge, Node, Person, Knows"),
         (BODY + "MODELS = Person", ["--models", "MODELS"], "it must be a list"),
-        (BODY, ["--tenant", "acme"], "--tenant is for policy, and terraform has no use for it; leave it out"),
-        (BODY, ["--sample", "X"], "--sample is for workbench, and terraform has no use for it"),
         (BODY, ["--name", "x"], "'x' is no name of 3 to 255 letters"),
     ],
 )
@@ -142,6 +140,20 @@ def test_errors_are_one_line(
     assert output.err.count("\n") == 1
     assert message in output.err
     assert sys.path == path
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--tenant", "acme"], "--tenant is for policy, and terraform has no use for it; leave it out"),
+        (["--sample", "X"], "--sample is for workbench, and terraform has no use for it"),
+    ],
+)
+def test_options_of_another_kind(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", "terraform", "examples.homes", *options]) == 2
+    output = capsys.readouterr()
+    assert (output.out, output.err.count("\n")) == ("", 1)
+    assert message in output.err
 
 
 @pytest.mark.parametrize("name", ["nowhere", "examples.nowhere", "examples/homes.py", ":LAYOUT", ".homes"])

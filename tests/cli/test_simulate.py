@@ -19,8 +19,8 @@ def shown(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    assert main(arguments) == 1
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], status: int = 2) -> str:
+    assert main(arguments) == status
     return capsys.readouterr().err
 
 
@@ -64,9 +64,11 @@ def test_what_cannot_be_simulated_is_refused(tmp_path: Path, capsys: pytest.Capt
     assert "there cannot be 0 writers" in refused(["simulate", "--writers=0"], capsys)
     assert "leaves nothing of 60 s" in refused(["simulate", "--seconds=60", "--warm-up=60"], capsys)
     assert "values cannot be 0" in refused(["simulate", "--values=0"], capsys)
-    assert "there is no file nowhere" in refused(["simulate", "nowhere"], capsys)
-    assert "has no requests" in refused(["simulate", str(empty)], capsys)
+    assert "there is no file nowhere" in refused(["simulate", "nowhere"], capsys, 1)
+    assert "has no requests" in refused(["simulate", str(empty)], capsys, 1)
     assert "--writes is for a workload that is made" in refused(["simulate", str(empty), "--writes=1"], capsys)
+    chart = f"--chart={tmp_path}/nowhere/chart.svg"
+    assert "No such file or directory" in refused([*SMALL, "--sharding=single", chart], capsys, 1)
 
 
 @pytest.mark.parametrize(

@@ -26,18 +26,20 @@ import pyarrow as pa
 from adjoin.batch.buckets import copied
 from adjoin.batch.exports import Export, is_remote, open_export
 from adjoin.batch.sources import Dump
-from adjoin.errors import InvalidExport, InvalidValue, MissingExtra
+from adjoin.errors import EngineFailed, InvalidExport, InvalidValue, MissingExtra
 
 Source: TypeAlias = Export | Dump
 Want: TypeAlias = tuple[str, ...]
 """Where a value is in an item: ("balance", "N"), or ("address",) for all of an attribute, as JSON; () is the item."""
 
 BATCH = 50_000
+_CALLED = "An error occurred while calling "
 
 
 class Engine(Protocol):
     """What a batch job asks of an engine."""
 
+    name: str
     overflows: tuple[type[Exception], ...]
     """What it raises if a number does not fit the type that it is computed in."""
     malformed: tuple[type[Exception], ...]
@@ -89,6 +91,7 @@ class Engine(Protocol):
 class DuckDBEngine:
     """DuckDB in this process; what does not fit into `memory` goes to files in a folder of its own."""
 
+    name = "DuckDB"
     overflows: tuple[type[Exception], ...] = (duckdb.ConversionException, duckdb.OutOfRangeException)
     malformed: tuple[type[Exception], ...] = (*overflows, duckdb.InvalidInputException)
     errors: tuple[type[Exception], ...] = (duckdb.Error,)
@@ -226,30 +229,41 @@ def opened_source(source: Source | str | os.PathLike[str], engine: Engine, table
 
 @contextmanager
 def readable(source: Source, engine: Engine) -> Iterator[None]:
-    """Turns what an engine says about the files of an export, or the values in them, into `InvalidExport`."""
+    """Turns what an engine says about the files of an export, or the values in them, into `InvalidExport`.
+
+    What else it says, about a full disk for example, becomes `EngineFailed`.
+    """
     try:
         yield
     except engine.errors as error:
-        # A full disk, say, is no fault of the export.
         if not isinstance(source, Export) or not (isinstance(error, engine.malformed) or source.place in str(error)):
-            raise
+            raise EngineFailed(f"{engine.name} could not go on: {_first_line(error)}") from error
         raise InvalidExport(
             f"{source.place} cannot be read, though it is what its checksums say: {_first_line(error)}; export again"
         ) from error
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")
+    """What an error says; Spark's bridge to Java puts what was called before it, in a line of its own."""
+    first, _, rest = str(error).strip().partition("\n")
+    told = rest.strip(": ").partition("\n")[0] if first.startswith(_CALLED) else ""
+    return (told or first).rstrip(".")
+
+
+_OPTIONS = {"duckdb": ("memory", "threads"), "spark": ("session", "master", "config")}
 
 
 def open_engine(name: str | Engine = "duckdb", **options: Any) -> Engine:
     """An engine by name, "duckdb" or "spark"; an engine that is open already is used as it is."""
     if not isinstance(name, str):
         return name
+    if name not in _OPTIONS:
+        raise InvalidValue(f'there is no engine {name!r}; there is "duckdb" and "spark"')
+    for option in options:
+        if option not in _OPTIONS[name]:
+            raise InvalidValue(f"engine={name!r} has no {option}=; it has {', '.join(_OPTIONS[name])}")
     if name == "duckdb":
         return DuckDBEngine(**options)
-    if name != "spark":
-        raise InvalidValue(f'there is no engine {name!r}; there is "duckdb" and "spark"')
     try:
         engine: Engine = import_module("adjoin.batch.spark").SparkEngine(**options)
     except ModuleNotFoundError as error:

@@ -59,6 +59,7 @@ _COMPACT = 16
 class SparkEngine:
     """Spark, by the session given, the active one, or a new one at `master`."""
 
+    name = "Spark"
     overflows: tuple[type[Exception], ...] = (ArithmeticException, NumberFormatException)
     malformed: tuple[type[Exception], ...] = (*overflows, PythonException)
     errors: tuple[type[Exception], ...] = (Py4JJavaError, PySparkException)

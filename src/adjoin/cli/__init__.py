@@ -1,7 +1,8 @@
 """The command line: `adjoin COMMAND …`, one module a command.
 
-Here the commands come together. What goes wrong on purpose, an `AdjoinError`, is one line on stderr
-and exit status 1; arguments that cannot be understood are exit status 2. Nobody sees a traceback.
+Here the commands come together. What goes wrong, an `AdjoinError` or what the system says about a file, is one
+line on stderr and exit status 1; arguments that cannot be understood, or cannot be, are exit status 2. Nobody sees
+a traceback.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 
 from adjoin import __version__
 from adjoin.cli import changes, copy, export, rebuild, render, serve, show, simulate, tables, verify
-from adjoin.cli.command import Command
+from adjoin.cli.command import FAILED, MISUSED, Command, InvalidArguments, told
 from adjoin.errors import AdjoinError
 
 COMMANDS: tuple[Command, ...] = (
@@ -56,13 +57,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status: int | None = parsed.run(parsed)
         sys.stdout.flush()
-    except AdjoinError as error:
-        print(f"adjoin: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
+    except InvalidArguments as error:
+        print(told(error), file=sys.stderr)
+        return MISUSED
     except BrokenPipeError:
         # Whoever read the output has seen enough; what is buffered must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return FAILED
+    except (AdjoinError, OSError) as error:
+        print(told(error), file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         return 130
     return status or 0

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 from adjoin import AdjacencyList
-from adjoin.cli.command import chosen_table, existing_file
+from adjoin.cli.command import chosen_table, existing_file, told
 from adjoin.cli.modules import imported, layout_in, models_in
 from adjoin.cli.progress import ProgressLine
+from adjoin.errors import AdjoinError
 from adjoin.graph import Graph
 from adjoin.stores.locations import FileLocation, parse_location
+
+NOT_CARRIED_OUT = 2
+"""The exit status if nothing can be said about the table."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +37,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--memory", metavar="M", help="duckdb: so much memory, as 1GB (the default); the rest is on disk"
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def carried_out(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """A command whose status says what it found, so that another has to say that it could not look."""
+
+    @wraps(run)
+    def status(arguments: argparse.Namespace) -> int:
+        try:
+            return run(arguments)
+        except BrokenPipeError:
+            raise
+        except (AdjoinError, OSError) as error:
+            print(told(error), file=sys.stderr)
+        except Exception:
+            traceback.print_exc()
+        return NOT_CARRIED_OUT
+
+    return status
 
 
 @contextmanager

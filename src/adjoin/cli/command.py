@@ -10,10 +10,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from adjoin.errors import InvalidLocation, NotFound, TableNotFound
+from adjoin.errors import AdjoinError, InvalidLocation, InvalidValue, NotFound, TableNotFound
 from adjoin.requests import DescribeTable, ListTables, TableResponse, TablesResponse
 from adjoin.stores.interface import Store
 from adjoin.stores.locations import SERVICE, open_store
+
+FAILED, MISUSED = 1, 2
+"""Exit statuses of all commands: something went wrong; arguments cannot be understood, or cannot be."""
+
+
+class InvalidArguments(AdjoinError):
+    """Arguments that cannot be, or not together."""
+
+
+@contextmanager
+def of_arguments() -> Iterator[None]:
+    """What is wrong with a value in here is wrong with an argument."""
+    try:
+        yield
+    except InvalidValue as error:
+        raise InvalidArguments(str(error)) from error
+
+
+def told(error: Exception) -> str:
+    """An error as one line."""
+    return f"adjoin: {' '.join(str(error).split())}"
 
 
 @dataclass(frozen=True, slots=True)

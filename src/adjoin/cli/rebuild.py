@@ -1,6 +1,6 @@
 """`adjoin rebuild`: recomputes what your classes declare, and writes back what differs.
 
-The exit status is 1 if something could not be written.
+The exit status is 1 if something could not be written, and 2 if it could not be carried out.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state", metavar="PATH", help="the file that remembers how far an interrupted rebuild came")
 
 
+@batch.carried_out
 def run(arguments: argparse.Namespace) -> int:
     with batch.opened(arguments) as graph, batch.shown(arguments) as progress:
         rebuilt = graph.rebuild(

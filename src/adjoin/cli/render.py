@@ -11,9 +11,8 @@ from types import ModuleType
 from typing import Any, get_args
 
 from adjoin import aws
-from adjoin.cli.command import Command
+from adjoin.cli.command import Command, InvalidArguments
 from adjoin.cli.modules import imported, layout_in, models_in, named_in
-from adjoin.errors import InvalidValue
 from adjoin.tables import TableDefinition
 
 KINDS = ("cloudformation", "terraform", "cdk", "workbench", "policy")
@@ -45,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
     for kind, options in _ONLY_FOR.items():
         given = [option for option in options if getattr(arguments, option) is not None]
         if given and kind != arguments.kind:
-            raise InvalidValue(f"--{given[0]} is for {kind}, and {arguments.kind} has no use for it; leave it out")
+            raise InvalidArguments(f"--{given[0]} is for {kind}, and {arguments.kind} has no use for it; leave it out")
     name, _, layout_name = arguments.module.partition(":")
     module = imported(name)
     models = models_in(module, arguments.models)

@@ -13,18 +13,25 @@ import adjoin
 from adjoin.cli.command import Command
 
 _MADE_BEFORE_COLLECTING = 50_000
+LAST_PORT = 65535
 _ACCESS_KEY, _SECRET_KEY = "ADJOIN_ACCESS_KEY", "ADJOIN_SECRET_KEY"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (127.0.0.1)")
-    parser.add_argument("--port", type=int, default=8000, help="the port to listen at, 0 for any that is free (8000)")
+    parser.add_argument("--port", type=_port, default=8000, help="the port to listen at, 0 for any that is free (8000)")
     parser.add_argument(
         "--durability",
         choices=("power", "process"),
         default="power",
         help="what a finished write survives: loss of power, or only the end of the process (power)",
     )
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; choose one from 1 to {LAST_PORT}, or 0 for any")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> None:

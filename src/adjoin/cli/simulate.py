@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from adjoin.cli.command import Command
+from adjoin.cli.command import Command, InvalidArguments, of_arguments
 from adjoin.cli.drawing import Column, draw
 from adjoin.cost import PRICES
 from adjoin.errors import InvalidValue, NotFound
@@ -62,10 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     if arguments.writers < 1:
-        raise InvalidValue(f"there cannot be {arguments.writers} writers; give 1 or more")
+        raise InvalidArguments(f"there cannot be {arguments.writers} writers; give 1 or more")
     names = arguments.sharding or list(COMPARED)
-    for name in names:
-        placing_of(name, 1)
+    with of_arguments():
+        for name in names:
+            placing_of(name, 1)
     rules = Rules(burst=max(0.0, arguments.burst))
     outcomes = _replayed(arguments, names, rules) if arguments.log else _made(arguments, names, rules)
     if arguments.json:
@@ -84,12 +85,15 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _made(arguments: argparse.Namespace, names: list[str], rules: Rules) -> list[Outcome]:
     given = {name: getattr(arguments, name) for name in _MADE_ONLY if getattr(arguments, name) is not None}
-    workload = Zipf(**given, ids_grow=arguments.growing_ids)
+    with of_arguments():
+        workload = Zipf(**given, ids_grow=arguments.growing_ids)
     warm_up = arguments.warm_up
     if warm_up is None:
         warm_up = WARM_UP if workload.seconds > WARM_UP else workload.seconds // 2
     if not 0 <= warm_up < workload.seconds:
-        raise InvalidValue(f"a warm-up of {warm_up} s leaves nothing of {workload.seconds} s; make --seconds longer")
+        raise InvalidArguments(
+            f"a warm-up of {warm_up} s leaves nothing of {workload.seconds} s; make --seconds longer"
+        )
     return [
         simulate(workload, name, warm_up=warm_up, writers=arguments.writers, rules=rules, is_fresh=arguments.fresh)
         for name in names
@@ -99,7 +103,7 @@ def _made(arguments: argparse.Namespace, names: list[str], rules: Rules) -> list
 def _replayed(arguments: argparse.Namespace, names: list[str], rules: Rules) -> list[Outcome]:
     for name in (*_MADE_ONLY, "workload"):
         if getattr(arguments, name) is not None:
-            raise InvalidValue(f"--{name} is for a workload that is made, and a log has its own; leave it out")
+            raise InvalidArguments(f"--{name} is for a workload that is made, and a log has its own; leave it out")
     path = Path(arguments.log)
     if not path.is_file():
         raise NotFound(f"there is no file {arguments.log}; check the name")

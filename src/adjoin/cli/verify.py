@@ -7,15 +7,13 @@ repaired; 2 if it could not be carried out.
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from adjoin.cli import batch
 from adjoin.cli.command import Command
 from adjoin.cli.drawing import counted
-from adjoin.errors import AdjoinError
 
-LEFT, FAILED, REPAIRED = 1, 2, 3
+LEFT, REPAIRED = 1, 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,15 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", metavar="PATH", help="write what was found to this file, as JSON")
 
 
+@batch.carried_out
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        return _run(arguments)
-    except (AdjoinError, OSError) as error:
-        print(f"adjoin: {' '.join(str(error).split())}", file=sys.stderr)
-        return FAILED
-
-
-def _run(arguments: argparse.Namespace) -> int:
     asked = arguments.repair or []
     repair: Any = (True, *filter(None, asked)) if "" in asked else asked
     with batch.opened(arguments) as graph, batch.shown(arguments) as progress:
