@@ -119,6 +119,19 @@ def test_an_interrupted_rebuild_goes_on(graph: Graph, tmp_path: Path, monkeypatc
     assert [node and node.group for node in graph.get_many(Plain, [2, 10, -1])] == [2, 2, -1]
 
 
+@pytest.mark.parametrize(("amount", "told"), [("9" * 38, "9" * 38), ("-1E+40", "-1" + "0" * 40), ("7", 7)])
+def test_numbers_of_any_size_are_written_down(graph: Graph, tmp_path: Path, amount: str, told: Any) -> None:
+    graph.put(Paid(source=-1, target=2, amount=Decimal(amount)))
+    graph.rebuild(dry_run=True, only=["PLAIN.spent"], diff=tmp_path / "diff.jsonl", threads=1)
+    lines = [json.loads(line) for line in (tmp_path / "diff.jsonl").read_text().splitlines()]
+    assert {"name": "PLAIN.spent", "node": -1, "stored": 0, "computed": told} in lines
+    graph.verify(report=tmp_path / "audit.json", threads=1)
+    (spent,) = [
+        each for each in json.loads((tmp_path / "audit.json").read_text())["findings"] if each["name"] == "PLAIN.spent"
+    ]
+    assert {"node": -1, "stored": 0, "computed": told} in spent["examples"]
+
+
 def test_a_node_that_is_gone_is_left_alone(graph: Graph, tmp_path: Path) -> None:
     source = write_export(dump_of(graph._store, "adjoin").lines(), tmp_path / "export", "adjoin").place
     graph.delete(Plain, 2)

@@ -14,7 +14,7 @@ from typing import Any
 
 import ibis
 import ibis.expr.types as ir
-from orjson import loads
+from orjson import dumps, loads
 
 from adjoin.batch.aggregates import Computed
 from adjoin.batch.engines import Want
@@ -27,6 +27,7 @@ from adjoin.schema import NodeType
 from adjoin.values import AttributeValue, decode
 
 _log = logging.getLogger("adjoin.batch")
+_WHOLE_BITS = 63
 ZERO: AttributeValue = {"N": "0"}
 
 
@@ -87,6 +88,22 @@ class Differences:
             return self._read(rows[0]["value"])
         elements = [self._read(row["value"]) for row in rows if row["value"] is not None]
         return {"L": elements} if elements else None
+
+
+def as_json(value: Any, option: int = 0) -> bytes:
+    """What was found, as JSON: numbers that it, or who reads it, might not hold to the last digit are text."""
+    try:
+        return dumps(value, default=str, option=option)
+    except TypeError:
+        return dumps(_told(value), default=str, option=option)
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _told(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_told(each) for each in value]
+    return str(value) if type(value) is int and value.bit_length() > _WHOLE_BITS else value
 
 
 def _meaning(attribute: AttributeValue | None) -> Any:

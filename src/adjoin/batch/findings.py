@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from orjson import OPT_INDENT_2, dumps
+from orjson import OPT_INDENT_2
 
+from adjoin.batch.differences import as_json
 from adjoin.batch.restoring import EXAMPLES
 from adjoin.errors import InvalidValue
 
@@ -96,4 +97,4 @@ class Audit:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        Path(path).write_bytes(dumps(self.report(), default=str, option=OPT_INDENT_2) + b"\n")
+        Path(path).write_bytes(as_json(self.report(), OPT_INDENT_2) + b"\n")

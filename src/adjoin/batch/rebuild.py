@@ -16,9 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from orjson import dumps
-
-from adjoin.batch.differences import Difference, Differences
+from adjoin.batch.differences import Difference, Differences, as_json
 from adjoin.batch.engines import Engine, Source, open_engine, opened_source, readable
 from adjoin.batch.exports import Export
 from adjoin.batch.job import Job, summary_name
@@ -251,4 +249,4 @@ class _Diff:
                 "stored": None if difference.stored is None else decode(difference.stored),
                 "computed": None if difference.computed is None else decode(difference.computed),
             }
-            self._file.write(dumps(told, default=str).decode() + "\n")
+            self._file.write(as_json(told).decode() + "\n")
