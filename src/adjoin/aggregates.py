@@ -127,10 +127,13 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class PageRank(Summary):
-    """How much the nodes that lead here count for, and those that lead to them; all ranks add up to 1."""
+    """How much the nodes that lead here count for, and those that lead to them; all ranks add up to 1.
+
+    They are computed until they change no more to speak of, at most in so many iterations.
+    """
 
     damping: float = 0.85
-    iterations: int = 20
+    iterations: int = 100
 
     def __post_init__(self) -> None:
         if not 0 <= self.damping < 1:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from random import Random
 from typing import Annotated, Any
 
+import numpy as np
 import pytest
 
 from adjoin import Edge, Graph, Node
@@ -26,6 +27,15 @@ class Page(Node):
 
 
 class Links(Edge[Page, Page]):
+    pass
+
+
+class Ranked(Node):
+    id: int
+    rank: Annotated[float, PageRank("Leads")] = 0.0
+
+
+class Leads(Edge[Ranked, Ranked]):
     pass
 
 
@@ -69,6 +79,26 @@ def test_ranks(edges: set[tuple[int, int]], summaries: dict[str, dict[int, Any]]
     found = summaries["rank"]
     assert found.keys() == ranks.keys()
     assert max(abs(Fraction(found[id]) - ranks[id]) for id in NODES) < Fraction(1, 10**13)
+
+
+@pytest.mark.parametrize("edges", [{(1, 0), (0, 1), (2, 0)}, {(leaf, 0) for leaf in range(1, 9)}, {(5, 5)}, set()])
+def test_ranks_are_computed_until_they_are_settled(edges: set[tuple[int, int]]) -> None:
+    nodes = range(9)
+    damping = 0.85
+    leaving = [sum(edge[0] == id for edge in edges) for id in nodes]
+    # A rank is the base, and what arrives: solved as linear equations.
+    matrix = np.eye(9)
+    for source in nodes:
+        for target in nodes:
+            share = ((source, target) in edges) / leaving[source] if leaving[source] else 1 / 9
+            matrix[target, source] -= damping * share
+    expected = np.linalg.solve(matrix, np.full(9, (1 - damping) / 9))
+    with Graph(":memory:", [Ranked, Leads]) as graph:
+        graph.put_many([Ranked(id=id) for id in nodes])
+        graph.put_many([Leads(source=source, target=target) for source, target in edges])
+        graph.rebuild(threads=1)
+        found = [node.rank for node in graph.get_many(Ranked, nodes) if node]
+    assert found == pytest.approx(expected, abs=1e-7)
 
 
 def test_components(edges: set[tuple[int, int]], summaries: dict[str, dict[int, Any]]) -> None:

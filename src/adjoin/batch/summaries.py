@@ -25,6 +25,10 @@ from adjoin.values import AttributeValue, canonical_number, encode
 UNIT = 10**15
 """All ranks add up to this; below 2**53, so that the quotients of engines are exact."""
 _DAMPING = 10**6
+_LOOKED = 10
+"""Iterations between two looks whether ranks still change."""
+_SETTLED = UNIT // 10**9
+"""How much all ranks together may change in an iteration that is the last."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,8 @@ def _page_rank(graph: _Graph) -> Summarized:
     degrees = degrees.select(leaving=degrees.source, degree=degrees.degree)
     joined = edges.join(degrees, edges.source == degrees.leaving)
     shared = engine.stage(joined.select("source", "target", "degree"))
-    first = nodes.select(id=nodes.id, value=ibis.literal(UNIT // max(count, 1), "int64"))
-    ranks = engine.stage(first)
+    first = ibis.literal(UNIT // max(count, 1), "int64")
+    ranks = engine.stage(nodes.select(id=nodes.id, value=first, change=first))
     given = shared.join(ranks, shared.source == ranks.id)
     share = _quotient(given.value, given.degree)
     arrived = given.select(target=given.target, share=share)
@@ -103,12 +107,19 @@ def _page_rank(graph: _Graph) -> Summarized:
     high, low = _quotient(sums.total, _DAMPING), sums.total % _DAMPING
     damped = sums.select(target=sums.target, damped=high * damping + _quotient(low * damping, _DAMPING))
     total = damped.aggregate(total=damped.damped.sum().cast("int64"))
-    joined = nodes.left_join(damped, nodes.id == damped.target).cross_join(total)
+    joined = ranks.left_join(damped, ranks.id == damped.target).cross_join(total)
     # What nodes without edges hold, and what was rounded off, goes to all alike.
     base = _quotient(UNIT - joined.total.fill_null(0), max(count, 1))
-    after = joined.select(id=joined.id, value=(joined.damped.fill_null(0) + base).cast("int64"))
-    engine.become(ranks, after, summary.iterations)
-    return Summarized(graph.rule, ranks, _rank)
+    value = (joined.damped.fill_null(0) + base).cast("int64")
+    after = joined.select(id=joined.id, value=value, change=(value - joined.value).abs().cast("int64"))
+    change = ranks.aggregate(total=ranks.change.sum().cast("int64"))
+    for done in range(0, summary.iterations, _LOOKED):
+        engine.become(ranks, after, min(_LOOKED, summary.iterations - done))
+        (row,) = engine.fetch(change)
+        # Without nodes there is no sum.
+        if (row["total"] or 0) <= _SETTLED:
+            break
+    return Summarized(graph.rule, ranks.select("id", "value"), _rank)
 
 
 def _quotient(left: Any, right: Any) -> Any:
