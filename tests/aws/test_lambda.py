@@ -259,12 +259,33 @@ def broken(event: dict[str, Any], how: str) -> Any:
             del images["SequenceNumber"]
         case "no time":
             images["ApproximateCreationDateTime"] = "yesterday"
+        case "a time that is no number":
+            images["ApproximateCreationDateTime"] = float("nan")
+        case "a time that never comes":
+            images["ApproximateCreationDateTime"] = 10**400
+        case "a text for who it was":
+            record["userIdentity"] = "me"
+        case "half a character":
+            images["Keys"]["PK"] = images["NewImage"]["PK"] = {"S": "CUSTOMER#\ud800"}
+        case "half a character, and no such event":
+            images["Keys"]["PK"] = images["NewImage"]["PK"] = {"S": "CUSTOMER#\ud800"}
+            record["eventName"] = images["SequenceNumber"] = "\ud800"
+        case "a key larger than an item":
+            images["Keys"]["PK"] = {"S": "x" * 500_000}
+        case "a key of two types":
+            images["Keys"]["PK"] |= {"N": 10**30}
+            record["eventName"] = None
+        case "a key without a name":
+            images["Keys"][""] = {"S": ""}
+            del images["NewImage"]
     return record
 
 
 BROKEN = (
     "text", "nothing", "no images", "no keys", "half a key", "a number for a key", "no such event", "no new image",
-    "an image of another item", "no number", "no time",
+    "an image of another item", "no number", "no time", "a time that is no number", "a time that never comes",
+    "a text for who it was", "half a character", "half a character, and no such event", "a key larger than an item",
+    "a key of two types", "a key without a name",
 )  # fmt: skip
 
 
@@ -329,15 +350,43 @@ def test_an_event_of_something_else(g: Graph, event: Any) -> None:
         aws.lambda_handler(g)(event, Context())
 
 
-def test_a_mapping_on_another_stream(g: Graph) -> None:
+def test_a_stream_without_images(g: Graph) -> None:
     g.put(Customer(id="C1"))
-    event = event_of(g)
-    other = json.loads(json.dumps(event).replace("table/adjoin/", "table/other/"))
-    with pytest.raises(InvalidValue, match="the record is of the table other, and the graph's is adjoin"):
-        aws.lambda_handler(g)(other, Context())
-    less = json.loads(json.dumps(event).replace("NEW_AND_OLD_IMAGES", "KEYS_ONLY"))
+    less = json.loads(json.dumps(event_of(g)).replace("NEW_AND_OLD_IMAGES", "KEYS_ONLY"))
     with pytest.raises(InvalidValue, match="the stream has KEYS_ONLY only"):
         aws.lambda_handler(g)(less, Context())
+
+
+def renamed(part: Any) -> Any:
+    return json.loads(json.dumps(part).replace("table/adjoin/", "table/other/"))
+
+
+def test_a_file_is_no_table_of_a_stream(g: Graph) -> None:
+    """Whatever table an event names that is tried on a file, it can only stand for the graph's."""
+    g.put(Customer(id="C1"))
+    g.put(Placed(source="C1", target="I1"))
+    assert aws.lambda_handler(g)(renamed(event_of(g)), Context()) == NOTHING
+    assert invoices(g, "C1") == 1
+    assert unapplied(g) == []
+
+
+def test_a_mapping_on_another_stream(tmp_path: Any) -> None:
+    pytest.importorskip("aiohttp")
+    with adjoin.serve(tmp_path / "served.db", port=0) as server:
+        location = f"dynamodb://adjoin?endpoint={server.endpoint}&region=eu-west-1"
+        with Graph(location, MODELS) as g:
+            g.create_table()
+            g.put(Customer(id="C1"))
+            g.put(Placed(source="C1", target="I1"))
+            handler, records = aws.lambda_handler(g), list(Table(g, g._store).records())
+            assert len(records) == 2
+            with pytest.raises(InvalidValue, match="the record is of the table other, and the graph's is adjoin"):
+                handler(renamed({"Records": records}), Context())
+            # No mapping has two streams, so this one is about the record.
+            assert handler({"Records": [renamed(records[0]), records[1]]}, Context()) == NOTHING
+            assert invoices(g, "C1") == 1
+            (record,) = unapplied(g)
+            assert record["reason"]["S"] == "the record is of the table other, and the graph's is adjoin"
 
 
 def test_expired_edges_are_records_like_any_other(g: Graph) -> None:

@@ -19,6 +19,7 @@ from adjoin.errors import InvalidItem, InvalidValue
 from adjoin.graph import AsyncGraph, Graph
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.asides import Unapplied
+from adjoin.plans.maintenance.entries import reason_of
 from adjoin.plans.maintenance.isolating import TOGETHER, Outcome, apply_each
 from adjoin.plans.maintenance.report import MaintenanceReport, Tally
 from adjoin.requests import ItemChange
@@ -84,8 +85,10 @@ class _Opened:
         graph, tally = self._open(), Tally()
         layout = graph._layout
         names = [key.name for key in layout.definition.keys]
-        _check_source(records, layout.table)
-        changes = [_change(record, names) for record in records]
+        # A file is no table of the service, so that no stream is of another one.
+        table = None if graph._store.creates_tables else layout.table
+        _check_source(records, table)
+        changes = [_change(record, names, table) for record in records]
         outcome = self._run(graph, apply_each(layout, changes, tally, has_time, self._together))
         if outcome.done == len(records):
             self._together = min(TOGETHER, self._together * 2)
@@ -128,27 +131,37 @@ def _plain(wrapped: Any) -> Any:
     return getattr(wrapped, "raw_event", wrapped)
 
 
-def _check_source(records: Sequence[Any], table: str) -> None:
-    """A mapping on another stream is a mistake of whoever set it up, and no fault of a record."""
-    for record in records:
-        if not isinstance(record, Mapping):
-            continue
-        source = str(record.get("eventSourceARN") or "")
-        named = source.partition(":table/")[2].partition("/")[0]
-        if named and named != table:
-            raise InvalidValue(f"the record is of the table {named}, and the graph's is {table}; correct the mapping")
+def _check_source(records: Sequence[Any], table: str | None) -> None:
+    """A mapping on another stream is a mistake of whoever set it up, and no fault of a single record."""
+    plain = [record for record in records if isinstance(record, Mapping)]
+    others = {named for record in plain if (named := _table_of(record))}
+    if table is not None and others and table not in others:
+        raise InvalidValue(f"{_other(min(others), table)}; correct the mapping")
+    for record in plain:
         images = record.get("dynamodb")
         view = images.get("StreamViewType", IMAGES) if isinstance(images, Mapping) else IMAGES
         if view != IMAGES:
             raise InvalidValue(f"the stream has {view} only; disable it, and enable it with {IMAGES}")
 
 
-def _change(record: Any, names: Sequence[str]) -> ItemChange | Unapplied:
+def _table_of(record: Mapping[str, Any]) -> str:
+    """The table whose stream a record is of; empty where it does not say."""
+    return str(record.get("eventSourceARN") or "").partition(":table/")[2].partition("/")[0]
+
+
+def _other(named: str, table: str) -> str:
+    return f"the record is of the table {named}, and the graph's is {table}"
+
+
+def _change(record: Any, names: Sequence[str], table: str | None) -> ItemChange | Unapplied:
     try:
         check_record(record, names)
+        if table is not None and (_table_of(record) or table) != table:
+            raise InvalidItem(_other(_table_of(record), table))
         return change_in(record, names, sequence_number(record))
-    except (InvalidItem, TypeError, ValueError) as problem:
-        return _unapplied(record, str(problem))
+    except Exception as problem:
+        # Whatever is wrong with a record, it is no reason to keep the others waiting.
+        return _unapplied(record, reason_of(problem))
 
 
 def _unapplied(record: Any, reason: str) -> Unapplied:
@@ -160,7 +173,7 @@ def _unapplied(record: Any, reason: str) -> Unapplied:
     position = images.get("SequenceNumber") or whole.get("eventID") or repr(record)
     try:
         at = changed_at({"dynamodb": images})
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         at = 0.0
     return Unapplied(dict(keys) if isinstance(keys, Mapping) else {}, reason, str(position), at)
 

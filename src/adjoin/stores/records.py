@@ -6,6 +6,7 @@ stored everywhere here; bytes are base64 text in both.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,10 @@ from adjoin.values import Item
 
 IMAGES = "NEW_AND_OLD_IMAGES"
 """The kind of stream that has everything: what came and what went can be told from nothing less."""
+_NEVER = 1e11
+"""Seconds since 1970: thousands of years, and less than what is no number at all."""
 _EXPIRY = ("Service", "dynamodb.amazonaws.com")
+_HALF = re.compile("[\ud800-\udfff]")
 _NEEDED = {"INSERT": ("NewImage",), "MODIFY": ("NewImage", "OldImage"), "REMOVE": ("OldImage",)}
 
 
@@ -33,7 +37,10 @@ def sequence_number(record: Mapping[str, Any]) -> str:
 
 
 def changed_at(record: Mapping[str, Any]) -> float:
-    return float(record["dynamodb"].get("ApproximateCreationDateTime", 0.0))
+    at = float(record["dynamodb"].get("ApproximateCreationDateTime", 0.0))
+    if not 0 <= at < _NEVER:
+        raise ValueError(f"{at} is no time at which an item changed")
+    return at
 
 
 def check_record(record: Any, key_names: Sequence[str]) -> None:
@@ -46,6 +53,8 @@ def check_record(record: Any, key_names: Sequence[str]) -> None:
     keys = images.get("Keys")
     if not isinstance(keys, Mapping) or not all(_is_text(keys.get(name)) for name in key_names):
         raise InvalidItem(f"the record does not tell the key {' and '.join(key_names)} of its item")
+    if not isinstance(record.get("userIdentity") or {}, Mapping):
+        raise InvalidItem("the record does not tell who changed the item: its userIdentity is no map")
     event = record.get("eventName")
     if event not in _NEEDED:
         raise InvalidItem(f"{event!r} is nothing that happens to an item; it is one of {', '.join(_NEEDED)}")
@@ -56,4 +65,6 @@ def check_record(record: Any, key_names: Sequence[str]) -> None:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(value.get("S"), str)
+    """Whether it is a stored text; half a character, which JSON can spell, is none."""
+    text = value.get("S") if isinstance(value, Mapping) else None
+    return isinstance(text, str) and not _HALF.search(text)

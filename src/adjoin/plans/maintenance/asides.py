@@ -10,6 +10,7 @@ changes and can be applied. Edges that a single rule sets aside have records of 
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ UNAPPLIED = "UNAPPLIED"
 ITEM, REASON, POSITION, AT = "item", "reason", "position", "at"
 _LONGEST = 2000
 """Characters of a reason or a position that are kept; an item has room for them with any key."""
+_LONGEST_KEY = 20_000
+"""Characters of a key, spelled out: a key has 3,072 bytes at most, and each may need an escape."""
 _FEW = 20
 """Records that are read to see whether there are any; of more, only those are asked for that matter."""
 _log = logging.getLogger("adjoin.maintain")
@@ -48,13 +51,14 @@ class Unapplied:
 
     def record(self, layout: BoundLayout) -> Item:
         texts = {REASON: self.reason[:_LONGEST], POSITION: self.position[-_LONGEST:]}
-        attributes: dict[str, AttributeValue] = {name: {"S": text} for name, text in texts.items() if text}
-        return self.record_key(layout) | attributes | {ITEM: _shown(self.key), AT: {"N": f"{self.at:.0f}"}}
+        attributes: dict[str, AttributeValue] = {name: {"S": _storable(text)} for name, text in texts.items() if text}
+        return self.record_key(layout) | attributes | {ITEM: _shown(layout, self.key), AT: {"N": f"{self.at:.0f}"}}
 
     def note(self, tally: Tally, cause: BaseException | None = None) -> None:
         """Into the log and the report; with where it comes from, if the cause is none that adjoin knows."""
-        where = _spelled(self.key).decode() if self.key else "an item without a key"
-        _log.warning("set aside: %s (change %s): %s", where, self.position or "-", self.reason, exc_info=cause)
+        where = _spelled(self.key).decode()[:_LONGEST] if self.key else "an item without a key"
+        position, reason = _storable(self.position[-_LONGEST:]) or "-", _storable(self.reason)
+        _log.warning("set aside: %s (change %s): %s", where, position, reason, exc_info=cause)
         tally.records.append(SetAside("", self.key, self.reason, self.position))
 
 
@@ -63,14 +67,34 @@ def record_key(layout: BoundLayout, key: Item) -> Item:
 
 
 def _spelled(key: Item) -> bytes:
-    return orjson.dumps(key, option=orjson.OPT_SORT_KEYS)
+    try:
+        return orjson.dumps(key, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        # Half a character, or a number that no item holds: a record may say anything, and is recorded for that.
+        return json.dumps(key, sort_keys=True, default=repr).encode()
 
 
-def _shown(key: Item) -> AttributeValue:
-    """A key as it is, or as text where somebody made up values that cannot be stored."""
-    if all(isinstance(value, dict) and isinstance(value.get("S"), str) for value in key.values()):
+def _shown(layout: BoundLayout, key: Item) -> AttributeValue:
+    """A key as it is, or as text where somebody made up one that no item can have."""
+    names = {each.name for each in layout.definition.keys} if key else set()
+    spelled = _spelled(key).decode()
+    if key.keys() == names and len(spelled) <= _LONGEST_KEY and all(map(_is_text, key.values())):
         return {"M": dict(key)}
-    return {"S": _spelled(key).decode()[:_LONGEST]}
+    return {"S": spelled[:_LONGEST]}
+
+
+def _is_text(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"S"}
+        and isinstance(value["S"], str)
+        and _storable(value["S"]) == value["S"]
+    )
+
+
+def _storable(text: str) -> str:
+    """A text without halves of characters, which JSON can spell and no store takes."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def set_aside(
