@@ -12,6 +12,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, get_origin
 
+from pydantic import BaseModel
+
 from adjoin.aggregates import CommonNeighbours, Components, PageRank
 from adjoin.errors import CyclicRule, InvalidModel
 from adjoin.rules import CopyRule, Rule, Rules, SummaryRule, Term, fields_of
@@ -21,6 +23,7 @@ _NUMBERS: tuple[type, ...] = (int, float, Decimal)
 _SINGLE: tuple[type, ...] = (*_NUMBERS, bool, str, date, datetime)
 """Types of which it is known what they can hold; others are left to whoever declared them."""
 _SEVERAL: tuple[type, ...] = (list, tuple, set, frozenset, dict)
+_UNORDERED: tuple[type, ...] = (bytes, bytearray, BaseModel)
 
 
 def check_declared(rules: Rules) -> None:
@@ -57,6 +60,12 @@ def _check_aggregate(rule: Rule, last: Rule) -> None:
     for term in read:
         if rule.operation != "top" and get_origin(_end(last, term).fields[_named(term)].annotation) in _SEVERAL:
             raise InvalidModel(f"{owner}: {_shown(last, term)} has several values and no order; name a single one")
+        plain = plain_type(_end(last, term).fields[_named(term)])
+        if plain is not None and issubclass(plain, _UNORDERED):
+            raise InvalidModel(
+                f"{owner}: {_shown(last, term)} is {plain.__name__}, which has no order and is no number; take a field "
+                f"of text, a number, a date or a bool"
+            )
     value = last.terms[0]
     given = int if value.at == "one" else _type(_end(last, value), value.field) if value.field else None
     if rule.operation == "sum" and given is not None and given not in _NUMBERS:

@@ -7,9 +7,14 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 import pytest
+from pydantic import BaseModel
 
 from adjoin import CommonNeighbours, Components, Count, Edge, Graph, Latest, Max, Node, PageRank, Sum, Top, field
 from adjoin.errors import AdjoinError, CyclicRule, InvalidModel
+
+
+class Label(BaseModel):
+    name: str = ""
 
 
 def opened(hint: Any, default: Any) -> None:
@@ -23,6 +28,8 @@ def opened(hint: Any, default: Any) -> None:
         id: str
         title: str = ""
         length: Decimal = Decimal(1)
+        digest: bytes = b""
+        label: Label = Label()
 
     class Plays(Edge[User, Song]):
         number: int = 0
@@ -46,6 +53,10 @@ def opened(hint: Any, default: Any) -> None:
         (Annotated[int, Sum("Plays", field="length")], 0, "cannot hold Decimal"),
         (Annotated[int, Sum("Plays", field="tags")], 0, "several values"),
         (Annotated[list[str] | None, Max("Plays", field="tags")], None, "several values"),
+        (Annotated[bytes | None, Max("Plays", field="digest")], None, "Song.digest is bytes, which has no order"),
+        (Annotated[int, Sum("Plays", field="digest")], 0, "Song.digest is bytes, which has no order and is no number"),
+        (Annotated[list[bytes], Top("Plays", field="digest")], [], "Song.digest is bytes, which has no order"),
+        (Annotated[str | None, Latest("Plays", field="title", by="label")], None, "Song.label is Label, which has no"),
         (Annotated[int, Max("Follows", field="number", recursive=True)], 0, "would take 0 for a value"),
         (Annotated[int | None, Max("Plays", field="title")], None, "cannot hold str"),
         (Annotated[str | None, Latest("Plays", field="title", by="tags")], None, "several values"),
