@@ -51,7 +51,7 @@ from adjoin.requests import (
 )
 from adjoin.runner import REHEARSAL, WATCHERS, Rehearsal, Watcher
 from adjoin.tables import IndexDefinition, TableDefinition
-from adjoin.units import read_units, write_units
+from adjoin.units import MAX_BATCH_GET, MAX_PAGE_SIZE, MAX_TRANSACTION, read_units, write_units
 from adjoin.values import Item, item_size
 
 # --- prices ------------------------------------------------------------------------------------
@@ -158,10 +158,20 @@ def _counted(number: int, name: str) -> str:
 
 # --- the rehearsal -----------------------------------------------------------------------------
 
+_FOUND = 1000
+"""Edges that one query of a fan-out finds at most."""
+
+SMALL = 256
+"""The bytes that an edge is taken to have where nobody says."""
+
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """What `maintain` does after a change of a node, for every edge that repeats one of its fields."""
+    """What `maintain` does after a change of a node, for every edge that repeats one of its fields.
+
+    Every edge is read with the nodes that it copies from, written in a transaction that checks those, and read once
+    more, when the stream brings that write. `size` is how many bytes an edge has; nodes are taken to be small.
+    """
 
     node: str
     """The partition key of the node."""
@@ -170,26 +180,57 @@ class FanOut:
     """The fields of the edge that are copies of what changes."""
     index: str | None
     """The index through which the edges are found; None for the table itself."""
-    wcu_per_edge: float
-    edges_a_request: int
+    items: int
+    """The items that are written for an edge: its own, and those beside it for indexed fields."""
+    entries: int
+    """The entries of indexes that are written with them."""
+    others: int
+    """The nodes that an edge copies from besides this one, and which are checked with it."""
 
-    def wcu(self, edges: int) -> float:
-        """Write units for so many edges."""
-        return edges * self.wcu_per_edge
+    @property
+    def wcu_per_edge(self) -> float:
+        """Write units for one more small edge."""
+        return self._wcu_of(SMALL)
 
-    def requests(self, edges: int) -> int:
-        """Transactions for so many edges; finding them takes a query for every megabyte of edges."""
-        return -(-edges // self.edges_a_request)
+    @property
+    def edges_a_request(self) -> int:
+        """Edges of one transaction, beside the check of the node."""
+        return (MAX_TRANSACTION - 1) // (self.items + self.others)
 
-    def dollars(self, edges: int) -> float:
-        return dollars(0, self.wcu(edges))
+    def rcu(self, edges: int, size: int = SMALL) -> float:
+        """Read units for so many edges: two looks at each, and finding them."""
+        each = read_units(size, consistent=True) + self.others * read_units(0, consistent=True)
+        return 2 * edges * each + read_units(edges * size, consistent=self.index is None)
+
+    def wcu(self, edges: int, size: int = SMALL) -> float:
+        """Write units for so many edges, and for checking the node in every transaction."""
+        return edges * self._wcu_of(size) + self._transactions(edges) * write_units(0, transactional=True)
+
+    def requests(self, edges: int, size: int = SMALL) -> int:
+        """Transactions, the batch gets of both looks, and queries that find the edges."""
+        gets = 2 * _parts(edges * (1 + self.others) + 1, MAX_BATCH_GET)
+        return self._transactions(edges) + gets + max(_parts(edges, _FOUND), _parts(edges * size, MAX_PAGE_SIZE))
+
+    def dollars(self, edges: int, size: int = SMALL) -> float:
+        return dollars(self.rcu(edges, size), self.wcu(edges, size))
+
+    def _wcu_of(self, size: int) -> float:
+        written = self.items * write_units(size, transactional=True) + self.entries * write_units(size)
+        return written + self.others * write_units(0, transactional=True)
+
+    def _transactions(self, edges: int) -> int:
+        return _parts(edges, self.edges_a_request)
 
     def __str__(self) -> str:
         found = f"index {self.index}" if self.index else "the table"
         return (
             f"then, for each {self.edge} at {self.node} (found through {found}): {' and '.join(self.fields)} anew, "
-            f"{self.wcu_per_edge:g} WCU, {self.edges_a_request} in a request"
+            f"{self.rcu(1000) / 1000:.3g} RCU and {self.wcu_per_edge:g} WCU, {self.edges_a_request} in a transaction"
         )
+
+
+def _parts(whole: int, most: int) -> int:
+    return -(-whole // most)
 
 
 @dataclass(frozen=True, slots=True)

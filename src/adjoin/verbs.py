@@ -34,7 +34,6 @@ from adjoin.plans.write import add, connect, disconnect, put, put_many
 from adjoin.queries.base import Context
 from adjoin.requests import Request
 from adjoin.schema import AnyEdge, EdgeType, Entity, NodeType, problems_in
-from adjoin.units import MAX_TRANSACTION
 
 N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
@@ -182,15 +181,7 @@ class Verbs(ABC):
 
     def _fan_outs(self, requests: Sequence[Request]) -> list[FanOut]:
         return [
-            FanOut(
-                each.node,
-                each.edge.name,
-                each.fields,
-                each.index,
-                # Twice on the table, because it is a transaction, and once in each index that has all of the edge.
-                2.0 + each.indexes,
-                MAX_TRANSACTION - 1,
-            )
+            FanOut(each.node, each.edge.name, each.fields, each.index, each.items, each.entries, each.others)
             for each in fans(self._layout, requests)
         ]
 

@@ -229,11 +229,58 @@ def test_the_cost_of_a_change_is_known_beforehand(g: Graph) -> None:
     assert len(plan.requests) == 1
     (fan_out,) = plan.fan_outs
     assert (fan_out.edge, fan_out.fields, fan_out.index) == ("Placed", ("customer",), None)
-    assert (fan_out.wcu(1000), fan_out.requests(1000)) == (3000.0, 11)
+    # It copies from the invoice too, which is checked with each edge.
+    assert (fan_out.wcu_per_edge, fan_out.edges_a_request) == (5.0, 49)
     assert "for each Placed at CUSTOMER#C1" in str(plan)
     assert g.explain(g.update, Invoice, "I1", kind="y").fan_outs[0].index == "GSI1"
     assert g.explain(g.update, Invoice, "I1", weight=2).fan_outs == ()
     assert len(g.explain(g.put, Customer(id="C1")).fan_outs) == 1
+
+
+class Band(Node):
+    id: str
+    name: str
+
+
+class Stage(Node):
+    id: str
+    name: str = ""
+
+
+class Plays(Edge[Band, Stage]):
+    band: Annotated[str, Copy("source.name")] = ""
+    note: str = ""
+
+
+class PlaysAt(Edge[Band, Stage]):
+    band: Annotated[str, Copy("source.name")] = ""
+    stage: Annotated[str, Copy("target.name")] = ""
+    year: Annotated[int, Indexed()] = 0
+
+
+class Hosts(Edge[Stage, Band]):
+    band: Annotated[str, Copy("target.name")] = ""
+
+
+@pytest.mark.parametrize("layout", [AdjacencyList(shards=1), MaterializedGraph(shards=2)], ids=["list", "graph"])
+@pytest.mark.parametrize(("model", "note"), [(Plays, ""), (Plays, "x" * 2000), (PlaysAt, ""), (Hosts, "")])
+def test_the_cost_told_beforehand_is_what_it_costs(model: Any, note: str, layout: Any) -> None:
+    with Graph(":memory:", [Band, Stage, model], layout) as g:
+        g.put_many([Band(id="1", name="x"), *(Stage(id=str(number)) for number in range(300))])
+        ends = [("1", str(number)) if model is not Hosts else (str(number), "1") for number in range(300)]
+        more = {"note": note} if note else {}
+        g.put_many(model(source=source, target=target, **more) for source, target in ends)
+        g.maintain(once=True)
+        (fan_out,) = g.explain(g.update, Band, "1", name="y").fan_outs
+        g.update(Band, "1", name="y")
+        with g.meter() as m:
+            assert g.maintain(once=True).edges == 300
+    size = 100 + len(note)
+    assert m.wcu == pytest.approx(fan_out.wcu(300, size), rel=0.02)
+    assert m.rcu == pytest.approx(fan_out.rcu(300, size), rel=0.02)
+    assert m.dollars == pytest.approx(fan_out.dollars(300, size), rel=0.02)
+    # The rest reads the stream, and takes down how far it was read.
+    assert fan_out.requests(300, size) <= m.requests <= fan_out.requests(300, size) + 20
 
 
 def test_a_transaction_copies_what_it_writes(g: Graph) -> None:

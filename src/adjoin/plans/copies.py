@@ -115,8 +115,12 @@ class Fan:
     edge: EdgeType
     fields: tuple[str, ...]
     index: str | None
-    indexes: int
-    """How many indexes hold all of an edge."""
+    items: int
+    """The items that an edge is: its own, and those that stand beside it for indexed fields."""
+    entries: int
+    """The entries that these have in indexes which hold all of an item."""
+    others: int
+    """The nodes besides this one that an edge copies from."""
 
 
 def fans(layout: BoundLayout, requests: Iterable[Request]) -> Iterator[Fan]:
@@ -152,4 +156,6 @@ def _fan(layout: BoundLayout, item: Item, copies: Sequence[CopyRule]) -> Fan:
         for each in layout.definition.indexes
         if each.projection.kind == "ALL" and all(key.name in keys for key in each.keys)
     ]
-    return Fan(text, edge, tuple(copy.field for copy in copies), index, len(held))
+    beside = len(layout.copy_keys(edge, layout.key_of(item)))
+    others = len({copy.end for copy in copies_on(layout, edge)}) - 1
+    return Fan(text, edge, tuple(copy.field for copy in copies), index, 1 + beside, len(held) + beside, others)
