@@ -10,12 +10,26 @@ from collections.abc import Iterator
 from contextlib import suppress
 from copy import deepcopy
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 import adjoin
-from adjoin import AccessDenied, AsyncGraph, Graph, InvalidValue, OutcomeUnknown, ServiceUnreachable, Throttled, aws
+from adjoin import (
+    AccessDenied,
+    AdjacencyList,
+    AsyncGraph,
+    Copy,
+    Edge,
+    Graph,
+    InvalidValue,
+    MaterializedGraph,
+    Node,
+    OutcomeUnknown,
+    ServiceUnreachable,
+    Throttled,
+    aws,
+)
 from adjoin.requests import Request, TransactWrite
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
@@ -410,6 +424,54 @@ def test_adjoins_own_items_cost_nothing(g: Graph, store: Faulty) -> None:
     sent = store.sent
     assert aws.lambda_handler(g)({"Records": own}, Context()) == NOTHING
     assert store.sent == sent
+
+
+# --- the filter of the mapping -----------------------------------------------------------------
+
+
+def lets_through(pattern: dict[str, Any], record: dict[str, Any]) -> bool:
+    """What Lambda does with a filter: one of the rules for a value has to hold."""
+    ((name, wanted),) = pattern["dynamodb"]["Keys"].items()
+    text: str = record["dynamodb"]["Keys"][name]["S"]
+    return any(text.startswith(each["prefix"]) for each in wanted["S"])
+
+
+@pytest.mark.parametrize("layout", [AdjacencyList(), MaterializedGraph(shards=2)], ids=["list", "graph"])
+def test_what_the_filter_lets_through_is_enough(layout: Any) -> None:
+    pattern = aws.stream_filter(MODELS, layout)
+    assert pattern is not None
+    with Graph(":memory:", MODELS, layout) as g:
+        handler, table = aws.lambda_handler(g), Table(g, g._store)
+        for act in (happen, happen_again):
+            act(g)
+            while records := list(table.records()):
+                wanted = [each for each in records if lets_through(pattern, each)]
+                assert handler({"Records": wanted}, Context()) == NOTHING
+            check(g)
+        own = [each for each in event_of(g)["Records"] if g._layout.is_bookkeeping(each["dynamodb"]["Keys"])]
+        assert len(own) > 20
+        assert not any(lets_through(pattern, each) for each in own)
+
+
+class Box(Node):
+    id: str
+    name: str = ""
+
+
+def joining(number: int) -> Any:
+    class Joins(Edge[Box, Box], label=f"{'Ü' * 40}{number}"):
+        name: Annotated[str, Copy("source.name")] = ""
+
+    Joins.__name__ = f"Joins{number}"
+    return Joins
+
+
+def test_a_filter_is_not_longer_than_lambda_takes() -> None:
+    patterns = [aws.stream_filter([Box, *map(joining, range(count))]) for count in range(1, 25)]
+    lengths = [len(json.dumps(pattern)) for pattern in patterns if pattern is not None]
+    assert 3500 < max(lengths) <= 4096
+    # Without any, everything is let through.
+    assert patterns[-1] is None
 
 
 # --- graphs ------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ begins with, so it names the beginnings of the sort keys of all classes that mat
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -33,7 +34,7 @@ def stream_filter(
     if not least or "" in least:
         return None
     pattern = {"dynamodb": {"Keys": {sort.name: {"S": [{"prefix": each} for each in least]}}}}
-    return pattern if len(repr(pattern)) < _MOST else None
+    return pattern if len(json.dumps(pattern)) <= _MOST else None
 
 
 def _watched(layout: BoundLayout) -> list[EntityType]:
