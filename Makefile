@@ -11,7 +11,7 @@ CHECKED := src tests examples benchmarks
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo    three tables drawn, and each access pattern with its result and cost"
+	@echo "make demo    four tables drawn, and each access pattern with its result and cost"
 	@echo "make test    everything that must pass: lint, types and tests"
 	@echo "make lint    ruff: rules and format"
 	@echo "make types   mypy, strict"

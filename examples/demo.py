@@ -1,4 +1,4 @@
-"""`make demo`: three tables as a person would draw them, and each access pattern with result and cost.
+"""`make demo`: four tables as a person would draw them, and each access pattern with result and cost.
 
 Everything runs on a file in a temporary directory, which is gone afterwards.
 """
@@ -21,7 +21,7 @@ from adjoin import Graph, Meter
 from adjoin.cli.command import chosen_table, existing_file
 from adjoin.cli.drawing import counted
 from adjoin.cli.show import drawn_table
-from examples import education, invoices, people
+from examples import education, invoices, people, shop
 
 INDENT = "    "
 
@@ -111,7 +111,8 @@ def main() -> None:
         show_table(education, path, ["GSI1"], style, width)
         show_table(invoices, path, ["GSI_1"], style, width)
         show_table(people, path, ["GSI1"], style, width)
-    print("The same code is in examples/education.py, examples/invoices.py and examples/people.py.")
+        show_table(shop, path, [], style, width)
+    print("The same code is in examples/: education.py, invoices.py, people.py and shop.py.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The demo shows three tables, their indexes, and every access pattern with its code, result and cost."""
+"""The demo shows four tables, their indexes, and every access pattern with its code, result and cost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from examples import demo, education, invoices, people
+from examples import demo, education, invoices, people, shop
 
 
 def test_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,10 +20,24 @@ def test_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
         "InvoiceAndBills, index GSI_1: 14 items",
         "People: 23 items",
         "People, index GSI1: 19 items",
+        "Shop: 5 items",
     ):
         assert f"\n{title}\n┌" in shown
-    for pattern in (*education.PATTERNS, *invoices.PATTERNS, *people.PATTERNS):
+    for pattern in (*education.PATTERNS, *invoices.PATTERNS, *people.PATTERNS, *shop.PATTERNS):
         assert f"\n{inspect.getdoc(pattern)}\n" in shown
     assert "    g.get(Student, \"S1\")\n    → Student(id='S1', name='John Doe'" in shown
     assert "    1 request · 1 round · 0.5 read units\n" in shown
-    assert max(map(len, shown.splitlines())) <= 180
+    assert "owed=Decimal('210.5'), largest=Decimal('150.5')" in shown
+    assert "owed=Decimal('60'), largest=Decimal('60')" in shown
+    assert "customer='Ann Diaz'" in shown
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 180])
+def test_tables_fit_into_the_terminal(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    demo.main()
+    boxes = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("┌", "│", "├", "└", "──"))]
+    assert len(boxes) > 100
+    assert max(map(len, boxes)) <= width

@@ -77,15 +77,22 @@ def draw_items(items: Sequence[Item], keys: Sequence[str], last: Sequence[str] =
 
 
 def _drawn_narrow(items: Sequence[Item], keys: Sequence[str], names: Sequence[str], width: int) -> str:
-    texts = [[shortened(text) for text in (key, *(shown(item[key]) for item in items))] for key in keys]
-    room = max(width - 4 - sum(3 + max(map(display_width, column)) for column in texts), CELL)
+    """One column for all attributes; also for further keys, and with shorter ones, where the width asks for it."""
+    names = [*keys[2:], *names]
+    for count, limit in ((len(keys), CELL), (2, CELL), (2, CELL // 2)):
+        own = keys[:count]
+        texts = [[shortened(text, limit) for text in (key, *(shown(item[key]) for item in items))] for key in own]
+        room = width - 4 - sum(3 + max(map(display_width, column)) for column in texts)
+        if room >= CELL:
+            break
+    room, others = max(room, CELL // 2), [name for name in names if name not in own]
     rows = []
     for item in items:
-        words = [f"{printable(name)}: {shortened(shown(item[name]))}" for name in names if name in item]
+        words = [f"{printable(name)}: {shortened(shown(item[name]))}" for name in others if name in item]
         lines = _filled(words, room) or [""]
-        own = [shown(item[key]) for key in keys]
-        rows.append([[*own, lines[0]], *([*("" for _ in keys), line] for line in lines[1:])])
-    columns = [*(Column(key) for key in keys), Column("attributes", limit=room)]
+        cells = [shown(item[key]) for key in own]
+        rows.append([[*cells, lines[0]], *([*("" for _ in own), line] for line in lines[1:])])
+    columns = [*(Column(key, limit=limit) for key in own), Column("attributes", limit=room)]
     return draw(columns, _by_partition(items, rows, keys[0]))
 
 
