@@ -237,6 +237,44 @@ def test_the_cost_of_a_change_is_known_beforehand(g: Graph) -> None:
     assert len(g.explain(g.put, Customer(id="C1")).fan_outs) == 1
 
 
+def test_edges_copy_from_nodes_that_are_put_with_them(g: Graph) -> None:
+    """In one call, whichever comes first; what is counted on a node stays, and is copied as it is."""
+    g.put_many([Placed(source="C1", target="I1"), Invoice(id="I1", kind="big"), Customer(id="C1", name="Ann")])
+    made = g.edge(Placed, "C1", "I1")
+    assert made is not None
+    assert (made.customer, made.kind) == ("Ann", "big")
+    g.put_many([Customer(id="C1", name="Bea"), Placed(source="C1", target="I2"), Customer(id="C1", name="Cleo")])
+    assert g.edge(Placed, "C1", "I2").customer == "Cleo"  # type: ignore[union-attr]
+    g.maintain(once=True)
+    check(g)
+
+
+class Shelf(Node):
+    id: str
+    name: Annotated[str, Unique()]
+    books: Annotated[int, Count("Holds", consistency="transaction")] = 0
+
+
+class Book(Node):
+    id: str
+    title: str
+
+
+class Holds(Edge[Shelf, Book]):
+    shelf: Annotated[str, Copy("source.name")] = ""
+    title: Annotated[str, Copy("target.title")] = ""
+    before: Annotated[int, Copy("source.books")] = 0
+
+
+def test_edges_that_are_counted_at_once_are_put_after_their_nodes() -> None:
+    with Graph(":memory:", [Shelf, Book, Holds]) as g:
+        g.put_many([Holds(source="S1", target="B1"), Book(id="B1", title="Emma"), Shelf(id="S1", name="left")])
+        made = g.edge(Holds, "S1", "B1")
+        assert made is not None
+        assert (made.shelf, made.title) == ("left", "Emma")
+        assert g.get(Shelf, "S1") == Shelf(id="S1", name="left", books=1)
+
+
 class Band(Node):
     id: str
     name: str

@@ -6,7 +6,7 @@ was read. What comes later is the change stream's business, in `adjoin.plans.mai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from adjoin.expressions import Compare, Condition, Exists, Not, Value, all_of, attribute
@@ -48,12 +48,16 @@ def filling(layout: BoundLayout, kind: EdgeType, edge: AnyEdge) -> Plan[Filling]
     return filled
 
 
-def fillings(layout: BoundLayout, edges: Iterable[tuple[EdgeType, AnyEdge]]) -> Plan[list[Filling]]:
-    """What edges copy, with each node read once."""
+def fillings(
+    layout: BoundLayout,
+    edges: Iterable[tuple[EdgeType, AnyEdge]],
+    coming: Callable[[Place, Item | None], Item | None] = lambda _, stored: stored,
+) -> Plan[list[Filling]]:
+    """What edges copy, with each node read once; `coming` says what becomes of one that is written with them."""
     wanted = [(kind, ends_copied(layout, kind, edge.source, edge.target)) for kind, edge in edges]
     keys = {place_of(key): key for _, ends in wanted for key in ends.values()}
     found = yield from get_all([Get(layout.table, key, consistent=True) for key in keys.values()])
-    nodes = dict(zip(keys, found, strict=True))
+    nodes = {place: coming(place, stored) for place, stored in zip(keys, found, strict=True)}
     return [_filling(layout, kind, ends, nodes) for kind, ends in wanted]
 
 

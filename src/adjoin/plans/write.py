@@ -26,7 +26,7 @@ from adjoin.plans.bundles import (
 from adjoin.plans.conditions import condition
 from adjoin.plans.copies import copies_on, fillings
 from adjoin.plans.deletion import visible
-from adjoin.plans.guarded import is_carried, put_request, refuse_changed, refuse_counted, written_items
+from adjoin.plans.guarded import carried, is_carried, put_request, refuse_changed, refuse_counted, written_items
 from adjoin.plans.shards import report_heat
 from adjoin.requests import Check, Delete, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType
@@ -153,11 +153,15 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
         filled = yield from _filled(layout, some)
         writes: dict[Place, Put | Delete] = {}
         alone: dict[Place, Put | Update] = {}
+        later: list[Any] = []
         for entity in some:
             kind = kind_of(layout, entity)
             if kind.unique or is_carried(layout, kind) or counted_at_once(layout, kind):
-                # What it was before has to be known, so each is a transaction of its own.
-                yield from put(layout, entity)
+                # What it was before has to be known, so each is a transaction of its own; edges after all nodes.
+                if isinstance(kind, EdgeType):
+                    later.append(entity)
+                else:
+                    yield from put(layout, entity)
                 continue
             if layout.rules.guards(kind) and isinstance(kind, NodeType):
                 # No batch takes an update or a condition, so these are requests side by side.
@@ -173,6 +177,8 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
         yield from write_all(writes.values())
         if alone:
             yield from _put_alone(layout, list(alone.values()))
+        for entity in later:
+            yield from put(layout, entity)
         yield from report_heat(layout)
         done += len(some)
         if progress is not None:
@@ -181,10 +187,26 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
 
 
 def _filled(layout: BoundLayout, entities: Iterable[Any]) -> Plan[dict[int, Item]]:
-    """What edges copy, by the edge; unchecked, because their own changes will have it looked at again."""
+    """What edges copy, by the edge, also of nodes that are written with them.
+
+    It is unchecked, because their own changes will have it looked at again.
+    """
     kinds = [(kind_of(layout, entity), entity) for entity in entities]
     edges = [(kind, entity) for kind, entity in kinds if isinstance(kind, EdgeType) and copies_on(layout, kind)]
-    made = yield from fillings(layout, edges)
+    nodes = [(kind, entity) for kind, entity in kinds if edges and isinstance(kind, NodeType)]
+    new = {
+        place_of(layout.key_of(item)): (kind, item)
+        for kind, entity in nodes
+        for item in written_items(layout, kind, entity)
+    }
+
+    def coming(place: Place, stored: Item | None) -> Item | None:
+        if place not in new:
+            return stored
+        kind, item = new[place]
+        return item | carried(layout, kind, stored)
+
+    made = yield from fillings(layout, edges, coming)
     return {id(entity): filling.values for (_, entity), filling in zip(edges, made, strict=True)}
 
 
