@@ -7,12 +7,13 @@ of one node change it once; and a node that is made with its first edges is made
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from adjoin.expressions import Remove, Set, Value
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.at_once import Written, companions, counted_at_once, together
+from adjoin.plans.at_once import Companions, Written, companions, counted_at_once, together
 from adjoin.plans.batches import Place, get_all, place_of
 from adjoin.plans.copies import as_copied, copied, copies_on
 from adjoin.plans.maintenance.postings import AnyWrite
@@ -45,6 +46,23 @@ def accompany(layout: BoundLayout, writes: Named) -> Plan[None]:
             writes[place] = together(layout, there, write), name
         else:
             writes[place] = write, "what its edges count"
+    _share(layout, writes, made)
+
+
+def _share(layout: BoundLayout, writes: Named, made: Companions) -> None:
+    """Gives what is counted on a node to the copies of it that the same transaction makes."""
+    for place, counted in made.writes.items():
+        write = writes[place][0]
+        if not isinstance(counted, Update) or not isinstance(write, Put) or layout.is_bookkeeping(write.item):
+            continue
+        kind = layout.kind_of(write.item)
+        for copy in () if kind is None else layout.copy_keys(kind, layout.key_of(write.item)):
+            there = writes.get(place_of(copy))
+            if there is not None and isinstance(there[0], Put) and place_of(copy) not in made.writes:
+                writes[place_of(copy)] = (
+                    together(layout, there[0], replace(counted, condition=layout.present)),
+                    there[1],
+                )
 
 
 def _key(layout: BoundLayout, write: AnyWrite) -> Item:
@@ -84,7 +102,10 @@ def _fill(layout: BoundLayout, writes: Named, edges: Mapping[Place, EdgeType]) -
         write, name = writes[place]
         assert isinstance(write, Put)
         values = copied(layout, kind, {end: after[place_of(key)] for end, key in ends[place].items()})
-        writes[place] = Put(write.table, write.item | values, write.condition), name
+        for copy in (place, *map(place_of, layout.copy_keys(kind, layout.key_of(write.item)))):
+            there = writes.get(copy)
+            if there is not None and isinstance(there[0], Put):
+                writes[copy] = replace(there[0], item=there[0].item | values), there[1]
         for end, key in ends[place].items():
             check = Check(layout.table, key, as_copied(layout, kind, end, nodes[place_of(key)]))
             there = writes.get(place_of(key))

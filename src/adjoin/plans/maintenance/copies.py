@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from adjoin.errors import InvalidItem, InvalidKey, TransactionCanceled
-from adjoin.expressions import Action, Remove, Set, Value, attribute
+from adjoin.expressions import Action, Condition, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.interface import REVISION, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, chunks, get_all, place_of
@@ -21,6 +21,7 @@ from adjoin.plans.maintenance.asides import Unapplied, set_aside
 from adjoin.plans.maintenance.postings import is_hopeless, new_revision
 from adjoin.plans.maintenance.references import edges_in, key_of_node, query_at
 from adjoin.plans.maintenance.report import Tally
+from adjoin.plans.revisions import unchanged
 from adjoin.requests import Check, Get, PageResponse, Query, TransactWrite, Update
 from adjoin.schema import EdgeType
 from adjoin.units import MAX_TRANSACTION
@@ -163,9 +164,16 @@ def _actions(layout: BoundLayout, kind: EdgeType, edge: Item, values: Item) -> t
 def _updates(layout: BoundLayout, kind: EdgeType, edge: Item, actions: tuple[Action, ...]) -> tuple[Update, ...]:
     """The edge's own item, and what stands beside it for an index."""
     keys = [each.key for each in layout.satellites_beside(kind, edge)]
+    wanted: Condition | None = layout.present
+    if layout.has_satellites(kind):
+        # Somebody may put another beside it meanwhile, which would not have what is written here.
+        wanted = all_of(layout.present, unchanged(layout, edge))
     if layout.has_satellites(kind) or REVISION in edge:
         actions = (*actions, Set(attribute(REVISION), Value(new_revision())))
-    return tuple(Update(layout.table, key, actions, layout.present) for key in (layout.key_of(edge), *keys))
+    return (
+        Update(layout.table, layout.key_of(edge), actions, wanted),
+        *(Update(layout.table, key, actions, layout.present) for key in keys),
+    )
 
 
 def _grouped(stale: Sequence[_Stale], most: int) -> Iterator[list[_Stale]]:

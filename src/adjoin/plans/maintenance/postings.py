@@ -151,7 +151,8 @@ class Posting:
             turn = (self.near.item or {}).get(TURN)
             path = attribute(TURN)
             yield Not(Exists(path)) if turn is None else Compare("=", path, Value(turn))
-        if copies_of(layout, self.near):
+        if layout.copy_keys(self.near.kind, self.near.key):
+            # Somebody may give the node another copy meanwhile, which would not have what is written here.
             revision = (self.near.item or {}).get(REVISION)
             path = attribute(REVISION)
             yield Not(Exists(path)) if revision is None else Compare("=", path, Value(revision))
@@ -304,8 +305,8 @@ def revises(layout: BoundLayout, kind: NodeType) -> bool:
 
 
 def copies_of(layout: BoundLayout, near: Near) -> list[Item]:
-    """The keys of the copies of a node that stand beside it for an index."""
-    if near.item is None:
+    """The keys of the copies of a node that stand beside it for an index; one that is yet to be made has none."""
+    if not near.item:
         return []
     return [each.key for each in layout.satellites_beside(near.kind, near.item) if each.owner is None]
 
