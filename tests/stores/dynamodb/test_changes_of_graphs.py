@@ -21,8 +21,8 @@ from adjoin.stores.dynamodb import DynamoDBStore
 from tests.conftest import Open
 from tests.models import ANN, ART, BOB, MATHS, SCHOOL, Course, Enrollment, Student
 from tests.servers.open import Stores
-from tests.stores.dynamodb.readers import Readers, open_readers
-from tests.stores.dynamodb.stream_service import KEYS, Clock, StreamService
+from tests.stores.dynamodb.streams.readers import Readers, open_readers
+from tests.stores.dynamodb.streams.service import KEYS, Clock, StreamService
 
 
 @pytest.fixture(params=["serve", "ministack"])

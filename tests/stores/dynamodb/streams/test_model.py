@@ -17,8 +17,8 @@ from hypothesis.stateful import (
 
 from adjoin.errors import ChangesTrimmed
 from adjoin.requests import ItemChange
-from tests.stores.dynamodb.readers import Reader, Readers, open_readers
-from tests.stores.dynamodb.stream_service import HOUR, KEYS, Clock, Record, StreamService
+from tests.stores.dynamodb.streams.readers import Reader, Readers, open_readers
+from tests.stores.dynamodb.streams.service import HOUR, KEYS, Clock, Record, StreamService
 
 ITEMS = st.sampled_from([0, 1, KEYS - 1])
 WHICH = st.integers(0, 99)

@@ -10,7 +10,7 @@ from adjoin.requests import ChangesResponse, ReadChanges
 from adjoin.stores.dynamodb import AsyncDynamoDBStore
 from adjoin.stores.dynamodb.access import Access
 from adjoin.stores.dynamodb.streams import Streams
-from tests.stores.dynamodb.stream_service import Clock, StreamServer, stream_server
+from tests.stores.dynamodb.streams.service import Clock, StreamServer, stream_server
 
 
 class Reader:
