@@ -1,4 +1,4 @@
-"""The change stream and what happens by the clock: reading changes, trimming them, expiring items.
+"""The change stream: reading it from any position that is still kept.
 
 Changes are numbered by one writer at a time, so their order is the order of commits and the numbers
 have no gaps. The newest is never trimmed: numbers are never used again. A position is the table's id
@@ -7,24 +7,18 @@ and the number, both padded, so that positions compare as text and outlive no ta
 
 from __future__ import annotations
 
-from typing import cast
-
 import apsw
 from orjson import loads
 
 from adjoin.errors import ChangesTrimmed, InvalidRequest, TableNotFound
 from adjoin.requests import ChangesResponse, ClosedStream, ItemChange, ReadChanges
 from adjoin.stores.sqlite.catalogue import find_table, history_of
-from adjoin.stores.sqlite.rows import Found
-from adjoin.stores.sqlite.stored import Decided, Prepared, Stored
 from adjoin.stores.sqlite.tables import Table, Tables
-from adjoin.stores.sqlite.writes import apply
 from adjoin.units import MAX_CHANGES, MB
 from adjoin.values import Item
 
 _DIGITS = 13
 _NUMBERS = 10**13
-_FIVE_YEARS = 5 * 365 * 86400
 
 
 def read_changes(cursor: apsw.Cursor, tables: Tables, request: ReadChanges) -> ChangesResponse:
@@ -102,49 +96,3 @@ def _trimmed(table: Table, after: str | None) -> ChangesTrimmed:
         f"the change stream of {table.name} does not hold what came after {after} (any more);"
         " read it from the beginning, and rebuild what was made from it"
     )
-
-
-# --- trimming ----------------------------------------------------------------------------------
-
-
-def trim(cursor: apsw.Cursor, table: Table, before: float, most: int) -> None:
-    """Forget the oldest changes, at most `most` of them, that were made before a time."""
-    changes = table.changes
-    oldest = cursor.execute(f"SELECT at FROM {changes} ORDER BY seq LIMIT 1").get
-    if oldest is None or oldest >= before:
-        return
-    window = f"(SELECT seq, at FROM {changes} ORDER BY seq LIMIT {most})"
-    # Only from the start, whatever the clock did: a gap would hide changes from readers.
-    cursor.execute(
-        # One bound: of two, SQLite would look up the rows below the first, and test each of them against the second.
-        f"DELETE FROM {changes} WHERE seq < min((SELECT max(seq) FROM {changes}), coalesce("
-        f"(SELECT min(seq) FROM {window} WHERE at >= ?), (SELECT max(seq) + 1 FROM {window})))",
-        (before,),
-    )
-
-
-# --- expiry ------------------------------------------------------------------------------------
-
-
-def expire(cursor: apsw.Cursor, table: Table, now: float, most: int) -> int:
-    """Remove items that have expired, at most `most`; answers how many there were."""
-    rows = cursor.execute(
-        f"SELECT {table.form.fields} FROM {table.items} INDEXED BY {table.items}_expires"
-        " WHERE expires < ? AND expires > ? ORDER BY expires LIMIT ?",
-        (now, now - _FIVE_YEARS, most),
-    ).fetchall()
-    expired = []
-    for row in rows:
-        size, _, *columns = cast(Found, row)
-        prepared = Prepared(table, (columns[0], columns[1]), None, lambda _: None)
-        expired.append(Decided(prepared, Stored(table, size, tuple(columns), None, row), None))
-    apply(cursor, expired, now, expired=True)
-    return len(rows)
-
-
-def has_expired(cursor: apsw.Cursor, table: Table, now: float) -> bool:
-    found = cursor.execute(
-        f"SELECT 1 FROM {table.items} INDEXED BY {table.items}_expires WHERE expires < ? AND expires > ? LIMIT 1",
-        (now, now - _FIVE_YEARS),
-    ).get
-    return found is not None

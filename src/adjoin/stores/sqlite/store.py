@@ -4,26 +4,24 @@ A batch's writes share one SQLite transaction, and with it one synchronisation t
 before they write, so a failing one leaves the others alone. Reads are statements of their own, or share
 a read transaction, and never wait for writers.
 
-What requests mean lives in `reads`, `writes`, `changes` and `lifecycle`; what a file is, in `file`.
-`AsyncSQLiteStore` is the same store behind a few threads, for event loops.
+What requests mean lives in `reads`, `writes`, `changes` and `lifecycle`; what happens by the clock, in
+`upkeep`; what a file is, in `file`. `background` has the same store behind a few threads, for event loops.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeAlias
 
 import apsw
 from orjson import JSONDecodeError
 
-from adjoin.errors import AdjoinError, FileBusy, FileDamaged, StoreClosed
+from adjoin.errors import AdjoinError, FileBusy, FileDamaged
 from adjoin.requests import (
     BatchGet,
     BatchWrite,
@@ -48,27 +46,19 @@ from adjoin.requests import (
     Update,
     UpdateTable,
 )
-from adjoin.stores.sqlite import changes, lifecycle, reads, writes
+from adjoin.stores.sqlite import changes, lifecycle, reads, upkeep, writes
 from adjoin.stores.sqlite.connections import Connections, Session
 from adjoin.stores.sqlite.dump import dumped
 from adjoin.stores.sqlite.file import MEMORY, Durability, file_error, open_file
 from adjoin.stores.sqlite.rounds import Round
-from adjoin.stores.sqlite.tables import Table, Tables
+from adjoin.stores.sqlite.tables import Tables
+from adjoin.stores.sqlite.upkeep import Upkeep
 from adjoin.tables import TableDefinition
 
 Read: TypeAlias = Callable[[apsw.Cursor, Tables, Any], Response]
 Write: TypeAlias = Callable[[apsw.Cursor, Tables, Any, float], Response]
 
 DAY = 86400.0
-_UPKEEP_SECONDS = 5.0
-_UPKEEP_STEP = 1000
-"""Upkeep removes at most so many changes, and so many expired items, of a table at a time; more where more than
-half as many were written since the last time, so that it overtakes any writer."""
-
-
-def _items_of(request: Request) -> int:
-    """How many items a request writes, at the most."""
-    return len(request.writes) if isinstance(request, BatchWrite | TransactWrite) else 1
 
 
 def _of_one_instant(read: Read) -> Read:
@@ -115,7 +105,6 @@ _WRITES: dict[type, Write] = {
     DropTable: lifecycle.drop,
 }
 
-_CLOSED = "the store was closed; open it again to use it"
 _CHANGES_OF_TABLES = (CreateTable, UpdateTable, SetTimeToLive, TagTable, DropTable)
 
 
@@ -139,10 +128,8 @@ class SQLiteStore:
     ) -> None:
         self._path = os.fspath(path)
         self._clock = clock
-        self._keep_changes = keep_changes
         self._writing = threading.Lock()
-        self._next_upkeep = 0.0
-        self._written = 0
+        self._upkeep = Upkeep(keep_changes)
         self.waits_for_disk = durability == "power" and self._path != MEMORY
         """Whether a write ends when it has reached the disk."""
         self._connect = partial(open_file, self._path, durability, patience)
@@ -225,7 +212,7 @@ class SQLiteStore:
         None, and nothing done, where that would take long: while others write to the file, or upkeep is due.
         """
         now = self._clock()
-        if self._needs_upkeep(now) or not self._writing.acquire(blocking=False):
+        if self._upkeep.is_due(now) or not self._writing.acquire(blocking=False):
             return None
         try:
             session = self._connections.acquire_apart()
@@ -239,7 +226,7 @@ class SQLiteStore:
                 session.cursor.execute("BEGIN IMMEDIATE")
                 session.forget_stale_tables()
                 outcomes = [self._attempt(_WRITES[type(each)], session, each, now) for each in requests]
-                self._written += sum(map(_items_of, requests))
+                self._upkeep.count(requests)
                 return Round(session, outcomes, self._writing.release, self._failure)
         except apsw.BusyError:
             session.fresh_cursor()
@@ -313,9 +300,9 @@ class SQLiteStore:
         now: float,
     ) -> None:
         # First, so that what is written expired is there for a while, as it is with the service.
-        self._written += sum(_items_of(request) for _, _, request in writing)
-        if self._needs_upkeep(now):
-            self._upkeep(session, now)
+        self._upkeep.count(request for _, _, request in writing)
+        if self._upkeep.is_due(now):
+            self._upkeep.perform(session, now)
         for at, write, request in writing:
             outcomes[at] = self._attempt(write, session, request, now)
             if isinstance(request, _CHANGES_OF_TABLES):
@@ -366,100 +353,16 @@ class SQLiteStore:
             return file_error(error, self._path)
         return FileDamaged(f"{self._path}: an item in it is broken; restore the file from a backup")
 
-    # --- upkeep --------------------------------------------------------------------------------
-
-    def _needs_upkeep(self, now: float) -> bool:
-        return now >= self._next_upkeep or self._written >= _UPKEEP_STEP // 2
-
-    def _upkeep(self, session: Session, now: float) -> None:
-        most = max(_UPKEEP_STEP, 2 * self._written)
-        self._next_upkeep = now + _UPKEEP_SECONDS
-        self._written = 0
-        for table in session.all_tables():
-            changes.trim(session.cursor, table, now - self._keep_changes, most)
-            if table.definition.ttl is not None:
-                changes.expire(session.cursor, table, now, most)
+    # --- expiry --------------------------------------------------------------------------------
 
     def _expire(self, rounds: int | None = None) -> int:
         """Remove expired items of all tables in steps, until there are none or for so many rounds."""
         total = 0
         with self._connections.session() as session:
             try:
-                while (rounds is None or rounds > 0) and self._expiring(session):
-                    total += self._expire_step(session)
+                while (rounds is None or rounds > 0) and upkeep.expiring(session, self._clock()):
+                    total += self._in_transaction(session, partial(upkeep.expire_some, session))
                     rounds = None if rounds is None else rounds - 1
             except (apsw.Error, JSONDecodeError) as error:
                 raise self._failure(session, error) from error
         return total
-
-    def _expiring(self, session: Session) -> list[Table]:
-        now = self._clock()
-        return [
-            table
-            for table in session.all_tables()
-            if table.definition.ttl is not None and changes.has_expired(session.cursor, table, now)
-        ]
-
-    def _expire_step(self, session: Session) -> int:
-        def work(now: float) -> int:
-            tables = [table for table in session.all_tables() if table.definition.ttl is not None]
-            return sum(changes.expire(session.cursor, table, now, _UPKEEP_STEP) for table in tables)
-
-        removed: int = self._in_transaction(session, work)
-        return removed
-
-
-class AsyncSQLiteStore:
-    """The embedded store for asynchronous programs: work runs in threads, the loop never blocks.
-
-    The file is opened by the first thread; what is wrong with it is raised by the first call.
-    """
-
-    creates_tables = True
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        durability: Durability = "power",
-        clock: Callable[[], float] = time.time,
-        keep_changes: float = DAY,
-        patience: float = 30.0,
-        threads: int = 4,
-    ) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="adjoin")
-        self._opening: Future[SQLiteStore] = self._pool.submit(
-            SQLiteStore, path, durability, clock, keep_changes, patience
-        )
-        self._closed = False
-
-    async def execute(self, requests: Sequence[Request]) -> list[Response]:
-        store = await self._store()
-        return await asyncio.get_running_loop().run_in_executor(self._pool, store.execute, requests)
-
-    async def sweep(self) -> int:
-        store = await self._store()
-        return await asyncio.get_running_loop().run_in_executor(self._pool, store.sweep)
-
-    def dump(self, name: str) -> AbstractContextManager[Iterator[list[bytes]]]:
-        """As of the store for synchronous programs; for a thread to read, because it waits."""
-        if self._closed:
-            raise StoreClosed(_CLOSED)
-        return self._opening.result().dump(name)
-
-    async def _store(self) -> SQLiteStore:
-        if not self._closed:
-            store = await asyncio.wrap_future(self._opening)
-            if not self._closed:
-                return store
-        raise StoreClosed(_CLOSED)
-
-    async def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        await asyncio.get_running_loop().run_in_executor(self._pool, self._close_opened)
-        self._pool.shutdown()
-
-    def _close_opened(self) -> None:
-        if self._opening.exception() is None:
-            self._opening.result().close()

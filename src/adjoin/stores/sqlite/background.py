@@ -1,0 +1,73 @@
+"""The embedded store for event loops: the same store behind a few threads."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+
+from adjoin.errors import StoreClosed
+from adjoin.requests import Request, Response
+from adjoin.stores.sqlite.file import Durability
+from adjoin.stores.sqlite.store import DAY, SQLiteStore
+
+_CLOSED = "the store was closed; open it again to use it"
+
+
+class AsyncSQLiteStore:
+    """The embedded store for asynchronous programs: work runs in threads, the loop never blocks.
+
+    The file is opened by the first thread; what is wrong with it is raised by the first call.
+    """
+
+    creates_tables = True
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        durability: Durability = "power",
+        clock: Callable[[], float] = time.time,
+        keep_changes: float = DAY,
+        patience: float = 30.0,
+        threads: int = 4,
+    ) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="adjoin")
+        self._opening: Future[SQLiteStore] = self._pool.submit(
+            SQLiteStore, path, durability, clock, keep_changes, patience
+        )
+        self._closed = False
+
+    async def execute(self, requests: Sequence[Request]) -> list[Response]:
+        store = await self._store()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, store.execute, requests)
+
+    async def sweep(self) -> int:
+        store = await self._store()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, store.sweep)
+
+    def dump(self, name: str) -> AbstractContextManager[Iterator[list[bytes]]]:
+        """As of the store for synchronous programs; for a thread to read, because it waits."""
+        if self._closed:
+            raise StoreClosed(_CLOSED)
+        return self._opening.result().dump(name)
+
+    async def _store(self) -> SQLiteStore:
+        if not self._closed:
+            store = await asyncio.wrap_future(self._opening)
+            if not self._closed:
+                return store
+        raise StoreClosed(_CLOSED)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        await asyncio.get_running_loop().run_in_executor(self._pool, self._close_opened)
+        self._pool.shutdown()
+
+    def _close_opened(self) -> None:
+        if self._opening.exception() is None:
+            self._opening.result().close()
