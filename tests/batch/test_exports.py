@@ -108,6 +108,31 @@ def test_what_is_not_whole_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        b"[]",
+        b"nothing",
+        b'{"itemCount":25,"md5Checksum":"x"}',
+        b'{"itemCount":"25","md5Checksum":"x","dataFileS3Key":"data/x.json.gz"}',
+        b'{"itemCount":25,"md5Checksum":null,"dataFileS3Key":"data/x.json.gz"}',
+        b"\xff\xfe",
+    ],
+)
+def test_a_manifest_that_tells_no_data_files_is_refused(tmp_path: Path, line: bytes) -> None:
+    place = Path(write_export(pieces(), tmp_path, "T").place)
+    (place / FILES).write_bytes(line)
+    (place / "manifest-files.checksum").unlink()
+    with pytest.raises(InvalidExport, match=r"manifest-files\.json (has a line that does not tell|is no text)"):
+        open_export(tmp_path)
+
+
+def test_what_a_summary_leaves_open_is_as_it_was_before_there_were_others(tmp_path: Path) -> None:
+    export = write_export(pieces(), tmp_path, "T")
+    changed(export.place, outputFormat=None, exportType=None)
+    assert open_export(tmp_path) == export
+
+
+@pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"outputFormat": "ION"}, "in the format ION"),

@@ -35,6 +35,8 @@ ROOT = "AWSDynamoDB"
 _REMOTE = ("s3://", "s3a://")
 CHECKSUMS = (".checksum", ".md5")
 """What the file beside a manifest ends with; the service's documentation and its buckets differ."""
+_ENTRY = {"itemCount": int, "md5Checksum": str, "dataFileS3Key": str}
+"""What is told of each data file."""
 _BLOCK = 1 << 20
 
 
@@ -60,7 +62,11 @@ def is_remote(place: str | os.PathLike[str]) -> bool:
 
 def local_text(name: str) -> str | None:
     path = Path(name)
-    return path.read_text() if path.is_file() else None
+    try:
+        # Line ends as they are: a checksum is told of the bytes.
+        return path.read_bytes().decode() if path.is_file() else None
+    except UnicodeDecodeError:
+        raise InvalidExport(f"{name} is no text; copy the export again") from None
 
 
 def open_export(place: str | os.PathLike[str], read: ReadText = local_text, *, check: bool = True) -> Export:
@@ -131,7 +137,7 @@ def _loaded(folder: str, name: str, read: ReadText) -> dict[str, Any]:
 
 
 def _require_known(folder: str, summary: dict[str, Any]) -> None:
-    form, kind = summary.get("outputFormat", "DYNAMODB_JSON"), summary.get("exportType", "FULL_EXPORT")
+    form, kind = summary.get("outputFormat") or "DYNAMODB_JSON", summary.get("exportType") or "FULL_EXPORT"
     if form != "DYNAMODB_JSON":
         raise NotSupported(f"{folder} is in the format {form}; export in DynamoDB JSON")
     if kind != "FULL_EXPORT":
@@ -142,10 +148,14 @@ def _require_known(folder: str, summary: dict[str, Any]) -> None:
 
 def _entry(folder: str, line: str) -> dict[str, Any]:
     try:
-        entry: dict[str, Any] = loads(line)
-        entry["itemCount"], entry["md5Checksum"], entry["dataFileS3Key"]
-    except (JSONDecodeError, KeyError, TypeError):
-        raise InvalidExport(f"{folder}/{FILES} has a line that names no data file: {line[:60]!r}") from None
+        entry = loads(line)
+    except JSONDecodeError:
+        entry = None
+    if not isinstance(entry, dict) or any(not isinstance(entry.get(name), kind) for name, kind in _ENTRY.items()):
+        raise InvalidExport(
+            f"{folder}/{FILES} has a line that does not tell a data file, its checksum and its items: {line[:60]!r}; "
+            f"export again"
+        )
     return entry
 
 
