@@ -5,11 +5,27 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import time
-from typing import Annotated, Any
+from decimal import Decimal
+from enum import Enum
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import pytest
 
-from adjoin import AdjacencyList, AsyncGraph, Graph, Indexed, Node, Unique, field
+from adjoin import (
+    AdjacencyList,
+    AsyncGraph,
+    Copy,
+    Count,
+    Edge,
+    Graph,
+    Indexed,
+    Node,
+    NotFound,
+    Unique,
+    field,
+)
+from adjoin.requests import Get, TransactWrite
 from adjoin.sharding.maps import FIRST_LEASE
 from tests.models import ANN, SCHOOL, Attendance, Course, Enrollment, Student
 
@@ -53,6 +69,63 @@ def test_explain_shows_copies_and_claims() -> None:
     ]
     assert explained.partitions == ("PERSON#P1", "PERSON#P1#=", "#=PERSON#email#ann@example.com")
     assert (explained.rcu, explained.wcu) == (1, 8)
+
+
+class Post(Node):
+    id: UUID
+    title: str
+
+
+class Wrote(Edge[Person, Post], key=("year",), order="place"):
+    year: int
+    place: int
+    at: dt.datetime
+    mood: Literal["glad", "sad"] = "glad"
+    by: Annotated[str, Copy("source.name")] = ""
+    words: Annotated[int | None, Indexed()] = None
+    pages: Annotated[int | None, Indexed()] = None
+
+
+class Mood(Enum):
+    GLAD = "glad"
+
+
+class Shelf(Node):
+    id: str
+    posts: Annotated[int, Count("Held", consistency="transaction")] = 0
+
+
+class Held(Edge[Shelf, Post]):
+    weight: Decimal
+    kind: Mood
+
+
+def test_explain_goes_on_where_a_change_has_to_read_first() -> None:
+    """An empty table has nothing to change, so what is changed is imagined; nothing is asked."""
+    post = UUID(int=7)
+    with Graph(":memory:", [Person, Post, Wrote, Shelf, Held], AdjacencyList(shards=1)) as g:
+        with g.meter() as meter:
+            explained = g.explain(g.update, Person, "P1", name="Bea")
+            edge = g.explain(g.update, Wrote, "P1", post, year=2024, words=3)
+            counted = g.explain(g.update, Held, "S1", post, weight=Decimal(2))
+
+            def together() -> None:
+                with g.transaction() as t:
+                    t.update(Person, "P1", name="Bea")
+                    t.update(Wrote, "P1", post, year=2024, place=2)
+
+            both = g.explain(together)
+        assert meter.requests == 0
+        assert str(explained).splitlines()[:2] == [
+            "round 1: Get PERSON#P1",
+            "round 2: TransactWrite of 2 items (Put, Delete)",
+        ]
+        assert [fan_out.fields for fan_out in explained.fan_outs] == [("by",)]
+        assert [type(request) for request in edge.requests] == [Get, TransactWrite]
+        assert [type(request) for request in counted.requests][-1] is TransactWrite
+        assert [fan_out.edge for fan_out in both.fan_outs] == ["Wrote"]
+        with pytest.raises(NotFound):
+            g.update(Person, "P1", name="Bea")
 
 
 def test_explaining_teaches_a_graph_nothing_about_shards(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,10 @@ def rehearsed() -> Iterator[None]:
         _REHEARSED.reset(token)
 
 
+def is_rehearsed() -> bool:
+    return _REHEARSED.get()
+
+
 class ShardBook:
     """The shards of all indexed fields, each called by its scope."""
 
@@ -62,13 +66,13 @@ class ShardBook:
 
     def learn(self, scope: str, stored: ShardMap, read_at: float) -> None:
         """Takes down a map that was asked for at that time; an older one than is known is not believed."""
-        if not _REHEARSED.get() and stored.version >= self.map(scope).version:
+        if not is_rehearsed() and stored.version >= self.map(scope).version:
             self._maps[scope] = (stored, read_at)
 
     def place(self, scope: str, value: str, id: str, size: int) -> Shard:
         """The shard for a new entry of that size, which is counted."""
         shard = self._sharding(scope).place(value, id, self.clock())
-        if self.is_adaptive and not _REHEARSED.get():
+        if self.is_adaptive and not is_rehearsed():
             with self._counting:
                 counter = self._counters.setdefault(scope, HeatCounter())
                 counter.record(shard, value, max(1, -(-size // KB)), size)
@@ -87,7 +91,7 @@ class ShardBook:
 
     def reports(self) -> dict[str, Heat]:
         """What has to be reported now, by scope; it is counted as reported."""
-        if not self._counters or _REHEARSED.get():
+        if not self._counters or is_rehearsed():
             return {}
         now = self.clock()
         with self._counting:

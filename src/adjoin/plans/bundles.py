@@ -36,6 +36,7 @@ from adjoin.plans.conditions import check_amount
 from adjoin.plans.copies import copies_on, filling, joined_checks
 from adjoin.plans.deletion import visible
 from adjoin.plans.guarded import carried, is_carried, unchangeable, written_items
+from adjoin.plans.imagined import imagined
 from adjoin.plans.revisions import claimable, unchanged
 from adjoin.requests import Check, Delete, Get, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import EdgeType, Entity, EntityType, NodeType
@@ -226,7 +227,7 @@ def update_bundle(
 ) -> Plan[Bundle]:
     """What changes fields of an entity; `NotFound` if it is not there."""
     responses: list[ItemResponse] = yield tuple(Get(layout.table, key, consistent=True) for key in keys)
-    items = [response.item for response in responses if response.item is not None]
+    items = [response.item for response in responses if response.item is not None] or imagined(layout, kind, keys)
     if len(items) < len(keys) or not (yield from visible(layout, items)):
         raise NotFound(f"there is no {name}; put it first")
     old = layout.decode(kind, items[0])

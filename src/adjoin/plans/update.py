@@ -22,6 +22,7 @@ from adjoin.plans.bundles import ATTEMPTS, Bundle, Claims, changed_fields, updat
 from adjoin.plans.conditions import bounds, condition, update_actions
 from adjoin.plans.deletion import visible
 from adjoin.plans.guarded import refuse_maintained
+from adjoin.plans.imagined import imagined
 from adjoin.plans.read import edge as read_edge
 from adjoin.plans.write import edge_keys, met, not_held
 from adjoin.requests import Get, ItemResponse, TransactWrite, Update
@@ -143,19 +144,20 @@ def filled_in(
     kind = identity.kind
     response: ItemResponse
     (response,) = yield (Get(layout.table, identity.keys[0], consistent=True),)
-    entity = response.item and layout.decode(kind, response.item)
-    if response.item is None or entity is None or not (yield from visible(layout, [response.item])):
+    item = response.item or next(iter(imagined(layout, kind, identity.keys[:1])), None)
+    entity = item and layout.decode(kind, item)
+    if item is None or entity is None or not (yield from visible(layout, [item])):
         raise NotFound(f"there is no {identity.name}; put it first")
     values = entity.__dict__
     known = [{**each, **{name: values[name] for name in names if name not in changes}} for each in identity.values]
-    worked_out = changed_fields(kind, values, changes, response.item)
+    worked_out = changed_fields(kind, values, changes, item)
     # What no index key is made of stays relative, so that nobody's change of it is lost.
     absolute = {
         name: change if isinstance(change, Change) and layout.in_index_key(kind, [name]) is None else worked_out[name]
         for name, change in changes.items()
     }
-    as_read = _as_read(kind, response.item, names)
-    return replace(identity, values=known), absolute, as_read, response.item
+    as_read = _as_read(kind, item, names)
+    return replace(identity, values=known), absolute, as_read, item
 
 
 def _as_read(kind: EntityType, item: Item, names: Collection[str]) -> Condition | None:
