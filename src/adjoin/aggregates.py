@@ -89,7 +89,10 @@ class Max(Aggregate):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Latest(Aggregate):
-    """The value of a field on the edge that is last by another, `by`, which is else the edge's order."""
+    """The value of a field on the edge that is last by another, `by`, which is else the edge's order.
+
+    An edge without an order goes by the field itself, if that is a date.
+    """
 
     by: str | None
 

@@ -7,12 +7,13 @@ that contradict each other. Whether a field can hold what it was told is for `ad
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import date
 from typing import Any, Literal
 
 from adjoin.aggregates import Aggregate, Copy, Count, Direction, EdgeName, Latest, Summary, Top
 from adjoin.errors import InvalidModel
 from adjoin.rules import CopyRule, Hop, Operation, Rule, Rules, SummaryRule, Term, fields_of
-from adjoin.schema import EdgeType, EntityType, NodeType, Schema, unknown_field
+from adjoin.schema import EdgeType, EntityType, NodeType, Schema, plain_type, unknown_field
 
 _OPERATIONS: dict[str, Operation] = {
     "Count": "sum",
@@ -91,6 +92,8 @@ class _Declarations:
         hops: list[Hop] = []
         at = kind
         for named in declared.edges:
+            if hops and isinstance(named, str) and named not in self._by_name:
+                self._refuse_field(owner, named, hops[-1])
             edge = self._edge(owner, named)
             ways: list[Direction] = []
             if edge.source is at:
@@ -125,6 +128,14 @@ class _Declarations:
             )
         return self._by_name[named]
 
+    def _refuse_field(self, owner: str, named: str, hop: Hop) -> None:
+        """A field in the place of an edge."""
+        for kind in (hop.edge, hop.far):
+            if named in kind.attributes:
+                raise InvalidModel(
+                    f"{owner} goes over {named!r}, which is a field of {kind.name}; pass field={named!r} instead"
+                )
+
     def _last_terms(self, kind: NodeType, owner: str, name: str, declared: Aggregate, hop: Hop) -> tuple[Term, ...]:
         if isinstance(declared, Count):
             term = Term("one")
@@ -142,6 +153,12 @@ class _Declarations:
 
     def _by(self, owner: str, declared: Latest, hop: Hop) -> Term:
         by = declared.by or hop.edge.order
+        if by is None and declared.field is not None:
+            # A date needs nothing else to go by.
+            term = _term(owner, declared.field, hop)
+            kind = hop.edge if term.at == "edge" else hop.far
+            if issubclass(plain_type(kind.fields[declared.field]) or object, date):
+                return term
         if by is None:
             raise InvalidModel(f"{owner}: what is the latest {hop.edge.name}? pass by=, or give the edge an order")
         return _term(owner, by, hop)

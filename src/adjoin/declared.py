@@ -8,7 +8,7 @@ from each other for ever.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, get_origin
 
@@ -23,7 +23,8 @@ _NUMBERS: tuple[type, ...] = (int, float, Decimal)
 _SINGLE: tuple[type, ...] = (*_NUMBERS, bool, str, date, datetime)
 """Types of which it is known what they can hold; others are left to whoever declared them."""
 _SEVERAL: tuple[type, ...] = (list, tuple, set, frozenset, dict)
-_UNORDERED: tuple[type, ...] = (bytes, bytearray, BaseModel)
+_UNORDERED: tuple[type, ...] = (bytes, bytearray, timedelta, BaseModel, *_SEVERAL)
+"""Types that are stored in a form whose order is not that of their values, or that has none."""
 
 
 def check_declared(rules: Rules) -> None:
@@ -61,15 +62,18 @@ def _check_aggregate(rule: Rule, last: Rule) -> None:
         if rule.operation != "top" and get_origin(_end(last, term).fields[_named(term)].annotation) in _SEVERAL:
             raise InvalidModel(f"{owner}: {_shown(last, term)} has several values and no order; name a single one")
         plain = plain_type(_end(last, term).fields[_named(term)])
-        if plain is not None and issubclass(plain, _UNORDERED):
+        if rule.operation != "sum" and plain is not None and issubclass(plain, _UNORDERED):
             raise InvalidModel(
-                f"{owner}: {_shown(last, term)} is {plain.__name__}, which has no order and is no number; take a field "
-                f"of text, a number, a date or a bool"
+                f"{owner}: {_shown(last, term)} is {plain.__name__}, which is not stored in an order; name a field of "
+                f"text, a number, a date or a bool"
             )
     value = last.terms[0]
     given = int if value.at == "one" else _type(_end(last, value), value.field) if value.field else None
-    if rule.operation == "sum" and given is not None and given not in _NUMBERS:
-        raise InvalidModel(f"{owner} adds up {_shown(last, value)}, which is {given.__name__} and no number")
+    if rule.operation == "sum" and value.field is not None:
+        added = plain_type(_end(last, value).fields[value.field])
+        is_number = added in _NUMBERS or tag_of(_end(last, value), value.field) in ("N", None)
+        if added is not None and (not is_number or issubclass(added, _UNORDERED)):
+            raise InvalidModel(f"{owner} adds up {_shown(last, value)}, which is {added.__name__} and no number")
     held = _type(kind, name)
     if rule.operation == "top":
         if held is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
+from enum import Enum
 from typing import Annotated, Any
 
 import pytest
@@ -13,8 +14,12 @@ from adjoin import CommonNeighbours, Components, Count, Edge, Graph, Latest, Max
 from adjoin.errors import AdjoinError, CyclicRule, InvalidModel
 
 
-class Label(BaseModel):
+class Device(BaseModel):
     name: str = ""
+
+
+class Mood(Enum):
+    GLAD = "glad"
 
 
 def opened(hint: Any, default: Any) -> None:
@@ -28,13 +33,15 @@ def opened(hint: Any, default: Any) -> None:
         id: str
         title: str = ""
         length: Decimal = Decimal(1)
-        digest: bytes = b""
-        label: Label = Label()
 
     class Plays(Edge[User, Song]):
         number: int = 0
         day: date | None = None
         tags: list[str] = []
+        lasted: timedelta = timedelta()
+        raw: bytes = b"-"
+        device: Device = Device()
+        mood: Mood = Mood.GLAD
 
     class Follows(Edge[User, User]):
         number: int = 0
@@ -53,13 +60,24 @@ def opened(hint: Any, default: Any) -> None:
         (Annotated[int, Sum("Plays", field="length")], 0, "cannot hold Decimal"),
         (Annotated[int, Sum("Plays", field="tags")], 0, "several values"),
         (Annotated[list[str] | None, Max("Plays", field="tags")], None, "several values"),
-        (Annotated[bytes | None, Max("Plays", field="digest")], None, "Song.digest is bytes, which has no order"),
-        (Annotated[int, Sum("Plays", field="digest")], 0, "Song.digest is bytes, which has no order and is no number"),
-        (Annotated[list[bytes], Top("Plays", field="digest")], [], "Song.digest is bytes, which has no order"),
-        (Annotated[str | None, Latest("Plays", field="title", by="label")], None, "Song.label is Label, which has no"),
         (Annotated[int, Max("Follows", field="number", recursive=True)], 0, "would take 0 for a value"),
         (Annotated[int | None, Max("Plays", field="title")], None, "cannot hold str"),
         (Annotated[str | None, Latest("Plays", field="title", by="tags")], None, "several values"),
+        (Annotated[timedelta | None, Max("Plays", field="lasted")], None, "Plays.lasted is timedelta, which is not"),
+        (
+            Annotated[bytes | None, Max("Plays", field="raw")],
+            None,
+            "Plays.raw is bytes, which is not stored in an order",
+        ),
+        (Annotated[bytes | None, Latest("Plays", field="raw", by="day")], None, "Plays.raw is bytes"),
+        (Annotated[str | None, Latest("Plays", field="title", by="lasted")], None, "Plays.lasted is timedelta"),
+        (Annotated[str | None, Latest("Plays", field="title", by="device")], None, "Plays.device is Device"),
+        (Annotated[list[Device], Top("Plays", field="device")], [], "Plays.device is Device"),
+        (Annotated[timedelta, Sum("Plays", field="lasted")], 0, "Plays.lasted, which is timedelta and no number"),
+        (Annotated[int, Sum("Plays", field="mood")], 0, "Plays.mood, which is Mood and no number"),
+        (Annotated[int, Sum("Plays", "number")], 0, "'number', which is a field of Plays; pass field='number'"),
+        (Annotated[list[str], Top("Plays", "title", k=3)], [], "'title', which is a field of Song; pass field='title'"),
+        (Annotated[str | None, Latest("Plays", field="title")], None, "pass by=, or give the edge an order"),
         (Annotated[int | None, Top("Plays", field="number")], None, "make it a list"),
         (Annotated[list[int], Top("Follows", field="number", recursive=True)], [1], "make its default \\[\\]"),
         (Annotated[int, Count("Plays"), Count("Follows")], 0, "two things at once"),
@@ -87,6 +105,8 @@ def test_a_field_that_cannot_hold_what_it_declares_is_refused(hint: Any, default
         (Annotated[list[int], Top("Plays", field="number")], [1]),
         (Annotated[Decimal | None, Max("Plays", field="number")], None),
         (Annotated[str | None, Latest("Plays", field="title", by="day")], None),
+        (Annotated[date | None, Latest("Plays", field="day")], None),
+        (Annotated[Mood | None, Max("Plays", field="mood")], None),
         (Annotated[tuple[str, ...], Top("Plays", field="tags", k=3)], ()),
         (Annotated[int, Count("Follows", recursive=True)], 0),
         (Annotated[int, Count("Follows", "Plays")], 0),
