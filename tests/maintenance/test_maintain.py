@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from adjoin import (
     MaterializedGraph,
     Node,
     NotFound,
+    TransactionCanceled,
     Unique,
     field,
 )
@@ -39,7 +41,7 @@ from tests.maintenance.models import (
     Track,
     Uses,
 )
-from tests.maintenance.simulation import stored
+from tests.maintenance.simulation import Process, stored
 from tests.maintenance.test_simulation import check
 
 
@@ -354,6 +356,47 @@ def test_a_transaction_counts_at_once(g: Graph) -> None:
     assert g.get(Album, "A1").tracks == 0  # type: ignore[union-attr]
     g.maintain(once=True)
     check(g)
+
+
+OTHERS: dict[str, Callable[[Graph], object]] = {
+    "the first edge of the node": lambda g: g.connect(OnAlbum, "A1", "T2", seconds=5),
+    "the same edge, put and removed": lambda g: (g.connect(OnAlbum, "A1", "T1"), g.disconnect(OnAlbum, "A1", "T1")),
+    "what is copied": lambda g: g.update(Track, "T1", title="Two"),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_a_transaction_is_tried_again_if_others_come_between(g: Graph, what: str) -> None:
+    g.put_many([Album(id="A1"), Track(id="T1", title="One"), Track(id="T2")])
+    t = g.transaction()
+    t.connect(OnAlbum, "A1", "T1", seconds=7)
+    slow = Process(g, t._commit(), "slow")
+    while not any(isinstance(request, TransactWrite) for request in slow._batch):
+        slow.step(random.Random(0))
+    OTHERS[what](g)
+    while not slow.is_done:
+        slow.step(random.Random(0))
+    assert slow.error is None
+    edge, track = g.edge(OnAlbum, "A1", "T1"), g.get(Track, "T1")
+    album = g.get(Album, "A1")
+    assert edge is not None
+    assert track is not None
+    assert album is not None
+    assert edge.title == track.title
+    assert album.tracks == g.out("A1", OnAlbum).count()
+    g.maintain(once=True)
+    check(g)
+
+
+def test_a_transaction_says_why_it_was_canceled(g: Graph) -> None:
+    g.put(Album(id="A1"))
+    with pytest.raises(TransactionCanceled, match="there is no node 'TRACK#T1'"), g.transaction() as t:
+        t.connect(OnAlbum, "A1", "T1")
+    with Graph(":memory:", [Country]) as countries:
+        countries.put(Country(id="ch", code="CH"))
+        refused = pytest.raises(TransactionCanceled, match="code is immutable, and Country 'ch' has")
+        with refused, countries.transaction() as t:
+            t.put(Country(id="ch", code="CS"))
 
 
 def test_counting_at_once_needs_the_node(g: Graph) -> None:

@@ -26,19 +26,20 @@ Named: TypeAlias = dict[Place, tuple[AnyWrite, str]]
 """The writes of a transaction, each with what it is for."""
 
 
-def accompany(layout: BoundLayout, writes: Named) -> Plan[None]:
-    """Adds what goes along with the edges among these writes."""
+def accompany(layout: BoundLayout, writes: Named) -> Plan[dict[Place, Item | None]]:
+    """Adds what goes along with the edges among these writes; gives what was read for that and must still be so."""
     edges = {place: kind for place, (write, _) in writes.items() if (kind := _edge_kind(layout, write)) is not None}
     copying = {place: kind for place, kind in edges.items() if copies_on(layout, kind) and _is_put(writes[place][0])}
+    read: dict[Place, Item | None] = {}
     if copying:
-        yield from _fill(layout, writes, copying)
+        read |= yield from _fill(layout, writes, copying)
     counted = [
         Written(kind, _key(layout, write), write.item if isinstance(write, Put) else None, *_ends(layout, kind, write))
         for place, kind in edges.items()
         if counted_at_once(layout, kind) and isinstance(write := writes[place][0], Put | Delete)
     ]
     if not counted:
-        return
+        return read
     made = yield from companions(layout, counted, {place for place, (write, _) in writes.items() if _makes(write)})
     for place, write in made.writes.items():
         if place in writes:
@@ -47,6 +48,7 @@ def accompany(layout: BoundLayout, writes: Named) -> Plan[None]:
         else:
             writes[place] = write, "what its edges count"
     _share(layout, writes, made)
+    return read | made.read
 
 
 def _share(layout: BoundLayout, writes: Named, made: Companions) -> None:
@@ -89,7 +91,7 @@ def _ends(layout: BoundLayout, kind: EdgeType, write: AnyWrite) -> tuple[str, st
     return layout.ends(kind, write.item if isinstance(write, Put) else write.key)
 
 
-def _fill(layout: BoundLayout, writes: Named, edges: Mapping[Place, EdgeType]) -> Plan[None]:
+def _fill(layout: BoundLayout, writes: Named, edges: Mapping[Place, EdgeType]) -> Plan[dict[Place, Item | None]]:
     ends: dict[Place, dict[str, Item]] = {}
     for place, kind in edges.items():
         texts = dict(zip(("source", "target"), _ends(layout, kind, writes[place][0]), strict=True))
@@ -111,8 +113,11 @@ def _fill(layout: BoundLayout, writes: Named, edges: Mapping[Place, EdgeType]) -
             there = writes.get(place_of(key))
             # What this transaction writes itself need not be checked, and cannot be.
             if there is None or isinstance(there[0], Check):
-                both = check if there is None else together(layout, there[0], check)
-                writes[place_of(key)] = both, f"{name}: what it copies has changed"
+                both, told = (check, f"{name}: what it copies has changed") if there is None else there
+                if there is not None:
+                    both = together(layout, both, check)
+                writes[place_of(key)] = both, told
+    return nodes
 
 
 def _after(write: AnyWrite, item: Item | None) -> Item | None:

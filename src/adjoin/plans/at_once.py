@@ -45,6 +45,8 @@ class Companions:
     writes: dict[Place, AnyWrite] = field(default_factory=dict)
     absent: set[Place] = field(default_factory=set)
     """Nodes that are not there, and so count nothing."""
+    read: dict[Place, Item | None] = field(default_factory=dict)
+    """The nodes and ledgers that it was made of, as they were."""
 
 
 def counted_at_once(layout: BoundLayout, kind: EntityType) -> list[Account]:
@@ -76,7 +78,7 @@ def companions(layout: BoundLayout, written: Sequence[Written], created: Collect
     found = yield from get_all([Get(layout.table, key, consistent=True) for key in keys.values()])
     items = dict(zip(keys, found, strict=True))
     postings: dict[str, Posting] = {}
-    made = Companions()
+    made = Companions(read=items)
     for ref, item in refs:
         key = ref.near_key(layout)
         there = items[place_of(key)]

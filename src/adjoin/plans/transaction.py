@@ -15,6 +15,7 @@ from adjoin.errors import (
     CancellationReason,
     ConditionFailed,
     InvalidRequest,
+    InvalidValue,
     NotFound,
     TransactionCanceled,
 )
@@ -38,7 +39,7 @@ from adjoin.plans.bundles import (
 )
 from adjoin.plans.conditions import condition
 from adjoin.plans.deletion import doomed
-from adjoin.plans.guarded import is_carried, put_request, refuse_counted, written_items
+from adjoin.plans.guarded import is_carried, put_request, refuse_changed, refuse_counted, written_items
 from adjoin.plans.update import filled_in, identified, read_first, update_condition, update_requests
 from adjoin.plans.write import (
     absent,
@@ -77,6 +78,8 @@ class Buffer:
         self._later: list[_Later] = []
         self._edges: list[tuple[str, list[Item]]] = []
         """The edges that are written, each with the keys of the nodes at its ends."""
+        self._guarded: list[tuple[EntityType, Item, str]] = []
+        """The nodes that are put and have something that must not change."""
 
     def __len__(self) -> int:
         return len(self._writes) + len(self._later) + len(self._checks) + len(self._deletes)
@@ -96,6 +99,8 @@ class Buffer:
         if is_new:
             refuse_counted(layout, kind, entity)
         items = written_items(layout, kind, entity)
+        if layout.rules.immutable(kind):
+            self._guarded.append((kind, items[0], described(entity)))
         if kind.unique or (is_carried(layout, kind) and not is_new):
 
             def made(claims: Claims) -> Plan[Bundle]:
@@ -179,7 +184,7 @@ class Buffer:
             self._add_checks(writes, bundles)
             if not writes:
                 return
-            yield from accompany(self._layout, writes)
+            read = yield from accompany(self._layout, writes)
             if len(writes) > MAX_TRANSACTION:
                 raise InvalidRequest(
                     f"the transaction would have {len(writes)} items, and DynamoDB takes {MAX_TRANSACTION}; split it"
@@ -191,11 +196,14 @@ class Buffer:
             except TransactionCanceled as canceled:
                 named = _named(canceled, [name for _, name in writes.values()])
                 reasons = dict(zip(writes, canceled.reasons, strict=True))
+                is_outrun = _is_outrun(read, reasons) or bool(read and canceled.retryable)
             try:
-                if attempt == ATTEMPTS or not (yield from self._is_worth_another(bundles, gone, reasons, claims)):
+                is_worth_another = yield from self._is_worth_another(bundles, gone, reasons, claims)
+                if attempt == ATTEMPTS or not (is_worth_another or is_outrun):
+                    self._refuse_changed(reasons)
                     raise named
-            except AlreadyExists as taken:
-                raise TransactionCanceled(f"nothing was written: {taken}", named.reasons) from None
+            except (AlreadyExists, InvalidValue) as refused:
+                raise TransactionCanceled(f"nothing was written: {refused}", named.reasons) from None
 
     def _add_writes(self, writes: Written, claims: Claims) -> Plan[list[tuple[EntityType, Bundle]]]:
         made = list(self._writes)
@@ -272,8 +280,22 @@ class Buffer:
                     claims.others.add(place_of(delete.key))
         return again
 
+    def _refuse_changed(self, reasons: Mapping[Place, CancellationReason]) -> None:
+        for kind, item, name in self._guarded:
+            reason = reasons.get(place_of(self._layout.key_of(item)))
+            if reason is not None and reason.code == "ConditionalCheckFailed":
+                refuse_changed(self._layout, kind, item, reason.item, name)
+
     def _key(self, write: Put | Update | Delete | Check) -> Place:
         return place_of(self._layout.key_of(write.item) if isinstance(write, Put) else write.key)
+
+
+def _is_outrun(read: Mapping[Place, Item | None], reasons: Mapping[Place, CancellationReason]) -> bool:
+    """Whether something is not any more what was read to go along with edges."""
+    return any(
+        reason.code == "ConditionalCheckFailed" and place in read and reason.item != read[place]
+        for place, reason in reasons.items()
+    )
 
 
 def _failed(name: str, error: NotFound | ConditionFailed) -> TransactionCanceled:
