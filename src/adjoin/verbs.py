@@ -23,6 +23,7 @@ from adjoin.plans.at_once import delete_counted
 from adjoin.plans.copies import fans
 from adjoin.plans.find import Search, search
 from adjoin.plans.maintenance.predicates import check_rules
+from adjoin.plans.maintenance.ranks import check_room
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.stream import Reading, maintain_step
 from adjoin.plans.read import Question, edge, get, get_by, get_many
@@ -55,6 +56,7 @@ class Verbs(ABC):
             raise InvalidValue("an empty cursor_secret signs nothing; give one, or None for tokens that are not signed")
         self._layout: BoundLayout = bound_layout(models, layout, table, tenant)
         check_rules(self._layout)
+        check_room(self._layout)
         self._schema = self._layout.schema
         self._secret = cursor_secret.encode() if isinstance(cursor_secret, str) else cursor_secret or b""
         self._consistent = consistent

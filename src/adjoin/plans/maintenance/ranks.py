@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from adjoin.errors import ConditionFailed, InvalidRequest, TransactionCanceled
+from adjoin.errors import ConditionFailed, InvalidModel, InvalidRequest, TransactionCanceled
 from adjoin.expressions import Action, Compare, Condition, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
 from adjoin.plans import Plan
@@ -26,9 +26,12 @@ from adjoin.plans.maintenance.report import Tally
 from adjoin.requests import Delete, Get, PageResponse, Put, Query, TransactWrite, Update
 from adjoin.rules import Rule, Term
 from adjoin.schema import NodeType, plain_type
+from adjoin.units import MAX_TRANSACTION
 from adjoin.values import AttributeValue, Item
 
 _NODES_A_ROUND = 25
+_ROOM = MAX_TRANSACTION - 10
+"""Values of one edge that are written together; what is left is for the edge, its ledger and its nodes."""
 _Found: TypeAlias = list[tuple[Rule, Sequence[Item]]]
 
 
@@ -169,3 +172,15 @@ def values_of_an_edge(rule: Rule) -> int:
 def _is_single(rule: Rule, term: Term) -> bool:
     kind = rule.hop.edge if term.at == "edge" else rule.hop.far
     return term.field is not None and plain_type(kind.fields[term.field]) is not None
+
+
+def check_room(layout: BoundLayout) -> None:
+    """Raises `InvalidModel` if what one edge may add has no room in a transaction, and could never be applied."""
+    for account in layout.rules.accounts:
+        values = {rule.name: values_of_an_edge(rule) for rule in account.rules if rule.operation != "sum"}
+        if sum(values.values()) > _ROOM:
+            names = ", ".join(sorted(values, key=lambda name: -values[name])[:3])
+            raise InvalidModel(
+                f"one {account.edge.name} may add {sum(values.values())} values to {names}, and a transaction has room "
+                f"for {_ROOM}; take a smaller k, or fewer of them"
+            )
