@@ -109,7 +109,7 @@ def with_duckdb(graph: Graph, export: Export, only: list[str]) -> dict[str, Any]
 def test_both_engines_give_the_same(engine: Any, tmp_path: Path) -> None:
     with Graph(":memory:", MODELS, MaterializedGraph()) as graph:
         graph.put_many(filled(12).all)
-        export = exported(graph, tmp_path)
+        export = exported(graph, tmp_path / "of {a,b} [1] *?")
         expected = with_duckdb(graph, export, EVERY)
         assert all(expected.values())
         assert everything(engine, export, graph._layout, EVERY) == expected

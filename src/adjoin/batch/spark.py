@@ -94,7 +94,11 @@ class SparkEngine:
     def rows(self, source: Source, wants: Sequence[Want]) -> ir.Table:
         # A line that is not JSON to its end has no values, as one without an item has none.
         files = list(source.files) if isinstance(source, Export) else self._written(source)
-        frame = self._session.read.text(files) if files else self._session.createDataFrame([], "value string")
+        frame = (
+            self._session.read.text([*map(_exactly, files)])
+            if files
+            else self._session.createDataFrame([], "value string")
+        )
         frame = frame.filter(rtrim(frame["value"]) != "")
         whole = when(_is_text(frame["value"]) & rtrim(frame["value"]).endswith("}"), frame["value"])
         parsed = frame.select(frame["value"], from_json(whole, _schema(wants)).alias("parsed"))
@@ -188,7 +192,7 @@ class SparkEngine:
         if not is_remote(name):
             return local_text(name)
         try:
-            rows = self._session.read.text(name, wholetext=True).collect()
+            rows = self._session.read.text(_exactly(name), wholetext=True).collect()
         except Exception:
             return None
         return rows[0][0] if rows else None
@@ -213,6 +217,11 @@ class SparkEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _exactly(name: str) -> str:
+    """A name as Spark takes it for that very file; brackets and stars would be a pattern."""
+    return re.sub(r"[*?\[\]{}\\]", r"\\\g<0>", name)
 
 
 def _told_by_python(error: str) -> str:
