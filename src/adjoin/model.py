@@ -21,6 +21,10 @@ NodeT = TypeVar("NodeT", bound="Node")
 SourceT = TypeVar("SourceT", bound="Node")
 TargetT = TypeVar("TargetT", bound="Node")
 
+AS_READ = "adjoin:as_read"
+"""Where a node that was read has what was maintained then, to tell it from values that somebody sets; in its
+`__dict__`, as a cached property would be, so that comparing, copying and dumping it know nothing of that."""
+
 _MODEL_CONFIG = ConfigDict(populate_by_name=True, validate_assignment=True)
 
 

@@ -186,6 +186,14 @@ class Rules:
         """The fields of a class that nobody writes by hand."""
         return self._maintained[kind.model]
 
+    def told_apart(self, kind: EntityType) -> tuple[str, ...]:
+        """Those of a node in which a value of somebody's own can be told from one that was read.
+
+        A class that takes fields of any name would take what tells it for one of them.
+        """
+        takes_all = kind.model.model_config.get("extra") == "allow"
+        return () if takes_all or not isinstance(kind, NodeType) else self._maintained[kind.model]
+
     def immutable(self, kind: EntityType) -> tuple[str, ...]:
         """The fields of a node class that never change: those marked, and those that pydantic calls frozen."""
         return self._immutable[kind.model]

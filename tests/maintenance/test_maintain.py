@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import random
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -100,10 +101,49 @@ def test_a_put_leaves_aggregates_alone(g: Graph) -> None:
         g.put_many([Customer(id="C1", name="Cid"), Customer(id="C2")])
     assert m.rounds == 1
     with g.transaction() as t:
-        t.put(Customer(id="C1", name="Dan", owed=Decimal(7)))
+        t.put(Customer(id="C1", name="Dan"))
     g.maintain(once=True)
     check(g)
     assert g.get(Customer, "C1").name == "Dan"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("changed", [{"owed": Decimal(7)}, {"top": [Decimal(1)]}, {"invoices": 1}])
+def test_a_put_with_a_value_of_ones_own_is_refused(g: Graph, changed: dict[str, Any]) -> None:
+    g.put(Customer(id="C1", name="Ann"))
+    own, read = Customer(id="C1", name="Bea", **changed), g.get(Customer, "C1")
+    assert read is not None
+    for node in (own, read.model_copy(update=changed)):
+        with pytest.raises(InvalidValue, match=rf"Customer\.{next(iter(changed))} is kept true by itself"):
+            g.put(node)
+        with pytest.raises(InvalidValue, match="kept true by itself"):
+            g.put_many([Customer(id="C2"), node])
+        with pytest.raises(InvalidValue, match="kept true by itself"), g.transaction() as t:
+            t.put(node)
+    assert g.get_many(Customer, ["C1", "C2"]) == [Customer(id="C1", name="Ann"), None]
+
+
+def test_what_was_read_may_be_put_again(g: Graph) -> None:
+    g.put(Customer(id="C1", name="Ann"))
+    g.put(Placed(source="C1", target="I1", balance=Decimal(2)))
+    g.maintain(once=True)
+    read = g.get(Customer, "C1")
+    assert read is not None
+    assert read == Customer.model_validate(read.model_dump())
+    assert Customer.model_validate_json(read.model_dump_json()) == read
+    assert repr(read) == repr(Customer.model_validate(read.model_dump()))
+    g.put(Placed(source="C1", target="I2", balance=Decimal(3)))
+    g.maintain(once=True)
+    read.name = "Bea"
+    g.put(read)
+    g.put_many([pickle.loads(pickle.dumps(read)), read.model_copy(deep=True)])
+    with g.transaction() as t:
+        t.put(read.model_copy(update={"name": "Cid"}))
+    again = g.get(Customer, "C1")
+    assert again is not None
+    assert (again.name, again.owed) == ("Cid", Decimal(5))
+    g.put(next(iter(g.out("C1", Placed))))
+    g.maintain(once=True)
+    check(g)
 
 
 class Bare(Node):

@@ -101,7 +101,9 @@ class BoundAdjacencyList:
         check_declared(self.rules)
         self.ledgers = Ledgers(self._keys)
         self._deletion_sort = self._keys.tenant_part(layout.sort_key) + DELETION_SORT_KEY
-        self._reader = AdjacencyReader(self._keys, layout.partition_key, layout.sort_key, layout.type_attribute)
+        self._reader = AdjacencyReader(
+            self._keys, layout.partition_key, layout.sort_key, layout.type_attribute, self.rules
+        )
         self.definition = self._keys.definition
         self.present: Condition = Exists(attribute(layout.partition_key))
         self._pk, self._sk, self._type = layout.partition_key, layout.sort_key, layout.type_attribute

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from pydantic import ValidationError
@@ -12,7 +12,8 @@ from adjoin.errors import InvalidItem
 from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.keys import Template
 from adjoin.layouts.wire import given
-from adjoin.model import Node
+from adjoin.model import AS_READ, Node
+from adjoin.rules import Rules
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, from_key_text
 from adjoin.values import Item
 
@@ -24,11 +25,16 @@ _ID, _SOURCE, _TARGET = given("id"), given("source"), given("target")
 class AdjacencyReader:
     """Reads items by their keys; where an item is of another class, the answer is None."""
 
-    def __init__(self, keys: AdjacencyKeys, partition_key: str, sort_key: str, type_attribute: str | None) -> None:
+    def __init__(
+        self, keys: AdjacencyKeys, partition_key: str, sort_key: str, type_attribute: str | None, rules: Rules
+    ) -> None:
         self._keys = keys
         self._pk, self._sk, self._type = partition_key, sort_key, type_attribute
         self.readers: dict[type[Any], Reader] = {
-            **{model: self._short_node_reader(node) for model, node in keys.nodes.items()},
+            **{
+                model: _remembering(self._short_node_reader(node), rules.told_apart(node.kind))
+                for model, node in keys.nodes.items()
+            },
             **{model: self._short_edge_reader(edge) for model, edge in keys.edges.items()},
         }
 
@@ -151,6 +157,21 @@ class AdjacencyReader:
             return self._edge(keys, item)
 
         return read
+
+
+def _remembering(read: Reader, names: Sequence[str]) -> Reader:
+    """A reader whose instances know what they had in these fields."""
+    if not names:
+        return read
+
+    def remember(item: Item) -> Entity | None:
+        entity = read(item)
+        if entity is not None:
+            values = entity.__dict__
+            values[AS_READ] = {name: values[name] for name in names}
+        return entity
+
+    return remember
 
 
 def _are_plain(*templates: Template) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from adjoin.errors import InvalidValue
 from adjoin.expressions import Action, Add, Compare, Condition, Exists, Not, Or, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.interface import REVISION, BoundLayout
+from adjoin.model import AS_READ
 from adjoin.plans.maintenance.postings import TURN
 from adjoin.requests import Put, Update
 from adjoin.schema import Entity, EntityType, NodeType
@@ -83,14 +84,29 @@ def refuse_maintained(layout: BoundLayout, kind: EntityType, changes: Mapping[st
             raise InvalidValue(f"{kind.name}.{name} is immutable: it cannot change once it is written; leave it out")
 
 
+def refuse_given(layout: BoundLayout, kind: EntityType, entity: Entity) -> None:
+    """A node that is put with a value of somebody's own for what is maintained, and not as it was read."""
+    read = entity.__dict__.get(AS_READ, {})
+    for name in layout.rules.told_apart(kind):
+        value = entity.__dict__[name]
+        if value != read.get(name, value) or (name not in read and value != _default(kind, name)):
+            raise InvalidValue(
+                f"{kind.name}.{name} is kept true by itself, and cannot be set; leave it out, or put what was read"
+            )
+
+
 def refuse_counted(layout: BoundLayout, kind: EntityType, entity: Entity) -> None:
     """A new node on which something is counted already; a copy on an edge is filled in, whatever it says."""
     if not isinstance(kind, NodeType):
         return
     for name in layout.rules.maintained(kind):
-        default = kind.fields[name].get_default(call_default_factory=True)
+        default = _default(kind, name)
         if entity.__dict__[name] != default:
             raise InvalidValue(f"{kind.name}.{name} is kept true by itself, and begins with {default!r}; leave it out")
+
+
+def _default(kind: EntityType, name: str) -> Any:
+    return kind.fields[name].get_default(call_default_factory=True)
 
 
 def unchangeable(layout: BoundLayout, kind: EntityType, item: Item) -> Condition | None:

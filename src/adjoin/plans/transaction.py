@@ -39,7 +39,7 @@ from adjoin.plans.bundles import (
 )
 from adjoin.plans.conditions import condition
 from adjoin.plans.deletion import doomed
-from adjoin.plans.guarded import is_carried, put_request, refuse_changed, refuse_counted, written_items
+from adjoin.plans.guarded import is_carried, put_request, refuse_changed, refuse_counted, refuse_given, written_items
 from adjoin.plans.update import filled_in, identified, read_first, update_condition, update_requests
 from adjoin.plans.write import (
     absent,
@@ -96,8 +96,7 @@ class Buffer:
 
     def _put(self, entity: Entity, name: str, wanted: Condition | None, *, is_new: bool = False) -> None:
         layout, kind = self._layout, kind_of(self._layout, entity)
-        if is_new:
-            refuse_counted(layout, kind, entity)
+        (refuse_counted if is_new else refuse_given)(layout, kind, entity)
         items = written_items(layout, kind, entity)
         if layout.rules.immutable(kind):
             self._guarded.append((kind, items[0], described(entity)))

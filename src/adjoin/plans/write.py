@@ -26,7 +26,15 @@ from adjoin.plans.bundles import (
 from adjoin.plans.conditions import condition
 from adjoin.plans.copies import copies_on, fillings
 from adjoin.plans.deletion import visible
-from adjoin.plans.guarded import carried, is_carried, put_request, refuse_changed, refuse_counted, written_items
+from adjoin.plans.guarded import (
+    carried,
+    is_carried,
+    put_request,
+    refuse_changed,
+    refuse_counted,
+    refuse_given,
+    written_items,
+)
 from adjoin.plans.shards import report_heat
 from adjoin.requests import Check, Delete, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType
@@ -58,6 +66,7 @@ def absent(layout: BoundLayout) -> Condition:
 
 def put(layout: BoundLayout, entity: Entity, only_if: Predicate | None = None) -> Plan[None]:
     kind = kind_of(layout, entity)
+    refuse_given(layout, kind, entity)
     wanted = None if only_if is None else condition(layout, kind, only_if)
     try:
         if layout.has_satellites(kind) or is_carried(layout, kind) or is_accompanied(layout, kind):
@@ -150,6 +159,8 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
     """Writes any number in rounds of batches; of two for one key, the later one stays."""
     done = 0
     for some in chunks(entities, MAX_BATCH_WRITE * BATCHES_A_ROUND):
+        for entity in some:
+            refuse_given(layout, kind_of(layout, entity), entity)
         filled = yield from _filled(layout, some)
         writes: dict[Place, Put | Delete] = {}
         alone: dict[Place, Put | Update] = {}
