@@ -7,18 +7,20 @@ import gzip
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Edge, Graph, Indexed, InvalidExport, InvalidModel, MaterializedGraph, Node
-from adjoin.aggregates import Copy, PageRank, Sum
+from adjoin import AdjacencyList, Edge, Graph, Indexed, InvalidExport, InvalidModel, MaterializedGraph, Node, Unique
+from adjoin.aggregates import Copy, Count, PageRank, Sum
 from adjoin.batch.exports import FILES, SUMMARY, write_export
 from adjoin.batch.sources import dump_of
 from adjoin.expressions import Action, Remove, Set, Value, attribute
 from adjoin.requests import Delete, Update
+from tests.maintenance.simulation import stored
 
 
 class Thing(Node):
@@ -113,6 +115,64 @@ def test_data_with_other_items_than_the_manifests_tell_is_refused(tmp_path: Path
 
 
 # --- repairs -----------------------------------------------------------------------------------
+
+
+class Mate(Node):
+    id: str
+    email: Annotated[str | None, Unique()] = None
+    city: Annotated[str | None, Indexed()] = None
+    rank: Annotated[Decimal | None, PageRank("Tied")] = None
+    ties: Annotated[int, Count("Tied")] = 0
+
+
+class Tied(Edge[Mate, Mate], symmetric=True, key=("year",)):
+    year: int = 0
+
+
+@pytest.fixture(params=[AdjacencyList, MaterializedGraph])
+def mates(request: pytest.FixtureRequest) -> Iterator[Graph]:
+    with Graph(":memory:", [Mate, Tied], request.param(table="Mates")) as graph:
+        graph.put_many([Mate(id=f"m{place}", email=f"e{place}", city="Ulm") for place in range(4)])
+        graph.put_many([Tied(source=f"m{place}", target=f"m{place + 1}", year=place % 2) for place in range(3)])
+        graph.put(Tied(source="m0", target="m1", year=7))
+        graph.maintain(once=True)
+        graph.rebuild(threads=1)
+        assert graph.verify(threads=1)
+        yield graph
+
+
+def test_after_a_repair_nothing_is_found(mates: Graph) -> None:
+    """What is computed of all edges is computed of them as they are when they are whole again."""
+    layout = mates._layout
+    tie = layout.schema.edges[Tied]
+    keys = [layout.key_of(item) for item in stored(mates) if layout.kind_of(item) is tie]
+    mates._store.execute([Delete("Mates", next(key for key in keys if "m0" in str(key)))])
+    audit = mates.verify(threads=1)
+    kinds = {(each.kind, each.name) for each in audit.findings}
+    assert ("one-sided", "TIED") in kinds
+    assert ("aggregate", "MATE.rank") not in kinds
+    assert mates.verify(repair=True, threads=1).left == 0
+    assert mates.verify(threads=1)
+
+
+def test_both_halves_of_a_dangling_edge_are_repaired_at_once(mates: Graph) -> None:
+    mates._store.execute([Delete("Mates", mates._layout.node_key(mates._layout.schema.nodes[Mate], "m3"))])
+    audit = mates.verify(repair=[True, "dangling"], threads=1)
+    (dangling,) = [each for each in audit.findings if each.kind == "dangling"]
+    assert (dangling.count, dangling.repaired) == (2, 2)
+    assert audit.left == 0
+    assert mates.verify(threads=1)
+
+
+def test_two_nodes_with_one_unique_value_are_left_with_the_reason(mates: Graph) -> None:
+    key = mates._layout.node_key(mates._layout.schema.nodes[Mate], "m2")
+    mates._store.execute([Update("Mates", key, (Set(attribute("email"), Value({"S": "e1"})),))])
+    audit = mates.verify(repair=True, threads=1)
+    (claim,) = [each for each in audit.findings if each.kind == "claim"]
+    assert claim.count - claim.repaired == audit.left == 1
+    assert [each["reason"] for each in claim.failures] == [
+        "another Mate has a unique value of 'MATE#m2'; change one of them"
+    ]
 
 
 class Person(Node):

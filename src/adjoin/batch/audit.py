@@ -32,7 +32,7 @@ from adjoin.batch.differences import Difference
 from adjoin.batch.engines import Engine, Source, Want, open_engine, opened_source, readable
 from adjoin.batch.findings import Audit, Finding, Repairs
 from adjoin.batch.job import Job, summary_name
-from adjoin.batch.keys import part_text
+from adjoin.batch.keys import key_parts
 from adjoin.batch.ledgers import LedgerAudit, LedgerFault, wanted
 from adjoin.batch.restoring import (
     HELD_UP,
@@ -132,7 +132,10 @@ class _Auditor:
         yield from self._satellites()
 
     def _mend(self, finding: Finding, plan: Plan[int], **example: Any) -> None:
-        """Repairs what was found, if that was asked for; what holds it up is told, and holds up nothing else."""
+        """Repairs what was found, if that was asked for; what holds it up is told, and holds up nothing else.
+
+        The plan answers how much of it is not so any more.
+        """
         if self._run is None or finding.kind not in self._repair:
             return
         try:
@@ -145,7 +148,7 @@ class _Auditor:
         keys = yield from plan
         if keys:
             yield from settle_again(self._layout, kind, [(keys, *self._texts(kind, ends))], Tally())
-        return bool(keys)
+        return 1
 
     def _texts(self, kind: EdgeType, ends: dict[str, Any]) -> tuple[str, str]:
         """The partition keys of the nodes at the ends of an edge."""
@@ -195,7 +198,7 @@ class _Auditor:
             for each in self.job.summary(summary):
                 finding.add(node=each.id, stored=_shown(each.stored), computed=_shown(each.computed))
                 value = (each.kind, each.id, summary.field, each.computed)
-                self._mend(finding, write_fields(self._layout, [value]), node=each.id)
+                self._mend(finding, _done(write_fields(self._layout, [value])), node=each.id)
             yield finding
 
     def _copies(self, rule: CopyRule) -> Finding:
@@ -271,9 +274,7 @@ class _Auditor:
     def _one_sided(self, kind: EdgeType) -> Finding:
         finding = Finding("one-sided", kind.label)
         edges = self.job.tables.table(kind)
-        sort = self._layout.key_templates(kind).sort
-        told = [part.name for part in sort.parts if part.name in self._layout.key_fields(kind)]
-        parts = {f"k{place}": part_text(sort, name, edges.sk) for place, name in enumerate(told)}
+        parts = key_parts(self._layout, kind, edges.sk)
         halves: ir.Table = self._engine.stage(edges.select("source", "target", "pk", "sk", **parts))
         halves = halves.filter(halves.source != halves.target)
         twins = halves.select(
@@ -305,14 +306,20 @@ class _Auditor:
             finding = found.setdefault((misfit.kind, misfit.name), Finding(misfit.kind, misfit.name))
             finding.add(**misfit.shown)
             if misfit.repairable is not None:
-                self._mend(finding, self._mended(misfit), **misfit.shown)
+                self._mend(finding, _done(self._mended(misfit)), **misfit.shown)
         yield from found.values()
 
-    def _mended(self, misfit: Misfit) -> Plan[bool]:
+    def _mended(self, misfit: Misfit) -> Plan[None]:
         assert misfit.repairable is not None
         if misfit.stray is not None:
             return remove_stray(self._layout, misfit.repairable, misfit.stray, misfit.owner)
         return restore_satellites(self._layout, misfit.repairable, misfit.owner)
+
+
+def _done(plan: Plan[Any]) -> Plan[int]:
+    """A repair that leaves nothing of one fault: if others were faster, there is nothing to repair any more."""
+    yield from plan
+    return 1
 
 
 def _copy_wants(rule: CopyRule) -> tuple[Want, Want]:

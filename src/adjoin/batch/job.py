@@ -55,7 +55,8 @@ class Job:
         summed = [(each.node.model, [_summary_want(each)]) for each in self.summaries]
         edges = [(each.edge.model, [TARGET]) for each in self.summaries]
         wanted = merged(self.book.wanted(needed), stored, summed, edges, (extra or {}).items())
-        self.tables = Tables(engine, source, layout, wanted, keys=keys)
+        halves = [each.edge.model for each in self.summaries if each.edge.symmetric]
+        self.tables = Tables(engine, source, layout, wanted, keys=[*keys, *halves])
         self._numbers: Numbers = Narrow()
         self._computed: dict[str, Computed] | None = None
 

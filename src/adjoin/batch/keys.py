@@ -11,7 +11,9 @@ import re
 import ibis
 import ibis.expr.types as ir
 
+from adjoin.layouts.interface import BoundLayout
 from adjoin.layouts.keys import Part, Quoting, Template
+from adjoin.schema import EdgeType
 
 _DIGITS, _COMPLEMENT = "0123456789", "9876543210"
 _BIAS = 500
@@ -104,3 +106,10 @@ def _unsorted(text: ir.StringValue) -> ir.StringValue:
     spelled = ibis.cases((power >= length, whole), (power <= 0, below), else_=split)
     signed = ibis.ifelse(is_negative, ibis.literal("-") + spelled, spelled)
     return ibis.cases((text == "o", "0"), (text.re_search(r"\A(p\d{3}\.\d+|n\d{3}\.\d+~)\z"), signed), else_=text)
+
+
+def key_parts(layout: BoundLayout, kind: EdgeType, sort: ir.StringValue) -> dict[str, ir.StringValue]:
+    """What tells edges between one pair apart, by their sort keys; both halves of a symmetric edge have the same."""
+    template = layout.key_templates(kind).sort
+    told = [part.name for part in template.parts if part.name in layout.key_fields(kind)]
+    return {f"k{place}": part_text(template, name, sort) for place, name in enumerate(told)}

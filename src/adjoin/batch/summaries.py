@@ -16,6 +16,7 @@ import ibis.expr.types as ir
 
 from adjoin.aggregates import CommonNeighbours, Components, PageRank
 from adjoin.batch.engines import Engine
+from adjoin.batch.keys import key_parts
 from adjoin.batch.numbers import Numbers
 from adjoin.batch.tables import Tables
 from adjoin.errors import InvalidModel
@@ -56,9 +57,16 @@ class _Graph:
         self.engine: Engine = tables.engine
         ids = tables.table(rule.node)
         self.nodes = self.engine.stage(ids.select(id=ids.id, key=self._key(ids.id)))
-        edges = tables.table(rule.edge).select("source", "target")
+        edges = self._both_ways() if rule.edge.symmetric else tables.table(rule.edge).select("source", "target")
         known = self.engine.stage(edges.semi_join(self.nodes, edges.source == self.nodes.id))
         self.edges = self.engine.stage(known.semi_join(self.nodes, known.target == self.nodes.id))
+
+    def _both_ways(self) -> ir.Table:
+        """Symmetric edges, each from both its ends, also one of which only a half is stored."""
+        rows = self.tables.table(self.rule.edge)
+        one = rows.select("source", "target", **key_parts(self.tables.layout, self.rule.edge, rows.sk))
+        other = one.mutate(source=one.target, target=one.source)
+        return ibis.union(one, other).distinct().select("source", "target")
 
     @property
     def _is_number(self) -> bool:

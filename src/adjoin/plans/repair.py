@@ -1,7 +1,8 @@
 """Putting right what an audit or a batch job found, while others write: each step checks that it still holds.
 
 What was found may be hours old. So nothing is written because of a finding alone: what is there is read
-again, and the write holds only as long as that is unchanged. A step that finds nothing to do does nothing.
+again, and the write holds only as long as that is unchanged. A step that finds nothing to do does nothing. One that
+others were in the way of, at every attempt, raises.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from adjoin.errors import ConditionFailed, NotFound, TransactionCanceled
+from adjoin.errors import ConditionFailed, InvalidValue, NotFound, TransactionCanceled
 from adjoin.expressions import Action, And, Compare, Condition, Exists, Not, Or, Remove, Set, Value, attribute
 from adjoin.layouts.interface import OWNER, BoundLayout, Satellite
 from adjoin.plans import Plan
@@ -80,10 +81,10 @@ def _write_whole(layout: BoundLayout, value: FieldValue) -> Plan[int]:
 
 
 def remove_dangling(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, key: Item) -> Plan[list[Item]]:
-    """Removes an edge if one of its ends is not there; answers the keys of its items, none if it did not."""
+    """Removes an edge if one of its ends is not there; answers the keys of its items, none if that is not so."""
     ends = {_place(each): each for each in (layout.node_key(kind.source, source), layout.node_key(kind.target, target))}
     wanted = [key, *ends.values()]
-    for _ in range(ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         responses: list[ItemResponse] = yield tuple(Get(layout.table, each, consistent=True) for each in wanted)
         item, *nodes = [response.item for response in responses]
         missing = [end for end, node in zip(ends.values(), nodes, strict=True) if node is None]
@@ -96,13 +97,13 @@ def remove_dangling(layout: BoundLayout, kind: EdgeType, source: Any, target: An
             yield (TransactWrite((*writes, Check(layout.table, missing[0], Not(layout.present)))),)
             return keys
         except TransactionCanceled:
-            continue
+            _go_on(attempt)
     return []
 
 
 def restore_twin(layout: BoundLayout, kind: EdgeType, key: Item) -> Plan[list[Item]]:
-    """Writes the other half of a symmetric edge, if only this one is there; answers both keys, none if it did not."""
-    for _ in range(ATTEMPTS):
+    """Writes the other half of a symmetric edge, if only this is there; answers both keys, none if that is not so."""
+    for attempt in range(ATTEMPTS):
         response: ItemResponse
         (response,) = yield (Get(layout.table, key, consistent=True),)
         edge = None if response.item is None else layout.decode(kind, response.item)
@@ -118,7 +119,14 @@ def restore_twin(layout: BoundLayout, kind: EdgeType, key: Item) -> Plan[list[It
         except TransactionCanceled as canceled:
             if canceled.reasons[1].code == "ConditionalCheckFailed":
                 return []
+            _go_on(attempt)
     return []
+
+
+def _go_on(attempt: int) -> None:
+    """Raises the error that is handled, if there is no further attempt."""
+    if attempt + 1 == ATTEMPTS:
+        raise
 
 
 def _same(layout: BoundLayout, item: Item) -> Condition:
@@ -131,49 +139,51 @@ def _same(layout: BoundLayout, item: Item) -> Condition:
 # --- satellites --------------------------------------------------------------------------------
 
 
-def restore_satellites(layout: BoundLayout, kind: EntityType, key: Item) -> Plan[bool]:
-    """Writes what stands beside an entity anew; says whether the entity was there."""
-    for _ in range(ATTEMPTS):
+def restore_satellites(layout: BoundLayout, kind: EntityType, key: Item) -> Plan[None]:
+    """Writes what stands beside an entity anew, if it is there."""
+    for attempt in range(ATTEMPTS):
         response: ItemResponse
         (response,) = yield (Get(layout.table, key, consistent=True),)
         entity = None if response.item is None else layout.decode(kind, response.item)
         if response.item is None or entity is None:
-            return False
+            return
         satellites = layout.satellites(kind, [response.item, *_twins(layout, kind, response.item)], entity.__dict__)
         writes = beside(layout, satellites, Claims())
         try:
             yield (TransactWrite((*writes, Check(layout.table, key, unchanged(layout, response.item)))),)
-            return True
+            return
         except TransactionCanceled as canceled:
             if any(reason.code == "ConditionalCheckFailed" for reason in canceled.reasons[:-1]):
-                # A unique value that another node has: which of the two is right, only people know.
-                return False
-    return False
+                # Which of the two is right, only people know.
+                raise InvalidValue(
+                    f"another {kind.name} has a unique value of {_place(key)[0]!r}; change one of them"
+                ) from canceled
+            _go_on(attempt)
 
 
 def _twins(layout: BoundLayout, kind: EntityType, item: Item) -> list[Item]:
     return [item | key for key in layout.twin_keys(kind, item)] if isinstance(kind, EdgeType) else []
 
 
-def remove_stray(layout: BoundLayout, kind: EntityType, satellite: Item, owner: Item) -> Plan[bool]:
-    """Removes a satellite that its owner does not have; says whether it did."""
-    for _ in range(ATTEMPTS):
+def remove_stray(layout: BoundLayout, kind: EntityType, satellite: Item, owner: Item) -> Plan[None]:
+    """Removes a satellite that its owner does not have."""
+    for attempt in range(ATTEMPTS):
         response: ItemResponse
         (response,) = yield (Get(layout.table, owner, consistent=True),)
         if response.item is not None:
             held: list[Satellite] = layout.satellites_beside(kind, response.item)
             if satellite in [each.key for each in held]:
-                return False
+                return
         claim = {OWNER: {"S": next(iter(owner.values()))["S"]}}
         mine = Or((Not(Exists(attribute(OWNER))), Compare("=", attribute(OWNER), Value(claim[OWNER]))))
         try:
             check = Check(layout.table, owner, unchanged(layout, response.item))
             yield (TransactWrite((check, Delete(layout.table, satellite, mine))),)
-            return True
+            return
         except TransactionCanceled as canceled:
             if canceled.reasons[1].code == "ConditionalCheckFailed":
-                return False
-    return False
+                return
+            _go_on(attempt)
 
 
 def _place(key: Item) -> tuple[str, ...]:
