@@ -19,6 +19,7 @@ from adjoin.aggregates import Copy, Count, PageRank, Sum
 from adjoin.batch.exports import FILES, SUMMARY, write_export
 from adjoin.batch.sources import dump_of
 from adjoin.expressions import Action, Remove, Set, Value, attribute
+from adjoin.layouts.interface import OWNER
 from adjoin.requests import Delete, Update
 from tests.maintenance.simulation import stored
 
@@ -162,6 +163,19 @@ def test_both_halves_of_a_dangling_edge_are_repaired_at_once(mates: Graph) -> No
     assert (dangling.count, dangling.repaired) == (2, 2)
     assert audit.left == 0
     assert mates.verify(threads=1)
+
+
+@pytest.mark.parametrize("owner", ["nobody", "MATE#m9", "MATE#m1", "TIED#x", "MATE#%zz", "#"])
+def test_a_claim_of_somebody_else_is_found_and_repaired(mates: Graph, owner: str) -> None:
+    (claim,) = [item for item in stored(mates) if "email#e2" in str(mates._layout.key_of(item))]
+    spoil = (Set(attribute(OWNER), Value({"S": owner})),)
+    mates._store.execute([Update("Mates", mates._layout.key_of(claim), spoil)])
+    assert {(each.kind, each.name) for each in mates.verify(threads=1).findings} == {("claim", "MATE")}
+    mates.verify(repair=True, threads=1)
+    mates.verify(repair=True, threads=1)
+    assert mates.verify(threads=1)
+    (claim,) = [item for item in stored(mates) if "email#e2" in str(mates._layout.key_of(item))]
+    assert claim[OWNER] == {"S": "MATE#m2"}
 
 
 def test_two_nodes_with_one_unique_value_are_left_with_the_reason(mates: Graph) -> None:

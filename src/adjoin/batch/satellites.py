@@ -26,7 +26,7 @@ from adjoin.batch.keys import matches
 from adjoin.errors import InvalidItem, InvalidKey, InvalidValue
 from adjoin.layouts.interface import OWNER, BoundLayout, Satellite
 from adjoin.rules import Rules
-from adjoin.schema import EdgeType, EntityType, tag_of
+from adjoin.schema import EdgeType, EntityType, NodeType, tag_of
 from adjoin.values import Item
 
 COPY_END = "#="
@@ -189,13 +189,22 @@ class _Satellites:
         if OWNER in item:
             kind = self._layout.claimed_by(item)
             assert kind is not None
-            owner = self._layout.node_key(kind, self._layout.id_in(kind, item[OWNER]["S"]))
+            owner = self._claimant(kind, item[OWNER]["S"])
             yield Misfit("claim", kind.label, {"entry": place, "fault": "stray"}, owner, kind, key)
             return
         owner = self._layout.copied_key(item)
         owner_kind = self._layout.kind_of(owner)
         if owner_kind is not None:
             yield Misfit("index entry", owner_kind.label, {"entry": place, "fault": "stray"}, owner, owner_kind, key)
+
+    def _claimant(self, kind: NodeType, text: str) -> Item:
+        """The key of the node that a claim names; one that no node has, if it names none."""
+        try:
+            key = self._layout.node_key(kind, self._layout.id_in(kind, text))
+        except (InvalidItem, InvalidKey, InvalidValue):
+            key = {}
+        nobody = {self._pk: {"S": text or "="}, self._sk: {"S": "="}}
+        return key if key.get(self._pk) == {"S": text} else nobody
 
     def _key(self, item: Item) -> Item:
         return {self._pk: item[self._pk], self._sk: item[self._sk]}
