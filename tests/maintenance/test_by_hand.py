@@ -15,6 +15,7 @@ from adjoin import (
     InvalidValue,
     MaterializedGraph,
     Node,
+    TransactionCanceled,
     Unique,
     field,
 )
