@@ -185,7 +185,7 @@ class Commits:
 @pytest.fixture
 def on_disk(loop: None, path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     # Upkeep would go another way.
-    monkeypatch.setattr("adjoin.stores.sqlite.store._UPKEEP_SECONDS", 1e6)
+    monkeypatch.setattr("adjoin.stores.sqlite.upkeep._SECONDS", 1e6)
     with serve(path, durability="power") as opened:
         dynamodb = client(opened)
         dynamodb.create_table(**TABLE)
