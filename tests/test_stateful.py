@@ -397,7 +397,9 @@ class GraphMachine(RuleBasedStateMachine):
             if change.new_item is not None:
                 items[place_of(self.graph, item)] = change.new_item
         scanned: Any = self.store.inner.execute((Scan("adjoin"),))[0]
-        assert items == {place_of(self.graph, item): item for item in scanned.items}
+        # The stream leaves out what adjoin keeps for itself, such as the record of a deletion that was interrupted.
+        others = [item for item in scanned.items if not self.graph._layout.is_bookkeeping(item)]
+        assert items == {place_of(self.graph, item): item for item in others}
 
 
 class LargeDeletesMachine(GraphMachine):
