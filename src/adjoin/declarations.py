@@ -156,7 +156,7 @@ class _Declarations:
         if by is None and declared.field is not None:
             # A date needs nothing else to go by.
             term = _term(owner, declared.field, hop)
-            kind = hop.edge if term.at == "edge" else hop.far
+            kind = hop.kind_at(term.at)
             if issubclass(plain_type(kind.fields[declared.field]) or object, date):
                 return term
         if by is None:

@@ -59,19 +59,22 @@ def _check_aggregate(rule: Rule, last: Rule) -> None:
     _check_default(rule, owner, kind.fields[name].get_default(call_default_factory=True))
     read = [term for term in (last.terms[0], last.by) if term is not None and term.field is not None]
     for term in read:
-        if rule.operation != "top" and get_origin(_end(last, term).fields[_named(term)].annotation) in _SEVERAL:
+        if (
+            rule.operation != "top"
+            and get_origin(last.hop.kind_at(term.at).fields[_named(term)].annotation) in _SEVERAL
+        ):
             raise InvalidModel(f"{owner}: {_shown(last, term)} has several values and no order; name a single one")
-        plain = plain_type(_end(last, term).fields[_named(term)])
+        plain = plain_type(last.hop.kind_at(term.at).fields[_named(term)])
         if rule.operation != "sum" and plain is not None and issubclass(plain, _UNORDERED):
             raise InvalidModel(
                 f"{owner}: {_shown(last, term)} is {plain.__name__}, which is not stored in an order; name a field of "
                 f"text, a number, a date or a bool"
             )
     value = last.terms[0]
-    given = int if value.at == "one" else _type(_end(last, value), value.field) if value.field else None
+    given = int if value.at == "one" else _type(last.hop.kind_at(value.at), value.field) if value.field else None
     if rule.operation == "sum" and value.field is not None:
-        added = plain_type(_end(last, value).fields[value.field])
-        is_number = added in _NUMBERS or tag_of(_end(last, value), value.field) in ("N", None)
+        added = plain_type(last.hop.kind_at(value.at).fields[value.field])
+        is_number = added in _NUMBERS or tag_of(last.hop.kind_at(value.at), value.field) in ("N", None)
         if added is not None and (not is_number or issubclass(added, _UNORDERED)):
             raise InvalidModel(f"{owner} adds up {_shown(last, value)}, which is {added.__name__} and no number")
     held = _type(kind, name)
@@ -135,17 +138,13 @@ def _type(kind: EntityType, name: str) -> type | None:
     return plain if plain in _SINGLE else None
 
 
-def _end(rule: Rule, term: Term) -> EntityType:
-    return rule.hop.edge if term.at == "edge" else rule.hop.far
-
-
 def _named(term: Term) -> str:
     assert term.field is not None
     return term.field
 
 
 def _shown(rule: Rule, term: Term) -> str:
-    return f"{_end(rule, term).name}.{term.field}"
+    return f"{rule.hop.kind_at(term.at).name}.{term.field}"
 
 
 # --- aggregates made of aggregates -------------------------------------------------------------

@@ -48,6 +48,10 @@ class Hop:
     def far(self) -> NodeType:
         return self.edge.target if self.direction == "out" else self.edge.source
 
+    def kind_at(self, place: str) -> EntityType:
+        """What is there: the class of edges at "edge", and of nodes at the far end elsewhere."""
+        return self.edge if place == "edge" else self.far
+
     @property
     def near_end(self) -> str:
         return "source" if self.direction == "out" else "target"
@@ -85,7 +89,7 @@ class Rule:
     @property
     def where_kind(self) -> EntityType:
         """The class that `where` is about."""
-        return self.hop.edge if self.where_at == "edge" else self.hop.far
+        return self.hop.kind_at(self.where_at)
 
     @property
     def pair(self) -> str | None:
@@ -191,8 +195,7 @@ class Rules:
 
         A class that takes fields of any name would take what tells it for one of them.
         """
-        takes_all = kind.model.model_config.get("extra") == "allow"
-        return () if takes_all or not isinstance(kind, NodeType) else self._maintained[kind.model]
+        return self._maintained[kind.model] if isinstance(kind, NodeType) and not kind.takes_any else ()
 
     def immutable(self, kind: EntityType) -> tuple[str, ...]:
         """The fields of a node class that never change: those marked, and those that pydantic calls frozen."""

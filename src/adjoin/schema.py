@@ -64,6 +64,11 @@ class EntityType:
         fields: dict[str, FieldInfo] = self.model.model_fields
         return fields
 
+    @property
+    def takes_any(self) -> bool:
+        """Whether instances may have fields of any name."""
+        return bool(self.model.model_config.get("extra") == "allow")
+
     def attribute(self, name: str) -> str:
         """The stored name of a field, or an error that names the closest one."""
         try:

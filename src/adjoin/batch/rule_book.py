@@ -47,7 +47,7 @@ class RuleBook:
         return self.by_tag(made_by)
 
     def _term_tag(self, rule: Rule, term: Term) -> str | None:
-        kind = rule.hop.edge if term.at == "edge" else rule.hop.far
+        kind = rule.hop.kind_at(term.at)
         made_by = self.behind(rule.hop.far, term.attribute) if term.at == "far" else None
         if made_by is not None and made_by is not rule:
             if made_by.operation == "top" and rule.operation != "top":
@@ -84,7 +84,7 @@ class RuleBook:
                 if (want := self.term_want(rule, term)) is not None:
                     wants[edge.model if term.at == "edge" else far.model].add(want)
             if (where := self.where(rule)) is not None:
-                kind = edge if rule.where_at == "edge" else far
+                kind = rule.where_kind
                 wants[kind.model].update(each for each in wants_of(where) if not self._is_made(kind, each))
             yield from wants.items()
 
@@ -99,7 +99,7 @@ class RuleBook:
         """Where a term is stored; None if it is nowhere, or made by a rule."""
         if term.at == "one" or (term.at == "far" and self.behind(rule.hop.far, term.attribute) is not None):
             return None
-        kind: EntityType = rule.hop.edge if term.at == "edge" else rule.hop.far
+        kind = rule.hop.kind_at(term.at)
         assert term.field is not None
         return field_want(self.layout, kind, term.field, tag="N" if rule.operation == "sum" else None)
 

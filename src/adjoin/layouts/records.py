@@ -41,7 +41,7 @@ class Record:
         self._read = tuple(kind.attributes.items())
         self._sets = tuple(name for name, absence in self._absence.items() if absence == "empty set")
         self._own = {*kind.attributes.values(), *layout_attributes}
-        self._extra = kind.model.model_config.get("extra") == "allow"
+        self._extra = kind.takes_any
         self._given = given_validator(kind.model)
         self._validate = kind.model.__pydantic_validator__.validate_python
         plain = self.stored_names >= kind.attributes.keys() and kind.expires is None

@@ -111,12 +111,11 @@ def _fill(layout: BoundLayout, writes: Named, edges: Mapping[Place, EdgeType]) -
         for end, key in ends[place].items():
             check = Check(layout.table, key, as_copied(layout, kind, end, nodes[place_of(key)]))
             there = writes.get(place_of(key))
-            # What this transaction writes itself need not be checked, and cannot be.
-            if there is None or isinstance(there[0], Check):
-                both, told = (check, f"{name}: what it copies has changed") if there is None else there
-                if there is not None:
-                    both = together(layout, both, check)
-                writes[place_of(key)] = both, told
+            if there is None:
+                writes[place_of(key)] = check, f"{name}: what it copies has changed"
+            elif isinstance(there[0], Check):
+                # What this transaction writes itself need not be checked, and cannot be.
+                writes[place_of(key)] = together(layout, there[0], check), there[1]
     return nodes
 
 

@@ -14,7 +14,7 @@ from adjoin.errors import InvalidValue
 from adjoin.expressions import Action, Add, Compare, Condition, Exists, Not, Or, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.interface import REVISION, BoundLayout
 from adjoin.model import AS_READ
-from adjoin.plans.maintenance.postings import TURN
+from adjoin.plans.maintenance.postings import TURN, revises
 from adjoin.requests import Put, Update
 from adjoin.schema import Entity, EntityType, NodeType
 from adjoin.values import Item
@@ -26,7 +26,7 @@ def is_carried(layout: BoundLayout, kind: EntityType) -> bool:
     """Whether what is maintained can only be kept by reading it: the item has satellites, or fields of any name."""
     if not layout.rules.keeps(kind) or not isinstance(kind, NodeType):
         return False
-    return layout.has_satellites(kind) or kind.model.model_config.get("extra") == "allow"
+    return revises(layout, kind)
 
 
 def written_items(layout: BoundLayout, kind: EntityType, entity: Entity) -> tuple[Item, ...]:

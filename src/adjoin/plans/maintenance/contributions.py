@@ -35,7 +35,7 @@ class Ends:
 
     def entity(self, at: str) -> Entity | None:
         if at not in self._entities:
-            item, kind = self._items[at], self._hop.edge if at == "edge" else self._hop.far
+            item, kind = self._items[at], self._hop.kind_at(at)
             self._entities[at] = None if item is None else self._layout.decode(kind, item)
         return self._entities[at]
 
@@ -46,7 +46,7 @@ class Ends:
             found = (self._items[term.at] or {}).get(term.attribute or "")
         else:
             entity = self.entity(term.at)
-            kind = self._hop.edge if term.at == "edge" else self._hop.far
+            kind = self._hop.kind_at(term.at)
             found = None if entity is None else self._layout.encode_field(kind, term.field, entity.__dict__[term.field])
         return None if found == _NULL else found
 

@@ -301,7 +301,7 @@ def waits(entry: Entry) -> bool:
 
 def revises(layout: BoundLayout, kind: NodeType) -> bool:
     """Whether others write nodes of the class whole, as long as their revision is what they read."""
-    return layout.has_satellites(kind) or kind.model.model_config.get("extra") == "allow"
+    return layout.has_satellites(kind) or kind.takes_any
 
 
 def copies_of(layout: BoundLayout, near: Near) -> list[Item]:

@@ -170,7 +170,7 @@ def values_of_an_edge(rule: Rule) -> int:
 
 
 def _is_single(rule: Rule, term: Term) -> bool:
-    kind = rule.hop.edge if term.at == "edge" else rule.hop.far
+    kind = rule.hop.kind_at(term.at)
     return term.field is not None and plain_type(kind.fields[term.field]) is not None
 
 
