@@ -59,12 +59,10 @@ def _check_aggregate(rule: Rule, last: Rule) -> None:
     _check_default(rule, owner, kind.fields[name].get_default(call_default_factory=True))
     read = [term for term in (last.terms[0], last.by) if term is not None and term.field is not None]
     for term in read:
-        if (
-            rule.operation != "top"
-            and get_origin(last.hop.kind_at(term.at).fields[_named(term)].annotation) in _SEVERAL
-        ):
+        info = last.hop.kind_at(term.at).fields[_named(term)]
+        if rule.operation != "top" and get_origin(info.annotation) in _SEVERAL:
             raise InvalidModel(f"{owner}: {_shown(last, term)} has several values and no order; name a single one")
-        plain = plain_type(last.hop.kind_at(term.at).fields[_named(term)])
+        plain = plain_type(info)
         if rule.operation != "sum" and plain is not None and issubclass(plain, _UNORDERED):
             raise InvalidModel(
                 f"{owner}: {_shown(last, term)} is {plain.__name__}, which is not stored in an order; name a field of "
