@@ -10,6 +10,7 @@ Pure: no items, no requests. The stream's processor, the batch job and the audit
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,10 @@ from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate
 from adjoin.schema import EdgeType, EntityType, NodeType, Schema
 
 Operation: TypeAlias = Literal["sum", "min", "max", "latest", "top"]
+
+
+_KEY_LENGTH = 5
+"""Characters of a rule's key. Those of one class are never so many that two are the same by chance."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,12 @@ class Rule:
     is_recursive: bool = False
     in_transaction: bool = False
 
+    @cached_property
+    def key(self) -> str:
+        """A short text for what is declared: another as soon as the declaration is another. Ledgers name rules by it."""
+        declared = (self.name, self.operation, self.terms, self.where, self.where_at, self.by, self.k)
+        return base64.urlsafe_b64encode(hashlib.sha256(repr(declared).encode()).digest())[:_KEY_LENGTH].decode()
+
     @property
     def node(self) -> NodeType:
         return self.hop.near
@@ -116,6 +127,8 @@ class Account:
     hop: Hop
     reads_far: bool
     rules: tuple[Rule, ...]
+    is_shared: bool = False
+    """Whether there is an account of the other direction that has its part in the same ledgers."""
 
     @property
     def name(self) -> str:
@@ -124,6 +137,29 @@ class Account:
     @property
     def edge(self) -> EdgeType:
         return self.hop.edge
+
+    @cached_property
+    def part(self) -> str:
+        """The attribute of a ledger beside an edge that is about this account: "o" for out, "i" for into."""
+        return self.hop.direction[0]
+
+    @cached_property
+    def is_checked(self) -> bool:
+        """Whether what an edge adds is applied only as long as the edge is what was read.
+
+        Where it is not, every change of an edge leaves a trace where a slower reader of what was before meets it.
+        """
+        return self.reads_far or any(rule.in_transaction for rule in self.rules)
+
+    @cached_property
+    def by_key(self) -> dict[str, str]:
+        """The names of the rules by their keys."""
+        return {rule.key: rule.name for rule in self.rules}
+
+    @cached_property
+    def keys(self) -> dict[str, str]:
+        """The keys of the rules by their names."""
+        return {rule.name: rule.key for rule in self.rules}
 
     @cached_property
     def edge_attributes(self) -> tuple[str, ...]:
@@ -220,8 +256,9 @@ def _accounts(rules: Iterable[Rule]) -> Iterator[Account]:
     shared: dict[tuple[type[Any], Direction, bool], list[Rule]] = {}
     for rule in rules:
         shared.setdefault((rule.hop.edge.model, rule.hop.direction, rule.reads_far), []).append(rule)
-    for some in shared.values():
-        yield Account(some[0].hop, some[0].reads_far, tuple(some))
+    for (model, direction, reads_far), some in shared.items():
+        other: Direction = "into" if direction == "out" else "out"
+        yield Account(some[0].hop, reads_far, tuple(some), not reads_far and (model, other, False) in shared)
 
 
 def _read_at(rule: Rule, at: Literal["edge", "far"], kind: EntityType) -> Iterator[str]:

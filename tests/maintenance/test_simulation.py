@@ -183,6 +183,8 @@ def check(graph: Graph) -> None:
     assert not [item for item in items if "adjoin:stale" in item]
     keys = [layout.key_of(item) for item in items]
     assert all(item["edge"]["M"] in keys for item in items if "applied" in item)
+    ledgers = [item for item in items if layout.key_of(item) == layout.ledgers.ledger_key(layout.ledgers.edge_key(item, None))]
+    assert all(layout.ledgers.edge_key(item, None) in keys and any(part in item for part in "oi") for item in ledgers)
 
 
 def check_circles(world: World) -> None:

@@ -30,7 +30,7 @@ from adjoin.batch.keys import matches, part_text
 from adjoin.batch.numbers import Numbers
 from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
 from adjoin.plans.maintenance.contributions import RANK
-from adjoin.plans.maintenance.entries import APPLIED, RULES
+from adjoin.plans.maintenance.ledger import APPLIED, RULES
 from adjoin.plans.maintenance.ranks import values_of_an_edge
 from adjoin.plans.maintenance.references import EDGE, FAR, NEAR, EdgeRef
 from adjoin.rules import Account, Rule

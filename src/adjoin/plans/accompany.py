@@ -13,16 +13,15 @@ from typing import TypeAlias
 from adjoin.expressions import Remove, Set, Value
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.at_once import Companions, Written, companions, counted_at_once, together
+from adjoin.plans.at_once import AnyRequest, Companions, Written, companions, counted_at_once, together
 from adjoin.plans.batches import Place, get_all, place_of
 from adjoin.plans.copies import as_copied, copied, copies_on
-from adjoin.plans.maintenance.postings import AnyWrite
 from adjoin.plans.maintenance.references import key_of_node
 from adjoin.requests import Check, Delete, Get, Put, Update
 from adjoin.schema import EdgeType
 from adjoin.values import Item
 
-Named: TypeAlias = dict[Place, tuple[AnyWrite, str]]
+Named: TypeAlias = dict[Place, tuple[AnyRequest, str]]
 """The writes of a transaction, each with what it is for."""
 
 
@@ -67,11 +66,11 @@ def _share(layout: BoundLayout, writes: Named, made: Companions) -> None:
                 )
 
 
-def _key(layout: BoundLayout, write: AnyWrite) -> Item:
+def _key(layout: BoundLayout, write: AnyRequest) -> Item:
     return layout.key_of(write.item) if isinstance(write, Put) else write.key
 
 
-def _edge_kind(layout: BoundLayout, write: AnyWrite) -> EdgeType | None:
+def _edge_kind(layout: BoundLayout, write: AnyRequest) -> EdgeType | None:
     item = write.item if isinstance(write, Put) else write.key
     if isinstance(write, Check) or layout.is_bookkeeping(item):
         return None
@@ -79,15 +78,15 @@ def _edge_kind(layout: BoundLayout, write: AnyWrite) -> EdgeType | None:
     return kind if isinstance(kind, EdgeType) else None
 
 
-def _is_put(write: AnyWrite) -> bool:
+def _is_put(write: AnyRequest) -> bool:
     return isinstance(write, Put)
 
 
-def _makes(write: AnyWrite) -> bool:
+def _makes(write: AnyRequest) -> bool:
     return isinstance(write, Put | Update)
 
 
-def _ends(layout: BoundLayout, kind: EdgeType, write: AnyWrite) -> tuple[str, str]:
+def _ends(layout: BoundLayout, kind: EdgeType, write: AnyRequest) -> tuple[str, str]:
     return layout.ends(kind, write.item if isinstance(write, Put) else write.key)
 
 
@@ -119,7 +118,7 @@ def _fill(layout: BoundLayout, writes: Named, edges: Mapping[Place, EdgeType]) -
     return nodes
 
 
-def _after(write: AnyWrite, item: Item | None) -> Item | None:
+def _after(write: AnyRequest, item: Item | None) -> Item | None:
     """A node as a write leaves it."""
     if isinstance(write, Put):
         return write.item

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from adjoin.errors import TransactionCanceled
 from adjoin.expressions import Action, And, Condition, all_of
@@ -17,14 +18,17 @@ from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, get_all, place_of
 from adjoin.plans.deletion import delete_node
-from adjoin.plans.maintenance.entries import Entry
-from adjoin.plans.maintenance.postings import AnyWrite, Near, Posting, acted, merged, write_key
+from adjoin.plans.maintenance.entries import AnyWrite, Entry
+from adjoin.plans.maintenance.ledger import ledger_held
+from adjoin.plans.maintenance.postings import Near, Posting, acted, merged, performed, write_key
 from adjoin.plans.maintenance.references import EdgeRef, edges_at
-from adjoin.plans.revisions import unchanged
 from adjoin.requests import Check, Delete, Get, Put, TransactWrite, Update
 from adjoin.rules import Account
 from adjoin.schema import AnyEdge, EdgeType, EntityType, NodeType
 from adjoin.values import Item
+
+
+AnyRequest: TypeAlias = Put | Update | Delete | Check
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Written:
 class Companions:
     """What is written together with edges."""
 
-    writes: dict[Place, AnyWrite] = field(default_factory=dict)
+    writes: dict[Place, AnyRequest] = field(default_factory=dict)
     absent: set[Place] = field(default_factory=set)
     """Nodes that are not there, and so count nothing."""
     read: dict[Place, Item | None] = field(default_factory=dict)
@@ -91,14 +95,16 @@ def companions(layout: BoundLayout, written: Sequence[Written], created: Collect
         entry.work_out(layout)
         posting.entries.append(entry)
     edges = {place_of(each.key) for each in written}
+    writes: dict[Place, AnyWrite] = {}
     for posting in postings.values():
         posting.write_down(layout)
-        for write in (*posting.request(layout).writes, *_unread(layout, posting)):
+        for write in (*posting.all_writes(layout), *_unread(layout, posting)):
             place = place_of(write_key(layout, write))
             if place not in edges:
-                made.writes[place] = merged(made.writes.get(place), write)
+                writes[place] = merged(writes.get(place), write)
         if posting.near.item is None:
             made.absent.add(place_of(posting.near.key))
+    made.writes = dict(zip(writes, performed(layout, writes.values()), strict=True))
     return made
 
 
@@ -107,19 +113,21 @@ def _ref(account: Account, each: Written) -> EdgeRef:
     return EdgeRef(account, each.key, near, far)
 
 
-def _unread(layout: BoundLayout, posting: Posting) -> list[Check]:
+def _unread(layout: BoundLayout, posting: Posting) -> list[AnyWrite]:
     """Ledgers that are not there and need not be, but must not come in between."""
     return [
-        Check(layout.table, entry.ref.ledger_key(layout), unchanged(layout, None))
+        ledger_held(layout, entry.ref, entry.ref.ledger_key(layout), entry.item)
         for entry in posting.entries
         if entry.ledger is None and not entry.is_kept
     ]
 
 
-def together(layout: BoundLayout, write: AnyWrite, companion: AnyWrite) -> AnyWrite:
+def together(layout: BoundLayout, write: AnyRequest, companion: AnyRequest) -> AnyRequest:
     """One write of a node for a program's own and what it counts, because a transaction takes an item once."""
     if isinstance(companion, Check) and isinstance(write, Check):
-        return merged(write, companion)
+        condition = all_of(write.condition, companion.condition)
+        assert condition is not None
+        return Check(write.table, write.key, condition)
     if isinstance(write, Check):
         assert isinstance(companion, Update)
         return Update(companion.table, companion.key, companion.actions, all_of(write.condition, companion.condition))
@@ -139,7 +147,7 @@ def together(layout: BoundLayout, write: AnyWrite, companion: AnyWrite) -> AnyWr
     return Put(write.table, acted(write.item, companion.actions), condition)
 
 
-def _beyond_presence(layout: BoundLayout, companion: AnyWrite) -> list[Condition]:
+def _beyond_presence(layout: BoundLayout, companion: AnyRequest) -> list[Condition]:
     condition = companion.condition
     parts = condition.conditions if isinstance(condition, And) else (condition,)
     return [part for part in parts if part is not None and part != layout.present]

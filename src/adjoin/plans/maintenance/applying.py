@@ -11,15 +11,17 @@ from dataclasses import dataclass, field
 
 from adjoin.errors import ConditionFailed, InvalidItem, InvalidKey, TransactionCanceled
 from adjoin.expressions import Compare, Not, Value, attribute
-from adjoin.layouts.interface import LIFE, BoundLayout
+from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, get_all, place_of
 from adjoin.plans.copies import copies_on
 from adjoin.plans.maintenance.asides import Unapplied, set_aside, take_back
 from adjoin.plans.maintenance.copies import At, CopyRef, copy_ref, freshen, freshen_at
 from adjoin.plans.maintenance.cycles import moved, set_aside_by
+from adjoin.plans.maintenance.entries import contributions
+from adjoin.plans.maintenance.lives import begin_lives
 from adjoin.plans.maintenance.neighbours import settle_near
-from adjoin.plans.maintenance.postings import MARKED
+from adjoin.plans.maintenance.postings import LEFT, MARKED, TURN, Near
 from adjoin.plans.maintenance.references import (
     EdgeRef,
     counted_by,
@@ -40,6 +42,8 @@ class _Work:
     """What some changes make worth a look, each thing once."""
 
     edges: dict[tuple[str, Place], EdgeRef] = field(default_factory=dict)
+    changes: dict[Place, list[ItemChange]] = field(default_factory=dict)
+    """The changes of edges, by their keys."""
     far: dict[tuple[str, str], Account] = field(default_factory=dict)
     """Accounts that read a node, by their names and its partition key."""
     came: dict[str, NodeType] = field(default_factory=dict)
@@ -84,7 +88,7 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
     yield from _went(layout, work, tally)
     yield from _came(layout, work.came, tally)
     yield from _settle_far(layout, work, tally)
-    yield from settle(layout, work.edges.values(), tally)
+    yield from settle(layout, work.edges.values(), tally, moved=lambda ref: _has_moved(layout, ref, work))
     yield from _look_again(layout, work, tally)
     yield from freshen_at(layout, (At(kind, end, text) for (_, end, text), kind in work.copied.items()), tally)
     yield from freshen(layout, work.copies.values(), tally)
@@ -104,6 +108,8 @@ def _look_at_edge(layout: BoundLayout, kind: EdgeType, change: ItemChange, work:
         for account in counted_by(layout, kind):
             if differs(change, account.edge_attributes) or _was_unfit(layout, kind, change):
                 work.add_edge(ref_to(layout, account, item))
+                if not account.is_checked:
+                    work.changes.setdefault(place_of(change.key), []).append(change)
         if names and change.new is not None and differs(change, names):
             work.copies[place_of(change.key)] = copy_ref(layout, kind, item)
             work.looks += 1
@@ -131,12 +137,26 @@ def _look_at_node(layout: BoundLayout, kind: NodeType, change: ItemChange, work:
     if not any(account.hop.near is kind for account in layout.rules.accounts):
         return
     had_life, has_life = (item is not None and LIFE in item for item in (change.old, change.new))
-    if had_life and not has_life:
+    if had_life and not has_life and _has_counted(layout, kind, change.old or {}):
         work.went[text] = kind
         work.looks += 1
     elif change.old is None:
         work.came[text] = kind
         work.looks += 1
+
+
+def _has_counted(layout: BoundLayout, kind: NodeType, item: Item) -> bool:
+    """Whether a node shows that an edge was ever counted for it, in the life that it has."""
+    names = (name for rule in layout.rules.rules if rule.node is kind for name in (rule.attribute, rule.pair) if name)
+    return any(name in item for name in (*names, TURN, LEFT, NEXT))
+
+
+def _has_moved(layout: BoundLayout, ref: EdgeRef, work: _Work) -> bool:
+    """Whether a change of an edge changed what it adds, so that who saw it before would count something else."""
+    return any(
+        contributions(layout, ref.account, change.old) != contributions(layout, ref.account, change.new)
+        for change in work.changes.get(place_of(ref.key), ())
+    )
 
 
 def differs(change: ItemChange, names: Sequence[str]) -> bool:
@@ -177,8 +197,14 @@ def _went(layout: BoundLayout, work: _Work, tally: Tally) -> Plan[None]:
 
 
 def _came(layout: BoundLayout, nodes: dict[str, NodeType], tally: Tally) -> Plan[None]:
-    gets = [Get(layout.table, layout.ledgers.marker_key(text), consistent=True) for text in nodes]
-    markers = yield from get_all(gets)
+    markers = yield from get_all(
+        [Get(layout.table, layout.ledgers.marker_key(text), consistent=True) for text in nodes]
+    )
+    keys = {text: key_of_node(layout, kind, text) for text, kind in nodes.items()}
+    found = yield from get_all([Get(layout.table, key, consistent=True) for key in keys.values()])
+    there = [Near(nodes[text], text, key, item) for (text, key), item in zip(keys.items(), found, strict=True) if item]
+    # So that the first edge of a node costs no more than any other.
+    yield from begin_lives(layout, there)
     for (text, kind), marker in zip(nodes.items(), markers, strict=True):
         if marker is None:
             continue
@@ -203,7 +229,7 @@ def _settle_far(layout: BoundLayout, work: _Work, tally: Tally) -> Plan[None]:
             for ref in refs:
                 work.add_edge(ref)
             if len(work.edges) > _MANY:
-                yield from settle(layout, work.edges.values(), tally)
+                yield from settle(layout, work.edges.values(), tally, moved=lambda ref: _has_moved(layout, ref, work))
                 work.edges.clear()
             if start is None:
                 break

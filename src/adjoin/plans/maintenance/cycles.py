@@ -15,7 +15,7 @@ from adjoin.expressions import Add, Compare, Condition, Exists, Not, Value, attr
 from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import get_all
-from adjoin.plans.maintenance.entries import APPLIED
+from adjoin.plans.maintenance.ledger import APPLIED
 from adjoin.plans.maintenance.postings import Posting
 from adjoin.plans.maintenance.references import EdgeRef, key_of_node, ref_in
 from adjoin.requests import Check, Get, ItemResponse, PageResponse, Query, Update
