@@ -144,6 +144,11 @@ class Account:
         return self.hop.direction[0]
 
     @cached_property
+    def is_at_target(self) -> bool:
+        """Whether the ledgers lie beside the targets of edges, to be found from there; else beside the edges."""
+        return not self.reads_far and (self.is_shared or self.hop.direction == "into")
+
+    @cached_property
     def is_checked(self) -> bool:
         """Whether what an edge adds is applied only as long as the edge is what was read.
 

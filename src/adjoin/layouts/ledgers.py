@@ -1,7 +1,8 @@
 """Where adjoin records what it counted: ledgers, ranks, markers, and records about the whole graph.
 
     PK                  SK                                        what it is
-    CUSTOMER#C1#=       =E#PLACED#INVOICE#I1                      what the edge added to its ends, beside the edge
+    CUSTOMER#C1#=       =E#PLACED#INVOICE#I1                      what the edge added to its source, beside the edge
+    INVOICE#I1#=        =E#PLACED#INVOICE#I1#CUSTOMER#C1          what the edge added to both ends, beside its target
     INVOICE#I1#=        =L#PLACED.out.far#CUSTOMER#C1#PLACED#…    the same for rules that read the far end, beside that
     CUSTOMER#C1#=       =R#9f2c…#CUSTOMER.largest#p503.120#ab…    one value in order, for a least or greatest one
     CUSTOMER#C1#=       =M                                        somebody has edges here while the node is not
@@ -38,25 +39,36 @@ class Ledgers:
         self._pk, self._sk = layout.partition_key, layout.sort_key
         self._prefix, self._sort_prefix = keys.prefix, keys.tenant_part(layout.sort_key)
 
-    def ledger_key(self, edge: Item) -> Item:
-        """Where the ledger of an edge is: beside the edge."""
-        return self._key(edge[self._pk]["S"], _EDGE, edge[self._sk]["S"])
+    def ledger_key(self, edge: Item, target: str | None) -> Item:
+        """Where the ledger of an edge is: beside the edge, or beside the target with that partition key."""
+        partition, sort = edge[self._pk]["S"], edge[self._sk]["S"]
+        if target is None:
+            return self._key(partition, _EDGE, sort)
+        return self._key(target, _EDGE, f"{sort}#{partition}")
 
-    def is_whole(self, edge: Item) -> bool:
-        """Whether the key of its ledger tells the whole key of an edge; a long one is shortened."""
-        text: str = self.ledger_key(edge)[self._sk]["S"]
-        return text.endswith(edge[self._sk]["S"])
+    def edge_key(self, ledger: Item, length: int | None) -> Item:
+        """The key of the edge of a ledger, whose key has not been shortened.
 
-    def edge_key(self, ledger: Item, sort: str | None) -> Item:
-        """The key of the edge that a ledger lies beside; `sort` is its sort key, where the ledger's does not tell it."""
-        if sort is None:
-            sort = ledger[self._sk]["S"].removeprefix(self.edge_start)
-        return {self._pk: {"S": ledger[self._pk]["S"].removesuffix(_BESIDE)}, self._sk: {"S": sort}}
+        `length` is that of the edge's partition key, where the ledger lies beside the target.
+        """
+        text = ledger[self._sk]["S"].removeprefix(self.edge_start)
+        if length is None:
+            return {self._pk: {"S": ledger[self._pk]["S"].removesuffix(_BESIDE)}, self._sk: {"S": text}}
+        return {self._pk: {"S": text[-length:]}, self._sk: {"S": text[: -length - 1]}}
+
+    def node_beside(self, item: Item) -> str:
+        """The partition key of the node that an item lies beside."""
+        text: str = item[self._pk]["S"]
+        return text.removesuffix(_BESIDE)
 
     @property
     def edge_start(self) -> str:
-        """What the sort keys of ledgers beside their edges begin with."""
+        """What the sort keys of ledgers of edges begin with."""
         return self._sort_prefix + MARK + _EDGE
+
+    def arrivals(self, node: str) -> tuple[tuple[str, AttributeValue], SortCondition]:
+        """The partition and stretch of all ledgers beside a node: of edges that arrive at it, or leave it."""
+        return self._stretch(node, _EDGE)
 
     def far_ledger_key(self, account: str, edge: Item, far: str) -> Item:
         """Where the ledger of an edge is for rules that read its far end: beside the node with that partition key."""

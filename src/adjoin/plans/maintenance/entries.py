@@ -15,7 +15,7 @@ from adjoin.layouts.interface import BoundLayout
 from adjoin.layouts.ledgers import digest_of
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.maintenance.contributions import RANK, Ends, contribution, total
-from adjoin.plans.maintenance.ledger import Ledger, LedgerWrite, ledger_in, ledger_write
+from adjoin.plans.maintenance.ledger import WAITING, Ledger, LedgerWrite, ledger_in, ledger_write
 from adjoin.plans.maintenance.references import EdgeRef, named_in
 from adjoin.requests import Check, Delete, Put, Update
 from adjoin.rules import Account, Rule
@@ -88,13 +88,26 @@ class Entry:
         return there and bool(self.wanted or self.aside or self.ref.account.reads_far)
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether its ledger says that it waits for a node at its target, which finds it by that."""
+        account = self.ref.account
+        is_counted = self.near is None and self.edge is not None and bool(self.wanted or self.aside)
+        return is_counted and not account.reads_far and account.hop.direction == "into"
+
+    @property
     def is_settled(self) -> bool:
-        ledger = self.ledger
-        if ledger is None or not self.is_kept:
-            return ledger is None and not self.is_kept
+        after, ledger = self.after, self.ledger
+        if ledger is None or after is None:
+            return ledger is after
         is_of_rules = not self.ref.account.reads_far or ledger.mark == self.ref.account.mark
-        is_stamped = ledger.life == (self.next or self.life) and is_of_rules
-        return is_stamped and self.applied == self._after and self.was_aside == self.aside
+        return is_of_rules and (ledger.life, ledger.applied, ledger.aside) == (after.life, after.applied, after.aside)
+
+    @property
+    def after(self) -> Ledger | None:
+        """What the ledger should say."""
+        if self.is_kept:
+            return Ledger(self.next or self.life, self._after, self.aside)
+        return Ledger(WAITING, {}, {}) if self.is_waiting else None
 
     @property
     def comes(self) -> bool:
@@ -104,7 +117,7 @@ class Entry:
     @property
     def goes(self) -> bool:
         """Whether its ledger goes."""
-        return self.ledger is not None and not self.is_kept
+        return self.ledger is not None and self.after is None
 
     @property
     def _after(self) -> dict[str, AttributeValue]:
@@ -151,15 +164,13 @@ class Entry:
     def _make(self, layout: BoundLayout) -> list[AnyWrite]:
         table, ref = layout.table, self.ref
         writes: list[AnyWrite] = []
-        if self.near is not None and ref.account.is_checked:
+        # Nothing is left on a node that is not there for who saw the edge before it went.
+        if ref.account.is_checked if self.near is not None else self.is_waiting:
             writes.append(Check(table, ref.key, _as_read(layout, self.edge, ref.account.edge_attributes)))
             if ref.account.reads_far and self.edge is not None and ref.far != ref.near:
                 writes.append(Check(table, ref.far_key(layout), self.far_as_read(layout)))
-        if self.is_kept:
-            after = Ledger(self.next or self.life, self._after, self.aside)
-            writes.append(ledger_write(layout, ref, ref.ledger_key(layout), self.item, after))
-        elif self.ledger is not None:
-            writes.append(ledger_write(layout, ref, ref.ledger_key(layout), self.item, None))
+        if not self.is_settled:
+            writes.append(ledger_write(layout, ref, ref.ledger_key(layout), self.item, self.after))
         return [*writes, *self._ranks(layout), *self._records(layout)]
 
     def far_as_read(self, layout: BoundLayout) -> Condition:

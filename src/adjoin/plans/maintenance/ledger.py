@@ -1,16 +1,19 @@
 """The ledger of an edge, as it is stored: what it has added to the nodes at its ends.
 
-Beside an edge lies one item for both ends, each with a part of its own, so that either is written without the
-other. Rules are named by their keys, which are short, and tell one declaration from another under the same name.
+One item is for both ends, each with a part of its own, so that either is written without the other. It lies beside the
+edge, so that the ledgers of a celebrity are spread; or beside the target, where something is counted there, so that
+what arrives at a node is found from it by a strongly consistent query. Rules are named by their keys, which are short,
+and tell one declaration from another under the same name.
 
 attribute     what it holds
 o, i          the part for the node at the source, and for the one at the target: a map
-    l         the life of the node in which it counts; in any other it is void
+    l         the life of the node in which it counts; in any other it is void, and so it is where there is no node
     r         another after each write
     a rule    what was added
     a         rule to why it is not applied
-e             the sort key of the edge, where the key of the ledger is too short for it
-t             the partition key of the target, where the key of the edge does not tell it
+s             how long the partition key of the edge is, beside a target
+e             the key of the edge, where that of the ledger had to be shortened
+t             the partition key of the target, where neither of them tells it
 
 Rules that read the far end have a ledger each beside the node there, to be found from it:
 
@@ -40,7 +43,10 @@ from adjoin.values import AttributeValue, Item
 APPLIED, ASIDE, RULES = "applied", "aside", "rules"
 PARTS = "o", "i"
 _LIFE, _REVISION, _ASIDE = "l", "r", "a"
-EDGE_SORT, TARGET = "e", "t"
+LENGTH, TARGET = "s", "t"
+SHORTENED = "e"
+WAITING = "-"
+"""The life of a part for a node that is not there."""
 
 
 def new_token() -> str:
@@ -83,11 +89,14 @@ def _far_ledger(item: Item) -> Ledger:
 
 
 def ref_beside(layout: BoundLayout, account: Account, item: Item) -> EdgeRef:
-    """The edge that a ledger lies beside."""
-    key = layout.ledgers.edge_key(item, item[EDGE_SORT]["S"] if EDGE_SORT in item else None)
-    source, target = (
-        (next(iter(key.values()))["S"], item[TARGET]["S"]) if TARGET in item else layout.ends(account.edge, key)
-    )
+    """The edge that a ledger is of."""
+    length = int(item[LENGTH]["N"]) if LENGTH in item else None
+    key = item[SHORTENED]["M"] if SHORTENED in item else layout.ledgers.edge_key(item, length)
+    source = next(iter(key.values()))["S"]
+    if account.is_at_target:
+        target = layout.ledgers.node_beside(item)
+    else:
+        target = item[TARGET]["S"] if TARGET in item else layout.ends(account.edge, key)[1]
     near, far = (source, target) if account.hop.direction == "out" else (target, source)
     return EdgeRef(account, key, near, far)
 
@@ -161,7 +170,7 @@ def ledger_write(
             return Delete(layout.table, key, condition)
         return Put(layout.table, {**key, **_far_item(ref, ledger)}, condition)
     part = None if ledger is None else _part(account, ledger)
-    names = _names(layout, ref) if there is None else {}
+    names = _names(layout, ref, key) if there is None else {}
     return LedgerWrite(layout.table, key, there, {account.part: part}, names, is_shared=account.is_shared)
 
 
@@ -189,12 +198,16 @@ def _part(account: Account, ledger: Ledger) -> AttributeValue:
     return {"M": stored}
 
 
-def _names(layout: BoundLayout, ref: EdgeRef) -> Item:
+def _names(layout: BoundLayout, ref: EdgeRef, key: Item) -> Item:
+    """What tells the edge, besides the key of the ledger."""
     names: Item = {}
-    if not layout.ledgers.is_whole(ref.key):
-        names[EDGE_SORT] = [*ref.key.values()][1]
-    if "target.id" not in layout.key_templates(ref.account.edge).sort.told:
-        names[TARGET] = {"S": ref.far if ref.account.hop.direction == "out" else ref.near}
+    partition, sort = (part["S"] for part in ref.key.values())
+    if sort not in [*key.values()][1]["S"]:
+        names[SHORTENED] = {"M": dict(ref.key)}
+    elif ref.account.is_at_target:
+        names[LENGTH] = {"N": str(len(partition))}
+    if not ref.account.is_at_target and "target.id" not in layout.key_templates(ref.account.edge).sort.told:
+        names[TARGET] = {"S": ref.target}
     return names
 
 

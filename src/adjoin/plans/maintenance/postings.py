@@ -148,11 +148,15 @@ class Posting:
         copies = copies_of(layout, near)
         return [*writes, Update(layout.table, near.key, actions, wanted), *_updates(layout, copies, actions)]
 
-    def held(self, layout: BoundLayout) -> set[Place]:
-        """The items that it writes, which no other transaction may write at the same time."""
-        near = self.near
+    def places(self, layout: BoundLayout) -> tuple[set[Place], set[Place]]:
+        """The items that it writes, which no other transaction may write at the same time, and those that it checks."""
+        near, own = self.near, place_of(self.near.key)
         held = {place for place, write in self.writes.items() if not isinstance(write, Check)}
-        return held | {place_of(near.key), *map(place_of, copies_of(layout, near))}
+        if near.item is not None:
+            held |= {own, *map(place_of, copies_of(layout, near))}
+        elif any(map(waits, self.entries)):
+            return held | {place_of(layout.ledgers.marker_key(near.text))}, {*self.writes, own} - held
+        return held, self.writes.keys() - held
 
     def _own_checks(self, layout: BoundLayout, replaced: Mapping[str, AttributeValue]) -> Iterator[Condition]:
         """A node at the far end of an edge to itself cannot be checked apart."""
@@ -399,7 +403,7 @@ class _Group:
         """Whether there is room for a posting that writes and checks these items. None can be both."""
         if held & self.checked or checked & self.held:
             return False
-        return len(self.held | self.checked | held | checked) + _SPARE <= MAX_TRANSACTION
+        return len(self.held | self.checked | held | checked) <= MAX_TRANSACTION
 
     def add(self, number: int, held: set[Place], checked: set[Place]) -> None:
         self.numbers.append(number)
@@ -413,8 +417,7 @@ def arranged(layout: BoundLayout, postings: Sequence[Posting], is_apart: bool) -
     Those that change the same ledgers go together where they can, because a ledger is written once then. `is_apart`
     gives each a transaction of its own.
     """
-    held = [posting.held(layout) for posting in postings]
-    checked = [posting.writes.keys() - places for posting, places in zip(postings, held, strict=True)]
+    held, checked = zip(*(posting.places(layout) for posting in postings), strict=True)
     rounds: list[list[list[Posting]]] = []
     waiting = _neighbourly(held)
     while waiting:
@@ -437,10 +440,6 @@ def arranged(layout: BoundLayout, postings: Sequence[Posting], is_apart: bool) -
         rounds.append([[postings[number] for number in group.numbers] for group in groups])
         waiting = later
     return rounds
-
-
-_SPARE = 2
-"""Items of a transaction that are only known when it is made: a marker and the check that goes with it."""
 
 
 def _neighbourly(held: Sequence[set[Place]]) -> list[int]:

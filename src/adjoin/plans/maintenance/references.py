@@ -34,7 +34,11 @@ class EdgeRef:
     def ledger_key(self, layout: BoundLayout) -> Item:
         if self.account.reads_far:
             return layout.ledgers.far_ledger_key(self.account.name, self.key, self.far)
-        return layout.ledgers.ledger_key(self.key)
+        return layout.ledgers.ledger_key(self.key, self.target if self.account.is_at_target else None)
+
+    @property
+    def target(self) -> str:
+        return self.far if self.account.hop.direction == "out" else self.near
 
     def near_key(self, layout: BoundLayout) -> Item:
         return key_of_node(layout, self.account.hop.near, self.near)
