@@ -55,12 +55,12 @@ def _rest(template: Template, key: ir.StringValue) -> ir.StringValue:
 
 
 def _pattern(template: Template) -> str:
-    ends = "".join(_escaped(end) for end in sorted(template.quoting.ends))
-    pieces = (_escaped(piece) if isinstance(piece, str) else f"([^{ends}]*)" for piece in template.pieces)
+    ends = "".join(escaped(end) for end in sorted(template.quoting.ends))
+    pieces = (escaped(piece) if isinstance(piece, str) else f"([^{ends}]*)" for piece in template.pieces)
     return rf"\A{''.join(pieces)}\z"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Text that a pattern takes for itself; characters that are no sign in any dialect are left alone."""
     return re.sub(r"([\\^$.|?*+()\[\]{}\-&~])", r"\\\1", text)
 

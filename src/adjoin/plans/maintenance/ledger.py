@@ -37,7 +37,7 @@ from adjoin.expressions import Action, Compare, Condition, Exists, Not, Path, Re
 from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
 from adjoin.plans.maintenance.references import EdgeRef, named_in
 from adjoin.requests import Check, Delete, Put, Update
-from adjoin.rules import Account
+from adjoin.rules import Account, Rule
 from adjoin.values import AttributeValue, Item
 
 APPLIED, ASIDE, RULES = "applied", "aside", "rules"
@@ -80,6 +80,16 @@ def ledger_in(account: Account, item: Item | None) -> Ledger | None:
     applied = {names.get(key, key): value for key, value in part.items() if key not in (_LIFE, _REVISION, _ASIDE)}
     aside = {names.get(key, key): reason["S"] for key, reason in part[_ASIDE]["M"].items()} if _ASIDE in part else {}
     return Ledger(part[_LIFE]["S"], applied, aside)
+
+
+def life_want(account: Account) -> tuple[str, ...]:
+    """Where an item of a ledger holds the life of an account's part, as a path of stored values."""
+    return account.part, "M", _LIFE, "S"
+
+
+def rule_want(account: Account, rule: Rule) -> tuple[str, ...]:
+    """Where it holds what was added by a rule."""
+    return account.part, "M", rule.key
 
 
 def _far_ledger(item: Item) -> Ledger:
