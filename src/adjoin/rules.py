@@ -89,7 +89,7 @@ class Rule:
 
     @cached_property
     def key(self) -> str:
-        """A short text for what is declared: another as soon as the declaration is another. Ledgers name rules by it."""
+        """A short text for what is declared, another where that is another; ledgers name rules by it."""
         declared = (self.name, self.operation, self.terms, self.where, self.where_at, self.by, self.k)
         return base64.urlsafe_b64encode(hashlib.sha256(repr(declared).encode()).digest())[:_KEY_LENGTH].decode()
 

@@ -11,13 +11,13 @@ from adjoin import Graph, MaterializedGraph
 from adjoin.layouts.interface import NEXT
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.recounting import begin, begun_before, finish, settle_and_compare
-from adjoin.plans.maintenance.references import ref_in
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.settling import settle
 from adjoin.runner import run
 from adjoin.schema import NodeType
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
+from tests.maintenance.ledgers import edge_of, entries_of, is_ledger
 from tests.maintenance.models import ALBUMS, MODELS, PARTS, PEOPLE, SHOP
 from tests.maintenance.simulation import FEW, FIRST, Process, Simulation, stored, with_seeds
 from tests.maintenance.test_crashes import happen, happen_again
@@ -30,8 +30,7 @@ def repair(graph: Graph, *, everything: bool) -> Plan[None]:
     layout = graph._layout
     items = stored(graph)
     keys = [layout.key_of(item) for item in items]
-    accounts = {account.name: account for account in layout.rules.accounts}
-    strays = [item for item in items if "applied" in item and item["edge"]["M"] not in keys]
+    strays = [item for item in items if is_ledger(item) and edge_of(layout, item) not in keys]
     nodes: dict[str, tuple[NodeType, list[str]]] = {}
     for item in items:
         kind = None if layout.is_bookkeeping(item) else layout.kind_of(item)
@@ -41,9 +40,7 @@ def repair(graph: Graph, *, everything: bool) -> Plan[None]:
     def plan() -> Plan[None]:
         tally = Tally()
         for ledger in strays:
-            sort = list(layout.key_of(ledger).values())[1]["S"]
-            account = next(each for name, each in accounts.items() if sort.startswith(f"=L#{name}#"))
-            yield from settle(layout, [ref_in(layout, account, ledger)], tally)
+            yield from settle(layout, [ref for ref, _ in entries_of(layout, ledger)], tally)
         for kind, texts in nodes.values():
             compared = yield from settle_and_compare(layout, kind, texts, tally)
             for prepare in (begun_before, begin):

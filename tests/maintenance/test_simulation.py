@@ -12,8 +12,7 @@ import pytest
 from adjoin import Graph, MaterializedGraph
 from adjoin.plans import Plan
 from adjoin.requests import Delete
-from adjoin.plans.maintenance.ledger import PARTS as LEDGER_PARTS
-from adjoin.plans.maintenance.ledger import ref_beside
+from tests.maintenance.ledgers import edge_of, entries_of, is_ledger
 from tests.maintenance.models import (
     ALBUMS,
     MODELS,
@@ -184,17 +183,11 @@ def check(graph: Graph) -> None:
         assert found == wanted, repr(entity)
     assert not [item for item in items if "adjoin:stale" in item]
     keys = [layout.key_of(item) for item in items]
-    assert all(item["edge"]["M"] in keys for item in items if "applied" in item)
-    for item in items:
-        if set(LEDGER_PARTS) & item.keys():
-            edge = layout.ledgers.edge_key(item, int(item["s"]["N"]) if "s" in item else None)
-            assert edge in keys
-            for account in layout.rules.accounts:
-                if account.edge is layout.kind_of(edge) and account.part in item and not account.reads_far:
-                    ref = ref_beside(layout, account, item)
-                    assert (ref.key, ref.ledger_key(layout)) == (edge, layout.key_of(item))
-        else:
-            assert not [*layout.key_of(item).values()][1]["S"].startswith(layout.ledgers.edge_start)
+    for item in filter(is_ledger, items):
+        assert edge_of(layout, item) in keys
+        assert entries_of(layout, item)
+    started = layout.ledgers.edge_start
+    assert all(is_ledger(item) for item in items if [*layout.key_of(item).values()][1]["S"].startswith(started))
 
 
 def check_circles(world: World) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from adjoin import Graph
 from adjoin.expressions import Set, Value, attribute
 from adjoin.requests import Delete, Put, Request, Update
+from tests.maintenance.ledgers import is_ledger, spoilt, stray, sums_in
 from tests.maintenance.simulation import stored
 
 
@@ -62,7 +63,7 @@ class Vandals:
         return None if picked is None else self._set(picked[0], picked[1].attribute, {"S": "many"})
 
     def _ledgers(self, items: list[Any]) -> list[Any]:
-        return [item for item in items if "applied" in item and "aside" not in item]
+        return [item for item in items if is_ledger(item) and "aside" not in item]
 
     def _lose_ledger(self, items: list[Any]) -> Request | None:
         ledger = self._pick(self._ledgers(items))
@@ -70,23 +71,13 @@ class Vandals:
 
     def _spoil_ledger(self, items: list[Any]) -> Request | None:
         ledger = self._pick(self._ledgers(items))
-        sums = [name for name, value in ledger["applied"]["M"].items() if "N" in value] if ledger else []
-        if not sums:
-            return None
-        applied = ledger["applied"]["M"] | {self._chance.choice(sums): {"N": "7"}}
-        return Put(self._layout.table, ledger | {"applied": {"M": applied}, "adjoin:revision": {"S": "spoilt"}})
+        sums = sums_in(ledger) if ledger else []
+        return Put(self._layout.table, spoilt(ledger, *self._chance.choice(sums), "7")) if sums else None
 
     def _add_ledger(self, items: list[Any]) -> Request | None:
         """As for an edge that is not there."""
         ledger = self._pick(self._ledgers(items))
-        if ledger is None:
-            return None
-        names = list(self._layout.key_of(ledger))
-        edge = ledger["edge"]["M"] | {names[1]: {"S": ledger["edge"]["M"][names[1]]["S"] + "x"}}
-        return Put(
-            self._layout.table,
-            ledger | {"edge": {"M": edge}, names[1]: {"S": ledger[names[1]]["S"] + "x"}},
-        )
+        return None if ledger is None else Put(self._layout.table, stray(self._layout, ledger))
 
     def _ranks(self, items: list[Any]) -> list[Any]:
         return [item for item in items if "rank" in item]

@@ -27,7 +27,6 @@ from adjoin.rules import Account
 from adjoin.schema import AnyEdge, EdgeType, EntityType, NodeType
 from adjoin.values import Item
 
-
 AnyRequest: TypeAlias = Put | Update | Delete | Check
 
 

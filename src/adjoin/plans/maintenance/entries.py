@@ -179,7 +179,11 @@ class Entry:
     def _ranks(self, layout: BoundLayout) -> Iterator[Put | Delete]:
         # Ranks of a former life are of no use to anybody, and go with the ledger that knows them.
         lives = [self.life, self.next] if self.next is not None else [self.life]
-        if not any("L" in value for each in (self.ledger.applied if self.ledger else {}, self.wanted) for value in each.values()):
+        if not any(
+            "L" in value
+            for each in (self.ledger.applied if self.ledger else {}, self.wanted)
+            for value in each.values()
+        ):
             return
         old = lives if self.is_ahead else [self.ledger.life] if self.ledger is not None else []
         before = dict(self._rank_items(layout, old, self.ledger.applied if self.ledger is not None else {}))

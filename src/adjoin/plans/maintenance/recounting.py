@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from adjoin.errors import ConditionFailed, InvalidValue, TransactionCanceled
-from adjoin.expressions import Action, Add, And, Compare, Condition, Exists, Not, Remove, Set, Value, attribute
-from adjoin.layouts.interface import LIFE, NEXT, REVISION, BoundLayout
+from adjoin.expressions import Action, Add, Condition, Exists, Not, Remove, Set, Value, attribute
+from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import chunks, get_all, write_all
 from adjoin.plans.maintenance.contributions import RANK, total
@@ -27,7 +27,7 @@ from adjoin.plans.maintenance.entries import Entry
 from adjoin.plans.maintenance.ledger import new_token
 from adjoin.plans.maintenance.lives import changing, first_actions
 from adjoin.plans.maintenance.neighbours import counting, settle_above, settle_near
-from adjoin.plans.maintenance.postings import FULL, STALE, TURN, copies_of, new_revision, prepared_sum, revises
+from adjoin.plans.maintenance.postings import FULL, STALE, TURN, prepared_sum
 from adjoin.plans.maintenance.postings import Near as Node
 from adjoin.plans.maintenance.ranks import refresh, results, values_of_an_edge
 from adjoin.plans.maintenance.references import key_of_node
