@@ -35,7 +35,7 @@ from tests.maintenance.models import (
     expected,
     uses,
 )
-from tests.maintenance.simulation import FEW, FIRST, Simulation, stored, with_seeds
+from tests.maintenance.simulation import FEW, FIRST, Simulation, opened, stored, with_seeds
 
 IDS = {Customer: "C", Invoice: "I", Bill: "B", Part: "P", Person: "N", Album: "A", Track: "T"}
 ENDS: dict[Any, tuple[Any, Any]] = {
@@ -209,7 +209,7 @@ def reached(world: World, start: str, name: str) -> set[str]:
 
 
 def simulate(seed: int, models: list[Any], layout: Any = None, *, acts: int = 40, nodes: int = 4) -> Simulation:
-    graph = Graph(":memory:", MODELS, layout)
+    graph = opened(seed, MODELS, layout)
     try:
         simulation = Simulation(graph, seed)
         life = Life(graph, simulation.chance, models, nodes)

@@ -206,7 +206,7 @@ class LedgerAudit:
             missing = missing.mutate(edge_pk=missing.pk, edge_sk=missing.sk)
             parts.append(_fault(missing, "missing"))
         told = self._job.engine.stage(ibis.union(*parts))
-        return ibis.union(told, *self._different(account, valid, told, numbers))
+        return ibis.union(told, *self._different(account, told, numbers))
 
     def _edges(self, account: Account) -> ir.Table:
         """The edges of an account with their keys and ends, and what rules without a condition read of them."""
@@ -247,28 +247,61 @@ class LedgerAudit:
                 tests.append(reduce(and_, columns))
         return edges.filter(reduce(or_, tests)) if tests else None
 
-    def _different(self, account: Account, valid: ir.Table, told: ir.Table, numbers: Numbers) -> Iterator[ir.Table]:
+    def _different(self, account: Account, told: ir.Table, numbers: Numbers) -> Iterator[ir.Table]:
         """The nodes whose ledgers do not add up to what they have, apart from those that were told."""
-        places = [
+        off = self._off(account, numbers)
+        if off is None:
+            return
+        off = off.anti_join(told, off.id == told.id)
+        for place in self._summed(account):
+            some = off.filter(off.place == place)
+            found = self._found[self._rules[place].name].ids()
+            yield _fault(some.anti_join(found, some.id == found.id), "different")
+
+    def _summed(self, account: Account) -> list[int]:
+        """The places of the rules of an account that add up."""
+        return [
             place
             for place, rule in enumerate(self._rules)
             if rule in account.rules and rule.operation == "sum" and rule.name in self._found
         ]
+
+    def _off(self, account: Account, numbers: Numbers) -> ir.Table | None:
+        """The nodes whose ledgers do not add up to what they have, each with the places of those rules."""
+        places = self._summed(account)
         if not places:
+            return None
+
+        def make() -> ir.Table:
+            valid = self._valid(account)
+            amounts = valid.select("id", **{f"r{place}": numbers.parse(valid[f"r{place}"]) for place in places})
+            totals = {f"r{place}": numbers.total(amounts[f"r{place}"]) for place in places}
+            sums = amounts.group_by(sum_id=amounts.id).agg(**totals)
+            nodes = self._nodes(account.hop.near)
+            joined = self._job.engine.stage(nodes.left_join(sums, nodes.node_id == sums.sum_id))
+            zero = numbers.literal("0")
+            parts = []
+            for place in places:
+                # Text where a number should be counts as nothing, as it does for who adds to it.
+                stored = numbers.parse(joined[f"s{place}"]).fill_null(zero)
+                off = joined.filter(stored != joined[f"r{place}"].fill_null(zero))
+                parts.append(off.select(id=off.node_id, place=ibis.literal(place, "int16")))
+            return parts[0] if len(parts) == 1 else ibis.union(*parts)
+
+        return self._kept(f"off {account.name} {type(numbers).__name__}", make)
+
+    def unbalanced(self, account: Account) -> Iterator[LedgerFault]:
+        """The nodes whose ledgers do not add up to what they have, whatever else was found, in the order of nodes.
+
+        Every transaction changes a node and its ledgers alike. So this tells, of one instant, that somebody else
+        has changed one of them; a node that is only waiting for its changes to be applied is none of these.
+        """
+        off = self._job.exactly(lambda numbers: self._off(account, numbers))
+        if off is None:
             return
-        amounts = valid.select("id", **{f"r{place}": numbers.parse(valid[f"r{place}"]) for place in places})
-        totals = {f"r{place}": numbers.total(amounts[f"r{place}"]) for place in places}
-        sums = amounts.group_by(sum_id=amounts.id).agg(**totals)
-        nodes = self._nodes(account.hop.near)
-        nodes = nodes.anti_join(told, nodes.node_id == told.id)
-        joined = self._job.engine.stage(nodes.left_join(sums, nodes.node_id == sums.sum_id))
-        zero = numbers.literal("0")
-        for place in places:
-            stored = numbers.parse(joined[f"s{place}"]).fill_null(zero)
-            off = joined.filter(stored != joined[f"r{place}"].fill_null(zero))
-            found = self._found[self._rules[place].name].ids()
-            off = off.anti_join(found, off.node_id == found.id)
-            yield _fault(off.select(id=off.node_id), "different")
+        for row in self._job.engine.fetch(self._job.engine.stage(off.select("id").distinct()), ["id"]):
+            id = self._job.tables.id_of(account.hop.near, row["id"])
+            yield LedgerFault(account.hop.near, id, "different")
 
     # --- ranks ---------------------------------------------------------------------------------
 

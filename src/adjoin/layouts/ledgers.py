@@ -5,6 +5,7 @@
     INVOICE#I1#=        =L#PLACED.out.far#CUSTOMER#C1#PLACED#…    the same for rules that read the far end, beside that
     CUSTOMER#C1#=       =R#9f2c…#CUSTOMER.largest#p503.120#ab…    one value in order, for a least or greatest one
     CUSTOMER#C1#=       =M                                        somebody has edges here while the node is not
+    INVOICE#I1#=        =A#PLACED#CUSTOMER#C1#PLACED#INVOICE#I1   an edge that arrives at the node
     #=MAINTAIN          =position                                 how far the change stream was applied
 
 No satellite has such a sort key, because no field's name begins with "=".
@@ -67,6 +68,14 @@ class Ledgers:
 
     def marker_key(self, node: str) -> Item:
         return self._key(node, "M", "")
+
+    def arrival_key(self, label: str, node: str, edge: Item) -> Item:
+        """Where it is taken down that an edge of a class arrives at a node."""
+        return self._key(node, f"A#{label}#", f"{edge[self._pk]['S']}#{edge[self._sk]['S']}")
+
+    def arrivals(self, label: str, node: str) -> tuple[tuple[str, AttributeValue], SortCondition]:
+        """The partition and stretch of everything that is known to arrive at a node by edges of a class."""
+        return self._stretch(node, f"A#{label}#")
 
     def record_key(self, what: str, name: str) -> Item:
         """Where something about the whole graph is recorded; all records of a sort are in one partition."""

@@ -15,6 +15,7 @@ from adjoin.layouts.interface import LIFE, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, get_all, place_of
 from adjoin.plans.copies import copies_on
+from adjoin.plans.maintenance.arrivals import Arrival, arrived, departed, is_taken_down, strike_out, take_down
 from adjoin.plans.maintenance.asides import Unapplied, set_aside, take_back
 from adjoin.plans.maintenance.copies import At, CopyRef, copy_ref, freshen, freshen_at
 from adjoin.plans.maintenance.cycles import moved, set_aside_by
@@ -47,6 +48,10 @@ class _Work:
     went: dict[str, NodeType] = field(default_factory=dict)
     """Nodes whose life ended, by partition key."""
 
+    arrived: dict[Place, Arrival] = field(default_factory=dict)
+    """Edges that were brought to their targets."""
+    departed: dict[Place, Arrival] = field(default_factory=dict)
+    """Edges that were taken from them."""
     copies: dict[Place, CopyRef] = field(default_factory=dict)
     """Edges whose copies may not be what they should."""
     copied: dict[tuple[str, str, str], EdgeType] = field(default_factory=dict)
@@ -81,6 +86,8 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
             _look_at_node(layout, kind, change, work)
         if change.old is not None and work.looks > looks:
             work.again.append(change.key)
+    # Before anything is looked at, so that who looks for edges after this finds them.
+    yield from take_down(layout, work.arrived.values())
     yield from _went(layout, work, tally)
     yield from _came(layout, work.came, tally)
     yield from _settle_far(layout, work, tally)
@@ -88,6 +95,7 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
     yield from _look_again(layout, work, tally)
     yield from freshen_at(layout, (At(kind, end, text) for (_, end, text), kind in work.copied.items()), tally)
     yield from freshen(layout, work.copies.values(), tally)
+    yield from strike_out(layout, list(work.departed.values()))
     for unapplied in work.unapplied:
         yield from set_aside(layout, unapplied, tally)
     yield from take_back(layout, work.again, tally)
@@ -100,6 +108,10 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
 def _look_at_edge(layout: BoundLayout, kind: EdgeType, change: ItemChange, work: _Work) -> None:
     item = change.new or change.old or {}
     names = [kind.attributes[copy.field] for copy in copies_on(layout, kind)]
+    if is_taken_down(layout, kind):
+        for found, tell in ((work.arrived, arrived), (work.departed, departed)):
+            if (edge := tell(layout, kind, change)) is not None:
+                found[place_of(edge.place(layout))] = edge
     try:
         for account in counted_by(layout, kind):
             if differs(change, account.edge_attributes) or _was_unfit(layout, kind, change):
