@@ -182,7 +182,8 @@ def check(graph: Graph) -> None:
         assert found == wanted, repr(entity)
     assert not [item for item in items if "adjoin:stale" in item]
     keys = [layout.key_of(item) for item in items]
-    assert all(item["edge"]["M"] in keys for item in items if "applied" in item)
+    # Ledgers, and what is taken down of edges that arrive.
+    assert all(item["edge"]["M"] in keys for item in items if "edge" in item and {"applied", "marked"} & item.keys())
 
 
 def check_circles(world: World) -> None:

@@ -4,7 +4,7 @@
 |---|---|
 | aggregate | a stored aggregate or summary is not what the edges say |
 | ledger | what was counted for an edge is not what the edge adds, or there is no such edge |
-| rank | a value in order, for a least, greatest, latest or top one, is missing or left over |
+| rank | a value in order, for a least, greatest, latest or top one, is missing, left over, or not its edge's |
 | circle | a recursive aggregate has no value, for edges lead in a circle |
 | copy | a field of an edge is not what the node has that it copies |
 | dangling | an end of an edge is not there |

@@ -8,7 +8,7 @@
 | different | those of a node do not add up to what the node has, though that is what its edges say |
 
 That an edge adds something is told here where no `where=` decides; where one does, the sums tell. Ranks are
-counted: those that stand beside a node for a value, and the ledgers that have it.
+counted: those that stand beside a node for a value, and the ledgers that have it; and both hold the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from adjoin.batch.job import Job
 from adjoin.batch.keys import matches, part_text
 from adjoin.batch.numbers import Numbers
 from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
-from adjoin.plans.maintenance.contributions import RANK
+from adjoin.plans.maintenance.contributions import BY, RANK, VALUE
 from adjoin.plans.maintenance.entries import APPLIED, RULES
 from adjoin.plans.maintenance.ranks import values_of_an_edge
 from adjoin.plans.maintenance.references import EDGE, FAR, NEAR, EdgeRef
@@ -101,13 +101,18 @@ class LedgerAudit:
             "edge_sk": (EDGE, "M", self._sk, "S"),
             "life": (LIFE, "S"),
             "mark": (RULES, "S"),
+            # Whole attributes, because what is put in order may be of any type.
+            VALUE: (VALUE,),
+            BY: (BY,),
         }
         for place, rule in enumerate(self._rules):
             if rule.operation == "sum":
                 wants[f"r{place}"] = (APPLIED, "M", rule.name, "N")
             else:
                 for number in range(values_of_an_edge(rule)):
-                    wants[f"r{place}_{number}"] = (APPLIED, "M", rule.name, "L", str(number), "M", RANK, "S")
+                    entry: Want = (APPLIED, "M", rule.name, "L", str(number), "M")
+                    wants[f"r{place}_{number}"] = (*entry, RANK, "S")
+                    wants |= {f"r{place}_{number}_{name}": (*entry, name) for name in _shown_by(rule)}
         return wants
 
     @cached_property
@@ -306,16 +311,17 @@ class LedgerAudit:
     # --- ranks ---------------------------------------------------------------------------------
 
     def rank_faults(self, rule: Rule) -> Iterator[LedgerFault]:
-        """The nodes with values in order that no ledger has, or without some that one has."""
+        """The nodes with values in order that no ledger has, or another, or without some that one has."""
         if rule.operation == "sum":
             return
         counted = ibis.union(self._ranks(rule), self._ranked(rule))
-        stems = counted.group_by("home", "stem").agg(n=counted.n.sum())
-        wrong = stems.filter(stems.n != 0)
+        held = counted.group_by("home", "stem", "held").agg(n=counted.n.sum())
+        held = held.filter(held.n != 0)
+        wrong = held.group_by("home", "stem").agg(n=held.n.sum())
         text = wrong.home.substr(0, wrong.home.length() - len(BESIDE))
         wrong = wrong.select("n", id=self._id(rule.node, text))
         for row in self._job.engine.fetch(self._job.engine.stage(wrong), ["id"]):
-            fault = "stray rank" if row["n"] > 0 else "missing rank"
+            fault = "different rank" if row["n"] == 0 else "stray rank" if row["n"] > 0 else "missing rank"
             yield LedgerFault(rule.node, self._job.tables.id_of(rule.node, row["id"]), fault)
 
     def _ranks(self, rule: Rule) -> ir.Table:
@@ -324,23 +330,36 @@ class LedgerAudit:
         mine = rows.sk.substr(start).startswith(f"{rule.name}#")
         rows = rows.filter(mine & self._is_node(rule.node, rows.pk.substr(0, rows.pk.length() - len(BESIDE))))
         stem = rows.sk.substr(0, rows.sk.length() - _DIGEST_LENGTH - 1)
-        return rows.select(home=rows.pk, stem=stem, n=ibis.literal(1, "int64"))
+        held = _held(*(rows[name] for name in _shown_by(rule)))
+        return rows.select(home=rows.pk, stem=stem, held=held, n=ibis.literal(1, "int64"))
 
     def _ranked(self, rule: Rule) -> ir.Table:
-        """What ledgers have for a rule, as the keys of ranks without their ends."""
+        """What ledgers have for a rule, as the keys of ranks without their ends, and what those hold."""
         ledgers = self._ledgers(next(each for each in self.accounts if rule in each.rules))
-        columns = [f"r{self._rules.index(rule)}_{number}" for number in range(values_of_an_edge(rule))]
+        ranks = [f"r{self._rules.index(rule)}_{number}" for number in range(values_of_an_edge(rule))]
+        columns = [f"{rank}{suffix}" for rank in ranks for suffix in ("", *(f"_{name}" for name in _shown_by(rule)))]
         own = ledgers.select("near", "life", *columns)
         # What is counted ahead of the next life has its ranks in both.
         ahead = ledgers.filter(ledgers.life == ledgers.node_next)
         both = ibis.union(own, ahead.select("near", *columns, life=ahead.node_life).select("near", "life", *columns))
         parts = []
-        for column in columns:
-            rank = both[column]
-            stem = ibis.literal(self._rank_start) + both.life + f"#{rule.name}#" + rank
-            part = both.select(home=both.near + BESIDE, stem=stem, n=ibis.literal(-1, "int64"))
+        for rank in ranks:
+            stem = ibis.literal(self._rank_start) + both.life + f"#{rule.name}#" + both[rank]
+            held = _held(*(both[f"{rank}_{name}"] for name in _shown_by(rule)))
+            part = both.select(home=both.near + BESIDE, stem=stem, held=held, n=ibis.literal(-1, "int64"))
             parts.append(part.filter(part.stem.notnull()))
         return parts[0] if len(parts) == 1 else ibis.union(*parts)
+
+
+def _shown_by(rule: Rule) -> tuple[str, ...]:
+    """The attributes of a rank that a node shows."""
+    return (VALUE, BY) if rule.operation == "latest" else (VALUE,)
+
+
+def _held(*attributes: Any) -> Any:
+    """What a rank holds, as one text; nothing where it should hold something is another text."""
+    texts = [attribute.fill_null("") for attribute in attributes]
+    return reduce(lambda text, more: text + " " + more, texts)
 
 
 def _fault(rows: ir.Table, fault: str) -> ir.Table:

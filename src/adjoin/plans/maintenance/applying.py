@@ -19,6 +19,7 @@ from adjoin.plans.maintenance.arrivals import Arrival, arrived, departed, is_tak
 from adjoin.plans.maintenance.asides import Unapplied, set_aside, take_back
 from adjoin.plans.maintenance.copies import At, CopyRef, copy_ref, freshen, freshen_at
 from adjoin.plans.maintenance.cycles import moved, set_aside_by
+from adjoin.plans.maintenance.entries import Entry
 from adjoin.plans.maintenance.neighbours import settle_near
 from adjoin.plans.maintenance.postings import MARKED
 from adjoin.plans.maintenance.references import (
@@ -52,6 +53,8 @@ class _Work:
     """Edges that were brought to their targets."""
     departed: dict[Place, Arrival] = field(default_factory=dict)
     """Edges that were taken from them."""
+    gone: set[Place] = field(default_factory=set)
+    """The places of edges that were looked at and are not there, whatever their changes said."""
     copies: dict[Place, CopyRef] = field(default_factory=dict)
     """Edges whose copies may not be what they should."""
     copied: dict[tuple[str, str, str], EdgeType] = field(default_factory=dict)
@@ -65,6 +68,16 @@ class _Work:
 
     looks: int = 0
     """Reasons to look at something, also at what is looked at already."""
+
+    def note(self, entry: Entry) -> None:
+        if entry.edge is None:
+            self.gone.add(place_of(entry.ref.key))
+
+    @property
+    def struck_out(self) -> list[Arrival]:
+        """What need not be taken down any more: somebody may have done so late, after all others were done with it."""
+        late = {place: edge for place, edge in self.arrived.items() if place_of(edge.key) in self.gone}
+        return list((late | self.departed).values())
 
     def add_edge(self, ref: EdgeRef) -> None:
         self.edges[ref.place] = ref
@@ -91,11 +104,11 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
     yield from _went(layout, work, tally)
     yield from _came(layout, work.came, tally)
     yield from _settle_far(layout, work, tally)
-    yield from settle(layout, work.edges.values(), tally)
+    yield from settle(layout, work.edges.values(), tally, work.note)
     yield from _look_again(layout, work, tally)
     yield from freshen_at(layout, (At(kind, end, text) for (_, end, text), kind in work.copied.items()), tally)
-    yield from freshen(layout, work.copies.values(), tally)
-    yield from strike_out(layout, list(work.departed.values()))
+    work.gone |= yield from freshen(layout, work.copies.values(), tally)
+    yield from strike_out(layout, work.struck_out)
     for unapplied in work.unapplied:
         yield from set_aside(layout, unapplied, tally)
     yield from take_back(layout, work.again, tally)
@@ -215,7 +228,7 @@ def _settle_far(layout: BoundLayout, work: _Work, tally: Tally) -> Plan[None]:
             for ref in refs:
                 work.add_edge(ref)
             if len(work.edges) > _MANY:
-                yield from settle(layout, work.edges.values(), tally)
+                yield from settle(layout, work.edges.values(), tally, work.note)
                 work.edges.clear()
             if start is None:
                 break

@@ -8,7 +8,7 @@ edge takes it down beside the node that it leads to first, and looks at the edge
 - who looked before that did so before the node is read for the edge, which sees the change then.
 
     PK              SK                                   what it holds
-    INVOICE#I1#=    =A#PLACED#CUSTOMER#C1#PLACED#…       edge (the key), far (where it comes from), marked
+    INVOICE#I1#=    =A#PLACED#CUSTOMER#C1#PLACED#…       edge (the key), marked
 
 It goes with the edge. Edges that were applied by a version that took nothing down are found in the index alone, so
 both are looked at, and each edge once.
@@ -25,9 +25,9 @@ from adjoin.errors import ConditionFailed, InvalidItem, InvalidKey
 from adjoin.expressions import Compare, Value, attribute
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.batches import chunks, get_all, write_all
+from adjoin.plans.batches import chunks, get_all, place_of, write_all
 from adjoin.plans.maintenance.postings import MARKED
-from adjoin.plans.maintenance.references import EDGE, FAR, PAGE, edges_in, query_at
+from adjoin.plans.maintenance.references import EDGE, PAGE, edges_in, query_at
 from adjoin.requests import Delete, Get, ItemChange, PageResponse, Put, Query
 from adjoin.schema import EdgeType
 from adjoin.values import Item
@@ -52,7 +52,7 @@ class Arrival:
     def item(self, layout: BoundLayout) -> Item:
         # Always another mark, so that nobody removes it who found the edge gone before.
         marked = {MARKED: {"S": uuid.uuid4().hex[:8]}}
-        return {**self.place(layout), EDGE: {"M": dict(self.key)}, FAR: {"S": self.source}, **marked}
+        return {**self.place(layout), EDGE: {"M": dict(self.key)}, **marked}
 
 
 def is_taken_down(layout: BoundLayout, kind: EdgeType) -> bool:
@@ -127,8 +127,9 @@ def arriving_at(layout: BoundLayout, kind: EdgeType, text: str) -> list[Query]:
 def found_in(layout: BoundLayout, kind: EdgeType, text: str, page: PageResponse) -> Iterator[Arrival]:
     """The edges in a page that such a query for a node found."""
     for item in page.items:
-        if EDGE in item and FAR in item and layout.is_bookkeeping(item):
-            yield Arrival(kind, item[EDGE]["M"], item[FAR]["S"], text)
+        if EDGE in item and MARKED in item and layout.is_bookkeeping(item):
+            # An edge is in the partition of its source.
+            yield Arrival(kind, item[EDGE]["M"], place_of(layout.key_of(item[EDGE]["M"]))[0], text)
     for item in edges_in(layout, kind, page):
         if (edge := _arrival(layout, kind, item)) is not None:
             yield edge

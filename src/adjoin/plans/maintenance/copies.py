@@ -95,12 +95,13 @@ def freshen_at(layout: BoundLayout, places: Iterable[At], tally: Tally) -> Plan[
         waiting = [*rest, *waiting]
 
 
-def freshen(layout: BoundLayout, refs: Iterable[CopyRef], tally: Tally) -> Plan[None]:
-    """Brings the copies on edges up to date."""
+def freshen(layout: BoundLayout, refs: Iterable[CopyRef], tally: Tally) -> Plan[set[Place]]:
+    """Brings the copies on edges up to date; answers the places of those that are not there."""
     waiting = {place_of(ref.key): ref for ref in refs}
     width, most, attempts = _WIDTH, MAX_TRANSACTION, 0
+    gone: set[Place] = set()
     while waiting:
-        stale = yield from _stale(layout, list(waiting.values()))
+        stale = yield from _stale(layout, list(waiting.values()), gone)
         groups = list(_grouped(stale, most))
         waiting = {place_of(each.ref.key): each.ref for each in stale}
         for some in chunks(groups, width):
@@ -121,6 +122,7 @@ def freshen(layout: BoundLayout, refs: Iterable[CopyRef], tally: Tally) -> Plan[
                 tally.edges += len(group)
                 for each in group:
                     del waiting[place_of(each.ref.key)]
+    return gone
 
 
 def _give_up(layout: BoundLayout, ref: CopyRef, canceled: TransactionCanceled, tally: Tally) -> Plan[None]:
@@ -142,7 +144,7 @@ class _Stale:
             yield Check(layout.table, key, as_copied(layout, self.ref.kind, end, self.nodes[end]))
 
 
-def _stale(layout: BoundLayout, refs: Sequence[CopyRef]) -> Plan[list[_Stale]]:
+def _stale(layout: BoundLayout, refs: Sequence[CopyRef], gone: set[Place]) -> Plan[list[_Stale]]:
     keys: dict[Place, Item] = {}
     for ref in refs:
         for key in (ref.key, *ref.ends.values()):
@@ -154,6 +156,7 @@ def _stale(layout: BoundLayout, refs: Sequence[CopyRef]) -> Plan[list[_Stale]]:
         edge = items[place_of(ref.key)]
         nodes = {end: items[place_of(key)] for end, key in ref.ends.items()}
         if edge is None:
+            gone.add(place_of(ref.key))
             continue
         actions = _actions(layout, ref.kind, edge, copied(layout, ref.kind, nodes))
         if actions:
