@@ -39,7 +39,7 @@ from tests.maintenance.models import (
     Track,
     Uses,
 )
-from tests.maintenance.simulation import stored
+from tests.maintenance.simulation import LateIndexes, stored
 from tests.maintenance.test_crashes import happen, happen_again
 from tests.maintenance.test_simulation import check
 from tests.servers.open import Stores
@@ -482,6 +482,16 @@ def test_a_count_that_looks_right_for_a_moment_is_counted_anew(tmp_path: Path, w
         other.maintain(once=True)
         assert [each.bought for each in other.get_many(Shop, ["S1", "S2"]) if each is not None] == [0, 2]
         assert found(other.verify(threads=1)) == {}
+
+
+def test_no_index_has_to_know_an_edge_that_is_counted_for_the_first_time() -> None:
+    models = [Shop, Sold]
+    with Graph(LateIndexes(random.Random(0), models, pace=0), models) as graph:
+        graph.put_many([Shop(id="S1"), Shop(id="S2"), Sold(source="S1", target="S2", amount=5)])
+        graph.put(Sold(source="S2", target="S1", amount=4))
+        assert graph.rebuild(threads=1).left == 0
+        assert [each.bought for each in graph.get_many(Shop, ["S1", "S2"]) if each is not None] == [1, 1]
+        assert found(graph.verify(threads=1)) == {}
 
 
 class Resident(Node):

@@ -166,6 +166,9 @@ class LateIndexes:
                 if not waiting[item]:
                     del waiting[item]
 
+    def dump(self, table: str) -> Any:
+        return self._store.dump(table)
+
     def close(self) -> None:
         for graph in self._copies:
             graph.close()

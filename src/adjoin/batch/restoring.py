@@ -25,6 +25,7 @@ from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.entries import reason_of
 from adjoin.plans.maintenance.isolating import CONTENDED, NEVER
+from adjoin.plans.maintenance.neighbours import settle_found
 from adjoin.plans.maintenance.postings import is_hopeless
 from adjoin.plans.maintenance.recounting import Compared, begin, begun_before, finish, settle_and_compare
 from adjoin.plans.maintenance.references import EdgeRef
@@ -57,7 +58,9 @@ class Suspect:
     is_recounted: bool = False
     """Whether it is counted anew even if its values are right."""
     ref: EdgeRef | None = None
-    """An edge that is not there any more, whose ledger is."""
+    """An edge whose ledger is not what it should be."""
+    is_stray: bool = False
+    """Whether that edge is not there any more."""
     rule: str = ""
     """The rule whose value differs."""
 
@@ -133,7 +136,7 @@ def suspects(layout: BoundLayout, name: str, found: Iterable[Difference | Ledger
         if isinstance(each, Difference):
             yield Suspect(text, name, rule=each.rule)
         else:
-            yield Suspect(text, name, each.is_rank, each.ref if each.fault == "stray" else None)
+            yield Suspect(text, name, each.is_rank, each.ref, each.fault == "stray")
 
 
 @dataclass
@@ -218,9 +221,12 @@ class Restorer:
     def _attempt(self, stage: Stage, chunk: Iterable[list[Suspect]]) -> Compared:
         """Restores some nodes; answers what was found of them before."""
         nodes = {some[0].text: any(suspect.is_recounted for suspect in some) for some in chunk}
-        strays = [suspect.ref for some in chunk for suspect in some if suspect.ref is not None]
+        edges = [(suspect.ref, suspect.is_stray) for some in chunk for suspect in some if suspect.ref is not None]
         tally = Tally()
-        self._run(settle(self._layout, strays, tally))
+        self._run(settle(self._layout, [ref for ref, is_stray in edges if is_stray], tally))
+        # Those that arrive are not looked for in an index only, which may not have them yet.
+        arriving = [ref for ref, is_stray in edges if not is_stray and ref.account.hop.direction != "out"]
+        self._run(settle_found(self._layout, arriving, tally))
         compared: Compared = self._run(settle_and_compare(self._layout, stage.kind, list(nodes), tally, stage.accounts))
         off = set(compared.off)
         wrong = [text for text, is_recounted in nodes.items() if is_recounted or text in off]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.batches import Place, chunks
-from adjoin.plans.maintenance.arrivals import arriving_at, found_in
+from adjoin.plans.batches import Place, chunks, place_of
+from adjoin.plans.maintenance.arrivals import Arrival, arriving_at, found_in, strike_out, take_down
 from adjoin.plans.maintenance.entries import Entry
 from adjoin.plans.maintenance.references import EdgeRef, counted_by, edges_in, query_at, ref_in, refs_to
 from adjoin.plans.maintenance.report import Tally
@@ -64,6 +64,21 @@ def settle_near(
                 yield from _settled(layout, refs, tally, note)
                 refs = []
     yield from _settled(layout, refs, tally, note)
+
+
+def settle_found(layout: BoundLayout, refs: Sequence[EdgeRef], tally: Tally) -> Plan[None]:
+    """Looks at edges that arrive at nodes, found without the stream, and takes them down; they may be gone by now."""
+    for some in chunks(refs, TOGETHER):
+        arriving = {place_of(ref.key): Arrival(ref.account.edge, ref.key, ref.far, ref.near) for ref in some}
+        gone: set[Place] = set()
+
+        def note(entry: Entry, gone: set[Place] = gone) -> None:
+            if entry.edge is None:
+                gone.add(place_of(entry.ref.key))
+
+        yield from take_down(layout, arriving.values())
+        yield from settle(layout, some, tally, note)
+        yield from strike_out(layout, [edge for place, edge in arriving.items() if place in gone])
 
 
 def settle_again(
