@@ -6,6 +6,7 @@ from typing import Any
 
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans.maintenance.ledger import LENGTH, PARTS, Ledger, ledger_in, ref_beside
+from adjoin.plans.maintenance.ledger import edge_of as edge_beside
 from adjoin.plans.maintenance.references import EdgeRef, ref_in
 from adjoin.values import Item
 
@@ -16,9 +17,7 @@ def is_ledger(item: Item) -> bool:
 
 def edge_of(layout: BoundLayout, item: Item) -> Item:
     """The key of the edge that a ledger is of."""
-    if "applied" in item:
-        return dict(item["edge"]["M"])
-    return layout.ledgers.edge_key(item, int(item[LENGTH]["N"]) if LENGTH in item else None)
+    return dict(item["edge"]["M"]) if "applied" in item else edge_beside(layout, item)
 
 
 def entries_of(layout: BoundLayout, item: Item) -> list[tuple[EdgeRef, Ledger]]:

@@ -36,7 +36,7 @@ from tests.maintenance.models import (
     expected,
     uses,
 )
-from tests.maintenance.simulation import FEW, FIRST, Simulation, stored, with_seeds
+from tests.maintenance.simulation import FEW, FIRST, Simulation, opened, stored, with_seeds
 
 IDS = {Customer: "C", Invoice: "I", Bill: "B", Part: "P", Person: "N", Album: "A", Track: "T"}
 ENDS: dict[Any, tuple[Any, Any]] = {
@@ -188,6 +188,8 @@ def check(graph: Graph) -> None:
         assert entries_of(layout, item)
     started = layout.ledgers.edge_start
     assert all(is_ledger(item) for item in items if [*layout.key_of(item).values()][1]["S"].startswith(started))
+    # What is taken down of edges that arrive.
+    assert all(item["edge"]["M"] in keys for item in items if "edge" in item and "marked" in item)
 
 
 def check_circles(world: World) -> None:
@@ -214,7 +216,7 @@ def reached(world: World, start: str, name: str) -> set[str]:
 
 
 def simulate(seed: int, models: list[Any], layout: Any = None, *, acts: int = 40, nodes: int = 4) -> Simulation:
-    graph = Graph(":memory:", MODELS, layout)
+    graph = opened(seed, MODELS, layout)
     try:
         simulation = Simulation(graph, seed)
         life = Life(graph, simulation.chance, models, nodes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from adjoin import Graph
@@ -35,6 +36,14 @@ class Vandals:
         if request is not None:
             self._graph._store.execute((request,))
 
+    def miscount_each(self, model: type[Any], name: str) -> None:
+        """Makes a count of each node of a class one more, or one less."""
+        kind = self._layout.schema.node(model)
+        for item in stored(self._graph):
+            if not self._layout.is_bookkeeping(item) and self._layout.kind_of(item) is kind:
+                count = Decimal(item.get(name, {"N": "0"})["N"]) + self._chance.choice((-1, 1))
+                self._graph._store.execute((self._set(item, kind.attributes[name], {"N": str(count)}),))
+
     def _pick(self, items: list[Any]) -> Any:
         return self._chance.choice(items) if items else None
 
@@ -56,7 +65,11 @@ class Vandals:
         if picked is None:
             return None
         item, rule = picked
-        return self._set(item, rule.attribute, {"N": str(self._chance.randrange(-5, 50))})
+        stored = item.get(rule.attribute, {"N": "0"}).get("N", "0")
+        # One more or less is what a single edge that comes or goes meanwhile may hide.
+        near = Decimal(stored) + self._chance.choice((-1, 1))
+        value = self._chance.choice((str(near), str(self._chance.randrange(-5, 50))))
+        return self._set(item, rule.attribute, {"N": value})
 
     def _write_nonsense(self, items: list[Any]) -> Request | None:
         picked = self._pick(self._nodes(items, lambda operation: operation == "sum"))

@@ -8,7 +8,7 @@
 | different | those of a node do not add up to what the node has, though that is what its edges say |
 
 That an edge adds something is told here where no `where=` decides; where one does, the sums tell. Ranks are
-counted: those that stand beside a node for a value, and the ledgers that have it.
+counted: those that stand beside a node for a value, and the ledgers that have it; and both hold the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from adjoin.batch.keys import escaped, matches, part_text
 from adjoin.batch.numbers import Numbers
 from adjoin.errors import InvalidItem
 from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
-from adjoin.plans.maintenance.contributions import RANK
+from adjoin.plans.maintenance.contributions import BY, RANK, VALUE
 from adjoin.plans.maintenance.ledger import APPLIED, LENGTH, RULES, SHORTENED, life_want, rule_want
 from adjoin.plans.maintenance.ranks import values_of_an_edge
 from adjoin.plans.maintenance.references import EDGE, FAR, NEAR, EdgeRef
@@ -105,6 +105,9 @@ class LedgerAudit:
             "length": (LENGTH, "N"),
             "short_pk": (SHORTENED, "M", self._pk, "S"),
             "short_sk": (SHORTENED, "M", self._sk, "S"),
+            # Whole attributes, because what is put in order may be of any type.
+            VALUE: (VALUE,),
+            BY: (BY,),
         }
         for account in self.accounts:
             if not account.reads_far:
@@ -116,7 +119,9 @@ class LedgerAudit:
                 wants[f"r{place}"] = (*start, "N")
             else:
                 for number in range(values_of_an_edge(rule)):
-                    wants[f"r{place}_{number}"] = (*start, "L", str(number), "M", RANK, "S")
+                    entry: Want = (*start, "L", str(number), "M")
+                    wants[f"r{place}_{number}"] = (*entry, RANK, "S")
+                    wants |= {f"r{place}_{number}_{name}": (*entry, name) for name in _shown_by(rule)}
         return wants
 
     def _account_of(self, rule: Rule) -> Account:
@@ -265,7 +270,7 @@ class LedgerAudit:
             missing = missing.mutate(edge_pk=missing.pk, edge_sk=missing.sk)
             parts.append(_fault(missing, "missing"))
         told = self._job.engine.stage(ibis.union(*parts) if len(parts) > 1 else parts[0])
-        return ibis.union(told, *self._different(account, valid, told, numbers))
+        return ibis.union(told, *self._different(account, told, numbers))
 
     def _edges(self, account: Account) -> ir.Table:
         """The edges of an account with their keys and ends, and what rules without a condition read of them."""
@@ -306,40 +311,74 @@ class LedgerAudit:
                 tests.append(reduce(and_, columns))
         return edges.filter(reduce(or_, tests)) if tests else None
 
-    def _different(self, account: Account, valid: ir.Table, told: ir.Table, numbers: Numbers) -> Iterator[ir.Table]:
+    def _different(self, account: Account, told: ir.Table, numbers: Numbers) -> Iterator[ir.Table]:
         """The nodes whose ledgers do not add up to what they have, apart from those that were told."""
-        places = [
+        off = self._off(account, numbers)
+        if off is None:
+            return
+        off = off.anti_join(told, off.id == told.id)
+        for place in self._summed(account):
+            some = off.filter(off.place == place)
+            found = self._found[self._rules[place].name].ids()
+            yield _fault(some.anti_join(found, some.id == found.id), "different")
+
+    def _summed(self, account: Account) -> list[int]:
+        """The places of the rules of an account that add up."""
+        return [
             place
             for place, rule in enumerate(self._rules)
             if rule in account.rules and rule.operation == "sum" and rule.name in self._found
         ]
+
+    def _off(self, account: Account, numbers: Numbers) -> ir.Table | None:
+        """The nodes whose ledgers do not add up to what they have, each with the places of those rules."""
+        places = self._summed(account)
         if not places:
+            return None
+
+        def make() -> ir.Table:
+            valid = self._valid(account)
+            amounts = valid.select("id", **{f"r{place}": numbers.parse(valid[f"r{place}"]) for place in places})
+            totals = {f"r{place}": numbers.total(amounts[f"r{place}"]) for place in places}
+            sums = amounts.group_by(sum_id=amounts.id).agg(**totals)
+            nodes = self._nodes(account.hop.near)
+            joined = self._job.engine.stage(nodes.left_join(sums, nodes.node_id == sums.sum_id))
+            zero = numbers.literal("0")
+            parts = []
+            for place in places:
+                # Text where a number should be counts as nothing, as it does for who adds to it.
+                stored = numbers.parse(joined[f"s{place}"]).fill_null(zero)
+                off = joined.filter(stored != joined[f"r{place}"].fill_null(zero))
+                parts.append(off.select(id=off.node_id, place=ibis.literal(place, "int16")))
+            return parts[0] if len(parts) == 1 else ibis.union(*parts)
+
+        return self._kept(f"off {account.name} {type(numbers).__name__}", make)
+
+    def unbalanced(self, account: Account) -> Iterator[LedgerFault]:
+        """The nodes whose ledgers do not add up to what they have, whatever else was found, in the order of nodes.
+
+        Every transaction changes a node and its ledgers alike. So this tells, of one instant, that somebody else
+        has changed one of them; a node that is only waiting for its changes to be applied is none of these.
+        """
+        off = self._job.exactly(lambda numbers: self._off(account, numbers))
+        if off is None:
             return
-        amounts = valid.select("id", **{f"r{place}": numbers.parse(valid[f"r{place}"]) for place in places})
-        totals = {f"r{place}": numbers.total(amounts[f"r{place}"]) for place in places}
-        sums = amounts.group_by(sum_id=amounts.id).agg(**totals)
-        nodes = self._nodes(account.hop.near)
-        nodes = nodes.anti_join(told, nodes.node_id == told.id)
-        joined = self._job.engine.stage(nodes.left_join(sums, nodes.node_id == sums.sum_id))
-        zero = numbers.literal("0")
-        for place in places:
-            stored = numbers.parse(joined[f"s{place}"]).fill_null(zero)
-            off = joined.filter(stored != joined[f"r{place}"].fill_null(zero))
-            found = self._found[self._rules[place].name].ids()
-            off = off.anti_join(found, off.node_id == found.id)
-            yield _fault(off.select(id=off.node_id), "different")
+        for row in self._job.engine.fetch(self._job.engine.stage(off.select("id").distinct()), ["id"]):
+            id = self._job.tables.id_of(account.hop.near, row["id"])
+            yield LedgerFault(account.hop.near, id, "different")
 
     # --- ranks ---------------------------------------------------------------------------------
 
     def rank_faults(self, rule: Rule) -> Iterator[LedgerFault]:
-        """The nodes with values in order that no ledger has, or without some that one has."""
+        """The nodes with values in order that no ledger has, or another, or without some that one has."""
         if rule.operation == "sum":
             return
         counted = ibis.union(self._ranks(rule), self._ranked(rule))
-        stems = counted.group_by("id", "stem").agg(n=counted.n.sum())
-        wrong = stems.filter(stems.n != 0).select("n", "id")
+        held = counted.group_by("id", "stem", "held").agg(n=counted.n.sum())
+        held = held.filter(held.n != 0)
+        wrong = held.group_by("id", "stem").agg(n=held.n.sum()).select("n", "id")
         for row in self._job.engine.fetch(self._job.engine.stage(wrong), ["id"]):
-            fault = "stray rank" if row["n"] > 0 else "missing rank"
+            fault = "different rank" if row["n"] == 0 else "stray rank" if row["n"] > 0 else "missing rank"
             yield LedgerFault(rule.node, self._job.tables.id_of(rule.node, row["id"]), fault)
 
     def _ranks(self, rule: Rule) -> ir.Table:
@@ -348,23 +387,36 @@ class LedgerAudit:
         node = rows.pk.substr(0, rows.pk.length() - len(BESIDE))
         rows = rows.filter(mine & self._is_node(rule.node, node)).mutate(node=node)
         stem = rows.sk.substr(0, rows.sk.length() - _DIGEST_LENGTH - 1)
-        return rows.select(id=self._id(rule.node, rows.node), stem=stem, n=ibis.literal(1, "int64"))
+        held = _held(*(rows[name] for name in _shown_by(rule)))
+        return rows.select(id=self._id(rule.node, rows.node), stem=stem, held=held, n=ibis.literal(1, "int64"))
 
     def _ranked(self, rule: Rule) -> ir.Table:
-        """What ledgers have for a rule, as the keys of ranks without their ends."""
+        """What ledgers have for a rule, as the keys of ranks without their ends, and what those hold."""
         ledgers = self._ledgers(self._account_of(rule))
-        columns = [f"r{self._rules.index(rule)}_{number}" for number in range(values_of_an_edge(rule))]
+        ranks = [f"r{self._rules.index(rule)}_{number}" for number in range(values_of_an_edge(rule))]
+        columns = [f"{rank}{suffix}" for rank in ranks for suffix in ("", *(f"_{name}" for name in _shown_by(rule)))]
         own = ledgers.select("id", "life", *columns)
         # What is counted ahead of the next life has its ranks in both.
         ahead = ledgers.filter(ledgers.life == ledgers.node_next)
         both = ibis.union(own, ahead.select("id", *columns, life=ahead.node_life).select("id", "life", *columns))
         parts = []
-        for column in columns:
-            rank = both[column]
-            stem = ibis.literal(self._rank_start) + both.life + f"#{rule.name}#" + rank
-            part = both.select(id=both.id, stem=stem, n=ibis.literal(-1, "int64"))
+        for rank in ranks:
+            stem = ibis.literal(self._rank_start) + both.life + f"#{rule.name}#" + both[rank]
+            held = _held(*(both[f"{rank}_{name}"] for name in _shown_by(rule)))
+            part = both.select(id=both.id, stem=stem, held=held, n=ibis.literal(-1, "int64"))
             parts.append(part.filter(part.stem.notnull()))
         return parts[0] if len(parts) == 1 else ibis.union(*parts)
+
+
+def _shown_by(rule: Rule) -> tuple[str, ...]:
+    """The attributes of a rank that a node shows."""
+    return (VALUE, BY) if rule.operation == "latest" else (VALUE,)
+
+
+def _held(*attributes: Any) -> Any:
+    """What a rank holds, as one text; nothing where it should hold something is another text."""
+    texts = [attribute.fill_null("") for attribute in attributes]
+    return reduce(lambda text, more: text + " " + more, texts)
 
 
 def _fault(rows: ir.Table, fault: str) -> ir.Table:

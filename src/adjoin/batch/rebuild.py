@@ -21,7 +21,7 @@ from adjoin.batch.engines import Engine, Source, open_engine, opened_source, rea
 from adjoin.batch.exports import Export
 from adjoin.batch.job import Job, summary_name
 from adjoin.batch.ledgers import LedgerAudit, wanted
-from adjoin.batch.restoring import EXAMPLES, Progress, Restored, Restorer, Run, hints, stages, suspects
+from adjoin.batch.restoring import EXAMPLES, Progress, Restored, Restorer, Run, hints, spoilt, stages, suspects
 from adjoin.batch.state import State
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans.maintenance.report import SetAside
@@ -170,7 +170,7 @@ class _Rebuild:
                 suspects(self._layout, name if kind == "aggregate" else kind, self._counted(kind, some))
                 for kind, name, some in hints(stage, seen, audit)
             ]
-            restorer.restore(stage, streams)
+            restorer.restore(stage, [*streams, *spoilt(stage, self._layout, audit)])
 
     def _counted(self, kind: str, found: Iterable[Any]) -> Iterator[Any]:
         for each in found:

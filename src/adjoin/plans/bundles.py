@@ -21,11 +21,14 @@ from adjoin.errors import (
     AlreadyExists,
     CancellationReason,
     ConditionFailed,
+    InvalidItem,
+    InvalidKey,
+    InvalidValue,
     NotFound,
     TransactionCanceled,
     are_transient,
 )
-from adjoin.expressions import Condition, all_of
+from adjoin.expressions import Condition, Not, all_of
 from adjoin.fields import Change
 from adjoin.layouts.interface import OWNER, REVISION, BoundLayout, Satellite
 from adjoin.model import Edge
@@ -113,8 +116,14 @@ def settled(
 def _look_at(layout: BoundLayout, kind: EntityType, write: Put | Delete, owner: str, claims: Claims) -> Plan[None]:
     """Learns whether a claim that is in the way is its owner's."""
     assert isinstance(kind, NodeType)
-    id = layout.id_in(kind, owner)
-    node, key = layout.node_key(kind, id), layout.key_of(write.item if isinstance(write, Put) else write.key)
+    key = layout.key_of(write.item if isinstance(write, Put) else write.key)
+    try:
+        id = layout.id_in(kind, owner)
+        node = layout.node_key(kind, id)
+    except (InvalidItem, InvalidKey, InvalidValue):
+        # Somebody else wrote it, and no node can have that key.
+        claims.stale[place_of(key)] = owner, Check(layout.table, layout.ledgers.marker_key(owner), Not(layout.present))
+        return
     response: ItemResponse
     (response,) = yield (Get(layout.table, node, consistent=True),)
     held = [] if response.item is None else [each.key for each in layout.satellites_beside(kind, response.item)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from adjoin.errors import ConditionFailed, InvalidItem, InvalidKey, TransactionCanceled
 from adjoin.expressions import Compare, Not, Value, attribute
@@ -15,10 +16,11 @@ from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, get_all, place_of
 from adjoin.plans.copies import copies_on
+from adjoin.plans.maintenance.arrivals import Arrival, arrived, departed, is_taken_down, strike_out, take_down
 from adjoin.plans.maintenance.asides import Unapplied, set_aside, take_back
 from adjoin.plans.maintenance.copies import At, CopyRef, copy_ref, freshen, freshen_at
 from adjoin.plans.maintenance.cycles import moved, set_aside_by
-from adjoin.plans.maintenance.entries import contributions
+from adjoin.plans.maintenance.entries import Entry, contributions
 from adjoin.plans.maintenance.lives import begin_lives
 from adjoin.plans.maintenance.neighbours import settle_near
 from adjoin.plans.maintenance.postings import LEFT, MARKED, TURN, Near
@@ -51,6 +53,12 @@ class _Work:
     went: dict[str, NodeType] = field(default_factory=dict)
     """Nodes whose life ended, by partition key."""
 
+    arrived: dict[Place, Arrival] = field(default_factory=dict)
+    """Edges that were brought to their targets."""
+    departed: dict[Place, Arrival] = field(default_factory=dict)
+    """Edges that were taken from them."""
+    gone: set[Place] = field(default_factory=set)
+    """The places of edges that were looked at and are not there, whatever their changes said."""
     copies: dict[Place, CopyRef] = field(default_factory=dict)
     """Edges whose copies may not be what they should."""
     copied: dict[tuple[str, str, str], EdgeType] = field(default_factory=dict)
@@ -64,6 +72,16 @@ class _Work:
 
     looks: int = 0
     """Reasons to look at something, also at what is looked at already."""
+
+    def note(self, entry: Entry) -> None:
+        if entry.edge is None:
+            self.gone.add(place_of(entry.ref.key))
+
+    @property
+    def struck_out(self) -> list[Arrival]:
+        """What need not be taken down any more: somebody may have done so late, after all others were done with it."""
+        late = {place: edge for place, edge in self.arrived.items() if place_of(edge.key) in self.gone}
+        return list((late | self.departed).values())
 
     def add_edge(self, ref: EdgeRef) -> None:
         self.edges[ref.place] = ref
@@ -85,13 +103,16 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
             _look_at_node(layout, kind, change, work)
         if change.old is not None and work.looks > looks:
             work.again.append(change.key)
+    # Before anything is looked at, so that who looks for edges after this finds them.
+    yield from take_down(layout, work.arrived.values())
     yield from _went(layout, work, tally)
     yield from _came(layout, work.came, tally)
     yield from _settle_far(layout, work, tally)
-    yield from settle(layout, work.edges.values(), tally, moved=lambda ref: _has_moved(layout, ref, work))
+    yield from settle(layout, work.edges.values(), tally, work.note, partial(_has_moved, layout, work))
     yield from _look_again(layout, work, tally)
     yield from freshen_at(layout, (At(kind, end, text) for (_, end, text), kind in work.copied.items()), tally)
-    yield from freshen(layout, work.copies.values(), tally)
+    work.gone |= yield from freshen(layout, work.copies.values(), tally)
+    yield from strike_out(layout, work.struck_out)
     for unapplied in work.unapplied:
         yield from set_aside(layout, unapplied, tally)
     yield from take_back(layout, work.again, tally)
@@ -104,6 +125,10 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
 def _look_at_edge(layout: BoundLayout, kind: EdgeType, change: ItemChange, work: _Work) -> None:
     item = change.new or change.old or {}
     names = [kind.attributes[copy.field] for copy in copies_on(layout, kind)]
+    if is_taken_down(layout, kind):
+        for found, tell in ((work.arrived, arrived), (work.departed, departed)):
+            if (edge := tell(layout, kind, change)) is not None:
+                found[place_of(edge.place(layout))] = edge
     try:
         for account in counted_by(layout, kind):
             if differs(change, account.edge_attributes) or _was_unfit(layout, kind, change):
@@ -151,7 +176,7 @@ def _has_counted(layout: BoundLayout, kind: NodeType, item: Item) -> bool:
     return any(name in item for name in (*names, TURN, LEFT, NEXT))
 
 
-def _has_moved(layout: BoundLayout, ref: EdgeRef, work: _Work) -> bool:
+def _has_moved(layout: BoundLayout, work: _Work, ref: EdgeRef) -> bool:
     """Whether a change of an edge changed what it adds, so that who saw it before would count something else."""
     return any(
         contributions(layout, ref.account, change.old) != contributions(layout, ref.account, change.new)
@@ -229,7 +254,7 @@ def _settle_far(layout: BoundLayout, work: _Work, tally: Tally) -> Plan[None]:
             for ref in refs:
                 work.add_edge(ref)
             if len(work.edges) > _MANY:
-                yield from settle(layout, work.edges.values(), tally, moved=lambda ref: _has_moved(layout, ref, work))
+                yield from settle(layout, work.edges.values(), tally, work.note, partial(_has_moved, layout, work))
                 work.edges.clear()
             if start is None:
                 break

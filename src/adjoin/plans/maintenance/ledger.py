@@ -98,10 +98,17 @@ def _far_ledger(item: Item) -> Ledger:
     return Ledger(item[LIFE]["S"], item[APPLIED]["M"], aside, mark)
 
 
+def edge_of(layout: BoundLayout, item: Item) -> Item:
+    """The key of the edge that a ledger is of."""
+    if SHORTENED in item:
+        key: Item = item[SHORTENED]["M"]
+        return key
+    return layout.ledgers.edge_key(item, int(item[LENGTH]["N"]) if LENGTH in item else None)
+
+
 def ref_beside(layout: BoundLayout, account: Account, item: Item) -> EdgeRef:
     """The edge that a ledger is of."""
-    length = int(item[LENGTH]["N"]) if LENGTH in item else None
-    key = item[SHORTENED]["M"] if SHORTENED in item else layout.ledgers.edge_key(item, length)
+    key = edge_of(layout, item)
     source = next(iter(key.values()))["S"]
     if account.is_at_target:
         target = layout.ledgers.node_beside(item)
@@ -214,7 +221,7 @@ def _names(layout: BoundLayout, ref: EdgeRef, key: Item) -> Item:
     partition, sort = (part["S"] for part in ref.key.values())
     if sort not in [*key.values()][1]["S"]:
         names[SHORTENED] = {"M": dict(ref.key)}
-    elif ref.account.is_at_target:
+    if ref.account.is_at_target:
         names[LENGTH] = {"N": str(len(partition))}
     if not ref.account.is_at_target and "target.id" not in layout.key_templates(ref.account.edge).sort.told:
         names[TARGET] = {"S": ref.target}

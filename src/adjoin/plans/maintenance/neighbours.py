@@ -7,11 +7,12 @@ and what that changes in turn, until nothing does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.batches import chunks
+from adjoin.plans.batches import Place, chunks, place_of
+from adjoin.plans.maintenance.arrivals import Arrival, arriving_at, found_in, strike_out, take_down
 from adjoin.plans.maintenance.entries import Entry
 from adjoin.plans.maintenance.references import EdgeRef, counted_by, edges_in, query_at, ref_in, refs_to
 from adjoin.plans.maintenance.report import Tally
@@ -44,21 +45,40 @@ def settle_near(
     refs: list[EdgeRef] = []
     looked_at = counting(layout, kind) if accounts is None else accounts
     for some in chunks(texts, _NODES):
-        queries = [query for text in some for query in _edges(layout, kind, text, looked_at)]
-        while queries:
-            responses: list[PageResponse] = yield tuple(query for query, _ in queries)
-            for (_, some_accounts), response in zip(queries, responses, strict=True):
-                for account in some_accounts:
-                    refs += refs_to(layout, account, edges_in(layout, account.edge, response))
-            queries = [
-                (replace(query, start=response.last), some_accounts)
-                for (query, some_accounts), response in zip(queries, responses, strict=True)
-                if response.last is not None
+        lookups = [lookup for text in some for lookup in _lookups(layout, kind, text, looked_at)]
+        # What arrives may be found twice, far apart.
+        seen: set[tuple[str, Place]] = set()
+        while lookups:
+            pages: list[PageResponse] = yield tuple(lookup.query for lookup in lookups)
+            for lookup, page in zip(lookups, pages, strict=True):
+                found = [ref for ref in lookup.refs(layout, page) if ref.place not in seen]
+                if lookup.repeats:
+                    seen.update(ref.place for ref in found)
+                refs += found
+            lookups = [
+                replace(lookup, query=replace(lookup.query, start=page.last))
+                for lookup, page in zip(lookups, pages, strict=True)
+                if page.last is not None
             ]
             if len(refs) >= TOGETHER:
                 yield from _settled(layout, refs, tally, note)
                 refs = []
     yield from _settled(layout, refs, tally, note)
+
+
+def settle_found(layout: BoundLayout, refs: Sequence[EdgeRef], tally: Tally) -> Plan[None]:
+    """Looks at edges that arrive at nodes, found without the stream, and takes them down; they may be gone by now."""
+    for some in chunks(refs, TOGETHER):
+        arriving = {place_of(ref.key): Arrival(ref.account.edge, ref.key, ref.far, ref.near) for ref in some}
+        gone: set[Place] = set()
+
+        def note(entry: Entry, gone: set[Place] = gone) -> None:
+            if entry.edge is None:
+                gone.add(place_of(entry.ref.key))
+
+        yield from take_down(layout, arriving.values())
+        yield from settle(layout, some, tally, note)
+        yield from strike_out(layout, [edge for place, edge in arriving.items() if place in gone])
 
 
 def settle_again(
@@ -88,20 +108,39 @@ def _settled(
         yield from settle(layout, some, tally, note)
 
 
-def _edges(
-    layout: BoundLayout, kind: NodeType, text: str, accounts: Iterable[Account]
-) -> Iterator[tuple[Query, list[Account]]]:
+@dataclass(frozen=True)
+class _Lookup:
+    """A query for edges that count for a node, in some accounts, all of edges that leave it or of one class."""
+
+    query: Query
+    accounts: list[Account]
+    text: str
+    leaves: bool
+    repeats: bool
+    """Whether another query may find the same."""
+
+    def refs(self, layout: BoundLayout, page: PageResponse) -> Iterator[EdgeRef]:
+        for account in self.accounts:
+            if self.leaves:
+                yield from refs_to(layout, account, edges_in(layout, account.edge, page))
+            else:
+                for edge in found_in(layout, account.edge, self.text, page):
+                    yield EdgeRef(account, edge.key, edge.target, edge.source)
+
+
+def _lookups(layout: BoundLayout, kind: NodeType, text: str, accounts: Iterable[Account]) -> Iterator[_Lookup]:
     """The queries for all edges that count for a node; those that leave it are found by one."""
     accounts = list(accounts)
     leaving = [account for account in accounts if account.hop.direction == "out"]
     if leaving:
-        yield query_at(layout, leaving[0].edge, kind, text, True), leaving
+        yield _Lookup(query_at(layout, leaving[0].edge, kind, text, True), leaving, text, leaves=True, repeats=False)
     arriving: dict[str, list[Account]] = {}
     for account in accounts:
         if account.hop.direction != "out":
             arriving.setdefault(account.edge.label, []).append(account)
     for some in arriving.values():
-        yield query_at(layout, some[0].edge, kind, text, False), some
+        for query in arriving_at(layout, some[0].edge, text):
+            yield _Lookup(query, some, text, leaves=False, repeats=True)
 
 
 # --- what is made of nodes ---------------------------------------------------------------------
