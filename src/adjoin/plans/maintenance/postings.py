@@ -232,11 +232,11 @@ class Posting:
         }
 
     def _told(self, moved: Mapping[str, Rule]) -> dict[str, tuple[str, AttributeValue]]:
-        """Rule to attribute and value, for those whose least or greatest value is known without reading ranks."""
+        """Rule to attribute and value, for those whose first values are known without reading ranks."""
         told = {}
         for name, rule in moved.items():
-            if rule.operation in ("min", "max") and self.is_direct:
-                value = extreme(rule, self.near, [entry for entry in self.entries if rule in entry.ref.account.rules])
+            if rule.operation in _TOLD and self.is_direct:
+                value = first_values(rule, self.near, [each for each in self.entries if rule in each.ref.account.rules])
                 if value is not None:
                     told[name] = rule.attribute, value
         return told
@@ -285,25 +285,30 @@ def moving(entry: Entry) -> list[Rule]:
     return [rule for rule in entry.ref.account.rules if entry.moves(rule)]
 
 
-def extreme(rule: Rule, near: Near, entries: Sequence[Entry]) -> AttributeValue | None:
-    """The least or greatest value after these changes; None if only the ranks can tell."""
+def first_values(rule: Rule, near: Near, entries: Sequence[Entry]) -> AttributeValue | None:
+    """The least or greatest value, or the top ones, after these changes; None if only the ranks can tell."""
     item = {} if near.is_new else near.item or {}
-    current = item.get(rule.attribute)
+    shown = item.get(rule.attribute)
     before = {rank for entry in entries if entry.moves(rule) for rank, _ in ranked(entry.applied.get(rule.name))}
     after = [pair for entry in entries if entry.moves(rule) for pair in ranked(entry.wanted.get(rule.name))]
-    if rule.name in item.get(STALE, {"SS": ()})["SS"] or FULL in item or (before and current is None):
+    if rule.name in item.get(STALE, {"SS": ()})["SS"] or FULL in item or (before and shown is None):
         return None
-    if current is not None:
-        try:
-            after.append((rank_text(current), current))
-        except InvalidKey:
-            # Somebody else wrote it; the ranks know better.
-            return None
-        if after[-1][0] in before:
-            return None
-    if not after:
+    values = [] if shown is None else shown.get("L", ()) if rule.operation == "top" else [shown]
+    try:
+        current = [(rank_text(value), value) for value in values]
+    except InvalidKey:
+        # Somebody else wrote it; the ranks know better.
         return None
-    return (min if rule.operation == "min" else max)(after, key=lambda pair: pair[0])[1]
+    if any(rank in before for rank, _ in current):
+        return None
+    first = sorted((*current, *after), key=lambda pair: pair[0], reverse=rule.operation != "min")
+    if not first:
+        return None
+    return {"L": [value for _, value in first[: rule.k]]} if rule.operation == "top" else first[0][1]
+
+
+_TOLD = {"min", "max", "top"}
+"""The operations whose values on a node tell what becomes of them when others come."""
 
 
 def ranked(value: AttributeValue | None) -> list[tuple[str, AttributeValue]]:
