@@ -41,7 +41,7 @@ from adjoin.requests import ItemChange
 
 T = TypeVar("T")
 
-TOGETHER = 250
+TOGETHER = 1000
 """Changes that are applied together; what one of them is done, none of them has to come again."""
 
 NEVER = (InvalidItem, InvalidKey, InvalidValue, InvalidRequest)
