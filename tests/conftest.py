@@ -19,6 +19,17 @@ settings.register_profile("adjoin", deadline=None)
 settings.load_profile("adjoin")
 
 
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Takes from an error that a test was given what it has seen since it was raised: frames, and whatever is in them.
+
+    Parameters live as long as the session, and workers must not grow from test to test.
+    """
+    call: Any = getattr(item, "callspec", None)
+    for value in () if call is None else call.params.values():
+        if isinstance(value, BaseException):
+            value.__traceback__ = value.__context__ = None
+
+
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Stores]:
     """Stores on independent implementations of the service; `servers.open("dynalite")` starts it."""
