@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from adjoin import AsyncGraph, Graph
 from tests.models import ANN, ART, BOB, MATHS, SCHOOL, Enrollment
 from tests.servers.open import Stores
 
-# How long an example takes says more about the machine than about the code.
-settings.register_profile("adjoin", deadline=None)
+# How long an example takes, to make or to run, says more about the machine than about the code.
+settings.register_profile("adjoin", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("adjoin")
 
 

@@ -30,7 +30,7 @@ from tests.aws.packaging import package
 from tests.examples.test_aws_lambda import template
 from tests.maintenance.simulation import stored
 from tests.servers.processes import NotInstalled, Process, ministack_process
-from tests.waiting import until
+from tests.waiting import LIMIT, until
 
 FOLDER = Path(app.__file__).parent
 SERVICES = "dynamodb,dynamodbstreams,lambda,cloudformation,s3,iam,sts,sqs,logs"
@@ -129,7 +129,7 @@ def test_the_package_stands_alone(code: bytes, tmp_path: Path) -> None:
     with zipfile.ZipFile(BytesIO(code)) as archive:
         archive.extractall(tmp_path)
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import app, adjoin.stores.dynamodb; print(app)"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     assert str(tmp_path) in done.stdout
 
