@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from adjoin.aggregates import Direction, Immutable, Summary
 from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate
-from adjoin.schema import EdgeType, EntityType, NodeType, Schema
+from adjoin.schema import EdgeType, Entity, EntityType, NodeType, Schema
 
 Operation: TypeAlias = Literal["sum", "min", "max", "latest", "top"]
 
@@ -223,6 +223,8 @@ class Rules:
         self._maintained = {kind.model: self._maintained_fields(kind) for kind in schema.types}
         self._immutable = {kind.model: _immutable(kind) for kind in schema.types}
         self._nodes = {rule.node.model for rule in self.rules}
+        self.conditions: dict[str, Callable[[Entity], bool]] = {}
+        """The test that a plan makes of each `where`. It refers to the layout, and ends with the graph."""
 
     def __bool__(self) -> bool:
         return bool(self.rules or self.copies)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from adjoin.cli import main
+from tests.waiting import LIMIT
 
 
 @contextmanager
@@ -27,7 +29,7 @@ def serving(*arguments: str, **environment: str) -> Iterator[str]:
     assert said.startswith(f"{arguments[0]} answers at http://")
     yield said.split()[-1]
     process.terminate()
-    rest, _ = process.communicate(timeout=10)
+    rest, _ = process.communicate(timeout=LIMIT)
     assert (process.returncode, rest) == (0, "")
 
 
@@ -80,7 +82,9 @@ def test_not_without_one(
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    frozen = gc.get_freeze_count()
     assert main(["serve", str(tmp_path / "graph.db"), "--host", "0.0.0.0"]) == 1
+    assert gc.get_freeze_count() == frozen, "what has not started has changed nothing"
     shown = capsys.readouterr()
     assert said in shown.err
     assert "ADJOIN_ACCESS_KEY and ADJOIN_SECRET_KEY" in shown.err

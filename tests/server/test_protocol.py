@@ -13,6 +13,7 @@ from zlib import crc32
 import pytest
 
 from adjoin.server.serving import Server, serve
+from tests.waiting import LIMIT
 
 JSON = "application/x-amz-json-1.0"
 AUTHORIZATION = "AWS4-HMAC-SHA256 Credential=a/b/c/d/e, SignedHeaders=host, Signature=x"
@@ -36,7 +37,7 @@ def ask(
     server: Server, method: str = "POST", path: str = "/", body: bytes = b"{}", **headers: str | None
 ) -> tuple[int, dict[str, str], bytes]:
     """Status, headers (in lower case) and body; a header that is None is not sent."""
-    connection = HTTPConnection(server.endpoint.removeprefix("http://"), timeout=10)
+    connection = HTTPConnection(server.endpoint.removeprefix("http://"), timeout=LIMIT)
     given = RIGHT | {name.replace("_", "-"): value for name, value in headers.items()}
     connection.putrequest(method, path, skip_accept_encoding=True)
     for name, value in given.items():

@@ -40,6 +40,7 @@ from adjoin.requests import (
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.file import APPLICATION_ID, FORMAT_VERSION, file_error
 from tests.stores.examples import PLAIN, everything, item, key, n, one, put, s, stored
+from tests.waiting import LIMIT
 
 LATER_SETTINGS = ("point_in_time_recovery", "deletion_protection", "tags", "stream_view")
 
@@ -153,7 +154,7 @@ def test_many_processes_may_create_the_file_at_once(path: Path) -> None:
         assert child.stdin is not None
         child.stdin.write("go\n")
         child.stdin.close()
-    assert [child.wait(30) for child in children] == [0] * 6
+    assert [child.wait(LIMIT) for child in children] == [0] * 6
     store = SQLiteStore(path)
     assert len(everything(store, "Plain")) == 6
     store.close()
@@ -244,7 +245,7 @@ def opened_without_rights(path: Path) -> str:
         "except Exception as error:\n"
         "    print(type(error).__name__, error)\n"
     )
-    result = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, timeout=LIMIT)
     if "os.set" in result.stderr:
         pytest.skip("rights cannot be dropped here: " + result.stderr.splitlines()[-1])
     assert result.returncode == 0, result.stderr
