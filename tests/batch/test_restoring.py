@@ -160,7 +160,7 @@ def test_each_fault_is_found_and_repaired(tmp_path: Path, layout: Any, tenant: s
         examples = {(each.kind, each.name): each.examples[0] for each in audit.findings}
         assert examples["aggregate", "CUSTOMER.owed"] == {"node": "C1", "stored": 99, "computed": Decimal("1.75")}
         assert examples["rank", "CUSTOMER.top"] == {"node": "C0", "fault": "missing rank"}
-        examples_of = {each.name: [example.get("fault") for example in each.examples] for each in audit.findings}
+        examples_of = {each.name: [str(example.get("fault")) for example in each.examples] for each in audit.findings}
         assert sorted(examples_of["CUSTOMER.last"]) == ["different rank", "missing rank", "stray rank"]
         assert examples_of["PLACED.out"] == ["stray", "missing"]
         repaired = graph.verify(repair=[True, "dangling"], threads=1)

@@ -163,7 +163,7 @@ def test_the_same_change_again_costs_one_unit(g: Graph) -> None:
     assert meter.wcu == 1
     found = g.get(Customer, "N0")
     assert found is not None
-    assert (found.invoices, found.owed) == (1, 7)
+    assert (found.invoices, found.owed) == (1, Decimal(7))
 
 
 def test_a_greatest_value_and_the_top_ones_are_told_without_reading_ranks(g: Graph) -> None:
@@ -177,4 +177,4 @@ def test_a_greatest_value_and_the_top_ones_are_told_without_reading_ranks(g: Gra
     assert meter.wcu == 2 + 9
     found = g.get(Ranked, "N1")
     assert found is not None
-    assert (found.largest, found.top) == (99, [99, 7, 7])
+    assert (found.largest, found.top) == (Decimal(99), [Decimal(99), Decimal(7), Decimal(7)])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, chunks, place_of
-from adjoin.plans.maintenance.arrivals import Arrival, arriving_at, found_in, strike_out, take_down
+from adjoin.plans.maintenance.arrivals import Arrival, arriving_at, found_in, is_taken_down, strike_out, take_down
 from adjoin.plans.maintenance.entries import Entry
 from adjoin.plans.maintenance.references import EdgeRef, counted_by, edges_in, query_at, ref_in, refs_to
 from adjoin.plans.maintenance.report import Tally
@@ -69,7 +69,11 @@ def settle_near(
 def settle_found(layout: BoundLayout, refs: Sequence[EdgeRef], tally: Tally) -> Plan[None]:
     """Looks at edges that arrive at nodes, found without the stream, and takes them down; they may be gone by now."""
     for some in chunks(refs, TOGETHER):
-        arriving = {place_of(ref.key): Arrival(ref.account.edge, ref.key, ref.far, ref.near) for ref in some}
+        arriving = {
+            place_of(ref.key): Arrival(ref.account.edge, ref.key, ref.far, ref.near)
+            for ref in some
+            if is_taken_down(layout, ref.account.edge)
+        }
         gone: set[Place] = set()
 
         def note(entry: Entry, gone: set[Place] = gone) -> None:
