@@ -460,13 +460,13 @@ class Meanwhile:
 def test_a_count_that_looks_right_for_a_moment_is_counted_anew(tmp_path: Path, way: str) -> None:
     """It is one too low, and an edge comes and is counted after the edges were read, and before the node is."""
     with Graph(tmp_path / "g.db", [Shop, Sold]) as other:
-        other.put_many([Shop(id="S1"), Shop(id="S2"), Sold(source="S1", target="S2", amount=5)])
+        other.put_many([*(Shop(id=f"S{n}") for n in (1, 2, 3)), Sold(source="S1", target="S2", amount=5)])
         other.maintain(once=True)
         key = other._layout.node_key(other._layout.schema.node(Shop), "S2")
         other._store.execute([Update(other._layout.table, key, (Set(attribute("bought"), Value({"N": "0"})),))])
 
         def sell() -> None:
-            other.put(Sold(source="S2", target="S2", amount=1))
+            other.put(Sold(source="S3", target="S2", amount=1))
             other.maintain(once=True)
 
         store = Meanwhile(SQLiteStore(tmp_path / "g.db"), lambda query: query.index is not None, sell)

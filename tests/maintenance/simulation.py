@@ -65,6 +65,11 @@ class Process:
             self._open = list(range(len(self._batch)))
             self._failure = None
 
+    @property
+    def waits_for(self) -> Request:
+        """A request that it is about to make."""
+        return self._batch[self._open[0]]
+
     def step(self, chance: random.Random) -> None:
         """Performs one request of the batch, any of those that are left; the last one lets the plan go on."""
         number = self._open.pop(chance.randrange(len(self._open)))

@@ -14,15 +14,17 @@ from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.ledger import Ledger
 from adjoin.plans.maintenance.recounting import begin, begun_before, finish, settle_and_compare
+from adjoin.plans.maintenance.references import EdgeRef
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.settling import settle
+from adjoin.requests import Query
 from adjoin.runner import run
 from adjoin.schema import NodeType
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import Item
 from tests.faults import FaultyStore, Interrupted
 from tests.maintenance.ledgers import edge_of, entries_of, is_ledger
-from tests.maintenance.models import ALBUMS, MODELS, PARTS, PEOPLE, SHOP, Customer, Invoice, Placed
+from tests.maintenance.models import ALBUMS, MODELS, PARTS, PEOPLE, SHOP, Customer, Invoice, Part, Placed, Uses
 from tests.maintenance.simulation import FEW, FIRST, Process, Simulation, opened, stored, with_seeds
 from tests.maintenance.test_crashes import happen, happen_again
 from tests.maintenance.test_simulation import Life, check
@@ -81,6 +83,30 @@ def unbalanced(layout: BoundLayout, items: list[Item]) -> Iterator[str]:
                 total = sum(Decimal(applied[rule.name]["N"]) for applied in valid if rule.name in applied)
                 if Decimal(item.get(rule.attribute, {}).get("N", 0)) != total:
                     yield text
+
+
+def test_a_circle_is_seen_while_a_node_of_it_is_counted_anew() -> None:
+    """Whether a ledger counts is told by the life of its node, which becomes another between the two reads."""
+    with Graph(":memory:", PARTS) as graph:
+        graph.put_many([Part(id="a", cost=1), Part(id="b", cost=2), Uses(source="a", target="b")])
+        graph.maintain(once=True)
+        graph.put(Uses(source="b", target="a"))
+        layout = graph._layout
+        (account,) = layout.rules.accounts
+        edge = layout.edge_key(layout.schema.edge(Uses), "b", "a", {})
+        settling = Process(graph, settle(layout, [EdgeRef(account, edge, "PART#b", "PART#a")], Tally()), "maintainer")
+        while not isinstance(settling.waits_for, Query):
+            settling.step(random.Random(0))
+        settling.step(random.Random(0))
+        kind = layout.schema.node(Part)
+        begun = run(begin(layout, kind, ["PART#a"]), graph._store)
+        run(finish(layout, kind, begun, Tally()), graph._store)
+        while not settling.is_done:
+            settling.step(random.Random(0))
+        assert settling.error is None
+        (ledger,) = [item for item in stored(graph) if item.get("edge", {}).get("M") == edge and "applied" in item]
+        assert (ledger["applied"]["M"], len(ledger["aside"]["M"])) == ({}, 3)
+        check(graph)
 
 
 class Repairs:

@@ -74,15 +74,22 @@ def settle_found(layout: BoundLayout, refs: Sequence[EdgeRef], tally: Tally) -> 
             for ref in some
             if is_taken_down(layout, ref.account.edge)
         }
-        gone: set[Place] = set()
-
-        def note(entry: Entry, gone: set[Place] = gone) -> None:
-            if entry.edge is None:
-                gone.add(place_of(entry.ref.key))
-
         yield from take_down(layout, arriving.values())
-        yield from settle(layout, some, tally, note)
-        yield from strike_out(layout, [edge for place, edge in arriving.items() if place in gone])
+        yield from _settle_and_strike_out(layout, some, arriving, tally)
+
+
+def _settle_and_strike_out(
+    layout: BoundLayout, refs: Iterable[EdgeRef], arriving: Mapping[Place, Arrival], tally: Tally
+) -> Plan[None]:
+    """Looks at edges, and removes what was taken down about those that are gone."""
+    gone: set[Place] = set()
+
+    def note(entry: Entry) -> None:
+        if entry.edge is None:
+            gone.add(place_of(entry.ref.key))
+
+    yield from settle(layout, refs, tally, note)
+    yield from strike_out(layout, [edge for place, edge in arriving.items() if place in gone])
 
 
 def settle_again(
@@ -93,13 +100,16 @@ def settle_again(
     An edge is given by the keys of its items, of which a second one leads back, and the partition keys of its ends.
     """
     refs = []
+    arriving: dict[Place, Arrival] = {}
     for keys, source, target in edges:
+        if is_taken_down(layout, kind):
+            arriving[place_of(keys[0])] = Arrival(kind, keys[0], source, target)
         for account in counted_by(layout, kind):
             for key, (start, end) in zip(keys, ((source, target), (target, source)), strict=False):
                 near, far = (start, end) if account.hop.direction == "out" else (end, start)
                 refs.append(EdgeRef(account, key, near, far))
     own = Tally()
-    yield from settle(layout, refs, own)
+    yield from _settle_and_strike_out(layout, refs, arriving, own)
     tally.include(own)
     nears = {ref.near: ref.account.hop.near for ref in refs}
     yield from settle_above(layout, {text: nears[text] for text in own.nodes}, tally)
