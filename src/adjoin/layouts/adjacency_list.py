@@ -25,6 +25,7 @@ from adjoin.layouts.adjacency_accesses import AdjacencyAccesses
 from adjoin.layouts.adjacency_checks import check
 from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.adjacency_reader import AdjacencyReader
+from adjoin.layouts.fitting import Fit, fit
 from adjoin.layouts.interface import REVISION, Index, Keys, KeyTemplates, Range, Satellite, Shape
 from adjoin.layouts.keys import Template, check_length, key_text
 from adjoin.layouts.ledgers import Ledgers
@@ -114,6 +115,7 @@ class BoundAdjacencyList:
         self._limits = {index.partition.name: MAX_PARTITION_KEY_SIZE for index in self.definition.indexes}
         self._check_maintained()
         self._accesses = AdjacencyAccesses(self._keys, self._reader)
+        self._fits: dict[type[Any], Fit] = {}
 
     # --- keys and items ------------------------------------------------------------------------
 
@@ -387,6 +389,16 @@ class BoundAdjacencyList:
 
     def decode(self, kind: EntityType, item: Item) -> Entity | None:
         return self._reader.readers[kind.model](item)
+
+    def decode_as_far(self, kind: EntityType, item: Item) -> Entity | None:
+        return self._reader.read_as_far(kind, item)
+
+    def fit(self, kind: EntityType) -> Fit:
+        found = self._fits.get(kind.model)
+        if found is None:
+            stored = self._keys_of(kind).record.stored_names
+            found = self._fits[kind.model] = fit(kind, stored, self.rules.maintained(kind), self._type)
+        return found
 
     def read(self, item: Item) -> Entity | None:
         return self._reader.read(item)

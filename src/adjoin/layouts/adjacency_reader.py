@@ -65,14 +65,39 @@ class AdjacencyReader:
 
     # --- the general way -----------------------------------------------------------------------
 
+    def read_as_far(self, kind: EntityType, item: Item) -> Entity | None:
+        """An instance whose fields have what is stored where that does not fit them."""
+        if isinstance(kind, EdgeType):
+            edge = self._keys.edges[kind.model]
+            known = self._told_of_edge(edge, item)
+            return None if known is None else edge.record.decode_as_far(item, known)
+        node = self._keys.nodes[kind.model]
+        known = self._told_of_node(node, item)
+        return None if known is None else node.record.decode_as_far(item, known)
+
     def _node(self, keys: NodeKeys, item: Item) -> Node | None:
-        told = keys.partition.match(item[self._pk]["S"])
-        if told is None or not self._is_labelled(item, keys.kind):
+        known = self._told_of_node(keys, item)
+        if known is None:
             return None
-        node: Node = keys.record.decode(item, {"id": from_key_text(keys.kind.fields["id"], told["id"])})
+        node: Node = keys.record.decode(item, known)
         return node
 
     def _edge(self, keys: EdgeKeys, item: Item) -> AnyEdge | None:
+        known = self._told_of_edge(keys, item)
+        if known is None:
+            return None
+        edge: AnyEdge = keys.record.decode(item, known)
+        return edge
+
+    def _told_of_node(self, keys: NodeKeys, item: Item) -> dict[str, Any] | None:
+        """What the keys of a node tell; None if the item is of another class."""
+        told = keys.partition.match(item[self._pk]["S"])
+        if told is None or not self._is_labelled(item, keys.kind):
+            return None
+        return {"id": from_key_text(keys.kind.fields["id"], told["id"])}
+
+    def _told_of_edge(self, keys: EdgeKeys, item: Item) -> dict[str, Any] | None:
+        """What the keys of an edge tell; None if the item is of another class."""
         source = keys.partition.match(item[self._pk]["S"])
         told: dict[str, Any] | None = keys.sort.match(item[self._sk]["S"])
         if source is None or told is None or not self._is_labelled(item, keys.kind):
@@ -83,13 +108,11 @@ class AdjacencyReader:
         else:
             told["target"] = self._target_elsewhere(keys, item, told)
         kind, ends = keys.kind, {"source": keys.kind.source, "target": keys.kind.target}
-        known = {
+        return {
             name: from_key_text(ends[name].fields["id"] if name in ends else kind.fields[name], text)
             for name, text in told.items()
             if text is not None
         }
-        edge: AnyEdge = keys.record.decode(item, known)
-        return edge
 
     def target_of(self, kind: EdgeType, item: Item) -> Any:
         """The id of the node that the edge of this item leads to."""

@@ -21,6 +21,8 @@ from adjoin.errors import (
     AlreadyExists,
     CancellationReason,
     ConditionFailed,
+    InvalidItem,
+    InvalidValue,
     NotFound,
     TransactionCanceled,
     are_transient,
@@ -28,6 +30,7 @@ from adjoin.errors import (
 from adjoin.expressions import Condition, all_of
 from adjoin.fields import Change
 from adjoin.layouts.interface import OWNER, REVISION, BoundLayout, Satellite
+from adjoin.layouts.shard_book import is_rehearsed
 from adjoin.model import Edge
 from adjoin.plans import Plan
 from adjoin.plans.at_once import companions, counted_at_once, together, written_edge
@@ -36,7 +39,7 @@ from adjoin.plans.conditions import check_amount
 from adjoin.plans.copies import copies_on, filling, joined_checks
 from adjoin.plans.deletion import visible
 from adjoin.plans.guarded import carried, is_carried, unchangeable, written_items
-from adjoin.plans.imagined import imagined
+from adjoin.plans.imagined import imagined, stored_entity
 from adjoin.plans.revisions import claimable, unchanged
 from adjoin.requests import Check, Delete, Get, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import EdgeType, Entity, EntityType, NodeType
@@ -205,6 +208,7 @@ def companioned(
     if copies_on(layout, kind):
         filled = yield from filling(layout, kind, entity)
         items = tuple(item | filled.values for item in items)
+        refuse_copies(layout, kind, items[0])
         checks = joined_checks(checks, filled.checks)
     writes: dict[Place, Put | Update | Delete | Check] = {place_of(check.key): check for check in checks}
     if counted_at_once(layout, kind):
@@ -230,11 +234,12 @@ def update_bundle(
     items = [response.item for response in responses if response.item is not None] or imagined(layout, kind, keys)
     if len(items) < len(keys) or not (yield from visible(layout, items)):
         raise NotFound(f"there is no {name}; put it first")
-    old = layout.decode(kind, items[0])
+    old = stored_entity(layout, kind, items[0])
     if old is None:
-        raise NotFound(f"there is no {name}, but an item of another type under its key; correct it first")
+        raise NotFound(of_another_type(name))
     new = old.model_copy(update=changed_fields(kind, old.__dict__, changes, items[0]))
     after = [layout.changed(kind, item, new) for item in items]
+    refuse_misfit(layout, kind, after[0], name)
     satellites = layout.satellites(kind, after, new.__dict__)
     satellites += released(layout, kind, items[0], satellites)
     puts = [
@@ -290,6 +295,28 @@ def _has_moved(bundle: Bundle, was: Item | None, met: Mapping[str, Any] | None) 
 # --- fields ------------------------------------------------------------------------------------
 
 
+def refuse_copies(layout: BoundLayout, kind: EntityType, item: Item) -> None:
+    """An edge that could be written and not be read, because what it copies does not fit its field."""
+    try:
+        stored_entity(layout, kind, item)
+    except InvalidItem as error:
+        raise InvalidValue(f"a {kind.name} cannot hold what it would copy: {error.problems or error}") from None
+
+
+def of_another_type(name: str) -> str:
+    return f"there is no {name}, but an item of another type under its key; correct it first"
+
+
+def refuse_misfit(layout: BoundLayout, kind: EntityType, after: Item, name: str) -> None:
+    """A change after which the class could not read the item, though each field by itself is right."""
+    if is_rehearsed():
+        return
+    try:
+        layout.decode(kind, after)
+    except InvalidItem as error:
+        raise InvalidValue(f"{name} would be no {kind.name} any more: {error.problems or error}") from None
+
+
 def changed_fields(
     kind: EntityType, values: Mapping[str, Any], changes: Mapping[str, Any], item: Item
 ) -> dict[str, Any]:
@@ -322,9 +349,9 @@ def _made(kind: EntityType, field: str, stored: Any, change: Change) -> Any:
     operand = change.operand
     match change.operator:
         case "+":
-            return _EXACT.add(_number(stored), _amount(kind, field, operand))
+            return _sum(kind, field, stored, operand, _EXACT.add)
         case "-":
-            return _EXACT.subtract(_number(stored), _amount(kind, field, operand))
+            return _sum(kind, field, stored, operand, _EXACT.subtract)
         case "append":
             return [*(stored or ()), *operand]
         case "add":
@@ -333,9 +360,11 @@ def _made(kind: EntityType, field: str, stored: Any, change: Change) -> Any:
             return {*(stored or ())} - operand
 
 
-def _amount(kind: EntityType, field: str, amount: Any) -> Decimal:
+def _sum(kind: EntityType, field: str, stored: Any, amount: Any, add: Callable[[Decimal, Decimal], Decimal]) -> Decimal:
     check_amount(kind, field, amount)
-    return _number(amount)
+    if stored is not None and "N" not in encode(stored):
+        raise InvalidValue(f"{kind.name}.{field}: nothing can be added to {stored!r}, which is no number")
+    return add(_number(stored), _number(amount))
 
 
 def _number(value: Any) -> Decimal:

@@ -14,6 +14,7 @@ from adjoin.errors import (
     AlreadyExists,
     CancellationReason,
     ConditionFailed,
+    InvalidItem,
     InvalidRequest,
     InvalidValue,
     NotFound,
@@ -40,7 +41,15 @@ from adjoin.plans.bundles import (
 from adjoin.plans.conditions import condition
 from adjoin.plans.deletion import doomed
 from adjoin.plans.guarded import is_carried, put_request, refuse_changed, refuse_counted, refuse_given, written_items
-from adjoin.plans.update import filled_in, identified, read_first, update_condition, update_requests
+from adjoin.plans.update import (
+    Identity,
+    filled_in,
+    identified,
+    misfits,
+    read_first,
+    update_condition,
+    update_requests,
+)
 from adjoin.plans.write import (
     absent,
     described,
@@ -67,6 +76,16 @@ class _Later:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change of fields, as it was asked for."""
+
+    identity: Identity
+    fields: Mapping[str, Any]
+    if_version: int | None
+    only_if: Predicate | None
+
+
 class Buffer:
     """Collects the writes of one transaction; what each was for is kept for messages."""
 
@@ -80,6 +99,8 @@ class Buffer:
         """The edges that are written, each with the keys of the nodes at its ends."""
         self._guarded: list[tuple[EntityType, Item, str]] = []
         """The nodes that are put and have something that must not change."""
+        self._unseen: list[tuple[Place, _Change]] = []
+        """The changes of items that were not looked at, by the keys of those."""
 
     def __len__(self) -> int:
         return len(self._writes) + len(self._later) + len(self._checks) + len(self._deletes)
@@ -142,27 +163,34 @@ class Buffer:
         only_if: Predicate | None,
     ) -> None:
         layout, (identity, rest) = self._layout, identified(self._layout, model, ids, changes)
-        name = f"update {identity.name}"
         if layout.has_satellites(identity.kind) or counted_at_once(layout, identity.kind):
-            wanted = update_condition(layout, identity, rest, if_version, only_if)
+            seen = identity.kind.attributes
+            wanted = update_condition(layout, identity, rest, if_version, only_if, seen=seen)
 
             def bundled(claims: Claims) -> Plan[Bundle]:
                 kind, keys = identity.kind, identity.keys
                 return update_bundle(layout, kind, keys, rest, wanted, identity.name, claims, accompany=False)
 
-            self._later.append(_Later(identity.kind, bundled, name))
-        elif needed := read_first(layout, identity, rest):
-
-            def completed(_: Claims) -> Plan[Bundle]:
-                known, absolute, as_read, item = yield from filled_in(layout, identity, rest, needed)
-                updates = update_requests(layout, known, absolute, if_version, only_if, as_read)
-                watched = [identity.kind.attributes[each] for each in needed]
-                return Bundle(updates, [], [item] * len(updates), watched=watched)
-
-            self._later.append(_Later(identity.kind, completed, name))
+            self._later.append(_Later(identity.kind, bundled, f"update {identity.name}"))
+            return
+        change = _Change(identity, rest, if_version, only_if)
+        if names := read_first(layout, identity, rest):
+            self._look_first(change, names)
         else:
-            updates = update_requests(layout, identity, rest, if_version, only_if)
-            self._writes += [(request, name) for request in updates]
+            requests = update_requests(layout, identity, rest, if_version, only_if)
+            self._writes += [(request, f"update {identity.name}") for request in requests]
+            self._unseen += [(place_of(request.key), change) for request in requests]
+
+    def _look_first(self, change: _Change, names: list[str]) -> None:
+        layout, identity = self._layout, change.identity
+
+        def completed(_: Claims) -> Plan[Bundle]:
+            known, absolute, as_read, item, _after = yield from filled_in(layout, identity, change.fields, names)
+            updates = update_requests(layout, known, absolute, change.if_version, change.only_if, as_read, names)
+            watched = [identity.kind.attributes[each] for each in names]
+            return Bundle(updates, [], [item] * len(updates), watched=watched)
+
+        self._later.append(_Later(identity.kind, completed, f"update {identity.name}"))
 
     def disconnect(self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> None:
         name = f"disconnect {kind.name} from {source!r} to {target!r}"
@@ -198,10 +226,11 @@ class Buffer:
                 is_outrun = _is_outrun(read, reasons) or bool(read and canceled.retryable)
             try:
                 is_worth_another = yield from self._is_worth_another(bundles, gone, reasons, claims)
+                is_worth_another = self._has_learned(reasons) or is_worth_another
                 if attempt == ATTEMPTS or not (is_worth_another or is_outrun):
                     self._refuse_changed(reasons)
                     raise named
-            except (AlreadyExists, InvalidValue) as refused:
+            except (AlreadyExists, InvalidItem, InvalidValue, NotFound) as refused:
                 raise TransactionCanceled(f"nothing was written: {refused}", named.reasons) from None
 
     def _add_writes(self, writes: Written, claims: Claims) -> Plan[list[tuple[EntityType, Bundle]]]:
@@ -278,6 +307,22 @@ class Buffer:
                 if reason.item is not None and OWNER in reason.item:
                     claims.others.add(place_of(delete.key))
         return again
+
+    def _has_learned(self, reasons: Mapping[Place, CancellationReason]) -> bool:
+        """Whether an item did not pass by conditions, but can be read; then it is looked at in the next attempt."""
+        learned: dict[int, tuple[_Change, list[str]]] = {}
+        for place, change in self._unseen:
+            reason = reasons.get(place)
+            if reason is None or reason.code != "ConditionalCheckFailed" or reason.item is None:
+                continue
+            if names := misfits(self._layout, change.identity, change.fields, dict(reason.item)):
+                learned[id(change)] = change, names
+        for change, names in learned.values():
+            places = [place_of(key) for key in change.identity.keys]
+            self._writes = [each for each in self._writes if self._key(each[0]) not in places]
+            self._unseen = [each for each in self._unseen if each[1] is not change]
+            self._look_first(change, names)
+        return bool(learned)
 
     def _refuse_changed(self, reasons: Mapping[Place, CancellationReason]) -> None:
         for kind, item, name in self._guarded:

@@ -19,6 +19,7 @@ from adjoin.plans.bundles import (
     beside,
     companioned,
     put_bundle,
+    refuse_copies,
     revised,
     settled,
     write_bundle,
@@ -180,6 +181,8 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
                     alone[place_of(layout.key_of(item))] = put_request(layout, kind, item, None)
                 continue
             items = tuple(item | filled.get(id(entity), {}) for item in written_items(layout, kind, entity))
+            if id(entity) in filled:
+                refuse_copies(layout, kind, items[0])
             satellites = layout.satellites(kind, items, entity.__dict__)
             own = [Put(layout.table, revised(layout, kind, item)) for item in items]
             for write in (*own, *beside(layout, satellites, Claims())):
