@@ -84,6 +84,11 @@ class EntityType:
         return next(iter(self.marked(Version)), None)
 
     @cached_property
+    def is_guarded(self) -> bool:
+        """Whether instances are written and deleted only where the stored version is theirs: one marked `Version()`."""
+        return bool(self.marked(Version))
+
+    @cached_property
     def expires(self) -> str | None:
         return next(iter(self.marked(Expires)), None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from pydantic import ValidationError
@@ -12,7 +12,7 @@ from adjoin.errors import InvalidItem
 from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.keys import Template
 from adjoin.layouts.wire import given
-from adjoin.model import AS_READ, Node
+from adjoin.model import AS_READ, WHOSE, Node, identity_of
 from adjoin.rules import Rules
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, from_key_text
 from adjoin.values import Item
@@ -32,10 +32,13 @@ class AdjacencyReader:
         self._pk, self._sk, self._type = partition_key, sort_key, type_attribute
         self.readers: dict[type[Any], Reader] = {
             **{
-                model: _remembering(self._short_node_reader(node), rules.told_apart(node.kind))
+                model: _remembering(self._short_node_reader(node), node.kind, rules)
                 for model, node in keys.nodes.items()
             },
-            **{model: self._short_edge_reader(edge) for model, edge in keys.edges.items()},
+            **{
+                model: _remembering(self._short_edge_reader(edge), edge.kind, rules)
+                for model, edge in keys.edges.items()
+            },
         }
 
     def kind_of(self, item: Item) -> EntityType | None:
@@ -182,9 +185,10 @@ class AdjacencyReader:
         return read
 
 
-def _remembering(read: Reader, names: Sequence[str]) -> Reader:
-    """A reader whose instances know what they had in these fields."""
-    if not names:
+def _remembering(read: Reader, kind: EntityType, rules: Rules) -> Reader:
+    """A reader whose instances know what they had in fields that are maintained, and that they were read."""
+    names, is_guarded = rules.told_apart(kind), kind.is_guarded and not kind.takes_any
+    if not names and not is_guarded:
         return read
 
     def remember(item: Item) -> Entity | None:
@@ -192,6 +196,8 @@ def _remembering(read: Reader, names: Sequence[str]) -> Reader:
         if entity is not None:
             values = entity.__dict__
             values[AS_READ] = {name: values[name] for name in names}
+            if is_guarded:
+                values[AS_READ][WHOSE] = identity_of(entity)
         return entity
 
     return remember

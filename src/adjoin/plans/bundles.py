@@ -29,18 +29,19 @@ from adjoin.errors import (
 )
 from adjoin.expressions import Condition, all_of
 from adjoin.fields import Change
-from adjoin.layouts.interface import OWNER, REVISION, BoundLayout, Satellite
+from adjoin.layouts.interface import DELETING, OWNER, REVISION, BoundLayout, Satellite
 from adjoin.layouts.shard_book import is_rehearsed
-from adjoin.model import Edge
+from adjoin.model import Edge, Node, node_id
 from adjoin.plans import Plan
 from adjoin.plans.at_once import companions, counted_at_once, together, written_edge
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.conditions import check_amount
 from adjoin.plans.copies import copies_on, filling, joined_checks
 from adjoin.plans.deletion import visible
-from adjoin.plans.guarded import carried, is_carried, unchangeable, written_items
+from adjoin.plans.guarded import carried, is_carried, put_request, unchangeable, written_items
 from adjoin.plans.imagined import imagined, stored_entity
 from adjoin.plans.revisions import claimable, unchanged
+from adjoin.plans.versions import Lock, as_seen, seen_in, stale
 from adjoin.requests import Check, Delete, Get, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import EdgeType, Entity, EntityType, NodeType
 from adjoin.values import Item, decode, encode
@@ -61,6 +62,13 @@ class Claims:
     """Claims of a node that does not have the value: which node, and that it is as it was when that was seen."""
     others: set[Place] = field(default_factory=set)
     """Claims that are not this entity's to remove, because another node has the value now."""
+
+
+def described(entity: Entity) -> str:
+    """How messages name a node or an edge."""
+    if isinstance(entity, Node):
+        return f"{type(entity).__name__} {node_id(entity)!r}"
+    return f"{type(entity).__name__} from {entity.source!r} to {entity.target!r}"
 
 
 def revised(layout: BoundLayout, kind: EntityType, item: Item) -> Item:
@@ -175,14 +183,16 @@ def put_bundle(
     entity: Entity,
     wanted: Condition | None,
     claims: Claims,
+    lock: Lock | None = None,
     *,
     accompany: bool = True,
 ) -> Plan[Bundle]:
-    """What puts an entity. Only a unique value, or what is counted on it, makes it necessary to look."""
+    """What puts an entity. Only a unique value, what is counted on it, or its version makes it necessary to look."""
     items = written_items(layout, kind, entity)
     read: list[Item | None] = []
     old: Item | None = None
-    if kind.unique or is_carried(layout, kind):
+    watched = [REVISION]
+    if kind.unique or is_carried(layout, kind) or lock is not None:
         response: ItemResponse
         (response,) = yield (Get(layout.table, layout.key_of(items[0]), consistent=True),)
         old = response.item
@@ -190,13 +200,29 @@ def put_bundle(
         wanted = all_of(unchanged(layout, old), wanted, unchangeable(layout, kind, items[0]))
         if is_carried(layout, kind):
             items = tuple(item | carried(layout, kind, old) for item in items)
+    if lock is not None:
+        is_hidden = old is not None and DELETING in old and not (yield from visible(layout, [old]))
+        seen = seen_in(kind, old, is_hidden=is_hidden)
+        if not lock.allows(seen):
+            raise stale(lock, described(entity), old, seen)
+        version = lock.choose(seen)
+        items = tuple(item | version for item in items)
+        wanted = all_of(wanted, as_seen(layout, kind, seen))
+        watched += version
     more: list[Put | Update | Delete | Check] = []
     if accompany:
         items, more = yield from companioned(layout, kind, entity, items)
     satellites = layout.satellites(kind, items, entity.__dict__)
     satellites += released(layout, kind, old, satellites)
-    puts = [Put(layout.table, revised(layout, kind, item), wanted) for item in items]
-    return Bundle(puts, beside(layout, satellites, claims), read, entity, more=more)
+    puts = [_own_write(layout, kind, item, wanted) for item in items]
+    return Bundle(puts, beside(layout, satellites, claims), read, entity, watched=watched, more=more)
+
+
+def _own_write(layout: BoundLayout, kind: EntityType, item: Item, wanted: Condition | None) -> Put | Update:
+    """What writes one item of an entity: whole, unless something on it is kept that nobody has read."""
+    if layout.has_satellites(kind) or counted_at_once(layout, kind) or is_carried(layout, kind):
+        return Put(layout.table, revised(layout, kind, item), wanted)
+    return put_request(layout, kind, item, wanted)
 
 
 def companioned(

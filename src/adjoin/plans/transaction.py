@@ -7,7 +7,7 @@ somebody else comes between, the transaction is made anew and tried again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from adjoin.errors import (
@@ -20,10 +20,10 @@ from adjoin.errors import (
     NotFound,
     TransactionCanceled,
 )
-from adjoin.expressions import Condition
+from adjoin.expressions import Condition, all_of
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import OWNER, BoundLayout
-from adjoin.model import Edge
+from adjoin.model import OWN_VERSION, Edge, IfVersion
 from adjoin.plans import Plan
 from adjoin.plans.accompany import accompany
 from adjoin.plans.at_once import counted_at_once
@@ -33,6 +33,7 @@ from adjoin.plans.bundles import (
     Bundle,
     Claims,
     beside,
+    described,
     is_worth_another,
     put_bundle,
     revised,
@@ -50,9 +51,9 @@ from adjoin.plans.update import (
     update_condition,
     update_requests,
 )
+from adjoin.plans.versions import Lock, as_seen, lock_for
 from adjoin.plans.write import (
     absent,
-    described,
     edge_keys,
     end_checks,
     kind_of,
@@ -93,7 +94,8 @@ class Buffer:
         self._layout = layout
         self._writes: list[tuple[Put | Update | Delete, str]] = []
         self._checks: list[tuple[Check, str]] = []
-        self._deletes: list[tuple[NodeType, Any]] = []
+        self._deletes: list[tuple[NodeType, Any, Condition | None]] = []
+        self._locks: list[Lock] = []
         self._later: list[_Later] = []
         self._edges: list[tuple[str, list[Item]]] = []
         """The edges that are written, each with the keys of the nodes at its ends."""
@@ -105,27 +107,35 @@ class Buffer:
     def __len__(self) -> int:
         return len(self._writes) + len(self._later) + len(self._checks) + len(self._deletes)
 
-    def put(self, entity: Entity, only_if: Predicate | None = None) -> None:
+    def put(self, entity: Entity, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
         kind = kind_of(self._layout, entity)
-        self._put(
-            entity, f"put {described(entity)}", None if only_if is None else condition(self._layout, kind, only_if)
-        )
+        wanted = None if only_if is None else condition(self._layout, kind, only_if)
+        self._put(entity, f"put {described(entity)}", wanted, lock_for(kind, entity, if_version))
 
     def add(self, entity: Entity) -> None:
         kind_of(self._layout, entity)
         self._put(entity, f"add {described(entity)}", absent(self._layout), is_new=True)
 
-    def _put(self, entity: Entity, name: str, wanted: Condition | None, *, is_new: bool = False) -> None:
+    def _put(
+        self, entity: Entity, name: str, wanted: Condition | None, lock: Lock | None = None, *, is_new: bool = False
+    ) -> None:
         layout, kind = self._layout, kind_of(self._layout, entity)
         (refuse_counted if is_new else refuse_given)(layout, kind, entity)
         items = written_items(layout, kind, entity)
+        if lock is not None:
+            self._locks.append(lock)
+            if lock.is_certain:
+                version = lock.choose(lock.guess)
+                items = tuple(item | version for item in items)
+                wanted = all_of(as_seen(layout, kind, lock.guess), wanted)
         if layout.rules.immutable(kind):
             self._guarded.append((kind, items[0], described(entity)))
-        if kind.unique or (is_carried(layout, kind) and not is_new):
+        is_looked_at = is_carried(layout, kind) or (lock is not None and not lock.is_certain)
+        if kind.unique or (is_looked_at and not is_new):
 
             def made(claims: Claims) -> Plan[Bundle]:
                 if not is_new:
-                    return (yield from put_bundle(layout, kind, entity, wanted, claims, accompany=False))
+                    return (yield from put_bundle(layout, kind, entity, wanted, claims, lock, accompany=False))
                 others = beside(layout, layout.satellites(kind, items, entity.__dict__), claims)
                 return Bundle([Put(layout.table, revised(layout, kind, item), wanted) for item in items], others, ())
 
@@ -192,14 +202,16 @@ class Buffer:
 
         self._later.append(_Later(identity.kind, completed, f"update {identity.name}"))
 
-    def disconnect(self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> None:
+    def disconnect(
+        self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any], lock: Condition | None = None
+    ) -> None:
         name = f"disconnect {kind.name} from {source!r} to {target!r}"
         for key in edge_keys(self._layout, kind, source, target, fields):
-            for each in (key, *self._layout.copy_keys(kind, key)):
-                self._writes.append((Delete(self._layout.table, each), name))
+            self._writes.append((Delete(self._layout.table, key, lock), name))
+            self._writes += [(Delete(self._layout.table, copy), name) for copy in self._layout.copy_keys(kind, key)]
 
-    def delete(self, kind: NodeType, id: Any) -> None:
-        self._deletes.append((kind, id))
+    def delete(self, kind: NodeType, id: Any, lock: Condition | None = None) -> None:
+        self._deletes.append((kind, id, lock))
 
     def commit(self) -> Plan[None]:
         claims = Claims()
@@ -219,6 +231,8 @@ class Buffer:
             attempt += 1
             try:
                 yield (TransactWrite(tuple(write for write, _ in writes.values())),)
+                for lock in self._locks:
+                    lock.keep()
                 return
             except TransactionCanceled as canceled:
                 named = _named(canceled, [name for _, name in writes.values()])
@@ -256,9 +270,12 @@ class Buffer:
     def _add_deletes(self, writes: Written, claims: Claims) -> Plan[list[Delete]]:
         """The deletes of nodes, and those of them that hold only as long as a node is what was read."""
         conditional = []
-        for kind, id in self._deletes:
-            deletes = yield from doomed(self._layout, kind, id)
+        for kind, id, lock in self._deletes:
             name = f"delete {kind.name} {id!r}"
+            try:
+                deletes = yield from doomed(self._layout, kind, id, lock)
+            except ConditionFailed as error:
+                raise _failed(name, error) from None
             for edge_name, ends in self._edges:
                 if deletes[0].key in ends:
                     raise InvalidRequest(f"{edge_name!r} would hang at a node that {name!r} removes; do one of them")
@@ -273,7 +290,8 @@ class Buffer:
                 if place in claims.others:
                     continue
                 # An edge between two nodes that both go is met twice.
-                writes[place] = (each, name)
+                held = all_of(each.condition, there[0].condition) if there is not None else each.condition
+                writes[place] = (replace(each, condition=held), name)
                 conditional += [each] if each.condition is not None else []
         return conditional
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from adjoin.errors import ConditionFailed, InvalidValue, NotFound, TransactionCanceled, UnknownField
 from adjoin.evaluate import condition_test
-from adjoin.expressions import Compare, Condition, Exists, Not, Or, Value, all_of, attribute
+from adjoin.expressions import Compare, Condition, Exists, Not, Value, all_of, attribute
 from adjoin.fields import Change, Predicate
 from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.model import Edge
@@ -34,6 +34,7 @@ from adjoin.plans.conditions import bounds, condition, update_actions
 from adjoin.plans.deletion import visible
 from adjoin.plans.guarded import refuse_maintained
 from adjoin.plans.imagined import imagined, stored_entity
+from adjoin.plans.versions import has_version
 from adjoin.plans.write import edge_keys, met, not_held
 from adjoin.requests import Get, ItemResponse, TransactWrite, Update
 from adjoin.schema import EdgeType, EntityType, plain_type, unknown_field
@@ -308,7 +309,7 @@ def update_condition(
     refuse_maintained(layout, kind, changes)
     return all_of(
         layout.present,
-        _version_is(kind, if_version),
+        has_version(kind, if_version),
         bounds(kind, changes),
         None if only_if is None else condition(layout, kind, only_if),
         also,
@@ -323,17 +324,3 @@ def _fitting(
     left = [name for name in kind.attributes if name not in changes and name not in seen]
     relative = [name for name, change in changes.items() if isinstance(change, Change) and name not in seen]
     return layout.fit(kind).conditions(left, relative)
-
-
-def _version_is(kind: EntityType, version: int | None) -> Condition | None:
-    if version is None:
-        return None
-    if kind.version is None:
-        raise InvalidValue(
-            f"{kind.name} has no version to compare with; declare a field version: int = 0, "
-            f"or mark an int field with Version()"
-        )
-    path = attribute(kind.attribute(kind.version))
-    equal = Compare("=", path, Value({"N": str(version)}))
-    # An item that another program wrote without a version counts as version 0.
-    return Or((equal, Not(Exists(path)))) if version == 0 else equal
