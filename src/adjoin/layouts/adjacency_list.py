@@ -27,13 +27,13 @@ from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, Edge
 from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.fitting import Fit, fit
 from adjoin.layouts.interface import REVISION, Index, Keys, KeyTemplates, Range, Satellite, Shape
-from adjoin.layouts.keys import Template, check_length, key_text
+from adjoin.layouts.keys import Template, check_length, key_text, value_of
 from adjoin.layouts.ledgers import Ledgers
 from adjoin.layouts.overloaded import OverloadedIndex
 from adjoin.layouts.satellites import Satellites
 from adjoin.layouts.shard_book import ShardBook
 from adjoin.model import Edge, Node
-from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema, from_key_text
+from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema
 from adjoin.tables import Throughput
 from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
 from adjoin.values import AttributeValue, Item, item_size
@@ -130,7 +130,7 @@ class BoundAdjacencyList:
         told = self._keys.nodes[kind.model].partition.match(text)
         if told is None:
             raise InvalidKey(f"{text!r} is not the key of a {kind.name}; correct the item that names it")
-        return kind.id(from_key_text(kind.fields["id"], told["id"]))
+        return kind.id(value_of(kind.id_type, told["id"]))
 
     def deletion_key(self, node: str) -> Item:
         return {self._pk: {"S": node}, self._sk: {"S": self._deletion_sort}}
@@ -152,6 +152,7 @@ class BoundAdjacencyList:
         values = {**fields, "source.id": source, "target.id": target}
         if keys.target_field is not None:
             values.setdefault(keys.target_field, target)
+            self.node_text(kind.target, target)
         partition, sort = keys.partition.render(values), keys.sort.render(values)
         if keys.may_meet_node and sort == self._keys.nodes[kind.source.model].sort.render({"id": source}):
             raise InvalidKey(

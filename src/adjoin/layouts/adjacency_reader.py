@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -10,11 +9,11 @@ from pydantic import ValidationError
 
 from adjoin.errors import InvalidItem
 from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
-from adjoin.layouts.keys import Template
+from adjoin.layouts.keys import Template, key_text, value_of
 from adjoin.layouts.wire import given
 from adjoin.model import AS_READ, WHOSE, Node, identity_of
 from adjoin.rules import Rules
-from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, from_key_text
+from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, plain_type
 from adjoin.values import Item
 
 Reader: TypeAlias = Callable[[Item], Entity | None]
@@ -82,22 +81,25 @@ class AdjacencyReader:
         known = self._told_of_node(keys, item)
         if known is None:
             return None
+        id = known["id"]
         node: Node = keys.record.decode(item, known)
-        return node
+        # A class may make another id of what the key says; the key is then that of no node.
+        return node if is_same(node.__dict__["id"], id) else None
 
     def _edge(self, keys: EdgeKeys, item: Item) -> AnyEdge | None:
         known = self._told_of_edge(keys, item)
         if known is None:
             return None
+        source, target = known["source"], known.get("target")
         edge: AnyEdge = keys.record.decode(item, known)
-        return edge
+        return edge if is_same(edge.source, source) and is_same(edge.target, target) else None
 
     def _told_of_node(self, keys: NodeKeys, item: Item) -> dict[str, Any] | None:
         """What the keys of a node tell; None if the item is of another class."""
         told = keys.partition.match(item[self._pk]["S"])
         if told is None or not self._is_labelled(item, keys.kind):
             return None
-        return {"id": from_key_text(keys.kind.fields["id"], told["id"])}
+        return {"id": value_of(keys.kind.id_type, told["id"])}
 
     def _told_of_edge(self, keys: EdgeKeys, item: Item) -> dict[str, Any] | None:
         """What the keys of an edge tell; None if the item is of another class."""
@@ -112,7 +114,7 @@ class AdjacencyReader:
             told["target"] = self._target_elsewhere(keys, item, told)
         kind, ends = keys.kind, {"source": keys.kind.source, "target": keys.kind.target}
         return {
-            name: from_key_text(ends[name].fields["id"] if name in ends else kind.fields[name], text)
+            name: value_of(ends[name].id_type if name in ends else plain_type(kind.fields[name]), text)
             for name, text in told.items()
             if text is not None
         }
@@ -124,7 +126,7 @@ class AdjacencyReader:
         text = told["target.id"] if "target.id" in told else self._target_elsewhere(keys, item, told)
         if text is None:
             raise InvalidItem(f"the item {item[self._pk]['S']!r} {item[self._sk]['S']!r} does not tell its target")
-        return kind.target.id(from_key_text(kind.target.fields["id"], text))
+        return kind.target.id(value_of(kind.target.id_type, text))
 
     def _target_elsewhere(self, keys: EdgeKeys, item: Item, told: dict[str, Any]) -> str | None:
         for name, template in keys.index_keys.items():
@@ -142,15 +144,16 @@ class AdjacencyReader:
         wire, pk = keys.record.wire, self._pk
         if wire is None or self._type is not None or not _are_plain(keys.partition):
             return lambda item: self._node(keys, item)
-        lead, special = keys.partition.lead, _special(keys.partition.quoting.ends)
-        length = len(lead)
+        lead, special = keys.partition.lead, keys.partition.quoting.special
+        length, is_bare = len(lead), keys.kind.has_bare_text_id
 
         def read(item: Item) -> Node | None:
             text = item[pk]["S"]
-            if text.startswith(lead) and not special(text, length):
+            if text.startswith(lead) and len(text) > length and not special(text, length):
                 try:
                     node: Node = wire({**item, _ID: text[length:]})
-                    return node
+                    if is_bare or key_text(node.__dict__["id"]) == text[length:]:
+                        return node
                 except ValidationError:
                     pass
             return self._node(keys, item)
@@ -164,20 +167,26 @@ class AdjacencyReader:
         if wire is None or self._type is not None or not short:
             return lambda item: self._edge(keys, item)
         lead, sort_lead = keys.partition.lead, keys.sort.lead
-        special = _special(keys.partition.quoting.ends)
+        special = keys.partition.quoting.special
         length, sort_length = len(lead), len(sort_lead)
+        is_bare = keys.kind.source.has_bare_text_id and keys.kind.target.has_bare_text_id
 
         def read(item: Item) -> AnyEdge | None:
             text, sort = item[pk]["S"], item[sk]["S"]
             if (
                 sort.startswith(sort_lead)
                 and text.startswith(lead)
+                and len(text) > length
+                and len(sort) > sort_length
                 and not special(text, length)
                 and not special(sort, sort_length)
             ):
                 try:
                     edge: AnyEdge = wire({**item, _SOURCE: text[length:], _TARGET: sort[sort_length:]})
-                    return edge
+                    if is_bare or (
+                        key_text(edge.source) == text[length:] and key_text(edge.target) == sort[sort_length:]
+                    ):
+                        return edge
                 except ValidationError:
                     pass
             return self._edge(keys, item)
@@ -207,6 +216,6 @@ def _are_plain(*templates: Template) -> bool:
     return all(template.is_tail and not template.parts[0].transform.name for template in templates)
 
 
-def _special(ends: frozenset[str]) -> Callable[[str, int], re.Match[str] | None]:
-    """Finds what is spelled in another way than it is, or ends a part, from a place on."""
-    return re.compile("[" + re.escape("".join(sorted({"%", *ends}))) + "]").search
+def is_same(id: Any, told: Any) -> bool:
+    """Whether an id that a class has is the one that a key says."""
+    return id is told or told is None or key_text(id) == key_text(told)
