@@ -63,11 +63,12 @@ class Transaction(TransactionVerbs):
     """`with g.transaction() as t:` writes everything at the end of the block, or nothing."""
 
     def __enter__(self) -> Self:
-        return self
+        return self._begin()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_open = False
         if kind is None:
             self._graph._run(self._commit())
 
@@ -309,11 +310,12 @@ class AsyncTransaction(TransactionVerbs):
     """`async with g.transaction() as t:` writes everything at the end of the block, or nothing."""
 
     async def __aenter__(self) -> Self:
-        return self
+        return self._begin()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_open = False
         if kind is None:
             await self._graph._run(self._commit())
 

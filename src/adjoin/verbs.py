@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -240,10 +240,27 @@ class TransactionVerbs:
 
     def __init__(self, graph: Verbs) -> None:
         self._graph = graph
-        self._buffer = Buffer(graph._layout)
+        self._all = Buffer(graph._layout)
+        self._is_open: bool | None = None
+        """Whether writes are taken; None before the block."""
+
+    def _begin(self) -> Self:
+        if self._is_open is not None:
+            raise InvalidRequest("a transaction has one block, and this one was used; start another with transaction()")
+        self._is_open = True
+        return self
 
     def _commit(self) -> Plan[None]:
-        return written(self._graph._layout, self._buffer.commit())
+        return written(self._graph._layout, self._all.commit())
+
+    @property
+    def _buffer(self) -> Buffer:
+        """Where writes go. Outside the block nobody would ever write them."""
+        if not self._is_open:
+            raise InvalidRequest(
+                "a transaction takes writes inside its block only; write with graph.transaction() as t: t.put(…)"
+            )
+        return self._all
 
     def put(self, entity: Entity, *, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
         """Cancels the transaction if what is there has another version than the instance, where its class has one."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from adjoin.declarations import rules_of
 from adjoin.declared import check_declared
-from adjoin.errors import InvalidKey, InvalidModel
+from adjoin.errors import InvalidItem, InvalidKey, InvalidModel
 from adjoin.expressions import Action, Condition, Exists, Remove, Set, Value, attribute
 from adjoin.layouts.adjacency_accesses import AdjacencyAccesses
 from adjoin.layouts.adjacency_checks import check
@@ -392,7 +392,10 @@ class BoundAdjacencyList:
         return self._reader.readers[kind.model](item)
 
     def decode_as_far(self, kind: EntityType, item: Item) -> Entity | None:
-        return self._reader.read_as_far(kind, item)
+        try:
+            return self.decode(kind, item)
+        except InvalidItem:
+            return self._reader.read_as_far(kind, item)
 
     def fit(self, kind: EntityType) -> Fit:
         found = self._fits.get(kind.model)

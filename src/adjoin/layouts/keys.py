@@ -39,6 +39,11 @@ SEPARATOR = "#"
 
 def key_text(value: object) -> str:
     """The plain spelling of a value in a key; dates sort by time, in UTC if they have a zone."""
+    # Most ids are text or numbers, and need no search for what they are.
+    if type(value) is str:
+        return value
+    if type(value) is int:
+        return str(value)
     match value:
         case Enum():
             return key_text(value.value)
@@ -231,10 +236,12 @@ class Part:
         """Whether this is how the part spells a value, and not only how it might be."""
         if not text and self.is_id:
             return False
-        decode = self.transform.decode
-        if decode is None or (not self.transform.name and self.plain in (None, str)):
+        decode, is_plain = self.transform.decode, not self.transform.name
+        if decode is None or (is_plain and (self.plain is str or self.plain is None)):
             return True
         try:
+            if is_plain and self.plain is int:
+                return str(int(text)) == text
             value = value_of(self.plain or self.transform.numbers, decode(text))
             return value is not None and self.transform.encode(value) == text
         except (AdjoinError, ValueError, ArithmeticError):
@@ -273,6 +280,8 @@ class Quoting:
         self.escape = escape
         also = "".join(re.escape(end) for end in sorted(ends) if end > "%")
         self._taboo = re.compile(f"[\x00-%{also}]" if escape else "[" + re.escape("".join(sorted(ends))) + "]")
+        self.special = self._taboo.search
+        """Finds what is spelled in another way than it is, or ends a part, from a place on."""
         self.inside = "[^" + re.escape("".join(sorted(ends))) + "]*"
         """The pattern of what the text of a part may be: quoted as it is here, and in no other way."""
         if escape:
@@ -294,10 +303,6 @@ class Quoting:
     def is_quoted(self, text: str) -> bool:
         """Whether a text is what `quote` makes of one."""
         return self._taboo.search(text) is None or (self.escape and self._whole.fullmatch(text) is not None)
-
-    def special(self, text: str, start: int) -> bool:
-        """Whether a text is spelled in another way than it is, or ends, from a place on."""
-        return self._taboo.search(text, start) is not None
 
     def unquote(self, text: str) -> str:
         if not self.escape or "%" not in text:

@@ -94,11 +94,8 @@ class Record:
             raise InvalidItem(_misfit(self.kind, item, error), problems_in(error)) from None
 
     def decode_as_far(self, item: Item, known: dict[str, Any]) -> Any:
-        """The same, where a field that does not fit has what is stored, and one that is missing is None."""
-        try:
-            return self.decode(item, dict(known))
-        except InvalidItem:
-            self._fill_in(item, known)
+        """An instance where a field that does not fit has what is stored, and one that is missing is None."""
+        self._fill_in(item, known)
         values = {name: self._as_far(name, known) for name in self.kind.fields}
         made = self.kind.model.model_construct(_fields_set=set(known))
         made.__dict__.update(values)
