@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -23,6 +24,8 @@ from adjoin import (
     Version,
     field,
 )
+from adjoin.requests import Delete, Put, TransactWrite, Update
+from adjoin.stores.sqlite import SQLiteStore
 from tests.conftest import Open
 
 
@@ -430,3 +433,54 @@ def test_only_a_class_with_a_version_has_one_to_compare() -> None:
 def test_relative_changes_count_as_well(g: Any) -> None:
     g.put(Plain(id="a"))
     assert g.update(Plain, "a", revision=field("revision") + 10).revision == 10
+
+
+# --- somebody comes between --------------------------------------------------------------------
+
+
+class Between:
+    """A store in which something happens once, after the last read before a write."""
+
+    creates_tables = True
+
+    def __init__(self, store: SQLiteStore) -> None:
+        self.store = store
+        self.happens: Callable[[], Any] | None = None
+
+    def execute(self, requests: Any) -> Any:
+        if self.happens is not None and any(isinstance(each, _WRITES) for each in requests):
+            happens, self.happens = self.happens, None
+            happens()
+        return self.store.execute(requests)
+
+    def close(self) -> None:
+        self.store.close()
+
+
+_WRITES = (Put, Update, Delete, TransactWrite)
+
+
+def test_a_change_that_comes_between_is_neither_overwritten_nor_deleted(model: type[Any]) -> None:
+    store = Between(SQLiteStore(":memory:"))
+    g: Any = Graph(store, MODELS)
+    other: Any = Graph(store.store, MODELS)
+    g.put(made(model, "1"))
+    for write in (g.put, g.delete, lambda it: g.put(made(model, "x", revision=it.revision))):
+        read = stored(g, model)
+        store.happens = lambda: updated(other, model, text="between")
+        with pytest.raises(ConditionFailed):
+            write(read)
+        assert (stored(g, model).text, stored(g, model).revision) == ("between", read.revision + 1)
+    read = stored(g, model)
+    store.happens = lambda: updated(other, model, text="between")
+    g.put(read, if_version=None)
+    assert stored(g, model).revision == read.revision == stored(other, model).revision
+    for write in ("put", "delete"):
+        read = stored(g, model)
+        with pytest.raises(TransactionCanceled), g.transaction() as t:
+            if write == "delete" and isinstance(read, Node):
+                t.delete(read)
+            else:
+                t.put(read)
+            store.happens = lambda: updated(other, model, text="between")
+        assert stored(g, model).text == "between"

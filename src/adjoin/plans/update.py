@@ -153,7 +153,6 @@ def read_first(layout: BoundLayout, identity: Identity, changes: Mapping[str, An
     needed = layout.needed_for_index(kind, identity.values[0], changes)
     needed += [relative[name].field for name in relative if layout.in_index_key(kind, [name]) is not None]
     needed += [relative[name].field for name in relative if not _is_told(layout, kind, name, relative[name])]
-    needed += [name for name in relative if name in fit.untold]
     needed += [name for name in fit.untold if fit.is_whole or name not in changes]
     return [name for name in dict.fromkeys(needed) if name in kind.attributes]
 
