@@ -40,7 +40,11 @@ class InvalidKey(AdjoinError):
 
 
 class InvalidItem(AdjoinError):
-    """A stored item does not fit the model that reads it."""
+    """A stored item does not fit the model that reads it; `problems` says what is wrong, field by field."""
+
+    def __init__(self, message: str, problems: str = "") -> None:
+        super().__init__(message)
+        self.problems = problems
 
 
 class InvalidCursor(AdjoinError):

@@ -22,7 +22,7 @@ from adjoin.errors import InvalidValue
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import Layout
 from adjoin.layouts.shard_book import rehearsed
-from adjoin.model import Node, Ref
+from adjoin.model import OWN_VERSION, IfVersion, Node, Ref
 from adjoin.plans import Plan
 from adjoin.plans.changes import Change, read_changes
 from adjoin.plans.maintenance.report import MaintenanceReport, Tally
@@ -63,11 +63,12 @@ class Transaction(TransactionVerbs):
     """`with g.transaction() as t:` writes everything at the end of the block, or nothing."""
 
     def __enter__(self) -> Self:
-        return self
+        return self._begin()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_open = False
         if kind is None:
             self._graph._run(self._commit())
 
@@ -120,16 +121,24 @@ class Graph(Verbs):
         """Removes the table and everything in it."""
         self._run(self._drop_plan())
 
-    def put(self, entity: Entity, *, only_if: Predicate | None = None) -> None:
-        """Writes a node or an edge, replacing what was there."""
-        self._run(self._put(entity, only_if))
+    def put(self, entity: Entity, *, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
+        """Writes a node or an edge, replacing what was there.
+
+        Where its class has a `Version()`, only what has the version of the instance (`ConditionFailed`), or is new;
+        `if_version` names another, and None replaces whatever is there. The instance then has the version that is
+        stored.
+        """
+        self._run(self._put(entity, only_if, if_version))
 
     def add(self, entity: Entity) -> None:
         """Writes a node or an edge; `AlreadyExists` if it is there."""
         self._run(self._add(entity))
 
     def put_many(self, entities: Iterable[BaseModel], *, progress: Callable[[int], None] | None = None) -> int:
-        """Writes any number, in batches; `progress` is told how many are done. Not one transaction."""
+        """Writes any number, in batches; `progress` is told how many are done. Not one transaction.
+
+        Of two with one key, the later stays. Those of a class with a `Version()` or unique values are put one by one.
+        """
         return self._run(self._put_many(entities, progress))
 
     def get(self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any) -> N | None:
@@ -150,9 +159,11 @@ class Graph(Verbs):
         """Adds an edge if both ends are there (`NotFound`) and it is not (`AlreadyExists`)."""
         return self._run(self._connect(model, source, target, fields))
 
-    def disconnect(self, model: type[AnyEdge], source: Any, target: Any, /, **key: Any) -> bool:
-        """Removes an edge; says whether it was there."""
-        return self._run(self._disconnect(model, source, target, key))
+    def disconnect(
+        self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
+    ) -> bool:
+        """Removes an edge; says whether it was there. `ConditionFailed` if it has another version than the given."""
+        return self._run(self._disconnect(model, source, target, key, if_version))
 
     def update(
         self,
@@ -169,12 +180,16 @@ class Graph(Verbs):
         """
         return cast(M, self._run(self._update(model, ids, if_version, only_if, changes)))
 
-    def delete(self, what: type[Node] | Entity | Ref[Any], id: Any = None) -> bool:
+    def delete(
+        self, what: type[Node] | Entity | Ref[Any], id: Any = None, *, if_version: IfVersion = OWN_VERSION
+    ) -> bool:
         """Removes a node and every edge at it; says whether there was anything.
 
-        If it is interrupted, nobody sees half of it, and running it again finishes it.
+        If it is interrupted, nobody sees half of it, and running it again finishes it. An instance of a class with a
+        `Version()` is deleted only if what is there has its version (`ConditionFailed`); `if_version` names another,
+        and None deletes whatever is there.
         """
-        return self._run(self._delete(what, id))
+        return self._run(self._delete(what, id, if_version))
 
     def out(self, x: Any, model: type[E], *, consistent: bool | None = None) -> EdgeQuery[E]:
         """The edges that leave a node (the node, its ref or its id)."""
@@ -295,11 +310,12 @@ class AsyncTransaction(TransactionVerbs):
     """`async with g.transaction() as t:` writes everything at the end of the block, or nothing."""
 
     async def __aenter__(self) -> Self:
-        return self
+        return self._begin()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_open = False
         if kind is None:
             await self._graph._run(self._commit())
 
@@ -360,16 +376,26 @@ class AsyncGraph(Verbs):
         """Removes the table and everything in it."""
         await self._run(self._drop_plan())
 
-    async def put(self, entity: Entity, *, only_if: Predicate | None = None) -> None:
-        """Writes a node or an edge, replacing what was there."""
-        await self._run(self._put(entity, only_if))
+    async def put(
+        self, entity: Entity, *, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION
+    ) -> None:
+        """Writes a node or an edge, replacing what was there.
+
+        Where its class has a `Version()`, only what has the version of the instance (`ConditionFailed`), or is new;
+        `if_version` names another, and None replaces whatever is there. The instance then has the version that is
+        stored.
+        """
+        await self._run(self._put(entity, only_if, if_version))
 
     async def add(self, entity: Entity) -> None:
         """Writes a node or an edge; `AlreadyExists` if it is there."""
         await self._run(self._add(entity))
 
     async def put_many(self, entities: Iterable[BaseModel], *, progress: Callable[[int], None] | None = None) -> int:
-        """Writes any number, in batches; `progress` is told how many are done. Not one transaction."""
+        """Writes any number, in batches; `progress` is told how many are done. Not one transaction.
+
+        Of two with one key, the later stays. Those of a class with a `Version()` or unique values are put one by one.
+        """
         return await self._run(self._put_many(entities, progress))
 
     async def get(self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any) -> N | None:
@@ -390,9 +416,11 @@ class AsyncGraph(Verbs):
         """Adds an edge if both ends are there (`NotFound`) and it is not (`AlreadyExists`)."""
         return await self._run(self._connect(model, source, target, fields))
 
-    async def disconnect(self, model: type[AnyEdge], source: Any, target: Any, /, **key: Any) -> bool:
-        """Removes an edge; says whether it was there."""
-        return await self._run(self._disconnect(model, source, target, key))
+    async def disconnect(
+        self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
+    ) -> bool:
+        """Removes an edge; says whether it was there. `ConditionFailed` if it has another version than the given."""
+        return await self._run(self._disconnect(model, source, target, key, if_version))
 
     async def update(
         self,
@@ -409,12 +437,16 @@ class AsyncGraph(Verbs):
         """
         return cast(M, await self._run(self._update(model, ids, if_version, only_if, changes)))
 
-    async def delete(self, what: type[Node] | Entity | Ref[Any], id: Any = None) -> bool:
+    async def delete(
+        self, what: type[Node] | Entity | Ref[Any], id: Any = None, *, if_version: IfVersion = OWN_VERSION
+    ) -> bool:
         """Removes a node and every edge at it; says whether there was anything.
 
-        If it is interrupted, nobody sees half of it, and running it again finishes it.
+        If it is interrupted, nobody sees half of it, and running it again finishes it. An instance of a class with a
+        `Version()` is deleted only if what is there has its version (`ConditionFailed`); `if_version` names another,
+        and None deletes whatever is there.
         """
-        return await self._run(self._delete(what, id))
+        return await self._run(self._delete(what, id, if_version))
 
     def out(self, x: Any, model: type[E], *, consistent: bool | None = None) -> AsyncEdgeQuery[E]:
         """The edges that leave a node (the node, its ref or its id)."""

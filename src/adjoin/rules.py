@@ -294,4 +294,5 @@ def _immutable(kind: EntityType) -> tuple[str, ...]:
         return ()
     frozen = [name for name, info in kind.fields.items() if info.frozen]
     names = dict.fromkeys([*kind.marked(Immutable), *frozen])
-    return tuple(name for name in names if name in kind.attributes)
+    # A version that no program may set is counted all the same.
+    return tuple(name for name in names if name in kind.attributes and name != kind.version)

@@ -84,6 +84,11 @@ class EntityType:
         return next(iter(self.marked(Version)), None)
 
     @cached_property
+    def is_guarded(self) -> bool:
+        """Whether instances are written and deleted only where the stored version is theirs: one marked `Version()`."""
+        return bool(self.marked(Version))
+
+    @cached_property
     def expires(self) -> str | None:
         return next(iter(self.marked(Expires)), None)
 
@@ -165,6 +170,11 @@ class NodeType(EntityType):
         """The type whose values are ids as they are, with nothing to check or to convert."""
         is_bare = field_schemas(self.model).get("id", {}).get("schema") == {"type": self.id_type.__name__}
         return self.id_type if self.id_type in (str, int) and is_bare else None
+
+    @property
+    def has_bare_text_id(self) -> bool:
+        """Whether any text is an id as it is."""
+        return self._bare_id_type is str
 
     def id(self, given: Any) -> Any:
         """The id that an id, a ref or a node of this type stands for."""
@@ -458,19 +468,6 @@ def _path_type(hint: Any) -> type | None:
         return None
     steps = {_plain(each) for each in get_args(hint) if each is not Ellipsis}
     return steps.pop() if len(steps) == 1 else None
-
-
-def from_key_text(info: FieldInfo, text: str) -> Any:
-    """The value of a field that a key spells as text; what is no text in Python is made what it is."""
-    plain = plain_type(info)
-    if plain is None or plain is str or not isinstance(text, str):
-        return text
-    try:
-        if issubclass(plain, Enum):
-            return next((member for member in plain if str(member.value) == text), text)
-        return plain(text) if plain in (int, Decimal, uuid.UUID) else text
-    except (ValueError, ArithmeticError):
-        return text
 
 
 def problems_in(error: ValidationError) -> str:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import ValidationError
 
 from adjoin.cost import FanOut, Meter
 from adjoin.errors import InvalidKey, InvalidRequest, InvalidValue
+from adjoin.expressions import Condition
 from adjoin.fields import Predicate
 from adjoin.layouts.binding import bound_layout
 from adjoin.layouts.interface import BoundLayout, Layout, Range
-from adjoin.model import Edge, Node, Ref, node_id
+from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref, node_id
 from adjoin.plans import Plan
 from adjoin.plans.at_once import delete_counted
 from adjoin.plans.copies import fans
@@ -31,6 +32,7 @@ from adjoin.plans.shards import read_shard_maps, written
 from adjoin.plans.table import drop_table, open_table
 from adjoin.plans.transaction import Buffer
 from adjoin.plans.update import identified, update
+from adjoin.plans.versions import delete_lock
 from adjoin.plans.write import add, connect, disconnect, put, put_many
 from adjoin.queries.base import Context
 from adjoin.requests import Request
@@ -124,8 +126,8 @@ class Verbs(ABC):
     ) -> Plan[E | None]:
         return edge(self._layout, *self._edge_parts(model, source, target, key), self._consistency(consistent))
 
-    def _put(self, entity: Entity, only_if: Predicate | None) -> Plan[None]:
-        return written(self._layout, put(self._layout, entity, only_if))
+    def _put(self, entity: Entity, only_if: Predicate | None, if_version: IfVersion = OWN_VERSION) -> Plan[None]:
+        return written(self._layout, put(self._layout, entity, only_if, if_version))
 
     def _add(self, entity: Entity) -> Plan[None]:
         return written(self._layout, add(self._layout, entity))
@@ -149,8 +151,17 @@ class Verbs(ABC):
         except ValidationError as error:
             raise InvalidValue(f"this {kind.name} cannot be made: {problems_in(error)}") from None
 
-    def _disconnect(self, model: type[E], source: Any, target: Any, key: dict[str, Any]) -> Plan[bool]:
-        return disconnect(self._layout, *self._edge_parts(model, source, target, key))
+    def _disconnect(
+        self, model: type[E], source: Any, target: Any, key: dict[str, Any], if_version: int | None = None
+    ) -> Plan[bool]:
+        parts = self._edge_parts(model, source, target, key)
+        return disconnect(self._layout, *parts, delete_lock(self._layout, parts[0], None, if_version))
+
+    def _disconnect_one(self, edge: AnyEdge, if_version: IfVersion) -> Plan[bool]:
+        kind = self._schema.edge(type(edge))
+        key = {name: getattr(edge, name) for name in self._layout.key_fields(kind)}
+        parts = self._edge_parts(type(edge), edge.source, edge.target, key)
+        return disconnect(self._layout, *parts, delete_lock(self._layout, kind, edge, if_version))
 
     def _update(
         self,
@@ -163,7 +174,14 @@ class Verbs(ABC):
         identity, rest = identified(self._layout, model, ids, changes)
         return written(self._layout, update(self._layout, identity, rest, if_version, only_if))
 
-    def _delete(self, what: Any, id: Any) -> Plan[bool]:
+    def _delete(self, what: Any, id: Any, if_version: IfVersion = OWN_VERSION) -> Plan[bool]:
+        if isinstance(what, Edge):
+            return self._disconnect_one(what, if_version)
+        kind, id, lock = self._to_delete(what, id, if_version)
+        return delete_counted(self._layout, kind, id, lock)
+
+    def _to_delete(self, what: Any, id: Any, if_version: IfVersion) -> tuple[NodeType, Any, Condition | None]:
+        """The class and id of a node, and what must hold for it to be deleted."""
         match what:
             case type() if issubclass(what, Edge):
                 raise InvalidValue(f"delete is for nodes; use disconnect({what.__name__}, source, target) for an edge")
@@ -173,13 +191,11 @@ class Verbs(ABC):
                 pass
             case Node():
                 model, id = type(what), node_id(what)
-            case Edge():
-                key = {name: getattr(what, name) for name in self._layout.key_fields(self._schema.edge(type(what)))}
-                return self._disconnect(type(what), what.source, what.target, key)
             case _:
                 raise InvalidValue(f"{what!r} cannot be deleted; pass a class and an id, a node, a ref or an edge")
         kind = self._schema.node(model)
-        return delete_counted(self._layout, kind, kind.id(id))
+        entity = what if isinstance(what, Node) else None
+        return kind, kind.id(id), delete_lock(self._layout, kind, entity, if_version)
 
     def _fan_outs(self, requests: Sequence[Request]) -> list[FanOut]:
         return [
@@ -224,13 +240,31 @@ class TransactionVerbs:
 
     def __init__(self, graph: Verbs) -> None:
         self._graph = graph
-        self._buffer = Buffer(graph._layout)
+        self._all = Buffer(graph._layout)
+        self._is_open: bool | None = None
+        """Whether writes are taken; None before the block."""
+
+    def _begin(self) -> Self:
+        if self._is_open is not None:
+            raise InvalidRequest("a transaction has one block, and this one was used; start another with transaction()")
+        self._is_open = True
+        return self
 
     def _commit(self) -> Plan[None]:
-        return written(self._graph._layout, self._buffer.commit())
+        return written(self._graph._layout, self._all.commit())
 
-    def put(self, entity: Entity, *, only_if: Predicate | None = None) -> None:
-        self._buffer.put(entity, only_if)
+    @property
+    def _buffer(self) -> Buffer:
+        """Where writes go. Outside the block nobody would ever write them."""
+        if not self._is_open:
+            raise InvalidRequest(
+                "a transaction takes writes inside its block only; write with graph.transaction() as t: t.put(…)"
+            )
+        return self._all
+
+    def put(self, entity: Entity, *, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
+        """Cancels the transaction if what is there has another version than the instance, where its class has one."""
+        self._buffer.put(entity, only_if, if_version)
 
     def add(self, entity: Entity) -> None:
         """Cancels the transaction if it is there already."""
@@ -254,10 +288,15 @@ class TransactionVerbs:
         self._buffer.connect(made)
         return made
 
-    def disconnect(self, model: type[AnyEdge], source: Any, target: Any, /, **key: Any) -> None:
-        self._buffer.disconnect(*self._graph._edge_parts(model, source, target, key))
+    def disconnect(
+        self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
+    ) -> None:
+        """Cancels the transaction if the edge has another version than the one given."""
+        parts = self._graph._edge_parts(model, source, target, key)
+        self._buffer.disconnect(*parts, delete_lock(self._graph._layout, parts[0], None, if_version))
 
-    def delete(self, what: type[Node] | Node | Ref[Any], id: Any = None) -> None:
+    def delete(
+        self, what: type[Node] | Node | Ref[Any], id: Any = None, *, if_version: IfVersion = OWN_VERSION
+    ) -> None:
         """The node and every edge at it; they are looked up when the transaction is committed."""
-        kind = self._graph._schema.node(what if isinstance(what, type) else getattr(what, "model", type(what)))
-        self._buffer.delete(kind, kind.id(id if isinstance(what, type) else what))
+        self._buffer.delete(*self._graph._to_delete(what, id, if_version))

@@ -144,7 +144,7 @@ class Life:
         target = self.id(ENDS[model][1])
         if target == edge.target or model is not type(other):
             return self.disconnect()
-        transaction = self.graph.transaction()
+        transaction = self.graph.transaction().__enter__()
         transaction.disconnect(model, edge.source, edge.target)
         transaction.put(model(source=edge.source, target=target, **self.fields(model)))
         return transaction._commit()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -186,20 +186,21 @@ class AdjacencyKeys:
             case "source.id" | "target.id" if part.transform.decode is None:
                 raise _no_transform(kind, part, template)
             case "source.id" | "target.id":
-                return [part]
+                end = kind.source if part.name == "source.id" else kind.target
+                return [replace(part, plain=end.id_type)]
             case name if name in kind.attributes:
                 return [_fitting(kind, part)]
             case name if kind.source is not kind.target:
                 # {country} in an edge to Country is the country's id.
                 for side, end in (("source", kind.source), ("target", kind.target)):
                     if name == _snake(end.name):
-                        return [Part(f"{side}.id", part.transform)]
+                        return [Part(f"{side}.id", part.transform, end.id_type)]
         raise _unknown_placeholder(kind, part, template, ["source", "target", "label", *kind.attributes])
 
     def _node_pieces(self, kind: NodeType, name: str) -> _Pieces:
         template = self._keys(kind).partition or "{label}#{id}"
         return [
-            Part(name, piece.transform) if isinstance(piece, Part) and piece.name == "id" else piece
+            replace(piece, name=name) if isinstance(piece, Part) and piece.name == "id" else piece
             for piece in self._expanded(kind, template)
         ]
 
@@ -369,9 +370,10 @@ def _fitting(kind: EntityType, part: Part) -> Part:
         raise InvalidModel(
             f"{kind.name}.{part.name} is no date, so {{{part.name}:{part.transform.name}}} has no meaning"
         )
+    part = replace(part, plain=plain)
     if part.transform.name != "sortable" or is_number(kind, part.name):
         return part
-    return Part(part.name, transform(""))
+    return replace(part, transform=transform(""))
 
 
 def _snake(name: str) -> str:

@@ -19,20 +19,21 @@ from typing import Any
 
 from adjoin.declarations import rules_of
 from adjoin.declared import check_declared
-from adjoin.errors import InvalidKey, InvalidModel
+from adjoin.errors import InvalidItem, InvalidKey, InvalidModel
 from adjoin.expressions import Action, Condition, Exists, Remove, Set, Value, attribute
 from adjoin.layouts.adjacency_accesses import AdjacencyAccesses
 from adjoin.layouts.adjacency_checks import check
 from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.adjacency_reader import AdjacencyReader
+from adjoin.layouts.fitting import Fit, fit
 from adjoin.layouts.interface import REVISION, Index, Keys, KeyTemplates, Range, Satellite, Shape
-from adjoin.layouts.keys import Template, check_length, key_text
+from adjoin.layouts.keys import Template, check_length, key_text, value_of
 from adjoin.layouts.ledgers import Ledgers
 from adjoin.layouts.overloaded import OverloadedIndex
 from adjoin.layouts.satellites import Satellites
 from adjoin.layouts.shard_book import ShardBook
 from adjoin.model import Edge, Node
-from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema, from_key_text
+from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema
 from adjoin.tables import Throughput
 from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
 from adjoin.values import AttributeValue, Item, item_size
@@ -114,6 +115,7 @@ class BoundAdjacencyList:
         self._limits = {index.partition.name: MAX_PARTITION_KEY_SIZE for index in self.definition.indexes}
         self._check_maintained()
         self._accesses = AdjacencyAccesses(self._keys, self._reader)
+        self._fits: dict[type[Any], Fit] = {}
 
     # --- keys and items ------------------------------------------------------------------------
 
@@ -128,7 +130,7 @@ class BoundAdjacencyList:
         told = self._keys.nodes[kind.model].partition.match(text)
         if told is None:
             raise InvalidKey(f"{text!r} is not the key of a {kind.name}; correct the item that names it")
-        return kind.id(from_key_text(kind.fields["id"], told["id"]))
+        return kind.id(value_of(kind.id_type, told["id"]))
 
     def deletion_key(self, node: str) -> Item:
         return {self._pk: {"S": node}, self._sk: {"S": self._deletion_sort}}
@@ -150,6 +152,7 @@ class BoundAdjacencyList:
         values = {**fields, "source.id": source, "target.id": target}
         if keys.target_field is not None:
             values.setdefault(keys.target_field, target)
+            self.node_text(kind.target, target)
         partition, sort = keys.partition.render(values), keys.sort.render(values)
         if keys.may_meet_node and sort == self._keys.nodes[kind.source.model].sort.render({"id": source}):
             raise InvalidKey(
@@ -387,6 +390,19 @@ class BoundAdjacencyList:
 
     def decode(self, kind: EntityType, item: Item) -> Entity | None:
         return self._reader.readers[kind.model](item)
+
+    def decode_as_far(self, kind: EntityType, item: Item) -> Entity | None:
+        try:
+            return self.decode(kind, item)
+        except InvalidItem:
+            return self._reader.read_as_far(kind, item)
+
+    def fit(self, kind: EntityType) -> Fit:
+        found = self._fits.get(kind.model)
+        if found is None:
+            stored = self._keys_of(kind).record.stored_names
+            found = self._fits[kind.model] = fit(kind, stored, self.rules.maintained(kind), self._type)
+        return found
 
     def read(self, item: Item) -> Entity | None:
         return self._reader.read(item)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from adjoin.errors import InvalidValue, UnknownField
 from adjoin.expressions import Action, Condition
+from adjoin.layouts.fitting import Fit
 from adjoin.layouts.keys import Part, Template
 from adjoin.requests import SortCondition
 from adjoin.rules import Rules
@@ -314,6 +315,14 @@ class BoundLayout(Protocol):
 
     def decode(self, kind: EntityType, item: Item) -> Entity | None:
         """The instance of this class that an item is, or None if it is something else."""
+        ...
+
+    def decode_as_far(self, kind: EntityType, item: Item) -> Entity | None:
+        """The same, but a field that does not fit has what is stored, where an error would mislead."""
+        ...
+
+    def fit(self, kind: EntityType) -> Fit:
+        """What conditions say about whether the class can read a stored item."""
         ...
 
     def found(self, kind: EntityType, item: Item) -> Entity | None:

@@ -84,6 +84,33 @@ class Record:
 
     def decode(self, item: Item, known: dict[str, Any]) -> Any:
         """An instance from a stored item and what its keys tell (`known`, which is filled in)."""
+        self._fill_in(item, known)
+        extra = self._extra_in(item)
+        try:
+            if self._given is not None:
+                return self._given({given(name): value for name, value in known.items()} | extra)
+            return self._validate(extra | known, by_alias=True, by_name=True)
+        except ValidationError as error:
+            raise InvalidItem(_misfit(self.kind, item, error), problems_in(error)) from None
+
+    def decode_as_far(self, item: Item, known: dict[str, Any]) -> Any:
+        """An instance where a field that does not fit has what is stored, and one that is missing is None."""
+        self._fill_in(item, known)
+        values = {name: self._as_far(name, known) for name in self.kind.fields}
+        made = self.kind.model.model_construct(_fields_set=set(known))
+        made.__dict__.update(values)
+        return made
+
+    def _as_far(self, name: str, known: Mapping[str, Any]) -> Any:
+        if name not in known:
+            info = self.kind.fields[name]
+            return None if info.is_required() else info.get_default(call_default_factory=True, validated_data={})
+        try:
+            return self.kind.validated(name, known[name])
+        except InvalidValue:
+            return known[name]
+
+    def _fill_in(self, item: Item, known: dict[str, Any]) -> None:
         for name, attribute in self._read:
             stored = item.get(attribute)
             if stored is not None:
@@ -92,15 +119,11 @@ class Record:
             known[self.kind.expires] = _decode_expiry(known[self.kind.expires])
         for name in self._sets:
             known.setdefault(name, set())
-        extra = {}
-        if self._extra:
-            extra = {name: decode(stored) for name, stored in item.items() if self._is_extra(name)}
-        try:
-            if self._given is not None:
-                return self._given({given(name): value for name, value in known.items()} | extra)
-            return self._validate(extra | known, by_alias=True, by_name=True)
-        except ValidationError as error:
-            raise InvalidItem(_misfit(self.kind, item, error)) from None
+
+    def _extra_in(self, item: Item) -> dict[str, Any]:
+        if not self._extra:
+            return {}
+        return {name: decode(stored) for name, stored in item.items() if self._is_extra(name)}
 
 
 def _absence(info: FieldInfo) -> str:

@@ -15,6 +15,7 @@ from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.at_once import AnyRequest, Companions, Written, companions, counted_at_once, together
 from adjoin.plans.batches import Place, get_all, place_of
+from adjoin.plans.bundles import refuse_copies
 from adjoin.plans.copies import as_copied, copied, copies_on
 from adjoin.plans.maintenance.references import key_of_node
 from adjoin.requests import Check, Delete, Get, Put, Update
@@ -103,6 +104,7 @@ def _fill(layout: BoundLayout, writes: Named, edges: Mapping[Place, EdgeType]) -
         write, name = writes[place]
         assert isinstance(write, Put)
         values = copied(layout, kind, {end: after[place_of(key)] for end, key in ends[place].items()})
+        refuse_copies(layout, kind, write.item | values)
         for copy in (place, *map(place_of, layout.copy_keys(kind, layout.key_of(write.item)))):
             there = writes.get(copy)
             if there is not None and isinstance(there[0], Put):

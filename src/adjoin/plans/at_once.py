@@ -17,7 +17,7 @@ from adjoin.expressions import Action, And, Condition, all_of
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, get_all, place_of
-from adjoin.plans.deletion import delete_node
+from adjoin.plans.deletion import delete_node, refuse_stale
 from adjoin.plans.maintenance.entries import AnyWrite, Entry
 from adjoin.plans.maintenance.ledger import ledger_held
 from adjoin.plans.maintenance.postings import Near, Posting, acted, merged, performed, write_key
@@ -163,19 +163,26 @@ ATTEMPTS = 50
 
 
 def disconnect_counted(
-    layout: BoundLayout, kind: EdgeType, source: object, target: object, keys: Sequence[Item]
+    layout: BoundLayout,
+    kind: EdgeType,
+    source: object,
+    target: object,
+    keys: Sequence[Item],
+    lock: Condition | None = None,
 ) -> Plan[bool]:
-    """Removes an edge and what it added; says whether it was there."""
+    """Removes an edge and what it added, if it has the version that a lock asks for; says whether it was there."""
     copies = [Delete(layout.table, copy) for key in keys for copy in layout.copy_keys(kind, key)]
     written = written_between(layout, kind, source, target, [(key, None) for key in keys])
     for attempt in range(1, ATTEMPTS + 1):
         more = yield from companions(layout, written)
-        deletes = [Delete(layout.table, key, layout.present) for key in keys]
+        deletes = [Delete(layout.table, key, all_of(layout.present, lock)) for key in keys]
         try:
             yield (TransactWrite((*deletes, *copies, *more.writes.values())),)
             return True
         except TransactionCanceled as canceled:
             failed = [reason.code == "ConditionalCheckFailed" for reason in canceled.reasons]
+            if lock is not None and any(reason.item is not None for reason in canceled.reasons[: len(keys)]):
+                raise
             if all(failed[: len(keys)]):
                 return False
             if attempt == ATTEMPTS or not (any(failed) or canceled.retryable):
@@ -183,16 +190,22 @@ def disconnect_counted(
     return False
 
 
-def delete_counted(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
-    """Removes a node; edges that others count at every instant go first, each with what it added."""
+def delete_counted(layout: BoundLayout, kind: NodeType, id: object, lock: Condition | None = None) -> Plan[bool]:
+    """Removes a node, if it has the version that a lock asks for.
+
+    Edges that others count at every instant go first, each with what it added.
+    """
     text = layout.node_text(kind, id)
+    if lock is not None:
+        (node,) = yield from get_all([Get(layout.table, layout.node_key(kind, id), consistent=True)])
+        refuse_stale(kind, id, node, lock)
     for edge in layout.schema.edges.values():
         if not counted_at_once(layout, edge):
             continue
         for is_leaving, end in ((True, edge.source), (False, edge.target)):
             if end is kind and (is_leaving or not edge.symmetric):
                 yield from _disconnect_at(layout, edge, kind, text, is_leaving)
-    return (yield from delete_node(layout, kind, id))
+    return (yield from delete_node(layout, kind, id, lock))
 
 
 def _disconnect_at(layout: BoundLayout, edge: EdgeType, kind: NodeType, text: str, is_leaving: bool) -> Plan[None]:

@@ -19,7 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from adjoin.errors import ConditionFailed, TransactionCanceled
-from adjoin.expressions import Add, Compare, Discard, Value, attribute
+from adjoin.evaluate import condition_test
+from adjoin.expressions import Add, Compare, Condition, Discard, Value, all_of, attribute
 from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, get_all, place_of, write_all
@@ -80,8 +81,11 @@ class _Neighbourhood:
         return len(self.edges) + own <= MAX_TRANSACTION and size < MAX_TRANSACTION_SIZE
 
 
-def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
-    """Removes the node and every edge at it; says whether there was anything to remove."""
+def delete_node(layout: BoundLayout, kind: NodeType, id: object, lock: Condition | None = None) -> Plan[bool]:
+    """Removes the node and every edge at it; says whether there was anything to remove.
+
+    With a lock, `ConditionFailed` if the node does not have the version that it asks for.
+    """
     text = layout.node_text(kind, id)
     key = layout.node_key(kind, id)
     around = yield from _gather(layout, kind, id)
@@ -90,14 +94,16 @@ def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
         yield from _sweep(layout, text, token, around)
     if resumed:
         around = yield from _gather(layout, kind, id)
+    refuse_stale(kind, id, around.node, lock)
     found = resumed or around.node is not None or bool(around.edges)
-    while around.fits_one_transaction(len(own := _own(layout, kind, key, around.node))):
+    while around.fits_one_transaction(len(own := _own(layout, kind, key, around.node, lock))):
         deletes: list[Delete | Update] = [
             *own,
             *(Delete(layout.table, layout.key_of(edge)) for edge in around.edges.values()),
         ]
         if not (yield from _done(deletes)):
             around = yield from _gather(layout, kind, id)
+            refuse_stale(kind, id, around.node, lock)
             continue
         # What somebody connected between the look and the transaction would hang there for ever.
         around = yield from _gather(layout, kind, id)
@@ -111,21 +117,36 @@ def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
         marked.update(unmarked)
         around = yield from _gather(layout, kind, id)
     record = Update(layout.table, layout.deletion_key(text), (Add(attribute(TOKENS), {"SS": [token]}),))
-    while not (yield from _done([*_own(layout, kind, key, around.node), record])):
+    while not (yield from _done([*_own(layout, kind, key, around.node, lock), record])):
         around.node = (yield from get_all([Get(layout.table, key, consistent=True)]))[0]
+        refuse_stale(kind, id, around.node, lock)
     after = yield from _gather(layout, kind, id)
     after.edges = around.edges | after.edges
     yield from _sweep(layout, text, token, after)
     return found
 
 
-def _own(layout: BoundLayout, kind: NodeType, key: Item, node: Item | None) -> list[Delete]:
+def refuse_stale(kind: NodeType, id: object, node: Item | None, lock: Condition | None) -> None:
+    """A delete of a node that has another version than whoever deletes it knows."""
+    if lock is None or node is None or condition_test(lock)(node):
+        return
+    version = node.get(kind.attribute(kind.version or ""), {"N": "none"})
+    raise ConditionFailed(
+        f"{kind.name} {id!r} has another version than the one to delete (its version is {version['N']}); "
+        f"read it again and decide anew, or pass if_version=None to delete it all the same",
+        node,
+    )
+
+
+def _own(
+    layout: BoundLayout, kind: NodeType, key: Item, node: Item | None, lock: Condition | None = None
+) -> list[Delete]:
     """The deletes of a node itself and of what stands beside it, as long as it is what was read."""
     if not layout.has_satellites(kind):
-        return [Delete(layout.table, key)]
+        return [Delete(layout.table, key, lock)]
     satellites = layout.satellites_beside(kind, node) if node is not None else []
     return [
-        Delete(layout.table, key, unchanged(layout, node)),
+        Delete(layout.table, key, all_of(unchanged(layout, node), lock)),
         *(Delete(layout.table, each.key, claimable(each)) for each in satellites),
     ]
 
@@ -148,10 +169,11 @@ def _done(writes: Sequence[Delete | Update]) -> Plan[bool]:
             writes = [write for write, has_failed in zip(writes, failed, strict=True) if not has_failed]
 
 
-def doomed(layout: BoundLayout, kind: NodeType, id: object) -> Plan[list[Delete]]:
+def doomed(layout: BoundLayout, kind: NodeType, id: object, lock: Condition | None = None) -> Plan[list[Delete]]:
     """The deletes of a node, first, and of every edge at it, for a delete inside a larger transaction."""
     around = yield from _gather(layout, kind, id)
-    own = _own(layout, kind, layout.node_key(kind, id), around.node)
+    refuse_stale(kind, id, around.node, lock)
+    own = _own(layout, kind, layout.node_key(kind, id), around.node, lock)
     return [*own, *(Delete(layout.table, layout.key_of(edge)) for edge in around.edges.values())]
 
 
