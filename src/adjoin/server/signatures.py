@@ -15,7 +15,7 @@ from hashlib import sha256
 from urllib.parse import parse_qs, quote, urlsplit
 
 from adjoin.server.faults import Refused
-from adjoin.server.http import Request
+from adjoin.server.reading import Request
 
 _SCHEME = "AWS4-HMAC-SHA256"
 _SKEW = 15 * 60
