@@ -122,6 +122,21 @@ def test_an_offer_of_another_protocol_is_not_taken(server: Server) -> None:
             assert connection.recv(65536).endswith(b'{"TableNames":[]}')
 
 
+def test_who_sends_no_more_gets_its_answers(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    client(server).create_table(**TABLE)
+    writer = server._service._writer
+    waiting: list[Any] = []
+    monkeypatch.setattr(writer, "write", lambda asked, done: waiting.append((asked, done)))
+    with connected(server) as connection:
+        connection.sendall(request("PutItem", {"TableName": "Things", "Item": {"PK": {"S": "a"}, "SK": {"S": "b"}}}))
+        connection.shutdown(socket.SHUT_WR)
+        until(lambda: any(each._ended for each in open_connections(server)))
+        monkeypatch.undo()
+        assert server._loop is not None
+        server._loop.call_soon_threadsafe(writer.write, *waiting[0])
+        assert rest(connection).startswith(b"HTTP/1.1 200 OK")
+
+
 def flooded(connection: socket.socket, data: bytes) -> int:
     """Sends as much as the other side takes; how much that was."""
     connection.setblocking(False)

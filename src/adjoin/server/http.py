@@ -108,6 +108,8 @@ class Connection(asyncio.Protocol):
         """Whether the client has to read before more is sent."""
         self._is_paused = False
         self._is_reading = False
+        self._ended = False
+        """Whether the client has said that it sends nothing more."""
         self._closing = False
         self._bad: BadRequest | None = None
         """Why nothing more can be read, once it is so."""
@@ -156,6 +158,11 @@ class Connection(asyncio.Protocol):
                 self._bad = bad
         self._read()
 
+    def eof_received(self) -> bool:
+        """The client sends no more, but may wait for what it asked: whether the connection stays open for that."""
+        self._ended = not self._refused and bool(self._waiting or self._unread or self._reader.requests)
+        return self._ended
+
     def pause_writing(self) -> None:
         self._is_full = True
         if not self._is_reading:
@@ -203,6 +210,9 @@ class Connection(asyncio.Protocol):
         """Tells the transport whether to read on, the clock when a request began, and the client to send its body."""
         transport, reader = self._transport, self._reader
         if transport is None or transport.is_closing():
+            return
+        if self._ended and not (self._waiting or self._unread or reader.requests):
+            transport.close()
             return
         pauses = not self._refused and (bool(self._unread or reader.requests) or self._has_enough())
         if pauses != self._is_paused:
@@ -269,12 +279,12 @@ class Connection(asyncio.Protocol):
             self._send(answer, keep)
         if self._counted:
             self._count()
-        if self._unread or self._is_paused or self._reader.requests or self._reader.awaits_continue:
+        if self._unread or self._is_paused or self._ended or self._reader.requests or self._reader.awaits_continue:
             self._read()
 
     def _send(self, answer: Answer, keep: bool) -> None:
         transport = self._transport
-        if transport is None:
+        if transport is None or transport.is_closing():
             return
         form = _KEPT if keep else _CLOSED
         transport.write(form % (_STATUS_LINES[answer.status], answer.head, len(answer.body), answer.body))
