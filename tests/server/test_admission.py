@@ -50,6 +50,12 @@ def test_a_page_that_was_not_allowed(server: Server, origin: str, more: dict[str
     assert refused["message"] == f"pages of {origin} may not ask; allow the origin with --allow-origin (allow_origins)"
 
 
+def test_an_answer_to_head_has_no_body(server: Server) -> None:
+    for more in ({"Origin": EVIL}, {"Host": "evil.example"}, {}):
+        status, headers, content = ask(server, "HEAD", body=b"", **more)
+        assert (status, headers["content-length"], content) == (403 if more else 404, "0", b"")
+
+
 def test_a_page_that_was_not_allowed_changes_nothing(server: Server) -> None:
     create: dict[str, Any] = {"X_Amz_Target": "DynamoDB_20120810.CreateTable", "body": json.dumps(TABLE).encode()}
     assert ask(server, Origin=EVIL, **create)[0] == 403

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjoin.server.reading import MAX_BODY, MAX_HEAD, BadRequest, Reader
+from tests.server.test_protocol import CASES, RIGHT
 
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
 PLAIN = (
@@ -96,6 +97,22 @@ def test_and_in_several_pieces(name: str, cuts: list[int]) -> None:
     places = [0, *sorted(each % len(sent) for each in cuts), len(sent)]
     pieces = [sent[start:end] for start, end in pairwise(places)]
     assert read(pieces) == read([sent])
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_requests_of_the_protocol_are_the_same_in_any_pieces(number: int) -> None:
+    told = dict(CASES[number][0])
+    method, path, body = told.pop("method", "POST"), told.pop("path", "/"), told.pop("body", b"{}")
+    given = {"Host": "localhost", **RIGHT, **{name.replace("_", "-"): value for name, value in told.items()}}
+    lines = [f"{name}: {value}" for name, value in given.items() if value is not None]
+    head = "\r\n".join([f"{method} {path} HTTP/1.1", *lines, f"Content-Length: {len(body)}", "", ""])
+    sent = head.encode() + body
+    whole, refused = read([sent])
+    assert refused is None
+    assert [(each[0], each[1], each[3]) for each in whole] == [(method, path, body)]
+    assert read(in_bytes(sent)) == (whole, None)
+    for at in range(1, len(sent)):
+        assert read([sent[:at], sent[at:]]) == (whole, None), at
 
 
 def test_trailers_are_no_headers() -> None:

@@ -87,10 +87,6 @@ def run(arguments: argparse.Namespace) -> None:
     def stop(number: int, frame: FrameType | None) -> None:
         stopped.set()
 
-    # What is there now stays, and requests leave no cycles behind: looking for some takes a sixth of a batch write.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_MADE_BEFORE_COLLECTING, 10, 10)
     keys = {"access_key": os.environ.get(_ACCESS_KEY), "secret_key": os.environ.get(_SECRET_KEY)}
     with adjoin.serve(
         arguments.file,
@@ -103,6 +99,10 @@ def run(arguments: argparse.Namespace) -> None:
         request_timeout=arguments.request_timeout,
         **keys,
     ) as server:
+        # What is there now stays, and requests leave no cycles behind: looking for some takes a sixth of a batch write.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(_MADE_BEFORE_COLLECTING, 10, 10)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop)
         print(f"{arguments.file} answers at {server.endpoint}", flush=True)

@@ -33,7 +33,8 @@ def negotiated(request: Request, perform: Handler, admission: Admission) -> Answ
     """The answer of `perform`, in the form that the client accepts; or one that needs no operation."""
     fault = admission.fault(request.headers)
     if fault is not None:
-        return _told(403, dumps(body_of(Refused("AccessDeniedException", fault))), {"Content-Type": JSON})
+        content = dumps(body_of(Refused("AccessDeniedException", fault)))
+        return _told(403, b"" if request.method == "HEAD" else content, {"Content-Type": JSON})
     origin: dict[str, str] = {}
     if "origin" in request.headers:
         origin = {"Access-Control-Allow-Origin": request.headers["origin"], "Vary": "Origin"}

@@ -151,7 +151,11 @@ class Server:
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(_LATELY)
-            self._crowd.look()
+            try:
+                self._crowd.look()
+            except Exception:
+                # Or nobody would look any more.
+                _log.exception("a connection could not be looked at for a fault of the server")
 
     def wait(self) -> None:
         """Until somebody closes it."""
