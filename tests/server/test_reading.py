@@ -74,6 +74,14 @@ REQUESTS: dict[str, tuple[bytes, list[bytes]]] = {
         POST + b"Connection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", [b"{}"]
     ),
     "HTTP/1.0": (b"POST / HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}", [b"{}"]),
+    "HTTP/1.0 that would go on": (
+        b"POST / HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\n{}" + POST + b"\r\n",
+        [b"{}"],
+    ),
+    "HTTP/1.0 and something else": (
+        b"POST / HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\n{}POST / HTTP/1.1\r\n\r\n",
+        [b"{}"],
+    ),
     "the last": (POST + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}" + POST + b"\r\n", [b"{}"]),
     "get": (b"GET /a?b HTTP/1.1\r\nHost: localhost\r\n\r\n", [b""]),
 }  # fmt: skip
@@ -128,7 +136,12 @@ def test_lines_of_one_name_are_one_list() -> None:
 
 def test_whether_another_may_follow() -> None:
     keeps = {name: [each[4] for each in read([sent])[0]] for name, (sent, _) in REQUESTS.items()}
-    assert {name for name, each in keeps.items() if not all(each)} == {"HTTP/1.0", "the last"}
+    assert {name for name, each in keeps.items() if not all(each)} == {
+        "HTTP/1.0",
+        "HTTP/1.0 that would go on",
+        "HTTP/1.0 and something else",
+        "the last",
+    }
 
 
 MALFORMED: dict[str, tuple[bytes, int]] = {

@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
         self._counted = 0
         self._reader.close()
         self._unread = b""
-        self._transport = None
+        self._bad = self._transport = None
 
     def data_received(self, data: bytes) -> None:
         if self._refused:

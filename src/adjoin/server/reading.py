@@ -108,13 +108,11 @@ class Reader:
             self._parser.feed_data(data)
         except HttpParserUpgrade as upgrade:
             self._read_on(data[upgrade.args[0] :])
-        except HttpParserCallbackError as error:
-            raise error.__context__ or error from None
         except HttpParserError as error:
+            # What comes behind the last request is nobody's.
             if not self.is_over:
-                reason = str(error)
-                raise BadRequest(400, f"this is no HTTP/1.1: {reason[:1].lower()}{reason[1:]}") from None
-        if self._beside >= MAX_HEAD:
+                raise _fault(error) from None
+        if self._beside >= MAX_HEAD and not self.is_over:
             raise BadRequest(413, f"the head of a request has at most {MAX_HEAD} bytes, and so has what follows a body")
 
     def close(self) -> None:
@@ -180,7 +178,7 @@ class Reader:
             self._body = bytearray(self._body + piece)
 
     def on_message_complete(self) -> None:
-        if self._upgrades:
+        if self._upgrades or self.is_over:
             return
         request = self._head
         assert request is not None
@@ -198,6 +196,14 @@ class Reader:
         # Of trailers nobody wants anything.
         if self._lines:
             self._lines.clear()
+
+
+def _fault(error: HttpParserError) -> BaseException:
+    """What was raised here while httptools read, or what it says itself."""
+    if isinstance(error, HttpParserCallbackError):
+        return error.__context__ or error
+    reason = str(error)
+    return BadRequest(400, f"this is no HTTP/1.1: {reason[:1].lower()}{reason[1:]}")
 
 
 def _check(form: Form, lines: Lines, version: str) -> None:
