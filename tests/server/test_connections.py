@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +17,8 @@ from typing import Any, cast
 import pytest
 
 from adjoin.server import http, serving
-from adjoin.server.crowd import Bounds
+from adjoin.server.admission import Admission
+from adjoin.server.crowd import Bounds, Crowd
 from adjoin.server.http import MOST_WAITING, UNCOUNTED, Connection
 from adjoin.server.serving import Server, serve
 from adjoin.stores.sqlite import SQLiteStore
@@ -356,6 +359,18 @@ def test_drops_that_come_one_by_one_do_not_give_more_time(loop: None, monkeypatc
         dripping.join()
 
 
+def test_every_request_has_its_own_time() -> None:
+    now = [100.0]
+    connection = Connection(lambda _: http.Answer(200, b"", b""), Crowd(lambda: now[0]), Admission())
+    connection.connection_made(_Nowhere())
+    told = []
+    for piece in (ONE, ONE[:20], ONE[20:40], ONE[40:] + ONE[:60], ONE[60:70], ONE[70:], ONE + ONE[:-1], b"}"):
+        now[0] += 1
+        connection.data_received(piece)
+        told.append(connection.begun)
+    assert told == [None, 102.0, 102.0, 104.0, 104.0, None, 107.0, None]
+
+
 def test_a_connection_on_which_nothing_is_asked_stays(loop: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "_LATELY", 0.02)
     with bounded(Bounds(seconds=0.1)) as server, connected(server) as used, connected(server) as unused:
@@ -406,13 +421,7 @@ def test_a_connection_that_is_gone_leaves_nothing(server: Server) -> None:
 
 
 def test_connections_need_no_search_for_cycles() -> None:
-    import gc
-    import weakref
-
     async def gone() -> weakref.ref[Connection]:
-        from adjoin.server.admission import Admission
-        from adjoin.server.crowd import Crowd
-
         connection = Connection(lambda _: http.Answer(200, b"", b""), Crowd(lambda: 0.0), Admission())
         connection.connection_made(_Nowhere())
         connection.data_received(ONE + ONE[:20])

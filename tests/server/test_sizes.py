@@ -276,6 +276,23 @@ def test_batches_on_both_ways(server: Server) -> None:
     assert read(batch([1])) is not None
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"PutRequest": {"Item": {"PK": {"S": "a"}}}, "DeleteRequest": {"Key": {"PK": {"S": "a"}}}},
+        {"PutRequest": {"Item": {"PK": {"S": "a"}}, "Key": {}}},
+        {"PutRequest": {}},
+        {"DeleteRequest": {"Key": {"PK": {"S": "a"}}}},
+        {},
+    ],
+)
+def test_an_entry_of_a_batch_that_is_more_than_a_put(entry: dict[str, Any]) -> None:
+    read, _ = short.WRITES["DynamoDB_20120810.BatchWriteItem"]
+    put = {"PutRequest": {"Item": {"PK": {"S": "b"}}}}
+    assert read({"RequestItems": {"abc": [put]}}) is not None
+    assert read({"RequestItems": {"abc": [put, entry]}}) is None
+
+
 @pytest.mark.parametrize(("name", "is_short"), [("abc", True), ("ab", False), ("a" * 255, True), ("a" * 256, False)])
 def test_names_of_tables(name: str, is_short: bool) -> None:
     item = {"PK": {"S": "a"}}
