@@ -102,11 +102,18 @@ def test_what_was_right_is_answered_before_what_was_not_is_refused(server: Serve
     assert said == [b"200", b"200", b"200", b"400"]
 
 
-def test_a_client_is_told_to_send_its_body_when_it_is_its_turn(server: Server) -> None:
+def test_a_client_is_told_to_send_its_body_when_it_is_its_turn(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     client(server).create_table(**TABLE)
     put = request("PutItem", {"TableName": "Things", "Item": {"PK": {"S": "a"}, "SK": {"S": "b"}}})
+    writer = server._service._writer
+    waiting: list[Any] = []
+    monkeypatch.setattr(writer, "write", lambda asked, done: waiting.append((asked, done)))
     with connected(server) as connection:
         connection.sendall(put + _HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+        until(lambda: bool(waiting))
+        monkeypatch.undo()
+        assert server._loop is not None
+        server._loop.call_soon_threadsafe(writer.write, *waiting[0])
         received = b""
         while b"100 Continue\r\n\r\n" not in received:
             received += connection.recv(65536) or pytest.fail(f"the connection ended after {received!r}")
@@ -235,6 +242,9 @@ def test_so_much_waits_for_answers_and_no_more(server: Server, monkeypatch: pyte
         until(lambda: len(waiting) >= 3)
         assert answers(server)
         assert len(waiting) == 3
+        sizes = [len(put) - put.index(b"\r\n\r\n") - 4 for put in puts[:3]]
+        # With what came of the fourth together with the end of the third.
+        assert 0 <= server._crowd.held - sum(sizes) + UNCOUNTED < http.SLICE
         monkeypatch.undo()
         assert server._loop is not None
         for asked, done in waiting:
@@ -243,6 +253,7 @@ def test_so_much_waits_for_answers_and_no_more(server: Server, monkeypatch: pyte
         while received.count(b"HTTP/1.1 200 OK") < 6:
             received += connection.recv(65536) or pytest.fail("the connection ended")
         sending.join()
+        assert server._crowd.held == 0
 
 
 # --- all connections ---------------------------------------------------------------------------

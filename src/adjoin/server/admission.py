@@ -20,7 +20,8 @@ from adjoin.errors import InvalidLocation
 ANY = "*"
 _KEPT = 64
 """Hosts that were looked at lately; clients name one or two."""
-_LONGEST_HOST = 300
+_SHOWN = 300
+"""Characters of a name that a refusal repeats."""
 _FOREIGN_SITES = ("cross-site", "same-site")
 """What a browser says of a page that is not the server's own."""
 
@@ -42,8 +43,6 @@ class Admission:
         """Whether a Host line names this server; the port may be another, as behind a tunnel."""
         if self._any_host:
             return True
-        if len(host) > _LONGEST_HOST:
-            return False
         name = _name_of(host.decode("latin-1"))
         return name in self._hosts or is_loopback(name) or name.endswith(".localhost")
 
@@ -52,14 +51,12 @@ class Admission:
         host = headers.get("host")
         if host is not None and not self.is_own_host(host.encode("latin-1")):
             return (
-                f"the server does not answer as {host[:_LONGEST_HOST]}; ask it by the address that it listens at, or"
+                f"the server does not answer as {host[:_SHOWN]}; ask it by the address that it listens at, or"
                 " allow the name with --allow-host (allow_hosts)"
             )
         origin = headers.get("origin")
         if origin is not None and not self.takes_origin(origin):
-            return (
-                f"pages of {origin[:_LONGEST_HOST]} may not ask; allow the origin with --allow-origin (allow_origins)"
-            )
+            return f"pages of {origin[:_SHOWN]} may not ask; allow the origin with --allow-origin (allow_origins)"
         if origin is None and headers.get("sec-fetch-site", "").lower() in _FOREIGN_SITES:
             return "a page of another site may not ask without its origin"
         return None

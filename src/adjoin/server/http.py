@@ -197,8 +197,8 @@ class Connection(asyncio.Protocol):
         self._unread = data[SLICE:]
         try:
             self._reader.feed(data[:SLICE])
-            if self._counted or self._reader.held > UNCOUNTED:
-                self._count()
+            if (self._counted or self._reader.held > UNCOUNTED) and not self._count():
+                raise BadRequest(503, "the server holds as much of unfinished requests as it can; try again later")
         except BadRequest as bad:
             # What came whole before it is answered before it.
             self._bad = bad
@@ -230,13 +230,11 @@ class Connection(asyncio.Protocol):
             reader.awaits_continue = False
             transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    def _count(self) -> None:
-        """Counts the bytes of bodies that this connection holds among those of all."""
+    def _count(self) -> bool:
+        """Counts the bytes of bodies that this connection holds among those of all; whether all may stay."""
         counted = max(0, self._reader.held + self._held - UNCOUNTED)
-        if counted != self._counted:
-            more, self._counted = counted - self._counted, counted
-            if not self._crowd.hold(more):
-                raise BadRequest(503, "the server holds as much of unfinished requests as it can; try again later")
+        more, self._counted = counted - self._counted, counted
+        return self._crowd.hold(more)
 
     def _refuse(self, bad: BadRequest) -> None:
         """Says so, and lets the client send the rest, which nobody reads: many look for an answer only then."""
@@ -263,6 +261,8 @@ class Connection(asyncio.Protocol):
         size = len(request.body)
         self._waiting.append((answering, request.keeps, size))
         self._held += size
+        if self._held > UNCOUNTED:
+            self._count()
         if not request.keeps:
             self._closing = True
         if isinstance(answering, Later):
@@ -273,7 +273,7 @@ class Connection(asyncio.Protocol):
             answering, keep, size = self._waiting[0]
             answer = answering.answer if isinstance(answering, Later) else answering
             if answer is None:
-                return
+                break
             self._waiting.popleft()
             self._held -= size
             self._send(answer, keep)
