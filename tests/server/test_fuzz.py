@@ -131,7 +131,8 @@ def test_anything_is_answered_or_closed(server: Server, log: list[logging.LogRec
     assert b"Traceback" not in received
     after = exchanged(server, [ONE])
     assert after.startswith(b"HTTP/1.1 ")
-    assert b'{"TableNames":["abc"]}' in after or b"Credential" in after or b"security token" in after
+    # Some of what was sent may be right, and make or drop a table.
+    assert b'{"TableNames":[' in after or b"security token" in after
     assert not log, [record.getMessage() for record in log]
 
 

@@ -199,6 +199,9 @@ MALFORMED: dict[str, tuple[bytes, int]] = {
     "an extension with a control character": (CHUNKED + b"2;\x01\r\n{}\r\n0\r\n\r\n", 400),
     "a chunk that goes on": (CHUNKED + b"2\r\n{}{}\r\n0\r\n\r\n", 400),
     "a length among trailers": (CHUNKED + b"2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n", 400),
+    "a chunk below nothing behind an offer of HTTP/2": (
+        POST + b"Connection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: chunked\r\n\r\n-6\r\n", 400
+    ),
     "too many lines": (POST + b"X: y\r\n" * 200 + b"\r\n", 400),
 }  # fmt: skip
 
@@ -212,6 +215,13 @@ def test_what_is_no_request_is_none_in_any_pieces(name: str) -> None:
         assert read(in_bytes(before + sent)) == (whole, refused)
         for at in range(1, len(sent), 1 + len(sent) // 400):
             assert read([before + sent[:at], sent[at:]]) == (whole, refused), at
+
+
+def test_what_is_no_request_behind_an_offer_of_another_protocol() -> None:
+    sent = REQUESTS["an offer of HTTP/2 in chunks"][0] + b"POST / HTTP/1.1\r\n\r\n"
+    whole, refused = read([sent])
+    assert (len(whole), refused) == (1, (400, "the head of the request has no line Host"))
+    assert read(in_bytes(sent)) == (whole, refused)
 
 
 def test_as_many_lines_as_there_may_be() -> None:

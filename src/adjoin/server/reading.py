@@ -104,15 +104,18 @@ class Reader:
         if self.is_over or self._parser is None:
             return
         self._beside += len(data)
+        rest: bytes | None = None
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as upgrade:
-            self._read_on(data[upgrade.args[0] :])
+            rest = data[upgrade.args[0] :]
         except HttpParserError as error:
             # What comes behind the last request is nobody's.
             if not self.is_over:
                 raise _fault(error) from None
-        if self._beside >= MAX_HEAD and not self.is_over:
+        if rest is not None:
+            self._read_on(rest)
+        elif self._beside >= MAX_HEAD and not self.is_over:
             raise BadRequest(413, f"the head of a request has at most {MAX_HEAD} bytes, and so has what follows a body")
 
     def close(self) -> None:
