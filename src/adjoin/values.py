@@ -13,7 +13,7 @@ import datetime as dt
 import uuid
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
-from decimal import Context, Decimal, InvalidOperation, Overflow, Underflow
+from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow, Underflow
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -28,8 +28,9 @@ Item: TypeAlias = dict[str, AttributeValue]
 MAX_DIGITS = 38
 MAX_EXPONENT = 125
 MIN_EXPONENT = -130
-_EXACT = Context(prec=1000, Emin=-(10**6), Emax=10**6, traps=[InvalidOperation, Overflow, Underflow])
+_EXACT = Context(prec=1000, Emin=-(10**6), Emax=10**6, traps=[InvalidOperation, Overflow, Underflow, Inexact])
 _SMALL_INT = 10**MAX_DIGITS
+_TOO_MANY_DIGITS = f"{{}} has more than {MAX_DIGITS} significant digits; round it, or store it as text"
 _OUT_OF_RANGE = "{} is outside DynamoDB's range of 1E-130 to 9.99E+125 in magnitude"
 
 
@@ -42,15 +43,17 @@ def canonical_number(number: Decimal | str) -> str:
         value = _EXACT.create_decimal(number)
     except InvalidOperation:
         raise InvalidValue(f"{number!r} is not a number") from None
-    except ArithmeticError:
+    except (Overflow, Underflow):
         raise InvalidValue(_OUT_OF_RANGE.format(number)) from None
+    except Inexact:
+        raise InvalidValue(_TOO_MANY_DIGITS.format(number)) from None
     if not value.is_finite():
         raise InvalidValue(f"{number} cannot be stored: DynamoDB has no NaN and no infinity; store None instead")
     if not value:
         return "0"
     value = value.normalize(_EXACT)
     if len(value.as_tuple().digits) > MAX_DIGITS:
-        raise InvalidValue(f"{number} has more than {MAX_DIGITS} significant digits; round it, or store it as text")
+        raise InvalidValue(_TOO_MANY_DIGITS.format(number))
     if not MIN_EXPONENT <= value.adjusted() <= MAX_EXPONENT:
         raise InvalidValue(_OUT_OF_RANGE.format(number))
     return format(value, "f")
@@ -61,7 +64,15 @@ def parse_number(text: str) -> int | Decimal:
     try:
         return int(text)
     except ValueError:
-        return Decimal(text)
+        pass
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise InvalidValue(f"{text!r} is not a number") from None
+    # As an int, one with a large exponent would take all memory.
+    if not number.is_finite() or not MIN_EXPONENT <= number.adjusted() <= MAX_EXPONENT:
+        return parse_number(canonical_number(number))
+    return number
 
 
 def number_size(text: str) -> int:

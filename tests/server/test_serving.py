@@ -34,7 +34,8 @@ TABLE: dict[str, Any] = {
 
 
 _HEAD = (
-    b"POST / HTTP/1.1\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\n"
+    b"POST / HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Type: application/x-amz-json-1.0\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\n"
     b"X-Amz-Date: 20250101T000000Z\r\n"
     b"Authorization: AWS4-HMAC-SHA256 Credential=a/b/c/d/e, SignedHeaders=host, Signature=x\r\n"
 )
@@ -225,10 +226,11 @@ def test_a_key_pair_is_asked_for_where_others_can_reach_it(tmp_path: Path) -> No
     ("sent", "status"),
     [
         (b"nonsense\r\n\r\n", b"400"),
-        (b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"400"),
-        (b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", b"413"),
-        (b"POST / HTTP/1.1\r\nno colon\r\n\r\n", b"400"),
-        (b"GET / HTTP/1.1\r\n\r\n", b"200"),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n", b"400"),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n", b"413"),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"200"),
+        (b"GET / HTTP/1.1\r\n\r\n", b"400"),
         (_HEAD.replace(b"ListTables", b"Nothing") + b"Content-Length: 2\r\n\r\n{}", b"400"),
         (_HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n", b"200"),
     ],
@@ -264,7 +266,7 @@ def test_requests_one_behind_the_other_in_any_pieces(server: Server, pieces: lis
             time.sleep(0.002)
         received = b""
         while received.count(b'{"TableNames":[]}') < 3:
-            received += connection.recv(65536)
+            received += connection.recv(65536) or pytest.fail(f"the connection ended after {received!r}")
     assert received.count(b"HTTP/1.1 200 OK") == 3
 
 
@@ -278,7 +280,7 @@ def test_answers_come_in_the_order_of_requests(server: Server) -> None:
         connection.sendall(puts[0] + ONE + puts[1] + ONE + puts[2])
         received = b""
         while received.count(b"HTTP/1.1 200 OK") < 5:
-            received += connection.recv(65536)
+            received += connection.recv(65536) or pytest.fail(f"the connection ended after {received!r}")
     said = [part.rpartition(b"\r\n\r\n")[2][:14] for part in received.split(b"HTTP/1.1 200 OK")[1:]]
     assert said == [b'{"ConsumedCapa', b'{"TableNames":'] * 2 + [b'{"ConsumedCapa']
 

@@ -21,7 +21,7 @@ from adjoin.stores.sqlite.file import Durability
 
 SERVICE = "dynamodb://"
 _OTHER_SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_NUMBER = re.compile(r"[0-9]*\.?[0-9]+(e-?[0-9]+)?")
+_NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(e-?[0-9]+)?")
 Read: TypeAlias = Callable[[str], Any]
 
 
