@@ -19,7 +19,7 @@ from orjson import dumps
 from adjoin.stores.dynamodb import transport as transport_module
 from adjoin.stores.dynamodb.access import endpoint_at
 from adjoin.stores.dynamodb.transport import LARGEST_ANSWER, Answer, AnswerLost, NotSent, Transport
-from adjoin.values import item_size
+from adjoin.values import AttributeValue, Item, item_size
 
 Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 BODY = b'{"Item": {}}'
@@ -245,8 +245,9 @@ def test_the_largest_answer_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_largest_answer_is_larger_than_any_of_the_service() -> None:
     """Sixteen megabytes of what grows most as JSON."""
-    for element in ({"S": ""}, {"NULL": True}, {"L": []}, {"M": {}}, {"N": "0"}, {"S": "\x01" * 100}):
-        item = {"a": {"L": [element] * 40}}
+    elements: list[AttributeValue] = [{"S": ""}, {"NULL": True}, {"L": []}, {"M": {}}, {"N": "0"}, {"S": "\x01" * 100}]
+    for element in elements:
+        item: Item = {"a": {"L": [element] * 40}}
         assert len(dumps(item)) / item_size(item) < LARGEST_ANSWER / 2**24
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from orjson import JSONDecodeError, JSONEncodeError, dumps, loads
 
-from adjoin.errors import AdjoinError, InvalidRequest, OutcomeUnknown, ServiceUnreachable
+from adjoin.errors import AdjoinError, InvalidCredentials, InvalidRequest, OutcomeUnknown, ServiceUnreachable
 from adjoin.stores.dynamodb.access import Access, Endpoint
 from adjoin.stores.dynamodb.faults import Retry, understood
 from adjoin.stores.dynamodb.protocol import Payload
@@ -40,6 +40,11 @@ class Client:
         self.backoff = backoff
         self._transport = transport
         self._skew = 0.0
+        self._now = asyncio.get_running_loop().time
+
+    def attempts(self, backoff: Backoff | None = None) -> Attempts:
+        """Those of a call that begins now; deadlines and timeouts go by one clock, the loop's."""
+        return Attempts(backoff or self.backoff, self._now)
 
     async def table_call(
         self, target: str, payload: Payload, attempts: Attempts | None = None, *, safe_in_doubt: bool = True
@@ -65,14 +70,12 @@ class Client:
         answer or error, may be due to an attempt before.
         """
         body = _json(payload)
-        attempts = attempts or Attempts(self.backoff)
+        attempts = attempts or self.attempts()
         repaired: set[Retry] = set()
         while True:
             error: AdjoinError
             answer = None
-            credentials = self.access.credentials()
-            if credentials is None:
-                credentials = await asyncio.to_thread(self.access.fetch)
+            credentials = self.access.credentials() or await self._looked_up(attempts)
             try:
                 answer = await self._send(endpoint, target, body, credentials, attempts)
             except NotSent as problem:
@@ -100,7 +103,7 @@ class Client:
                 if retry is Retry.NEVER or retry in repaired or answer is None:
                     raise error
                 repaired.add(retry)
-                await self._repair(retry, answer, credentials)
+                await self._repair(retry, answer, credentials, attempts)
                 continue
             wait = attempts.next_wait()
             if wait is None:
@@ -113,12 +116,26 @@ class Client:
         headers = endpoint.signer.headers(credentials, target, body, time.time() + self._skew)
         return await self._transport.post(endpoint, headers, body, attempts.left())
 
-    async def _repair(self, retry: Retry, answer: Answer, credentials: Credentials) -> None:
+    async def _repair(self, retry: Retry, answer: Answer, credentials: Credentials, attempts: Attempts) -> None:
         if retry is Retry.REFRESHED:
-            await asyncio.to_thread(self.access.fetch, credentials)
+            await self._looked_up(attempts, credentials)
         elif date := answer.headers.get("Date"):
-            with suppress(ValueError):
+            with suppress(ValueError, OverflowError):
                 self._skew = parsedate_to_datetime(date).timestamp() - time.time()
+
+    async def _looked_up(self, attempts: Attempts, instead_of: Credentials | None = None) -> Credentials:
+        looking = asyncio.wrap_future(self.access.lookup(instead_of))
+        try:
+            async with asyncio.timeout(attempts.left()):
+                return await looking
+        except TimeoutError:
+            raise InvalidCredentials(
+                f"no credentials could be had in {attempts.backoff.deadline:g} s: "
+                f"whoever provides them does not answer; look after it, or raise the deadline"
+            ) from None
+        except InvalidCredentials as error:
+            # One error for all who waited would be changed by each of them.
+            raise InvalidCredentials(*error.args) from error
 
 
 def _json(payload: Payload) -> bytes:

@@ -8,7 +8,6 @@ or asking again for what is left finishes the rest.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -31,7 +30,6 @@ from adjoin.stores.definitions import check_definition, tagged, updated
 from adjoin.stores.descriptions import creation, described, index_payload, throughput_units
 from adjoin.stores.dynamodb.client import Client, together
 from adjoin.stores.dynamodb.protocol import Payload, target
-from adjoin.stores.dynamodb.retries import Attempts
 from adjoin.tables import TableDefinition
 
 _PATIENCE = 600.0
@@ -45,7 +43,7 @@ _UNTIL_KNOWN = 30.0
 async def create(client: Client, request: CreateTable) -> TableResponse:
     definition = request.definition
     check_definition(definition)
-    attempts = Attempts(client.backoff)
+    attempts = client.attempts()
     try:
         await client.table_call(target("CreateTable"), creation(definition), attempts)
     except TableBusy as error:
@@ -82,7 +80,7 @@ async def _is_there(client: Client, definition: TableDefinition) -> bool:
 
 async def _enable_time_to_live(client: Client, table: str, name: str) -> None:
     payload = {"TableName": table, "TimeToLiveSpecification": {"Enabled": True, "AttributeName": name}}
-    attempts = Attempts(client.backoff)
+    attempts = client.attempts()
     try:
         await client.table_call(target("UpdateTimeToLive"), payload, attempts)
     except InvalidRequest:
@@ -192,7 +190,7 @@ def _response(table: Payload, ttl: str | None) -> TableResponse:
 
 async def drop(client: Client, request: DropTable) -> TableResponse:
     found = await _settled(client, request.table)
-    attempts = Attempts(client.backoff)
+    attempts = client.attempts()
     with suppress(TableNotFound):
         try:
             await client.table_call(target("DeleteTable"), {"TableName": request.table}, attempts)
@@ -226,11 +224,12 @@ async def _settled(client: Client, name: str, *, is_new: bool = False) -> Payloa
 
     Descriptions are read eventually consistently: that of a table that `is_new` may not be there yet.
     """
-    started = time.monotonic()
+    now = asyncio.get_running_loop().time
+    started = now()
     pause = _FIRST_LOOK
     status = "creating"
     while True:
-        taken = time.monotonic() - started
+        taken = now() - started
         try:
             table = await table_description(client, name)
         except TableNotFound:

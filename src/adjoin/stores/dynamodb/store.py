@@ -113,7 +113,7 @@ class _Connected:
             return await self._batch_get(request)
         if isinstance(request, BatchWrite):
             return await self._batch_write(request)
-        attempts = Attempts(backoff)
+        attempts = self.client.attempts(backoff)
         try:
             answer = await self.client.table_call(
                 operation.target, operation.payload(request), attempts, safe_in_doubt=is_safe_in_doubt(request)
@@ -131,7 +131,7 @@ class _Connected:
         """What was read of a batch, which is at least something; what is left may have been too large for one."""
         operation = OPERATIONS[BatchGet]
         payload = operation.payload(request)
-        attempts = Attempts(self.client.backoff)
+        attempts = self.client.attempts()
         while True:
             answer = await self.client.table_call(operation.target, payload, attempts)
             response: Any = operation.response(request, answer)
@@ -142,7 +142,7 @@ class _Connected:
     async def _batch_write(self, request: BatchWrite) -> WriteResponse:
         """All of a batch, since what is left of one was throttled; at the deadline at least something."""
         operation = OPERATIONS[BatchWrite]
-        attempts = Attempts(self.client.backoff)
+        attempts = self.client.attempts()
         waiting = request
         consumed: tuple[Consumed, ...] = ()
         while True:

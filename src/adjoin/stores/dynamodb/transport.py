@@ -200,12 +200,10 @@ async def _whole(content: aiohttp.StreamReader, headers: Mapping[str, str]) -> b
     body = bytearray()
     while not is_too_large:
         part = await content.readany()
-        if content.at_eof() and not body:
-            return part
-        if not part:
-            return bytes(body)
+        is_too_large = len(body) + len(part) > LARGEST_ANSWER
+        if not is_too_large and content.at_eof():
+            return bytes(body) + part if body else part
         body += part
-        is_too_large = len(body) > LARGEST_ANSWER
     raise AnswerLost(f"it is larger than {LARGEST_ANSWER >> 20} MB, which no answer of the service is")
 
 
