@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 
 from adjoin.errors import InvalidRequest, NotSupported, TableBusy, TableExists, TableNotFound
 from adjoin.requests import (
@@ -28,8 +29,9 @@ from adjoin.requests import (
 )
 from adjoin.stores.definitions import check_definition, tagged, updated
 from adjoin.stores.descriptions import creation, described, index_payload, throughput_units
-from adjoin.stores.dynamodb.client import Client, together
-from adjoin.stores.dynamodb.protocol import Payload, target
+from adjoin.stores.dynamodb.answers import Payload
+from adjoin.stores.dynamodb.client import Client, pages, together
+from adjoin.stores.dynamodb.protocol import target
 from adjoin.tables import TableDefinition
 
 _PATIENCE = 600.0
@@ -161,14 +163,11 @@ async def list_tags(client: Client, request: ListTags) -> TagsResponse:
 
 
 async def _tags(client: Client, arn: str) -> tuple[tuple[str, str], ...]:
+    call = partial(client.table_call, target("ListTagsOfResource"))
     tags: list[tuple[str, str]] = []
-    payload: Payload = {"ResourceArn": arn}
-    while True:
-        answer = await client.table_call(target("ListTagsOfResource"), payload)
+    async for answer in pages(call, {"ResourceArn": arn}, "NextToken", "NextToken"):
         tags += [(each["Key"], each["Value"]) for each in answer.get("Tags") or ()]
-        if not answer.get("NextToken"):
-            return tuple(sorted(tags))
-        payload["NextToken"] = answer["NextToken"]
+    return tuple(sorted(tags))
 
 
 # --- describing and dropping -------------------------------------------------------------------
@@ -182,9 +181,9 @@ async def describe(client: Client, request: DescribeTable) -> TableResponse:
 
 def _response(table: Payload, ttl: str | None) -> TableResponse:
     history = TableHistory(
-        table.get("TableId", ""), table.get("CreationDateTime", 0.0), stream_label=table.get("LatestStreamLabel")
+        table.get("TableId") or "", table.get("CreationDateTime") or 0.0, stream_label=table.get("LatestStreamLabel")
     )
-    counts = (table.get("ItemCount", 0), table.get("TableSizeBytes", 0))
+    counts = (table.get("ItemCount") or 0, table.get("TableSizeBytes") or 0)
     return TableResponse(described(table, ttl), *counts, history=history)
 
 
@@ -203,19 +202,17 @@ async def drop(client: Client, request: DropTable) -> TableResponse:
 
 
 async def list_tables(client: Client, request: ListTables) -> TablesResponse:
+    call = partial(client.table_call, target("ListTables"))
     names: list[str] = []
-    payload: Payload = {}
-    while True:
-        answer = await client.table_call(target("ListTables"), payload)
+    async for answer in pages(call, {}, "LastEvaluatedTableName", "ExclusiveStartTableName"):
         names += answer["TableNames"]
-        if "LastEvaluatedTableName" not in answer:
-            return TablesResponse(tuple(sorted(names)))
-        payload = {"ExclusiveStartTableName": answer["LastEvaluatedTableName"]}
+    return TablesResponse(tuple(sorted(names)))
 
 
 async def table_description(client: Client, name: str) -> Payload:
-    answer = await client.table_call(target("DescribeTable"), {"TableName": name})
-    found: Payload = answer["Table"]
+    found: Payload = await client.table_call(
+        target("DescribeTable"), {"TableName": name}, None, lambda answer: answer["Table"]
+    )
     return found
 
 

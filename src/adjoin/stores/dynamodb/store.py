@@ -11,6 +11,7 @@ import secrets
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from adjoin.errors import AdjoinError, StoreClosed, Throttled
@@ -115,14 +116,17 @@ class _Connected:
             return await self._batch_write(request)
         attempts = self.client.attempts(backoff)
         try:
-            answer = await self.client.table_call(
-                operation.target, operation.payload(request), attempts, safe_in_doubt=is_safe_in_doubt(request)
+            response: Response = await self.client.table_call(
+                operation.target,
+                operation.payload(request),
+                attempts,
+                partial(operation.response, request),
+                safe_in_doubt=is_safe_in_doubt(request),
             )
         except AdjoinError as error:
             if attempts.in_doubt:
                 return settled(request, error)
             raise
-        response = operation.response(request, answer)
         if attempts.in_doubt:
             check_before(request, response)
         return response
@@ -133,10 +137,10 @@ class _Connected:
         payload = operation.payload(request)
         attempts = self.client.attempts()
         while True:
-            answer = await self.client.table_call(operation.target, payload, attempts)
-            response: Any = operation.response(request, answer)
+            read = partial(operation.response, request)
+            response: BatchGetResponse = await self.client.table_call(operation.target, payload, attempts, read)
             if len(response.unprocessed) < len(request.gets):
-                return response  # type: ignore[no-any-return]
+                return response
             await self._pause(attempts, len(request.gets))
 
     async def _batch_write(self, request: BatchWrite) -> WriteResponse:
@@ -146,8 +150,8 @@ class _Connected:
         waiting = request
         consumed: tuple[Consumed, ...] = ()
         while True:
-            answer = await self.client.table_call(operation.target, operation.payload(waiting), attempts)
-            response: Any = operation.response(waiting, answer)
+            payload, read = operation.payload(waiting), partial(operation.response, waiting)
+            response: WriteResponse = await self.client.table_call(operation.target, payload, attempts, read)
             consumed += response.consumed
             if not response.unprocessed:
                 return WriteResponse((), consumed)
