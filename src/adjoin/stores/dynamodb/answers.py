@@ -11,16 +11,20 @@ Source: the API reference of Amazon DynamoDB and of Amazon DynamoDB Streams, "Re
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any, TypeAlias
 
 from adjoin.errors import InvalidRequest
-from adjoin.items import normal_item
+from adjoin.items import normal_attribute, normal_item
+from adjoin.tables import KeyAttribute
 
 Payload: TypeAlias = dict[str, Any]
 Shape: TypeAlias = Callable[[Any, str], None]
 """Checks a value at a place in an answer."""
+
+Keys: TypeAlias = Mapping[str, tuple[KeyAttribute, ...]]
+"""The keys of tables, as far as they are known."""
 
 _NUMBER_OF_A_CHANGE = re.compile("[0-9]{1,64}")
 """The service's have 21 to 40 digits; Python refuses to read a number of thousands."""
@@ -329,19 +333,40 @@ def checked(target: str, answer: Payload) -> Payload:
     return answer
 
 
-def checked_refusal(answer: Payload, asked: Payload) -> Payload:
+def checked_refusal(answer: Payload, asked: Payload, keys: Keys) -> Payload:
     """An answer that says what is wrong; one to a transaction may say so for each of its parts."""
     _REFUSAL(answer, "")
+    if answer.get("Item"):
+        _check_in_the_way(answer["Item"], asked, keys, "Item")
     reasons, parts = answer.get("CancellationReasons"), asked.get("TransactItems")
-    if reasons is not None and parts is not None and len(reasons) != len(parts):
-        raise Misshapen(
-            "CancellationReasons", f"has {len(reasons)} reasons for the {len(parts)} parts of a transaction"
-        )
+    if reasons is not None and parts is not None:
+        if len(reasons) != len(parts):
+            what = f"has {len(reasons)} reasons for the {len(parts)} parts of a transaction"
+            raise Misshapen("CancellationReasons", what)
+        for number, (reason, part) in enumerate(zip(reasons, parts, strict=True)):
+            if reason.get("Item"):
+                (write,) = part.values()
+                _check_in_the_way(reason["Item"], write, keys, f"CancellationReasons[{number}].Item")
     return answer
 
 
-def check_has(names: Iterable[str], item: Payload, at: str) -> None:
-    """An item must have these attributes."""
-    for name in names:
-        if name not in item:
-            raise Misshapen(at, f"has no {name}, which is a key")
+def _check_in_the_way(item: Payload, write: Payload, keys: Keys, at: str) -> None:
+    """What was in the way of a write is the item of its key."""
+    wanted = write.get("Key") or write.get("Item") or {}
+    names = [key.name for key in keys.get(write["TableName"], ())] or write.get("Key", ())
+    check_is({name: wanted[name] for name in names if name in wanted}, item, at)
+
+
+def check_has(keys: Iterable[KeyAttribute], item: Payload, at: str) -> None:
+    """An item must have its table's keys."""
+    for key in keys:
+        if key.type not in item.get(key.name, ()):
+            raise Misshapen(at, f"has no {key.name} of type {key.type}, which is a key")
+
+
+def check_is(key: Payload, item: Payload, at: str) -> None:
+    """An item must be the one of that key; numbers may be spelled otherwise."""
+    for name, value in key.items():
+        found = item.get(name)
+        if found != value and (found is None or normal_attribute(found) != normal_attribute(value)):
+            raise Misshapen(at, f"is of another key: {name} is not {str(value)[:100]}")

@@ -23,6 +23,7 @@ from adjoin.requests import Request, Response
 from adjoin.stores.dynamodb.access import Access
 from adjoin.stores.dynamodb.store import CONNECTIONS, DEADLINE, TIMEOUT, AsyncDynamoDBStore
 from adjoin.stores.dynamodb.streams import Streams
+from adjoin.tables import KeyAttribute
 
 T = TypeVar("T")
 
@@ -190,10 +191,11 @@ class DynamoDBStore:
     ) -> None:
         access = Access(region, endpoint, profile)
         streams = Streams()
+        keys: dict[str, tuple[KeyAttribute, ...]] = {}
         self._drivers = _Drivers(
             access,
             lambda: AsyncDynamoDBStore(
-                access=access, streams=streams, connections=connections, timeout=timeout, deadline=deadline
+                access=access, streams=streams, keys=keys, connections=connections, timeout=timeout, deadline=deadline
             ),
         )
         _ALL.add(self._drivers)

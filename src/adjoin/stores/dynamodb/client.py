@@ -25,6 +25,7 @@ from adjoin.stores.dynamodb.faults import Retry, understood
 from adjoin.stores.dynamodb.retries import Attempts, Backoff
 from adjoin.stores.dynamodb.signing import Credentials
 from adjoin.stores.dynamodb.transport import Answer, AnswerLost, NotSent, Transport
+from adjoin.tables import KeyAttribute
 
 _WORDLESS = frozenset(f"DynamoDB_20120810.{operation}" for operation in ("TagResource", "UntagResource"))
 """Operations that are answered without a body, or with an empty text in place of one."""
@@ -72,8 +73,12 @@ async def pages(
 class Client:
     """Calls made from one event loop."""
 
-    def __init__(self, access: Access, transport: Transport, backoff: Backoff) -> None:
+    def __init__(
+        self, access: Access, transport: Transport, backoff: Backoff, keys: dict[str, tuple[KeyAttribute, ...]]
+    ) -> None:
         self.access = access
+        self.keys = keys
+        """Those of tables that were described, for all clients of a store."""
         self.backoff = backoff
         self._transport = transport
         self._skew = 0.0
@@ -134,7 +139,7 @@ class Client:
                     try:
                         if answer.status == 200:
                             return read(checked(target, found))
-                        refusal = checked_refusal(found, payload)
+                        refusal = checked_refusal(found, payload, self.keys)
                     except Misshapen as problem:
                         error, retry = _misshapen(target, problem, answer.request_id), Retry.IN_VAIN
                     else:

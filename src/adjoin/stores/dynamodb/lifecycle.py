@@ -29,7 +29,7 @@ from adjoin.requests import (
 )
 from adjoin.stores.definitions import check_definition, tagged, updated
 from adjoin.stores.descriptions import creation, described, index_payload, throughput_units
-from adjoin.stores.dynamodb.answers import Payload
+from adjoin.stores.dynamodb.answers import Misshapen, Payload
 from adjoin.stores.dynamodb.client import Client, pages, together
 from adjoin.stores.dynamodb.protocol import target
 from adjoin.tables import TableDefinition
@@ -210,9 +210,13 @@ async def list_tables(client: Client, request: ListTables) -> TablesResponse:
 
 
 async def table_description(client: Client, name: str) -> Payload:
-    found: Payload = await client.table_call(
-        target("DescribeTable"), {"TableName": name}, None, lambda answer: answer["Table"]
-    )
+    def read(answer: Payload) -> Payload:
+        table: Payload = answer["Table"]
+        if table["TableName"] != name:
+            raise Misshapen("Table", f"is of another name than {name}")
+        return table
+
+    found: Payload = await client.table_call(target("DescribeTable"), {"TableName": name}, None, read)
     return found
 
 

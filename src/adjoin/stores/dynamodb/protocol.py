@@ -33,7 +33,7 @@ from adjoin.requests import (
     WriteResponse,
 )
 from adjoin.stores.batches import by_table, check_batch_write
-from adjoin.stores.dynamodb.answers import Misshapen, Payload, check_has
+from adjoin.stores.dynamodb.answers import Misshapen, Payload, check_is
 from adjoin.stores.dynamodb.expressions import Expressions
 from adjoin.values import Item, canonical_number
 
@@ -98,7 +98,10 @@ def _get(request: Get) -> Payload:
 
 
 def _got(request: Get, answer: Payload) -> ItemResponse:
-    return ItemResponse(answer.get("Item"), _units(answer.get("ConsumedCapacity"), writes=False))
+    item = answer.get("Item")
+    if item is not None and request.projection is None:
+        check_is(request.key, item, "Item")
+    return ItemResponse(item, _units(answer.get("ConsumedCapacity"), writes=False))
 
 
 def _write(request: Put | Update | Delete | Check) -> Payload:
@@ -131,7 +134,14 @@ def _single(request: Put | Update | Delete) -> Payload:
 
 def _written(request: Put | Update | Delete, answer: Payload) -> ItemResponse:
     # An item that was not there comes back without attributes, or not at all.
-    return ItemResponse(answer.get("Attributes") or None, _units(answer.get("ConsumedCapacity"), writes=True))
+    item = answer.get("Attributes") or None
+    if item is not None and not isinstance(request, Put) and not _is_part(request):
+        check_is(request.key, item, "Attributes")
+    return ItemResponse(item, _units(answer.get("ConsumedCapacity"), writes=True))
+
+
+def _is_part(request: Update | Delete) -> bool:
+    return isinstance(request, Update) and request.returns in ("updated_old", "updated_new")
 
 
 # --- pages -------------------------------------------------------------------------------------
@@ -237,9 +247,8 @@ def _batch_got(request: BatchGet, answer: Payload) -> BatchGetResponse:
 def _place(
     asked: set[tuple[str, Identity]], table: str, names: tuple[str, ...], item: Item, at: str
 ) -> tuple[str, Identity]:
-    check_has(names, item, at)
-    place = (table, identity(names, item))
-    if place not in asked:
+    place = (table, identity(names, item)) if all(name in item for name in names) else None
+    if place is None or place not in asked:
         raise Misshapen(at, "is none that was asked for")
     return place
 
@@ -297,6 +306,9 @@ def _transact_got(request: TransactGet, answer: Payload) -> BatchGetResponse:
     if len(answer["Responses"]) != len(request.gets):
         raise Misshapen("Responses", f"has {len(answer['Responses'])} answers to {len(request.gets)} gets")
     items = [found.get("Item") for found in answer["Responses"]]
+    for number, (get, item) in enumerate(zip(request.gets, items, strict=True)):
+        if item is not None and get.projection is None:
+            check_is(get.key, item, f"Responses[{number}].Item")
     return BatchGetResponse(items, (), _units(answer.get("ConsumedCapacity"), writes=False))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from adjoin.errors import ChangesTrimmed, InvalidRequest, ServiceFailed, TableNotFound
 from adjoin.requests import ChangesResponse, ListStreams, ReadChanges, StreamsResponse, TableStream
-from adjoin.stores.dynamodb.answers import Payload, check_has
+from adjoin.stores.dynamodb.answers import Misshapen, Payload, check_is
 from adjoin.stores.dynamodb.client import Client, Reading, as_it_is, pages, together
 from adjoin.stores.dynamodb.faults import IteratorExpired
 from adjoin.stores.dynamodb.lifecycle import table_description
@@ -61,7 +61,12 @@ class _View:
     def with_keys(self, answer: Payload) -> Payload:
         """An answer of records, if each tells the key of its item."""
         for number, record in enumerate(answer.get("Records") or ()):
-            check_has(self.key_names, record["dynamodb"]["Keys"], f"Records[{number}].dynamodb.Keys")
+            images, at = record["dynamodb"], f"Records[{number}].dynamodb"
+            if not images["Keys"].keys() >= set(self.key_names):
+                raise Misshapen(f"{at}.Keys", f"is not {' and '.join(self.key_names)}")
+            for name in ("NewImage", "OldImage"):
+                if images.get(name):
+                    check_is(images["Keys"], images[name], f"{at}.{name}")
         return answer
 
     def is_recent(self, now: float) -> bool:
