@@ -163,6 +163,15 @@ def test_an_answer_that_is_always_a_refusal(opened: Opened, asked: str, how: str
     assert 1.0 < service.elapsed <= DEADLINE
 
 
+def test_nobody_listens(opened: Opened) -> None:
+    """Every attempt is refused at once, and there are many, until the deadline."""
+    service = opened(SLOW["no answer"])
+    service.stop_listening()
+    with pytest.raises(ServiceUnreachable, match="cannot be reached"):
+        service.execute([GET])
+    assert 1.0 < service.elapsed <= DEADLINE
+
+
 @pytest.mark.parametrize("how", ["no answer", "stalls in the body", "drips in the body"])
 def test_one_attempt_ends_by_its_timeout(opened: Opened, how: str) -> None:
     service = opened(SLOW[how], timeout=2.0)
@@ -182,6 +191,21 @@ def test_many_requests_that_wait_for_few_connections(opened: Opened) -> None:
         service.execute([GET] * 9)
     assert service.elapsed <= DEADLINE
     assert service.connections <= 4
+
+
+def test_waiting_for_a_connection_is_not_limited(opened: Opened) -> None:
+    """A timeout is for an answer; whoever waits for a connection waits for the answers of others."""
+    body = b'{"Count": 0, "ScannedCount": 0, "Items": []}'
+
+    async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await _request(reader)
+            await asyncio.sleep(0.9)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+    service = opened(late, connections=1, timeout=1.0)
+    assert len(service.execute([REQUESTS["Query"]] * 6)) == 6
+    assert (service.connections, service.elapsed) == (1, pytest.approx(6 * 0.9, abs=0.01))
 
 
 # --- credentials ---------------------------------------------------------------------------------

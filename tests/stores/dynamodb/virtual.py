@@ -76,6 +76,9 @@ class Service:
         finally:
             writer.close()
 
+    def stop_listening(self) -> None:
+        self._server.close()
+
     def execute(self, requests: Sequence[Request]) -> list[Response]:
         started = self.loop.time()
         try:
