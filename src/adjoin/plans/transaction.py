@@ -18,6 +18,7 @@ from adjoin.errors import (
     InvalidValue,
     NotFound,
     TransactionCanceled,
+    shown,
 )
 from adjoin.expressions import Condition
 from adjoin.fields import Predicate
@@ -165,7 +166,7 @@ class Buffer:
             self._writes += [(request, name) for request in updates]
 
     def disconnect(self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> None:
-        name = f"disconnect {kind.name} from {source!r} to {target!r}"
+        name = f"disconnect {kind.name} from {shown(source)} to {shown(target)}"
         for key in edge_keys(self._layout, kind, source, target, fields):
             for each in (key, *self._layout.copy_keys(kind, key)):
                 self._writes.append((Delete(self._layout.table, each), name))
