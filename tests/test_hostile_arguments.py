@@ -358,7 +358,7 @@ def test_what_is_inverted_twice_is_what_it_was() -> None:
 
 
 def test_conditions_can_be_long_but_not_deep(graph: Graph) -> None:
-    wide = field("age") > 0
+    wide: Any = field("age") > 0
     for number in range(200):
         wide = wide & (field("age") > number)
     assert graph.explain(graph.put, Person(id="a"), only_if=wide)
