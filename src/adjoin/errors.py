@@ -11,6 +11,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+_MOST = 500
+"""Characters of somebody else's text in a message."""
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: as Python does, but short, and whatever it is."""
+    try:
+        text = repr(value)
+    except Exception:
+        # Such as an int of thousands of digits, or what holds itself a thousand times.
+        text = f"<{type(value).__name__}>"
+    return cut(text)
+
+
+def cut(text: object) -> str:
+    """As much of a text as a message has room for."""
+    whole = str(text)
+    return whole if len(whole) <= _MOST else f"{whole[:_MOST]}…"
+
 
 class AdjoinError(Exception):
     """The base of every error that adjoin raises on purpose; `request_id` is the service's, if it answered."""

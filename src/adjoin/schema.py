@@ -22,8 +22,9 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
-from adjoin.errors import InvalidKey, InvalidModel, InvalidValue, UnknownField
+from adjoin.errors import InvalidKey, InvalidModel, InvalidValue, UnknownField, shown
 from adjoin.model import Edge, Expires, Indexed, Node, Ref, Unique, Version, ends_of, field_schemas, node_id
+from adjoin.values import check_range
 
 AnyEdge: TypeAlias = Edge[Any, Any]
 Entity: TypeAlias = Node | AnyEdge
@@ -154,9 +155,11 @@ class EntityType:
 
     def _checked(self, name: str, value: Any, validate: Callable[[Any], Any]) -> Any:
         try:
+            if type(value) is Decimal:
+                check_range(value)
             return validate(value)
         except ValidationError as error:
-            raise InvalidValue(f"{value!r} does not fit {self.name}.{name}: {problems_in(error)}") from None
+            raise InvalidValue(f"{shown(value)} does not fit {self.name}.{name}: {problems_in(error)}") from None
 
 
 @dataclass(frozen=True)
@@ -224,12 +227,12 @@ class Schema:
 
     def __init__(self, models: Iterable[type[Any]]) -> None:
         if isinstance(models, type) or not isinstance(models, Iterable):
-            raise InvalidModel(f"{models!r} is not a list of classes; pass the Node and Edge classes in a list")
+            raise InvalidModel(f"{shown(models)} is not a list of classes; pass the Node and Edge classes in a list")
         given = list(models)
         for model in given:
             is_one = isinstance(model, type) and issubclass(model, (Node, Edge))
             if not is_one or model in (Node, Edge):
-                raise InvalidModel(f"{model!r} is not a Node or Edge class of yours; pass the classes themselves")
+                raise InvalidModel(f"{shown(model)} is not a Node or Edge class of yours; pass the classes themselves")
         classes = list(dict.fromkeys(given))
         by_name = {model.__name__: model for model in classes}
         ends = {model: _resolved_ends(model, by_name) for model in classes if issubclass(model, Edge)}
@@ -266,7 +269,7 @@ class Schema:
             raise self._unknown(model, "Edge") from None
 
     def _unknown(self, model: Any, kind: str) -> InvalidModel:
-        name = getattr(model, "__name__", repr(model))
+        name = getattr(model, "__name__", None) or shown(model)
         known = self.nodes if kind == "Node" else self.edges
         return InvalidModel(
             f"{name} is not {'an' if kind == 'Edge' else 'a'} {kind} class of this graph, which has "
@@ -483,6 +486,6 @@ def problems_in(error: ValidationError) -> str:
 def unknown_field(owner: str, name: Any, known: Iterable[str], what: str = "field") -> str:
     """Says that a field, or something else, does not exist, and which one may have been meant."""
     names = list(known)
-    close = difflib.get_close_matches(str(name), names, n=1)
+    close = difflib.get_close_matches(name[:100] if isinstance(name, str) else "", names, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(map(repr, names)) or f'no {what}s'}"
-    return f"{owner} has no {what} {name!r}; {hint}"
+    return f"{owner} has no {what} {shown(name)}; {hint}"

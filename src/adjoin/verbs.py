@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from typing import Any, Self, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from adjoin.cost import FanOut, Meter
-from adjoin.errors import InvalidKey, InvalidRequest, InvalidValue
+from adjoin.errors import InvalidKey, InvalidRequest, InvalidValue, shown
 from adjoin.expressions import Condition
 from adjoin.fields import Predicate
 from adjoin.layouts.binding import bound_layout
@@ -37,6 +38,7 @@ from adjoin.plans.write import add, connect, disconnect, put, put_many
 from adjoin.queries.base import Context
 from adjoin.requests import Request
 from adjoin.schema import AnyEdge, EdgeType, Entity, NodeType, problems_in
+from adjoin.values import check_range
 
 N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
@@ -54,14 +56,19 @@ class Verbs(ABC):
         consistent: bool,
         tenant: str | None,
     ) -> None:
+        if cursor_secret is not None and not isinstance(cursor_secret, str | bytes):
+            raise InvalidValue(f"{shown(cursor_secret)} cannot sign page tokens; give a cursor_secret of text or bytes")
         if cursor_secret is not None and not cursor_secret:
             raise InvalidValue("an empty cursor_secret signs nothing; give one, or None for tokens that are not signed")
         self._layout: BoundLayout = bound_layout(models, layout, table, tenant)
         check_rules(self._layout)
         check_room(self._layout)
         self._schema = self._layout.schema
-        self._secret = cursor_secret.encode() if isinstance(cursor_secret, str) else cursor_secret or b""
-        self._consistent = consistent
+        if isinstance(cursor_secret, str):
+            cursor_secret = cursor_secret.encode("utf-8", "surrogatepass")
+        self._secret = cursor_secret or b""
+        self._consistent = False
+        self._consistent = self._consistency(consistent)
         self._tenant = tenant
         self._context = Context(self._layout, self._secret, self._run)
 
@@ -74,7 +81,11 @@ class Verbs(ABC):
         return Meter()
 
     def _consistency(self, asked: bool | None) -> bool:
-        return self._consistent if asked is None else asked
+        if asked is None:
+            return self._consistent
+        if not isinstance(asked, bool):
+            raise InvalidValue(f"{shown(asked)} does not say how to read; consistent is True, False or None")
+        return asked
 
     def _open_plan(self, creates_tables: bool) -> Plan[None]:
         yield from open_table(self._layout.definition, create=creates_tables)
@@ -105,11 +116,15 @@ class Verbs(ABC):
         return get_by(self._layout, kind, name, kind.coerced(name, value), self._consistency(consistent))
 
     def _search(self, model: type[Any], predicate: Predicate | None, order: str | None) -> Search:
+        if order is not None and not isinstance(order, str):
+            raise InvalidValue(f"{shown(order)} does not name a field to order by; give its name as text")
         is_edge = isinstance(model, type) and issubclass(model, Edge)
         kind = self._schema.edge(model) if is_edge else self._schema.node(model)
         return search(self._layout, kind, predicate, order)
 
     def _get_many(self, model: type[N], ids: Iterable[Any], consistent: bool | None) -> Plan[list[N | None]]:
+        if not isinstance(ids, Iterable):
+            raise InvalidValue(f"{shown(ids)} is not several ids; pass them in a list, or one of them to get")
         return get_many(self._layout, self._schema.node(model), ids, self._consistency(consistent))
 
     def _edge_parts(
@@ -133,6 +148,10 @@ class Verbs(ABC):
         return written(self._layout, add(self._layout, entity))
 
     def _put_many(self, entities: Iterable[Any], progress: Callable[[int], None] | None) -> Plan[int]:
+        if isinstance(entities, BaseModel) or not isinstance(entities, Iterable):
+            raise InvalidValue(f"{shown(entities)} is not several nodes or edges; pass them in a list, or one to put")
+        if progress is not None and not callable(progress):
+            raise InvalidValue(f"{shown(progress)} cannot be told of progress; pass a function of a number")
         return written(self._layout, put_many(self._layout, entities, progress))
 
     def _connect(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> Plan[E]:
@@ -146,6 +165,9 @@ class Verbs(ABC):
             for name in fields:
                 if name not in kind.attributes.values():
                     kind.attribute(name)
+        for value in fields.values():
+            if isinstance(value, Decimal):
+                check_range(value)
         try:
             return model.model_validate({**fields, "source": source, "target": target}, by_alias=True, by_name=True)
         except ValidationError as error:
@@ -192,7 +214,7 @@ class Verbs(ABC):
             case Node():
                 model, id = type(what), node_id(what)
             case _:
-                raise InvalidValue(f"{what!r} cannot be deleted; pass a class and an id, a node, a ref or an edge")
+                raise InvalidValue(f"{shown(what)} cannot be deleted; pass a class and an id, a node, a ref or an edge")
         kind = self._schema.node(model)
         entity = what if isinstance(what, Node) else None
         return kind, kind.id(id), delete_lock(self._layout, kind, entity, if_version)
@@ -224,9 +246,9 @@ class Verbs(ABC):
 
     def _collection(self, x: Node | Ref[Any], direction: str, consistent: bool | None) -> Question:
         if not isinstance(x, Node | Ref):
-            raise InvalidValue(f"{x!r} does not say of which class it is; pass the node, or Model.ref(id)")
+            raise InvalidValue(f"{shown(x)} does not say of which class it is; pass the node, or Model.ref(id)")
         if direction not in ("out", "into"):
-            raise InvalidValue(f'a collection is read "out" of a node or "into" it, not {direction!r}')
+            raise InvalidValue(f'a collection is read "out" of a node or "into" it, not {shown(direction)}')
         kind = self._schema.node(type(x) if isinstance(x, Node) else x.model)
         return self._question(self._layout.collection(kind, kind.id(x), arriving=direction == "into"), consistent)
 

@@ -204,12 +204,12 @@ def test_a_client_alone_is_answered_without_another_thread(on_disk: Server, monk
     dynamodb = client(on_disk)
     dynamodb.get_item(TableName="Things", Key=key(1))
 
-    async def forget() -> None:
-        on_disk._crowd.forget()
+    async def look() -> None:
+        on_disk._crowd.look()
 
     assert on_disk._loop is not None
     for _ in range(2):
-        asyncio.run_coroutine_threadsafe(forget(), on_disk._loop).result()
+        asyncio.run_coroutine_threadsafe(look(), on_disk._loop).result()
     commits = Commits(monkeypatch)
     for number in range(3):
         dynamodb.put_item(TableName="Things", Item=key(number))

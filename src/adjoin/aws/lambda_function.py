@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from adjoin.errors import InvalidItem, InvalidValue
+from adjoin.errors import InvalidItem, InvalidValue, shown
 from adjoin.graph import AsyncGraph, Graph
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.asides import Unapplied
@@ -74,7 +74,7 @@ class _Opened:
 
     def __init__(self, graph: AnyGraph | Callable[[], AnyGraph]) -> None:
         if not isinstance(graph, Graph | AsyncGraph) and not callable(graph):
-            raise InvalidValue(f"{graph!r} is no graph; pass a Graph, or a function that opens one")
+            raise InvalidValue(f"{shown(graph)} is no graph; pass a Graph, or a function that opens one")
         self._given = graph
         self._graph: AnyGraph | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -29,7 +29,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from adjoin.errors import AdjoinError, InvalidKey, InvalidModel, InvalidValue
+from adjoin.errors import AdjoinError, InvalidKey, InvalidModel, InvalidValue, shown
 from adjoin.values import MAX_DIGITS, canonical_number, in_utc
 
 SEPARATOR = "#"
@@ -48,9 +48,9 @@ def key_text(value: object) -> str:
         case Enum():
             return key_text(value.value)
         case str():
-            return value
+            return value if value.isascii() else _carried(value)
         case int():
-            return str(value)
+            return _int_text(value)
         case Decimal():
             return canonical_number(value)
         case dt.datetime() if value.tzinfo is not None:
@@ -61,7 +61,27 @@ def key_text(value: object) -> str:
             return value.isoformat()
         case uuid.UUID():
             return str(value)
-    raise InvalidKey(f"{value!r} cannot be part of a key; use text, a whole number, a date or a UUID")
+    raise InvalidKey(f"{shown(value)} cannot be part of a key; use text, a whole number, a date or a UUID")
+
+
+def _carried(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidKey(f"{shown(text)} holds half of a surrogate pair, which UTF-8 cannot carry") from None
+    return text
+
+
+_MOST_BITS = 6800
+"""Of an int in a key: as many digits as a key has bytes. Python refuses to write one of more than 4,300."""
+
+
+def _int_text(value: int) -> str:
+    if value.bit_length() > _MOST_BITS:
+        raise InvalidKey(
+            f"an int of {value.bit_length():,} bits cannot be part of a key; a key has 2,048 bytes at most"
+        )
+    return str(value)
 
 
 _READERS: tuple[tuple[type, Callable[[str], Any]], ...] = (
@@ -126,7 +146,7 @@ def sortable_text(value: Any) -> str:
         return key_text(value)
     if not value:
         return "o"
-    text = str(value) if type(value) is int else canonical_number(Decimal(value))
+    text = _int_text(value) if type(value) is int else canonical_number(Decimal(value))
     whole, _, fraction = text.lstrip("-").partition(".")
     mantissa = (whole + fraction).strip("0")
     if len(mantissa) > MAX_DIGITS:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from adjoin.errors import InvalidValue, UnknownField
+from adjoin.errors import InvalidValue, UnknownField, shown
 from adjoin.expressions import (
     Action,
     Add,
@@ -62,7 +62,7 @@ def condition(layout: BoundLayout, kind: EntityType, predicate: Predicate, named
         case Comparison(name):
             path = Path((named(kind, name.partition(".")[0]), *_nested_steps(kind, name)))
             return _comparison(layout, kind, path, predicate)
-    raise InvalidValue(f'{predicate!r} is not a comparison; build one with field("name") == value')
+    raise InvalidValue(f'{shown(predicate)} is not a comparison; build one with field("name") == value')
 
 
 def _comparison(layout: BoundLayout, kind: EntityType, path: Path, comparison: Comparison) -> Condition:

@@ -19,6 +19,7 @@ from adjoin.errors import (
     InvalidValue,
     NotFound,
     TransactionCanceled,
+    shown,
 )
 from adjoin.expressions import Condition, all_of
 from adjoin.fields import Predicate
@@ -205,7 +206,7 @@ class Buffer:
     def disconnect(
         self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any], lock: Condition | None = None
     ) -> None:
-        name = f"disconnect {kind.name} from {source!r} to {target!r}"
+        name = f"disconnect {kind.name} from {shown(source)} to {shown(target)}"
         for key in edge_keys(self._layout, kind, source, target, fields):
             self._writes.append((Delete(self._layout.table, key, lock), name))
             self._writes += [(Delete(self._layout.table, copy), name) for copy in self._layout.copy_keys(kind, key)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from adjoin.errors import AlreadyExists, ConditionFailed, InvalidValue, NotFound, TransactionCanceled
+from adjoin.errors import AlreadyExists, ConditionFailed, InvalidValue, NotFound, TransactionCanceled, shown
 from adjoin.expressions import Compare, Condition, Not, Or, Value, all_of, attribute
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import DELETING, BoundLayout
@@ -50,7 +50,7 @@ def kind_of(layout: BoundLayout, entity: Any) -> EntityType:
         return layout.schema.node(type(entity))
     if isinstance(entity, Edge):
         return layout.schema.edge(type(entity))
-    raise InvalidValue(f"{entity!r} is neither a node nor an edge; pass an instance of a class of this graph")
+    raise InvalidValue(f"{shown(entity)} is neither a node nor an edge; pass an instance of a class of this graph")
 
 
 def absent(layout: BoundLayout) -> Condition:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import apsw
 from orjson import loads
 
-from adjoin.errors import ChangesTrimmed, InvalidRequest, TableNotFound
+from adjoin.errors import ChangesTrimmed, InvalidRequest, TableNotFound, shown
 from adjoin.requests import ChangesResponse, ClosedStream, ItemChange, ReadChanges
 from adjoin.stores.sqlite.catalogue import find_table, history_of
 from adjoin.stores.sqlite.tables import Table, Tables
@@ -19,6 +19,8 @@ from adjoin.values import Item
 
 _DIGITS = 13
 _NUMBERS = 10**13
+_LONGEST = 100
+"""Characters; no position has nearly as many, and Python refuses to read a number of thousands."""
 
 
 def read_changes(cursor: apsw.Cursor, tables: Tables, request: ReadChanges) -> ChangesResponse:
@@ -83,8 +85,8 @@ def _number(table: Table, text: str | None, start: int) -> int:
     """The change number of a position; `start` for the beginning."""
     if text is None or not text.strip("0"):
         return start
-    if not (text.isascii() and text.isdigit()):
-        raise InvalidRequest(f"{text!r} is not a position of the change stream of {table.name}")
+    if not (text.isascii() and text.isdigit() and len(text) < _LONGEST):
+        raise InvalidRequest(f"{shown(text)} is not a position of the change stream of {table.name}")
     ident, number = divmod(int(text), _NUMBERS)
     if ident != table.id:
         raise _trimmed(table, text)

@@ -26,6 +26,7 @@ from adjoin.errors import (
     FileNotWritable,
     InvalidLocation,
     NotAnAdjoinFile,
+    shown,
 )
 
 Durability: TypeAlias = Literal["power", "process"]
@@ -105,7 +106,11 @@ def _inspect(path: str) -> None:
     file = Path(path)
     if not path or "\0" in path:
         raise InvalidLocation(f"{path!r} is not the name of a file")
-    if file.is_dir():
+    try:
+        is_folder = file.is_dir()
+    except OSError as error:
+        raise InvalidLocation(f"{shown(path)} cannot name a file: {error.strerror}; choose another name") from error
+    if is_folder:
         raise NotAnAdjoinFile(f"{path} is a directory; name a file in it")
     folder = file.absolute().parent
     if not folder.is_dir():
