@@ -363,12 +363,11 @@ def test_a_full_disk(path: Path) -> None:
             put(store, "Plain", item("B", str(written)))
             written += 1
 
-    with store._connections.session() as session:
-        session.connection.pragma("max_page_count", session.connection.pragma("page_count"))
+    connection = store._connections._current().connection
+    connection.pragma("max_page_count", connection.pragma("page_count"))
     with pytest.raises(FileNotWritable, match="the disk is full; make room and try again"):
         write_until_it_fails()
-    with store._connections.session() as session:
-        session.connection.pragma("max_page_count", 1_000_000)
+    connection.pragma("max_page_count", 1_000_000)
     put(store, "Plain", item("B", "later"))
     assert len(everything(store, "Plain")) == 3 + written + 1
     store.close()
@@ -404,9 +403,8 @@ def test_a_query_is_planned_once(path: Path) -> None:
         planned += 1
         return apsw.SQLITE_OK
 
-    with store._connections.session() as session:
-        # It is asked whenever SQLite plans a statement; to set it makes all statements out of date.
-        session.connection.authorizer = plan
+    # It is asked whenever SQLite plans a statement; to set it makes all statements out of date.
+    store._connections._current().connection.authorizer = plan
     for limit in (1, 2, 3):
         before = planned
         store.execute([Query("Plain", ("PK", s("A")), limit=limit)])

@@ -11,7 +11,6 @@ What requests mean lives in `reads`, `writes`, `changes` and `lifecycle`; what h
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -52,6 +51,7 @@ from adjoin.stores.sqlite.dump import dumped
 from adjoin.stores.sqlite.file import MEMORY, Durability, file_error, open_file
 from adjoin.stores.sqlite.rounds import Round
 from adjoin.stores.sqlite.tables import Tables
+from adjoin.stores.sqlite.turns import Turn, holds
 from adjoin.stores.sqlite.upkeep import Upkeep
 from adjoin.tables import TableDefinition
 
@@ -128,7 +128,7 @@ class SQLiteStore:
     ) -> None:
         self._path = os.fspath(path)
         self._clock = clock
-        self._writing = threading.Lock()
+        self._writing = Turn("writing")
         self._upkeep = Upkeep(keep_changes)
         self.waits_for_disk = durability == "power" and self._path != MEMORY
         """Whether a write ends when it has reached the disk."""
@@ -150,6 +150,7 @@ class SQLiteStore:
                 raise outcome
         return outcomes
 
+    @holds("session")
     def outcomes(self, requests: Sequence[Request]) -> list[Any]:
         """For each request its response, or its error; writes are committed together."""
         session = self._connections.acquire()
@@ -161,11 +162,17 @@ class SQLiteStore:
                     # The way below tells a fault of the request from a table that is out of date.
                     pass
             return self._perform(session, requests)
+        except AdjoinError:
+            raise
         except (apsw.Error, JSONDecodeError) as error:
             raise self._failure(session, error) from error
+        except BaseException:
+            session.mend()
+            raise
         finally:
-            session.lock.release()
+            session.release()
 
+    @holds("session")
     def text(self, request: Request) -> Response:
         """The response to one read for somebody who sends it on: whole items are JSON text, and were not parsed.
 
@@ -180,14 +187,20 @@ class SQLiteStore:
             except (AdjoinError, apsw.SQLError):
                 # As in `outcomes`.
                 outcome = self._attempt(read, session, request)
+        except AdjoinError:
+            raise
         except (apsw.Error, JSONDecodeError) as error:
             raise self._failure(session, error) from error
+        except BaseException:
+            session.mend()
+            raise
         finally:
-            session.lock.release()
+            session.release()
         if isinstance(outcome, AdjoinError):
             raise outcome
         return outcome
 
+    @holds("session")
     def item_text(self, name: Any, key: Any) -> bytes | None:
         """A whole item as JSON text, empty where there is none, for somebody who knows nothing of the name and the key.
 
@@ -203,63 +216,85 @@ class SQLiteStore:
             return b"" if found is None else table.form.text(found)
         except (AdjoinError, TypeError, apsw.Error):
             return None
+        except BaseException:
+            session.mend()
+            raise
         finally:
-            session.lock.release()
+            session.release()
 
+    @holds("session", "writing")
     def begin(self, requests: Sequence[Request]) -> Round | None:
         """Performs writes of items at once, and leaves it to the caller to commit them.
 
         None, and nothing done, where that would take long: while others write to the file, or upkeep is due.
         """
         now = self._clock()
-        if self._upkeep.is_due(now) or not self._writing.acquire(blocking=False):
+        turn = self._writing
+        if self._upkeep.is_due(now) or not turn.try_to_take():
             return None
+        begun = None
         try:
             session = self._connections.acquire_apart()
-        except BaseException:
-            self._writing.release()
-            raise
-        try:
-            if session.needs_checkpoint:
-                session.needs_checkpoint = False
-            else:
-                session.cursor.execute("BEGIN IMMEDIATE")
-                session.forget_stale_tables()
-                outcomes = [self._attempt(_WRITES[type(each)], session, each, now) for each in requests]
-                self._upkeep.count(requests)
-                return Round(session, outcomes, self._writing.release, self._failure)
-        except apsw.BusyError:
-            session.fresh_cursor()
-        except BaseException as error:
-            session.known.clear()
-            failure = self._failure(session, error) if isinstance(error, apsw.Error | JSONDecodeError) else error
-            session.lock.release()
-            self._writing.release()
-            raise failure from error
-        session.lock.release()
-        self._writing.release()
-        return None
+            try:
+                begun = self._begin(session, requests, now)
+                return begun
+            except apsw.BusyError:
+                session.fresh_cursor()
+                return None
+            except (apsw.Error, JSONDecodeError) as error:
+                session.known.clear()
+                raise self._failure(session, error) from error
+            except BaseException:
+                begun = None
+                session.mend()
+                raise
+            finally:
+                if begun is None:
+                    session.give_back()
+        finally:
+            if begun is None:
+                turn.give_back()
+
+    def _begin(self, session: Session, requests: Sequence[Request], now: float) -> Round | None:
+        if session.needs_checkpoint:
+            session.needs_checkpoint = False
+            return None
+        session.cursor.execute("BEGIN IMMEDIATE")
+        session.forget_stale_tables()
+        outcomes = [self._attempt(_WRITES[type(each)], session, each, now) for each in requests]
+        self._upkeep.count(requests)
+        return Round(session, self._writing, outcomes, self._failure)
 
     def definition(self, name: str) -> TableDefinition:
         """The table of that name; `TableNotFound` if there is none."""
-        with self._connections.session() as session:
-            session.forget_stale_tables()
-            return session.table(name).definition
+        return self._definition(name, as_known=False)
 
     def known_definition(self, name: str) -> TableDefinition:
         """The same, as it was when the store last looked; another process may have changed it since."""
+        return self._definition(name, as_known=True)
+
+    @holds("session")
+    def _definition(self, name: str, as_known: bool) -> TableDefinition:
         session = self._connections.acquire()
         try:
+            if not as_known:
+                session.forget_stale_tables()
             return session.table(name).definition
+        except AdjoinError:
+            raise
+        except apsw.Error as error:
+            raise self._failure(session, error) from error
+        except BaseException:
+            session.mend()
+            raise
         finally:
-            session.lock.release()
+            session.release()
 
     @contextmanager
     def dump(self, name: str) -> Iterator[Iterator[list[bytes]]]:
         """All items of a table as they are at this instant, as JSON texts, in pieces; others may write meanwhile."""
         if self._path == MEMORY:
-            with self._connections.session() as session:
-                yield dumped(session.connection, session.table(name))
+            yield iter(self._dumped(name))
             return
         session = Session(self._connect(), {})
         try:
@@ -269,6 +304,19 @@ class SQLiteStore:
             raise self._failure(session, error) from error
         finally:
             session.close()
+
+    @holds("session")
+    def _dumped(self, name: str) -> list[list[bytes]]:
+        session = self._connections.acquire()
+        try:
+            return list(dumped(session.connection, session.table(name)))
+        except AdjoinError:
+            raise
+        except BaseException:
+            session.mend()
+            raise
+        finally:
+            session.release()
 
     def sweep(self) -> int:
         """Remove every expired item now, rather than by and by; answers how many there were."""
@@ -308,8 +356,11 @@ class SQLiteStore:
             if isinstance(request, _CHANGES_OF_TABLES):
                 session.know_alone()
 
+    @holds("writing")
     def _in_transaction(self, session: Session, work: Callable[[float], Any]) -> Any:
-        with self._writing:
+        turn = self._writing
+        turn.take()
+        try:
             session.cursor.execute("BEGIN IMMEDIATE")
             try:
                 # Another process may have changed a table: what is written must fit it as it is now.
@@ -326,6 +377,8 @@ class SQLiteStore:
             finally:
                 session.know_together()
             return result
+        finally:
+            turn.release()
 
     def _attempt(self, perform: Callable[..., Response], session: Session, *arguments: Any) -> Any:
         """The response, or the error if the request is at fault."""
@@ -355,14 +408,22 @@ class SQLiteStore:
 
     # --- expiry --------------------------------------------------------------------------------
 
+    @holds("session")
     def _expire(self, rounds: int | None = None) -> int:
         """Remove expired items of all tables in steps, until there are none or for so many rounds."""
         total = 0
-        with self._connections.session() as session:
-            try:
-                while (rounds is None or rounds > 0) and upkeep.expiring(session, self._clock()):
-                    total += self._in_transaction(session, partial(upkeep.expire_some, session))
-                    rounds = None if rounds is None else rounds - 1
-            except (apsw.Error, JSONDecodeError) as error:
-                raise self._failure(session, error) from error
-        return total
+        session = self._connections.acquire()
+        try:
+            while (rounds is None or rounds > 0) and upkeep.expiring(session, self._clock()):
+                total += self._in_transaction(session, partial(upkeep.expire_some, session))
+                rounds = None if rounds is None else rounds - 1
+            return total
+        except AdjoinError:
+            raise
+        except (apsw.Error, JSONDecodeError) as error:
+            raise self._failure(session, error) from error
+        except BaseException:
+            session.mend()
+            raise
+        finally:
+            session.release()
