@@ -49,7 +49,7 @@ from tests.stores.examples import EDGES, everything, item, key, n, one, page, s,
 
 OWN = str(Path(adjoin.stores.sqlite.__file__).parent)
 ALL = str(Path(adjoin.__file__).parent)
-STATEFUL = ("store.py", "connections.py", "turns.py", "rounds.py", "contextlib.py")
+STATEFUL = ("store.py", "connections.py", "turns.py", "rounds.py", "hold.py", "contextlib.py")
 SPARSE = 1 if os.environ.get("ADJOIN_EVERY_INSTRUCTION") else 29
 
 

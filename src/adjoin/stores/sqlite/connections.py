@@ -24,6 +24,7 @@ import apsw
 from adjoin.errors import StoreClosed, TableNotFound
 from adjoin.stores.sqlite.catalogue import find_table, table_names
 from adjoin.stores.sqlite.file import CHECKPOINT_PAGES
+from adjoin.stores.sqlite.hold import Hold, close_unused
 from adjoin.stores.sqlite.keys import segment_of
 from adjoin.stores.sqlite.tables import Table
 from adjoin.stores.sqlite.turns import Turn, holds
@@ -34,8 +35,9 @@ _CLOSED = "the store was closed; open it again to use it"
 class Session(Turn):
     """A connection in use by one thread at a time, whose turn it is, and the tables the store has met."""
 
-    def __init__(self, connection: apsw.Connection, known: dict[str, Table]) -> None:
+    def __init__(self, connection: apsw.Connection, known: dict[str, Table], hold: Hold | None = None) -> None:
         super().__init__("session")
+        self._hold = hold
         self.connection = connection
         self.cursor = connection.cursor()
         self.known = self._shared = known
@@ -65,6 +67,12 @@ class Session(Turn):
 
     def know_together(self) -> None:
         self.known = self._shared
+
+    def commit(self) -> None:
+        """All that was written, unless nobody will find it."""
+        if self._hold is not None:
+            self._hold.check_before_commit()
+        self.cursor.execute("COMMIT")
 
     def all_tables(self) -> list[Table]:
         self.forget_stale_tables()
@@ -110,10 +118,14 @@ class Session(Turn):
 
 
 class Connections:
-    """Hands each thread its session. `connect` opens a connection; `shared` says all threads get one."""
+    """Hands each thread its session. `connect` opens a connection; `shared` says all threads get one.
 
-    def __init__(self, connect: Callable[[], apsw.Connection], shared: bool) -> None:
+    `pause` is for how many seconds a writer may rely on what it saw last of the file and its locks.
+    """
+
+    def __init__(self, connect: Callable[[], apsw.Connection], shared: bool, pause: float = 0.0) -> None:
         self._connect = connect
+        self._pause = pause
         self._is_shared = shared
         self._closed = False
         self._known: dict[str, Table] = {}
@@ -127,6 +139,7 @@ class Connections:
         self._local = threading.local()
         self._shared: Session | None = None
         self._apart: Session | None = None
+        self._hold: Hold | None = None
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
         self._kept: list[Turn] = []
 
@@ -170,7 +183,7 @@ class Connections:
         try:
             if self._closed:
                 raise StoreClosed(_CLOSED)
-            session = Session(self._connect(), self._known)
+            session = self._new_session()
             session.connection.set_busy_handler(None)
             session.leave_checkpoints()
             self._sessions.add(session)
@@ -200,7 +213,7 @@ class Connections:
             if self._is_shared and self._shared is not None:
                 session = self._shared
             else:
-                session = Session(self._connect(), self._known)
+                session = self._new_session()
                 self._sessions.add(session)
                 if self._is_shared:
                     self._shared = session
@@ -208,6 +221,18 @@ class Connections:
             return session
         finally:
             gate.release()
+
+    def _new_session(self) -> Session:
+        """Of the file that the others have open, not of one that took its place."""
+        if self._is_shared:
+            return Session(self._connect(), self._known)
+        if self._hold is not None:
+            self._hold.check()
+        connection = self._connect()
+        if self._hold is None:
+            self._hold = Hold(connection.filename, self._pause)
+        self._hold.check()
+        return Session(connection, self._known, self._hold)
 
     def _abandon(self) -> None:
         if self._is_shared:
@@ -225,12 +250,19 @@ class Connections:
         gate.take()
         try:
             self._closed = True
+            self._let_go()
             for session in list(self._sessions):
                 self._close_session(session)
             self._sessions.clear()
             self._shared = None
+            close_unused()
         finally:
             gate.release()
+
+    def _let_go(self) -> None:
+        if self._hold is not None:
+            self._hold.let_go()
+            self._hold = None
 
     @holds("session")
     def _close_session(self, session: Session) -> None:
@@ -248,10 +280,12 @@ class Connections:
         if self._shared is not None:
             self._keep(self._shared)
             return
+        self._let_go()
         for session in list(self._sessions):
             self._keep(session)
             session.close()
         self._sessions.clear()
+        close_unused()
 
     @holds("gate", "session")
     def _keep(self, turn: Turn) -> None:

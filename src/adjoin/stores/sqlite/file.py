@@ -91,6 +91,8 @@ def _connect(path: str, durability: Durability, patience: float) -> apsw.Connect
             _require_adjoin(connection, path)
         if path != MEMORY:
             _switch_to_wal(connection, patience)
+            # The first read makes the -wal and -shm files.
+            connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
     except BaseException:
         connection.close(True)
         raise

@@ -38,9 +38,12 @@ class Round:
     def commit(self) -> None:
         """All of it, or nothing if that fails."""
         try:
-            self._session.cursor.execute("COMMIT")
+            self._session.commit()
         except apsw.Error as error:
             raise self._fault(self._session, error) from error
+        except BaseException:
+            self._session.mend()
+            raise
         finally:
             self._session.give_back()
             self._writing.give_back()

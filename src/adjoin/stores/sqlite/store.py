@@ -59,6 +59,7 @@ Read: TypeAlias = Callable[[apsw.Cursor, Tables, Any], Response]
 Write: TypeAlias = Callable[[apsw.Cursor, Tables, Any, float], Response]
 
 DAY = 86400.0
+_PAUSE = 0.01
 
 
 def _of_one_instant(read: Read) -> Read:
@@ -133,7 +134,9 @@ class SQLiteStore:
         self.waits_for_disk = durability == "power" and self._path != MEMORY
         """Whether a write ends when it has reached the disk."""
         self._connect = partial(open_file, self._path, durability, patience)
-        self._connections = Connections(self._connect, shared=self._path == MEMORY)
+        # A commit that waits for the disk takes long beside a look at the file and its locks; another does not.
+        pause = 0.0 if durability == "power" else _PAUSE
+        self._connections = Connections(self._connect, shared=self._path == MEMORY, pause=pause)
         try:
             self._expire(rounds=1)
         except FileBusy:
@@ -366,7 +369,7 @@ class SQLiteStore:
                 # Another process may have changed a table: what is written must fit it as it is now.
                 session.forget_stale_tables()
                 result = work(self._clock())
-                session.cursor.execute("COMMIT")
+                session.commit()
             except BaseException:
                 # What was met inside the transaction may never have been.
                 session.know_together()
