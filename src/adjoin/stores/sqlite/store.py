@@ -18,7 +18,6 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import apsw
-from orjson import JSONDecodeError
 
 from adjoin.errors import AdjoinError, FileBusy, FileDamaged
 from adjoin.requests import (
@@ -50,6 +49,7 @@ from adjoin.stores.sqlite.connections import Connections, Session
 from adjoin.stores.sqlite.dump import dumped
 from adjoin.stores.sqlite.file import MEMORY, Durability, file_error, open_file
 from adjoin.stores.sqlite.rounds import Round
+from adjoin.stores.sqlite.rows import BROKEN
 from adjoin.stores.sqlite.tables import Tables
 from adjoin.stores.sqlite.turns import Turn, holds
 from adjoin.stores.sqlite.upkeep import Upkeep
@@ -167,7 +167,7 @@ class SQLiteStore:
             return self._perform(session, requests)
         except AdjoinError:
             raise
-        except (apsw.Error, JSONDecodeError) as error:
+        except (apsw.Error, *BROKEN) as error:
             raise self._failure(session, error) from error
         except BaseException:
             session.mend()
@@ -192,7 +192,7 @@ class SQLiteStore:
                 outcome = self._attempt(read, session, request)
         except AdjoinError:
             raise
-        except (apsw.Error, JSONDecodeError) as error:
+        except (apsw.Error, *BROKEN) as error:
             raise self._failure(session, error) from error
         except BaseException:
             session.mend()
@@ -217,7 +217,7 @@ class SQLiteStore:
                 return None
             found = session.cursor.execute(table.get_sql, table.locate(key)).get
             return b"" if found is None else table.form.text(found)
-        except (AdjoinError, TypeError, apsw.Error):
+        except (AdjoinError, TypeError, apsw.Error, *BROKEN):
             return None
         except BaseException:
             session.mend()
@@ -244,7 +244,7 @@ class SQLiteStore:
             except apsw.BusyError:
                 session.fresh_cursor()
                 return None
-            except (apsw.Error, JSONDecodeError) as error:
+            except (apsw.Error, *BROKEN) as error:
                 session.known.clear()
                 raise self._failure(session, error) from error
             except BaseException:
@@ -285,7 +285,7 @@ class SQLiteStore:
             return session.table(name).definition
         except AdjoinError:
             raise
-        except apsw.Error as error:
+        except (apsw.Error, *BROKEN) as error:
             raise self._failure(session, error) from error
         except BaseException:
             session.mend()
@@ -303,7 +303,7 @@ class SQLiteStore:
         try:
             session.cursor.execute("BEGIN")
             yield dumped(session.connection, session.table(name))
-        except apsw.Error as error:
+        except (apsw.Error, *BROKEN) as error:
             raise self._failure(session, error) from error
         finally:
             session.close()
@@ -315,6 +315,8 @@ class SQLiteStore:
             return list(dumped(session.connection, session.table(name)))
         except AdjoinError:
             raise
+        except (apsw.Error, *BROKEN) as error:
+            raise self._failure(session, error) from error
         except BaseException:
             session.mend()
             raise
@@ -407,7 +409,7 @@ class SQLiteStore:
         session.fresh_cursor()
         if isinstance(error, apsw.Error):
             return file_error(error, self._path)
-        return FileDamaged(f"{self._path}: an item in it is broken; restore the file from a backup")
+        return FileDamaged(f"{self._path}: an item or a table in the file is broken; restore it from a backup")
 
     # --- expiry --------------------------------------------------------------------------------
 
@@ -423,7 +425,7 @@ class SQLiteStore:
             return total
         except AdjoinError:
             raise
-        except (apsw.Error, JSONDecodeError) as error:
+        except (apsw.Error, *BROKEN) as error:
             raise self._failure(session, error) from error
         except BaseException:
             session.mend()

@@ -95,9 +95,10 @@ def _expire(cursor: apsw.Cursor, table: Table, now: float, most: int) -> int:
     ).fetchall()
     expired = []
     for row in rows:
-        size, _, *columns = cast(Found, row)
+        found = cast(Found, row)
+        size, columns = found[0], found[table.form.keys]
         prepared = Prepared(table, (columns[0], columns[1]), None, lambda _: None)
-        expired.append(Decided(prepared, Stored(table, size, tuple(columns), None, row), None))
+        expired.append(Decided(prepared, Stored(table, size, tuple(columns), None, found), None))
     apply(cursor, expired, now, expired=True)
     return len(rows)
 
