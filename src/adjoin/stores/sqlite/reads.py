@@ -271,15 +271,17 @@ def _whole_page(
     found = StoredItems(path.form)
     add = found.values.extend
     total = 0
-    for row in cursor.execute(sql, bindings):
-        add(row)
-        if type(row[0]) is not int:
-            raise BrokenRow
-        total += row[0]
-        if total >= MAX_PAGE_SIZE:
-            # An unfinished statement would hold its snapshot, and with it the WAL.
-            cursor.execute("SELECT 1").fetchall()
-            break
+    try:
+        for row in cursor.execute(sql, bindings):
+            add(row)
+            total += row[0]
+            if total >= MAX_PAGE_SIZE:
+                # An unfinished statement would hold its snapshot, and with it the WAL.
+                cursor.execute("SELECT 1").fetchall()
+                break
+    except TypeError:
+        # A size that is no number.
+        raise BrokenRow from None
     scanned = count = len(found)
     last = path.last_key(found.last()) if scanned == request.limit or total >= MAX_PAGE_SIZE else None
     if absence is not None:

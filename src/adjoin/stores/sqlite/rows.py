@@ -50,7 +50,9 @@ class RowForm:
         self.names = frozenset(texts.values())
         """The attributes that no body holds."""
         places = {_PARTITION + position: name for position, name in texts.items()}
-        check = [f"    if ({_sum_of(places)}) != found[{self.width - 1}]:", "        raise BrokenRow"] if has_sum else []
+        check = (
+            [f"    if ({_sum_of(places)}) != found[{self.width - 1}]:", "        raise BrokenRow"] if has_sum else []
+        )
         self.item = _reader(places, check)
         """The item of a row; what is broken in it is one of `BROKEN`."""
         self.text = _text_reader(places, check)
@@ -74,13 +76,13 @@ def _sum_of(texts: dict[int, str]) -> str:
     What is not part of the item is no part of it, so that it stays the same when indexes come and go: columns that
     repeat what is in the body, and columns that are NULL.
     """
-    own = ", ".join(f"found[{place}].encode()" if place in texts else f"found[{place}]" for place in (2, 3))
+    keys = " + ".join(f"found[{place}]" if place in texts else f"found[{place}].hex()" for place in (_PARTITION, _SORT))
     further = "".join(
-        f" + (b'' if found[{place}] is None else {dumps(name)!r} + found[{place}].encode())"
+        f" + ('' if found[{place}] is None else {f'|{name}|'!r} + found[{place}])"
         for place, name in texts.items()
         if place > _SORT
     )
-    return f"crc32(found[1], crc32(b'%d|%b|%b|' % (found[0], {own}){further}))"
+    return f"crc32(found[1], crc32(({keys}{further}).encode(), found[0]))"
 
 
 def _reader(texts: dict[int, str], check: list[str]) -> Callable[[Found], Item]:

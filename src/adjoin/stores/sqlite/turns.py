@@ -78,6 +78,7 @@ class Turn:
     def _wait(self) -> bool:
         is_mine = False
         moment = _MOMENT
+        # No signal is handled between a `with` that takes a lock and its block, nor between the block and its end.
         with self._fronts.setdefault(os.getpid(), threading.Lock()):
             try:
                 while not self._lock.acquire(timeout=moment):
