@@ -8,8 +8,8 @@ id; then the inherited connections are left alone, neither used nor closed.)
 
 A store in memory has one connection, used by one thread at a time; a forked child has a copy of it.
 
-An interrupt may end a call anywhere. A session that it may have spoilt is closed, and the thread gets another; who comes
-to a session checks that nothing is left of the call before.
+An interrupt may end a call anywhere. A session that it may have spoilt is closed, and the thread gets another; who
+comes to a session checks that nothing is left of the call before.
 """
 
 from __future__ import annotations
@@ -255,6 +255,7 @@ class Connections:
                 self._close_session(session)
             self._sessions.clear()
             self._shared = None
+            self._hold = None
             close_unused()
         finally:
             gate.release()
@@ -262,7 +263,6 @@ class Connections:
     def _let_go(self) -> None:
         if self._hold is not None:
             self._hold.let_go()
-            self._hold = None
 
     @holds("session")
     def _close_session(self, session: Session) -> None:
@@ -285,6 +285,7 @@ class Connections:
             self._keep(session)
             session.close()
         self._sessions.clear()
+        self._hold = None
         close_unused()
 
     @holds("gate", "session")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import struct
 import time
-from dataclasses import dataclass, field
+import weakref
 
 from adjoin.errors import FileBusy, FileGone
 from adjoin.stores.sqlite.turns import Turn, holds
@@ -37,13 +37,13 @@ _FLOCK = struct.Struct("hhqqi0q")
 Identity = tuple[int, int]
 
 
-@dataclass
 class _File:
-    """One file that stores of this process have open."""
+    """One file that stores of this process have open, or had."""
 
-    descriptors: list[int] = field(default_factory=list)
-    """Of the file and of its shared memory."""
-    users: int = 0
+    def __init__(self) -> None:
+        self.descriptors: list[int] = []
+        """Of the file and of its shared memory."""
+        self.users: weakref.WeakSet[Hold] = weakref.WeakSet()
 
 
 _files: dict[Identity, _File] = {}
@@ -60,7 +60,6 @@ class Hold:
         self._seen = -pause
         self._path = os.path.abspath(path)
         self._log = self._path + "-wal"
-        self._is_held = False
         self._file = _identity(self._path)
         self._log_file = _identity(self._log)
         self._descriptor: int | None = None
@@ -95,8 +94,8 @@ class Hold:
 
     def _gone(self, what: str) -> FileGone:
         return FileGone(
-            f"the file {self._path} {what}: it was removed, moved or replaced while it was open, and nothing was written;"
-            " put it back together with its -wal file, or close the graph and open it again"
+            f"the file {self._path} {what}: it was removed, moved or replaced while it was open, and nothing was"
+            " written; put it back together with its -wal file, or close the graph and open it again"
         )
 
     # --- locks ---------------------------------------------------------------------------------
@@ -110,41 +109,39 @@ class Hold:
         try:
             _forget_other_processes()
             file = _files.setdefault(self._file, _File())
+            shared = self._path + "-shm"
             try:
-                while len(file.descriptors) < 2:
-                    name = self._path + ("-shm" if file.descriptors else "")
+                if len(file.descriptors) == 2 and not os.path.samestat(os.fstat(file.descriptors[1]), os.stat(shared)):
+                    # It is of an earlier time, removed when the last connection was closed.
+                    os.close(file.descriptors.pop())
+                for name in (self._path, shared)[len(file.descriptors) :]:
                     file.descriptors.append(os.open(name, os.O_RDWR | os.O_CLOEXEC))
                 _lock(file, fcntl.F_RDLCK)
             except OSError:
                 # A file system may have no such locks.
                 return
+            file.users.add(self)
             self._descriptor = file.descriptors[1]
-            file.users += 1
-            self._is_held = True
         finally:
             registry.release()
 
     @holds("registry")
     def let_go(self) -> None:
-        """Before the last connection is closed, which may then remove the log."""
-        if not self._is_held:
+        """Before the last connection is closed, which may then remove the log. It can be done again."""
+        if not _HAS_LOCKS:
             return
         registry = _registry
         registry.take()
         try:
             _forget_other_processes()
-            self._is_held = False
             self._descriptor = None
             file = _files.get(self._file)
             if file is not None:
-                file.users -= 1
-                if file.users == 0:
+                file.users.discard(self)
+                if not file.users:
                     _lock(file, fcntl.F_UNLCK)
         finally:
             registry.release()
-
-    def __del__(self) -> None:
-        self.let_go()
 
 
 @holds("registry")
@@ -157,7 +154,11 @@ def close_unused() -> None:
     try:
         _forget_other_processes()
         for identity, file in list(_files.items()):
-            if file.users == 0 and not any(_is_locked(each, _ANYBODY) for each in file.descriptors):
+            if file.users:
+                continue
+            # It may belong to a store that nobody closed.
+            _lock(file, fcntl.F_UNLCK)
+            if not any(_is_locked(each, _ANYBODY) for each in file.descriptors):
                 del _files[identity]
                 _close(file)
     finally:

@@ -91,7 +91,7 @@ class Turn:
                         return was_left
                     self._is_suspected = False
                 is_mine = True
-                return False
+                return not is_mine
             finally:
                 self._is_suspected = False
 
