@@ -149,6 +149,23 @@ def test_the_hold_ends_with_the_last_store_of_the_process(path: Path) -> None:
     assert not hold._files
 
 
+_FORGETFUL = """
+import gc, sys
+from tests.stores.test_hold import Path, opened
+
+path = Path(sys.argv[1])
+opened(path)
+gc.collect()
+assert [each.name for each in path.parent.iterdir()] == ["graph.db"], "garbage was closed"
+store = opened(path.with_name("other.db"))
+"""
+
+
+def test_a_store_that_nobody_closes_leaves_no_log(path: Path) -> None:
+    subprocess.run([sys.executable, "-c", _FORGETFUL, str(path)], timeout=60, check=True)
+    assert sorted(each.name for each in path.parent.iterdir()) == ["graph.db", "other.db"]
+
+
 @linux
 def test_a_forked_child_leaves_the_hold_of_its_parent_alone(path: Path) -> None:
     import ctypes

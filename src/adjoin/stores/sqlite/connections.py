@@ -136,10 +136,11 @@ class Connections:
         self._pid = os.getpid()
         self._gate = Turn("gate")
         """Of who opens or closes sessions."""
+        # Before the sessions, so that it ends before them in a store that nobody closes.
+        self._hold: Hold | None = None
         self._local = threading.local()
         self._shared: Session | None = None
         self._apart: Session | None = None
-        self._hold: Hold | None = None
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
         self._kept: list[Turn] = []
 

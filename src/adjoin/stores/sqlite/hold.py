@@ -13,6 +13,7 @@ file. Where a system has no such locks, nothing is held, and `docs/file-format.m
 
 from __future__ import annotations
 
+import atexit
 import os
 import struct
 import time
@@ -44,6 +45,11 @@ class _File:
         self.descriptors: list[int] = []
         """Of the file and of its shared memory."""
         self.users: weakref.WeakSet[Hold] = weakref.WeakSet()
+
+    @property
+    def is_used(self) -> bool:
+        # The length of the set counts those that are just being collected.
+        return any(True for _ in self.users)
 
 
 _files: dict[Identity, _File] = {}
@@ -121,6 +127,7 @@ class Hold:
                 # A file system may have no such locks.
                 return
             file.users.add(self)
+            weakref.finalize(self, _unlock, self._file).atexit = False
             self._descriptor = file.descriptors[1]
         finally:
             registry.release()
@@ -138,10 +145,34 @@ class Hold:
             file = _files.get(self._file)
             if file is not None:
                 file.users.discard(self)
-                if not file.users:
+                if not file.is_used:
                     _lock(file, fcntl.F_UNLCK)
         finally:
             registry.release()
+
+
+@holds("registry")
+def _unlock(identity: Identity) -> None:
+    """After a store that nobody closed: its connection is about to be closed, and may remove the log."""
+    registry = _registry
+    # It may be found as garbage anywhere; what does not fit in here is left to `close_unused`.
+    if not registry.try_to_take():
+        return
+    try:
+        _forget_other_processes()
+        file = _files.get(identity)
+        if file is not None and not file.is_used:
+            _lock(file, fcntl.F_UNLCK)
+    finally:
+        registry.release()
+
+
+@atexit.register
+def _unlock_all() -> None:
+    """At the end of the process, when stores are closed that nobody closed."""
+    _forget_other_processes()
+    for file in _files.values():
+        _lock(file, fcntl.F_UNLCK)
 
 
 @holds("registry")
@@ -154,7 +185,7 @@ def close_unused() -> None:
     try:
         _forget_other_processes()
         for identity, file in list(_files.items()):
-            if file.users:
+            if file.is_used:
                 continue
             # It may belong to a store that nobody closed.
             _lock(file, fcntl.F_UNLCK)
