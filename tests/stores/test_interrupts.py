@@ -48,6 +48,9 @@ from adjoin.stores.sqlite.turns import Turn, holds
 from adjoin.values import Item, item_size
 from tests.stores.examples import EDGES, everything, item, key, n, one, page, put, s, stored
 
+# What interrupts the finalizer of a store that is garbage by then, Python reports and does not raise.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 OWN = str(Path(adjoin.stores.sqlite.__file__).parent)
 ALL = str(Path(adjoin.__file__).parent)
 STATEFUL = ("store.py", "connections.py", "turns.py", "rounds.py", "hold.py", "contextlib.py")
