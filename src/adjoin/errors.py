@@ -239,6 +239,10 @@ class FileBusy(AdjoinError):
     retryable = True
 
 
+class FileGone(AdjoinError):
+    """The file was removed, moved or replaced while it was open."""
+
+
 class FileNotWritable(AdjoinError):
     """The file or its directory cannot be written."""
 

@@ -7,12 +7,16 @@ and the number, both padded, so that positions compare as text and outlive no ta
 
 from __future__ import annotations
 
+from typing import Any
+
 import apsw
 from orjson import loads
 
 from adjoin.errors import ChangesTrimmed, InvalidRequest, TableNotFound, shown
 from adjoin.requests import ChangesResponse, ClosedStream, ItemChange, ReadChanges
 from adjoin.stores.sqlite.catalogue import find_table, history_of
+from adjoin.stores.sqlite.rows import BrokenRow
+from adjoin.stores.sqlite.stored import change_sum
 from adjoin.stores.sqlite.tables import Table, Tables
 from adjoin.units import MAX_CHANGES, MB
 from adjoin.values import Item
@@ -39,12 +43,16 @@ def read_changes(cursor: apsw.Cursor, tables: Tables, request: ReadChanges) -> C
     changes: list[ItemChange] = []
     size = 0
     first = 0
+    sums = table.storage.sums
     rows = cursor.execute(
-        f"SELECT seq, at, expired, old, new FROM {table.changes} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+        f"SELECT seq, at, expired, old, new, {'sum' if sums else 'NULL'} FROM {table.changes}"
+        " WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
         (after, end, request.limit),
     )
-    for number, at, expired, old, new in rows:
+    for number, at, expired, old, new, found in rows:
         first = first or number
+        if number != first + len(changes) or (sums and found != _sum(at, expired, old, new)):
+            raise BrokenRow
         changes.append(_change(table, number, at, bool(expired), old, new))
         size += len(old or b"") + len(new or b"")
         if size >= MB:
@@ -67,6 +75,13 @@ def _closed(cursor: apsw.Cursor, table: Table, label: str) -> ClosedStream | Non
     if closed is None and not (table.definition.stream and history.stream_label == label):
         raise TableNotFound(f"the table {table.name} has no stream {label}")
     return closed
+
+
+def _sum(at: Any, expired: Any, old: Any, new: Any) -> int | None:
+    try:
+        return change_sum(at, bool(expired), old, new)
+    except TypeError:
+        return None
 
 
 def _change(table: Table, number: int, at: float, expired: bool, old: bytes | None, new: bytes | None) -> ItemChange:
