@@ -19,11 +19,10 @@ from adjoin.errors import InvalidItem, InvalidValue
 from adjoin.graph import AsyncGraph, Graph
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.asides import Unapplied
-from adjoin.plans.maintenance.entries import reason_of
 from adjoin.plans.maintenance.isolating import TOGETHER, Outcome, apply_each
 from adjoin.plans.maintenance.report import MaintenanceReport, Tally
 from adjoin.requests import ItemChange
-from adjoin.stores.records import IMAGES, change_in, changed_at, check_record, sequence_number
+from adjoin.stores.records import IMAGES, changed_at, checked_change
 
 AnyGraph: TypeAlias = Graph | AsyncGraph
 Handler: TypeAlias = Callable[[Any, Any], dict[str, Any]]
@@ -155,13 +154,13 @@ def _other(named: str, table: str) -> str:
 
 def _change(record: Any, names: Sequence[str], table: str | None) -> ItemChange | Unapplied:
     try:
-        check_record(record, names)
+        change = checked_change(record, names)
         if table is not None and (_table_of(record) or table) != table:
             raise InvalidItem(_other(_table_of(record), table))
-        return change_in(record, names, sequence_number(record))
-    except Exception as problem:
+        return change
+    except InvalidItem as problem:
         # Whatever is wrong with a record, it is no reason to keep the others waiting.
-        return _unapplied(record, reason_of(problem))
+        return _unapplied(record, str(problem))
 
 
 def _unapplied(record: Any, reason: str) -> Unapplied:
@@ -173,7 +172,7 @@ def _unapplied(record: Any, reason: str) -> Unapplied:
     position = images.get("SequenceNumber") or whole.get("eventID") or repr(record)
     try:
         at = changed_at({"dynamodb": images})
-    except (TypeError, ValueError, OverflowError):
+    except InvalidItem:
         at = 0.0
     return Unapplied(dict(keys) if isinstance(keys, Mapping) else {}, reason, str(position), at)
 

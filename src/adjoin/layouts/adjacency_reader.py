@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from pydantic import ValidationError
-
 from adjoin.errors import InvalidItem
 from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.keys import Template
@@ -125,7 +123,8 @@ class AdjacencyReader:
                 try:
                     node: Node = wire({**item, _ID: text[length:]})
                     return node
-                except ValidationError:
+                except Exception:
+                    # Whatever a validator raised, the general way says what is wrong.
                     pass
             return self._node(keys, item)
 
@@ -152,7 +151,8 @@ class AdjacencyReader:
                 try:
                     edge: AnyEdge = wire({**item, _SOURCE: text[length:], _TARGET: sort[sort_length:]})
                     return edge
-                except ValidationError:
+                except Exception:
+                    # Whatever a validator raised, the general way says what is wrong.
                     pass
             return self._edge(keys, item)
 

@@ -19,6 +19,7 @@ from adjoin.plans.maintenance.asides import Unapplied, set_aside, take_back
 from adjoin.plans.maintenance.copies import At, CopyRef, copy_ref, freshen, freshen_at
 from adjoin.plans.maintenance.cycles import moved, set_aside_by
 from adjoin.plans.maintenance.neighbours import settle_near
+from adjoin.plans.maintenance.passing import NEVER
 from adjoin.plans.maintenance.postings import MARKED
 from adjoin.plans.maintenance.references import (
     EdgeRef,
@@ -151,8 +152,7 @@ def _was_unfit(layout: BoundLayout, kind: EntityType, change: ItemChange) -> boo
         for item in (change.old, change.new):
             if item is not None:
                 layout.decode(kind, item)
-    except Exception:
-        # The classes themselves may raise whatever they like.
+    except NEVER:
         return True
     return False
 

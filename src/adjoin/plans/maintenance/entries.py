@@ -25,6 +25,7 @@ from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
 from adjoin.layouts.ledgers import digest_of
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.maintenance.contributions import RANK, Ends, contribution, total
+from adjoin.plans.maintenance.passing import NEVER
 from adjoin.plans.maintenance.references import EdgeRef, named_in
 from adjoin.plans.revisions import unchanged
 from adjoin.requests import Check, Delete, Put
@@ -64,8 +65,7 @@ class Entry:
         for rule in self.ref.account.rules:
             try:
                 value = contribution(layout, rule, ends)
-            except Exception as problem:
-                # The classes themselves may raise whatever they like.
+            except NEVER as problem:
                 self.aside[rule.name] = reason_of(problem)
                 continue
             if value is None:

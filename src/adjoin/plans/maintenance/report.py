@@ -53,6 +53,10 @@ class Tally:
         self.aside += other.aside
         self.records += other.records
 
+    def undone(self) -> Tally:
+        """The same of what will come again: what was applied is, and everything else is told then."""
+        return Tally(nodes=self.nodes, edges=self.edges)
+
     def report(self) -> MaintenanceReport:
         aside = (*(SetAside(*each) for each in self.aside), *self.records)
         return MaintenanceReport(self.changes, len(self.nodes), self.edges, aside)
