@@ -222,6 +222,15 @@ def test_what_is_set_aside_and_corrected_is_taken_back_by_the_same_maintainer(g:
     assert records(g) == []
 
 
+def test_what_is_set_aside_and_goes_in_the_same_reading_is_taken_back(g: Graph) -> None:
+    g.put(Shelf(id=1))
+    write(g, item("SHELF#1", "HOLDS#BOOK#seven"))
+    g.put_many(Holds(source=1, target=number) for number in range(TOGETHER))
+    g._store.execute((Delete("adjoin", item("SHELF#1", "HOLDS#BOOK#seven")),))
+    g.maintain(once=True)
+    assert records(g) == []
+
+
 def test_a_node_without_room_for_its_values(g: Graph) -> None:
     g.put(Shelf(id=1))
     titles = [f"{number:03}" + "x" * 580 for number in range(800)]

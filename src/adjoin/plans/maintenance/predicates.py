@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeAlias
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from adjoin.errors import InvalidModel, InvalidRequest, InvalidValue
 from adjoin.evaluate import condition_test
@@ -28,8 +28,12 @@ def predicate_test(layout: BoundLayout, kind: EntityType, predicate: Predicate) 
     """The function that says whether the predicate holds for an instance of the class."""
     names = {name.partition(".")[0] for name in fields_of(predicate)}
     test = condition_test(condition(layout, kind, predicate, lambda _, name: name), "where")
+    # What is kept for a layout must not keep it: tenants come and go.
+    bound = ref(layout)
 
     def holds(entity: Entity) -> bool:
+        layout = bound()
+        assert layout is not None
         stored = {name: layout.encode_field(kind, name, entity.__dict__[name]) for name in names}
         return test({name: normal_attribute(value) for name, value in stored.items() if value is not None})
 
