@@ -13,10 +13,12 @@ no part of its key has its order in an index of its own, so that the two ends al
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from adjoin.bookkeeping import OWN
 from adjoin.declarations import rules_of
 from adjoin.declared import check_declared
 from adjoin.errors import InvalidKey, InvalidModel
@@ -32,6 +34,7 @@ from adjoin.layouts.overloaded import OverloadedIndex
 from adjoin.layouts.satellites import Satellites
 from adjoin.layouts.shard_book import ShardBook
 from adjoin.model import Edge, Node
+from adjoin.rules import Rules
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema, from_key_text
 from adjoin.tables import Throughput
 from adjoin.tenants import is_tenant
@@ -39,6 +42,8 @@ from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
 from adjoin.values import AttributeValue, Item, item_size
 
 _SHORTER = "a shorter id"
+_RECORD_OF_TENANT = re.compile(rf"[^{SEPARATOR}]+{SEPARATOR}{OWN}")
+"""What the keys of items begin with that adjoin records about tenants."""
 _KNOWN_TENANTS = 256
 """Tenants whose templates are kept; those of others are compiled again."""
 
@@ -102,14 +107,14 @@ class BoundAdjacencyList:
         self.tenant = tenant
         self._layout = layout
         self._tenants: dict[str, BoundAdjacencyList] = {}
-        self._keys = AdjacencyKeys(layout, schema, tenant, None if like is None else like._keys)
+        self._keys: AdjacencyKeys = AdjacencyKeys(layout, schema, tenant, None if like is None else like._keys)
         check(self._keys)
         self.overloaded: OverloadedIndex | None = None
         if self._keys.overloaded is not None:
             book = ShardBook(layout.shards)
             self.overloaded = OverloadedIndex(self._keys.overloaded, schema, self._keys.prefix, book)
         self._satellites = Satellites(self._keys, self.overloaded)
-        self.rules = rules_of(schema) if like is None else like.rules
+        self.rules: Rules = rules_of(schema) if like is None else like.rules
         check_declared(self.rules)
         self.ledgers = Ledgers(self._keys)
         self._deletion_sort = self._keys.tenant_part(layout.sort_key) + DELETION_SORT_KEY
@@ -142,11 +147,11 @@ class BoundAdjacencyList:
             return None
         prefix = name + SEPARATOR
         bare = dict(item)
-        for attribute in self._keys.partition_keys & item.keys():
-            text = item[attribute].get("S", "")
-            if attribute == self._sk and not text.startswith(prefix):
+        for key in self._keys.partition_keys & item.keys():
+            text = item[key].get("S", "")
+            if key == self._sk and not text.startswith(prefix):
                 return None
-            bare[attribute] = {"S": text.removeprefix(prefix)}
+            bare[key] = {"S": text.removeprefix(prefix)}
         return name if self._is_own(bare) else None
 
     def _is_own(self, item: Item) -> bool:
@@ -174,7 +179,10 @@ class BoundAdjacencyList:
     def is_bookkeeping(self, item: Item) -> bool:
         if item[self._sk] == {"S": self._deletion_sort} or self._satellites.is_one(item):
             return True
-        return bool(self._keys.prefix) and not item[self._pk]["S"].startswith(self._keys.prefix)
+        partition: str = item[self._pk]["S"]
+        if not self._keys.prefix:
+            return _RECORD_OF_TENANT.match(partition) is not None
+        return not partition.startswith(self._keys.prefix)
 
     def shard_map_key(self, scope: str) -> Item:
         return self._satellites.record_key("SHARDS", scope)
