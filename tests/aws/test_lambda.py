@@ -447,8 +447,10 @@ def test_a_fault_in_reading_records_fails_the_batch(g: Graph, monkeypatch: pytes
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary(max_size=3),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["S", "N", "B", "SS", "NS", "BS", "L", "M", "NULL", "BOOL", "x", ""]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["S", "N", "B", "SS", "NS", "BS", "L", "M", "NULL", "BOOL", "x", ""]), inner)
+    ),
     max_leaves=6,
 )
 
@@ -539,6 +541,56 @@ def test_adjoins_own_items_cost_nothing(g: Graph, store: Faulty) -> None:
     sent = store.sent
     assert aws.lambda_handler(g)({"Records": own}, Context()) == NOTHING
     assert store.sent == sent
+
+
+# --- metrics -----------------------------------------------------------------------------------
+
+
+def test_metrics_in_the_embedded_format(g: Graph, store: Faulty, capsys: pytest.CaptureFixture[str]) -> None:
+    g.put(Customer(id="C1"))
+    g.put_many(Placed(source="C1", target=f"I{number}") for number in range(3))
+    event = event_of(g)
+    event["Records"].insert(0, broken(event, "no such event"))
+    aws.lambda_handler(g)(event, Context())
+    assert capsys.readouterr().out == ""
+    handler = aws.lambda_handler(g, metrics="Shop/Aggregates")
+    handler(event, Context())
+    g.put(Placed(source="C1", target="I9"))
+    store.error = Throttled("slow down")
+    handler({"Records": event_of(g)["Records"][-1:]}, Context())
+    done, failed = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    for line in (done, failed):
+        is_embedded_metric_format(line)
+    assert (done["Table"], done["Changes"], done["SetAside"], done["Retried"]) == ("adjoin", 4, 1, 0)
+    assert (failed["Changes"], failed["Retried"]) == (0, 1)
+    assert 0 <= done["Lag"] < 600_000
+    handler({"Records": []}, Context())
+    (empty,) = map(json.loads, capsys.readouterr().out.splitlines())
+    is_embedded_metric_format(empty)
+    assert "Lag" not in empty
+
+
+def is_embedded_metric_format(line: dict[str, Any]) -> None:
+    """What the specification of the format demands."""
+    metadata = line["_aws"]
+    assert type(metadata["Timestamp"]) is int
+    assert 1.7e12 < metadata["Timestamp"] < 4e12, "milliseconds since 1970"
+    (directive,) = metadata["CloudWatchMetrics"]
+    assert directive.keys() == {"Namespace", "Dimensions", "Metrics"}
+    assert 1 <= len(directive["Namespace"]) <= 1024
+    for dimensions in directive["Dimensions"]:
+        assert len(dimensions) <= 30
+        assert all(isinstance(line[name], str) and line[name] for name in dimensions)
+    assert 1 <= len(directive["Metrics"]) <= 100
+    for metric in directive["Metrics"]:
+        assert metric["Unit"] in ("Count", "Milliseconds")
+        assert type(line[metric["Name"]]) in (int, float)
+
+
+@pytest.mark.parametrize("namespace", ["", "a b", "x" * 256, "ü"])
+def test_a_namespace_that_cloudwatch_would_not_take(g: Graph, namespace: str) -> None:
+    with pytest.raises(InvalidValue, match="cannot be a namespace of metrics"):
+        aws.lambda_handler(g, metrics=namespace)
 
 
 # --- the filter of the mapping -----------------------------------------------------------------

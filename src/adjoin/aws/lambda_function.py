@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from adjoin.aws.embedded_metrics import Metric, embedded_metrics
 from adjoin.errors import InvalidItem, InvalidValue
 from adjoin.graph import AsyncGraph, Graph
 from adjoin.plans import Plan
@@ -29,23 +32,33 @@ Handler: TypeAlias = Callable[[Any, Any], dict[str, Any]]
 
 RESERVE = 3.0
 """Seconds that are left to a function when it stops, or a quarter of its time where that is less."""
+_NAMESPACE = re.compile(r"[A-Za-z0-9.\-_/:]{1,255}")
 _log = logging.getLogger("adjoin.lambda")
 
 
-def lambda_handler(graph: AnyGraph | Callable[[], AnyGraph], *, reserve: float = RESERVE) -> Handler:
+def lambda_handler(
+    graph: AnyGraph | Callable[[], AnyGraph], *, reserve: float = RESERVE, metrics: str | None = None
+) -> Handler:
     """The whole function: `handler = lambda_handler(graph)`.
 
-    `graph` is opened already, or a function that opens it, which is called for the first event. The handler takes
-    an event of a DynamoDB stream, as it comes or as aws-lambda-powertools wraps it. It stops `reserve` seconds
-    before the function's time is over, and lets the rest come again.
+    `graph` is opened already, or a function that opens it, which is called for the first event. Without a tenant, it
+    applies the changes of all tenants. The handler takes an event of a DynamoDB stream, as it comes or as
+    aws-lambda-powertools wraps it. It stops `reserve` seconds before the function's time is over, and lets the rest
+    come again. `metrics` is a namespace of CloudWatch: then each event prints what was done, in the embedded metric
+    format.
     """
+    if metrics is not None and not _NAMESPACE.fullmatch(metrics):
+        raise InvalidValue(f"{metrics!r} cannot be a namespace of metrics; use up to 255 letters, digits and . - _ / :")
     opened = _Opened(graph)
 
     def handler(event: Any, context: Any) -> dict[str, Any]:
         records = _records(event)
         has_time = _clock(context, reserve)
-        outcome, report = opened.apply(records, has_time)
+        outcome, report, oldest = opened.apply(records, has_time)
         _tell(report, records, outcome)
+        if metrics is not None:
+            told = _metrics(report, len(records) - outcome.done, oldest, time.time())
+            print(embedded_metrics(metrics, opened.table, told, time.time()), flush=True)
         if outcome.done == len(records):
             return {"batchItemFailures": []}
         return {"batchItemFailures": [{"itemIdentifier": _identifier(records, outcome.done)}]}
@@ -61,7 +74,7 @@ def record_handler(graph: AnyGraph | Callable[[], AnyGraph]) -> Callable[[Any], 
     opened = _Opened(graph)
 
     def handler(record: Any) -> None:
-        outcome, _ = opened.apply([_plain(record)], lambda: True)
+        outcome, _, _ = opened.apply([_plain(record)], lambda: True)
         if outcome.error is not None:
             raise outcome.error
 
@@ -80,7 +93,14 @@ class _Opened:
         self._together = TOGETHER
         """How many records are applied together: fewer where time was over before any of them was done."""
 
-    def apply(self, records: Sequence[Any], has_time: Callable[[], bool]) -> tuple[Outcome, MaintenanceReport]:
+    @property
+    def table(self) -> str:
+        return self._open()._layout.table
+
+    def apply(
+        self, records: Sequence[Any], has_time: Callable[[], bool]
+    ) -> tuple[Outcome, MaintenanceReport, float | None]:
+        """How far records were applied, what was done, and when the oldest of them was made."""
         graph, tally = self._open(), Tally()
         layout = graph._layout
         names = [key.name for key in layout.definition.keys]
@@ -93,7 +113,7 @@ class _Opened:
             self._together = min(TOGETHER, self._together * 2)
         elif outcome.done == 0 and outcome.error is None:
             self._together = max(1, self._together // 4)
-        return outcome, tally.report()
+        return outcome, tally.report(), min((each.at for each in changes if each.at), default=None)
 
     def _run(self, graph: AnyGraph, plan: Plan[Outcome]) -> Outcome:
         if isinstance(graph, Graph):
@@ -198,6 +218,17 @@ def _identifier(records: Sequence[Any], first: int) -> str:
             return number
     # Lambda takes an empty one for "all of them".
     return ""
+
+
+def _metrics(report: MaintenanceReport, retried: int, oldest: float | None, now: float) -> dict[str, Metric]:
+    told: dict[str, Metric] = {
+        "Changes": (report.changes, "Count"),
+        "SetAside": (len(report.set_aside), "Count"),
+        "Retried": (retried, "Count"),
+    }
+    if oldest is not None:
+        told["Lag"] = (max(0, round((now - oldest) * 1000)), "Milliseconds")
+    return told
 
 
 def _tell(report: MaintenanceReport, records: Sequence[Any], outcome: Outcome) -> None:
