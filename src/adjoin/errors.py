@@ -198,7 +198,11 @@ class TableNotEmpty(AdjoinError):
 
 
 class ChangesTrimmed(AdjoinError):
-    """The change stream no longer reaches back to the place asked for."""
+    """The change stream no longer reaches back to the place asked for; `is_replaced` if it is another one by now."""
+
+    def __init__(self, message: str, *, is_replaced: bool = False) -> None:
+        super().__init__(message)
+        self.is_replaced = is_replaced
 
 
 class InvalidCopyState(AdjoinError):

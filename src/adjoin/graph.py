@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from inspect import isawaitable
+from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 from pydantic import BaseModel
 
-from adjoin.batch.calls import rebuilt, verified
+from adjoin.batch.calls import Over, rebuilt, verified
 from adjoin.cost import Explanation, Rehearsing
 from adjoin.errors import InvalidValue
 from adjoin.fields import Predicate
@@ -25,8 +25,8 @@ from adjoin.layouts.shard_book import rehearsed
 from adjoin.model import OWN_VERSION, IfVersion, Node, Ref
 from adjoin.plans import Plan
 from adjoin.plans.changes import Change, read_changes
-from adjoin.plans.maintenance.report import MaintenanceReport, Tally
-from adjoin.plans.maintenance.stream import Reading
+from adjoin.plans.maintenance.health import Health
+from adjoin.plans.maintenance.report import MaintenanceReport
 from adjoin.queries.edges import (
     AsyncCollectionQuery,
     AsyncEdgeQuery,
@@ -54,6 +54,16 @@ M = TypeVar("M", bound=BaseModel)
 
 _QUERIES = (EdgeQuery, PairQuery, CollectionQuery, FindQuery, FindPairQuery)
 _ASYNC_QUERIES = (AsyncEdgeQuery, AsyncPairQuery, AsyncCollectionQuery, AsyncFindQuery, AsyncFindPairQuery)
+
+
+class Stop(Protocol):
+    """What ends `maintain`: a `threading.Event`, or whatever is like one."""
+
+    def is_set(self) -> bool: ...
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits so many seconds, or until it is set; says whether it is."""
+        ...
 
 
 # --- for programs that wait --------------------------------------------------------------------
@@ -92,6 +102,7 @@ class Graph(Verbs):
         """
         super().__init__(models, layout, table_named_by(location), cursor_secret, consistent, tenant)
         self._store = open_store(location) if isinstance(location, str | os.PathLike) else location
+        self._is_owner = True
         try:
             self._run(self._open_plan(self._store.creates_tables))
         except BaseException:
@@ -103,7 +114,8 @@ class Graph(Verbs):
         return run(plan, self._store)
 
     def close(self) -> None:
-        self._store.close()
+        if self._is_owner:
+            self._store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -231,21 +243,36 @@ class Graph(Verbs):
         once: bool = False,
         every: float = 1.0,
         progress: Callable[[MaintenanceReport], None] | None = None,
+        stop: Stop | None = None,
     ) -> MaintenanceReport:
-        """Applies the change stream to aggregates and copies, from where it was left.
+        """Applies the change stream to aggregates and copies, from where it was left; without a tenant, of all tenants.
 
-        With `once`, ends where there is no more now; else looks again `every` so many seconds, for ever. `progress`
-        is told what was done so far. Any number may run at once, and stop at any time.
+        With `once`, ends where there is no more now, and raises what keeps it from going on. Else looks again `every`
+        so many seconds until `stop`, a `threading.Event`, is set; it outlives what passes, such as throttling and lost
+        connections, and raises what does not. `progress` is told what was done so far. Any number may run at once, and
+        stop at any time.
         """
-        reading, tally = Reading(), Tally()
+        stopped = stop or Event()
+        daemon = self._daemon(once, every)
         while True:
-            has_more = self._run(self._maintain_step(reading, tally))
+            pause = self._run(daemon.step(self._layout))
             if progress is not None:
-                progress(tally.report())
-            if not has_more:
-                if once:
-                    return tally.report()
-                time.sleep(every)
+                progress(daemon.report())
+            if pause is None or stopped.is_set() or (pause > 0 and stopped.wait(pause)):
+                break
+        self._run(daemon.leave(self._layout))
+        return daemon.report()
+
+    def health(self) -> Health:
+        """How far aggregates and copies are behind, what was set aside or missed, and when all was last looked at."""
+        return self._run(self._health())
+
+    def for_tenant(self, tenant: str) -> Self:
+        """The same graph for another tenant, on the same store and its connections, which closing it leaves open."""
+        view = self._view(tenant)
+        view._is_owner = False
+        view._run(view._maps_plan())
+        return view
 
     def rebuild(
         self,
@@ -263,11 +290,11 @@ class Graph(Verbs):
 
         `source` is an export, in a folder or on S3; without one, a file is read itself; "scan" reads the table item
         by item. `only` names fields, as "CUSTOMER.owed". With `dry_run` nothing is written. `state` is a file that
-        remembers how far writing from an export came, and `diff` one for everything that differs, a line each.
+        remembers how far writing from an export came, and `diff` one for everything that differs, a line each. Without
+        a tenant, all tenants of the table are rebuilt.
         """
-        return rebuilt(
-            self._layout, self._store, self._run, source, engine, only, dry_run, state, diff, progress, options
-        )
+        over = Over(self._layout, self._store, self._run, source, engine, options, progress, self._clock)
+        return rebuilt(over, only, dry_run, state, diff)
 
     def verify(
         self,
@@ -282,9 +309,11 @@ class Graph(Verbs):
         """Compares what is stored with what follows from it; true if nothing is wrong.
 
         `repair=True` repairs all but dangling edges, which are named to be removed: `repair=["dangling"]`. `report`
-        is a file for what was found, as JSON. `source` is the same as for `rebuild`.
+        is a file for what was found, as JSON. `source` is the same as for `rebuild`. Without a tenant, all tenants of
+        the table are looked at.
         """
-        return verified(self._layout, self._store, self._run, source, engine, repair, report, progress, options)
+        over = Over(self._layout, self._store, self._run, source, engine, options, progress, self._clock)
+        return verified(over, repair, report)
 
     def explain(self, call: Any, *args: Any, **kwargs: Any) -> Explanation:
         """What a call would ask of the store, without asking: a query, or a verb with its arguments.
@@ -339,7 +368,7 @@ class AsyncGraph(Verbs):
         """
         super().__init__(models, layout, table_named_by(location), cursor_secret, consistent, tenant)
         self._store = open_async_store(location) if isinstance(location, str | os.PathLike) else location
-        self._is_open = False
+        self._is_owner, self._is_open, self._is_table_open = True, False, False
 
     async def _run(self, plan: Plan[T]) -> T:
         if not self._is_open:
@@ -348,11 +377,13 @@ class AsyncGraph(Verbs):
         return await run_async(plan, self._store)
 
     async def _open(self) -> None:
-        await run_async(self._open_plan(self._store.creates_tables), self._store)
-        self._is_open = True
+        plan = self._maps_plan() if self._is_table_open else self._open_plan(self._store.creates_tables)
+        await run_async(plan, self._store)
+        self._is_open = self._is_table_open = True
 
     async def close(self) -> None:
-        await self._store.close()
+        if self._is_owner:
+            await self._store.close()
 
     async def __aenter__(self) -> Self:
         try:
@@ -370,7 +401,7 @@ class AsyncGraph(Verbs):
     async def create_table(self) -> None:
         """Makes the table, or the indexes that it lacks; fails if it is there with other keys."""
         await run_async(self._open_plan(creates_tables=True), self._store)
-        self._is_open = True
+        self._is_open = self._is_table_open = True
 
     async def drop_table(self) -> None:
         """Removes the table and everything in it."""
@@ -492,20 +523,34 @@ class AsyncGraph(Verbs):
         every: float = 1.0,
         progress: Callable[[MaintenanceReport], None] | None = None,
     ) -> MaintenanceReport:
-        """Applies the change stream to aggregates and copies, from where it was left.
+        """Applies the change stream to aggregates and copies, from where it was left; without a tenant, of all tenants.
 
-        With `once`, ends where there is no more now; else looks again `every` so many seconds, for ever. `progress`
-        is told what was done so far. Any number may run at once, and stop at any time.
+        With `once`, ends where there is no more now, and raises what keeps it from going on. Else looks again `every`
+        so many seconds until its task is cancelled; it outlives what passes, such as throttling and lost connections,
+        and raises what does not. `progress` is told what was done so far. Any number may run at once, and stop at any
+        time.
         """
-        reading, tally = Reading(), Tally()
+        daemon = self._daemon(once, every)
         while True:
-            has_more = await self._run(self._maintain_step(reading, tally))
+            pause = await self._run(daemon.step(self._layout))
             if progress is not None:
-                progress(tally.report())
-            if not has_more:
-                if once:
-                    return tally.report()
-                await asyncio.sleep(every)
+                progress(daemon.report())
+            if pause is None:
+                break
+            if pause > 0:
+                await asyncio.sleep(pause)
+        await self._run(daemon.leave(self._layout))
+        return daemon.report()
+
+    async def health(self) -> Health:
+        """How far aggregates and copies are behind, what was set aside or missed, and when all was last looked at."""
+        return await self._run(self._health())
+
+    def for_tenant(self, tenant: str) -> Self:
+        """The same graph for another tenant, on the same store and its connections, which closing it leaves open."""
+        view = self._view(tenant)
+        view._is_owner, view._is_open, view._is_table_open = False, False, self._is_table_open
+        return view
 
     async def rebuild(
         self,
@@ -523,12 +568,12 @@ class AsyncGraph(Verbs):
 
         `source` is an export, in a folder or on S3; without one, a file is read itself; "scan" reads the table item
         by item. `only` names fields, as "CUSTOMER.owed". With `dry_run` nothing is written. `state` is a file that
-        remembers how far writing from an export came, and `diff` one for everything that differs, a line each.
+        remembers how far writing from an export came, and `diff` one for everything that differs, a line each. Without
+        a tenant, all tenants of the table are rebuilt.
         """
         run = await self._driven()
-        return await asyncio.to_thread(
-            rebuilt, self._layout, self._store, run, source, engine, only, dry_run, state, diff, progress, options
-        )
+        over = Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
+        return await asyncio.to_thread(rebuilt, over, only, dry_run, state, diff)
 
     async def verify(
         self,
@@ -543,12 +588,12 @@ class AsyncGraph(Verbs):
         """Compares what is stored with what follows from it; true if nothing is wrong.
 
         `repair=True` repairs all but dangling edges, which are named to be removed: `repair=["dangling"]`. `report`
-        is a file for what was found, as JSON. `source` is the same as for `rebuild`.
+        is a file for what was found, as JSON. `source` is the same as for `rebuild`. Without a tenant, all tenants of
+        the table are looked at.
         """
         run = await self._driven()
-        return await asyncio.to_thread(
-            verified, self._layout, self._store, run, source, engine, repair, report, progress, options
-        )
+        over = Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
+        return await asyncio.to_thread(verified, over, repair, report)
 
     async def _driven(self) -> Callable[[Plan[Any]], Any]:
         """What drives plans for a thread that computes: on this loop, while the thread waits."""

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
-from adjoin.errors import InvalidKey, InvalidModel, InvalidValue, UnknownField, shown
+from adjoin.errors import AdjoinError, InvalidKey, InvalidModel, InvalidValue, UnknownField, shown
 from adjoin.model import Edge, Expires, Indexed, Node, Ref, Unique, Version, ends_of, field_schemas, node_id
 from adjoin.values import check_range
 
@@ -160,6 +160,10 @@ class EntityType:
             return validate(value)
         except ValidationError as error:
             raise InvalidValue(f"{shown(value)} does not fit {self.name}.{name}: {problems_in(error)}") from None
+        except (AdjoinError, MemoryError):
+            raise
+        except Exception as error:
+            raise InvalidValue(f"{shown(value)} does not fit {self.name}.{name}: {raised_by_class(error)}") from error
 
 
 @dataclass(frozen=True)
@@ -481,6 +485,11 @@ def problems_in(error: ValidationError) -> str:
         else problem["msg"]
         for problem in error.errors()
     )
+
+
+def raised_by_class(error: Exception) -> str:
+    """What a validator of a class raised that is no error of validation, in one line."""
+    return f"its validators raised {type(error).__name__}: {error}"
 
 
 def unknown_field(owner: str, name: Any, known: Iterable[str], what: str = "field") -> str:

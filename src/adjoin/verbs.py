@@ -6,8 +6,10 @@ their own way.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from decimal import Decimal
 from typing import Any, Self, TypeVar
 
@@ -24,10 +26,10 @@ from adjoin.plans import Plan
 from adjoin.plans.at_once import delete_counted
 from adjoin.plans.copies import fans
 from adjoin.plans.find import Search, search
+from adjoin.plans.maintenance.daemon import Daemon
+from adjoin.plans.maintenance.health import Health, health
 from adjoin.plans.maintenance.predicates import check_rules
 from adjoin.plans.maintenance.ranks import check_room
-from adjoin.plans.maintenance.report import Tally
-from adjoin.plans.maintenance.stream import Reading, maintain_step
 from adjoin.plans.read import Question, edge, get, get_by, get_many
 from adjoin.plans.shards import read_shard_maps, written
 from adjoin.plans.table import drop_table, open_table
@@ -70,6 +72,7 @@ class Verbs(ABC):
         self._consistent = False
         self._consistent = self._consistency(consistent)
         self._tenant = tenant
+        self._clock: Callable[[], float] = time.time
         self._context = Context(self._layout, self._secret, self._run)
 
     @abstractmethod
@@ -90,6 +93,22 @@ class Verbs(ABC):
     def _open_plan(self, creates_tables: bool) -> Plan[None]:
         yield from open_table(self._layout.definition, create=creates_tables)
         yield from read_shard_maps(self._layout)
+
+    def _maps_plan(self) -> Plan[None]:
+        """What a view of a tenant has to know of a table that is open; nothing, if another view learned it just now."""
+        index = self._layout.overloaded
+        if index is not None and any(map(index.book.is_stale, index.scopes)):
+            yield from read_shard_maps(self._layout)
+
+    def _view(self, tenant: str) -> Self:
+        """The same graph for another tenant."""
+        view = copy(self)
+        view._tenant = tenant
+        view._layout = self._layout.for_tenant(tenant)
+        check_rules(view._layout)
+        check_room(view._layout)
+        view._context = Context(view._layout, view._secret, view._run)
+        return view
 
     def _drop_plan(self) -> Plan[None]:
         if self._tenant is not None:
@@ -225,8 +244,11 @@ class Verbs(ABC):
             for each in fans(self._layout, requests)
         ]
 
-    def _maintain_step(self, reading: Reading, tally: Tally) -> Plan[bool]:
-        return maintain_step(self._layout, reading, tally)
+    def _daemon(self, once: bool, every: float) -> Daemon:
+        return Daemon(once=once, every=every, clock=self._clock)
+
+    def _health(self) -> Plan[Health]:
+        return health(self._layout, self._clock)
 
     def _question(self, range: Range, consistent: bool | None) -> Question:
         asked = self._consistency(consistent)

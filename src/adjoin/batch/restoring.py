@@ -24,8 +24,8 @@ from adjoin.errors import (
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.entries import reason_of
-from adjoin.plans.maintenance.isolating import CONTENDED, NEVER
 from adjoin.plans.maintenance.neighbours import settle_found
+from adjoin.plans.maintenance.passing import CONTENDED, NEVER
 from adjoin.plans.maintenance.postings import is_hopeless
 from adjoin.plans.maintenance.recounting import Compared, begin, begun_before, finish, settle_and_compare
 from adjoin.plans.maintenance.references import EdgeRef

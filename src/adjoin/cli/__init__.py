@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from adjoin import __version__
-from adjoin.cli import changes, copy, export, rebuild, render, serve, show, simulate, tables, verify
+from adjoin.cli import changes, copy, export, maintain, rebuild, render, serve, show, simulate, tables, verify
 from adjoin.cli.command import FAILED, MISUSED, Command, InvalidArguments, told
 from adjoin.errors import AdjoinError
 
@@ -27,6 +27,7 @@ COMMANDS: tuple[Command, ...] = (
     changes.COMMAND,
     copy.COMMAND,
     export.COMMAND,
+    maintain.COMMAND,
     rebuild.COMMAND,
     verify.COMMAND,
     serve.COMMAND,

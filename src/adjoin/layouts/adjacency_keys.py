@@ -62,9 +62,13 @@ class EdgeKeys:
 class AdjacencyKeys:
     """All templates of one layout for one schema."""
 
-    def __init__(self, layout: AdjacencyList, schema: Schema, tenant: str | None) -> None:
+    def __init__(
+        self, layout: AdjacencyList, schema: Schema, tenant: str | None, like: AdjacencyKeys | None = None
+    ) -> None:
+        """`like` has the templates of the same classes for another tenant, whose records are the same."""
         self.layout = layout
         self.schema = schema
+        self._like = like
         self.prefix = "" if tenant is None else tenant_prefix(tenant)
         for model in layout.keys:
             if model not in schema.nodes and model not in schema.edges:
@@ -243,7 +247,8 @@ class AdjacencyKeys:
                     )
         if not any(part.transform.decode for part in partition.parts):
             raise InvalidModel(f"the partition key {partition} of {kind.name} does not tell its id; add {{id}}")
-        return NodeKeys(kind, partition, sort, compiled, Record(kind, (), self.attributes))
+        record = Record(kind, (), self.attributes) if self._like is None else self._like.nodes[kind.model].record
+        return NodeKeys(kind, partition, sort, compiled, record)
 
     def _edge_keys(self, kind: EdgeType) -> EdgeKeys:
         compiled = self._compiled(kind, self._edge_templates(kind))
@@ -269,12 +274,16 @@ class AdjacencyKeys:
                 f"would overwrite each other; add {{target}} to the template"
             )
         node_sort = self.nodes[kind.source.model].sort
+        if self._like is None:
+            record = Record(kind, sort.told if self._is_declared(kind) else (), self.attributes)
+        else:
+            record = self._like.edges[kind.model].record
         return EdgeKeys(
             kind,
             partition,
             sort,
             compiled,
-            Record(kind, sort.told if self._is_declared(kind) else (), self.attributes),
+            record,
             fields=tuple(dict.fromkeys([*kind.key, *in_sort])),
             target_field=target_field,
             may_meet_node=bool(node_sort.parts) and node_sort.may_equal(sort),

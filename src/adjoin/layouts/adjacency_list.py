@@ -13,10 +13,12 @@ no part of its key has its order in an index of its own, so that the two ends al
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from adjoin.bookkeeping import OWN
 from adjoin.declarations import rules_of
 from adjoin.declared import check_declared
 from adjoin.errors import InvalidItem, InvalidKey, InvalidModel
@@ -27,18 +29,24 @@ from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, Edge
 from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.fitting import Fit, fit
 from adjoin.layouts.interface import REVISION, Index, Keys, KeyTemplates, Range, Satellite, Shape
-from adjoin.layouts.keys import Template, check_length, key_text, value_of
+from adjoin.layouts.keys import SEPARATOR, Template, check_length, key_text, value_of
 from adjoin.layouts.ledgers import Ledgers
 from adjoin.layouts.overloaded import OverloadedIndex
 from adjoin.layouts.satellites import Satellites
 from adjoin.layouts.shard_book import ShardBook
 from adjoin.model import Edge, Node
+from adjoin.rules import Rules
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema
 from adjoin.tables import Throughput
+from adjoin.tenants import is_tenant
 from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
 from adjoin.values import AttributeValue, Item, item_size
 
 _SHORTER = "a shorter id"
+_RECORD_OF_TENANT = re.compile(rf"[^{SEPARATOR}]+{SEPARATOR}{OWN}")
+"""What the keys of items begin with that adjoin records about tenants."""
+_KNOWN_TENANTS = 256
+"""Tenants whose templates are kept; those of others are compiled again."""
 
 
 @dataclass(frozen=True)
@@ -87,18 +95,27 @@ class AdjacencyList:
 class BoundAdjacencyList:
     """An adjacency list for the classes of one schema."""
 
-    def __init__(self, layout: AdjacencyList, schema: Schema, tenant: str | None = None) -> None:
+    def __init__(
+        self,
+        layout: AdjacencyList,
+        schema: Schema,
+        tenant: str | None = None,
+        like: BoundAdjacencyList | None = None,
+    ) -> None:
+        """`like` is the same for another tenant: what is about classes alone is shared with it."""
         self.schema = schema
         self.table = layout.table
+        self.tenant = tenant
         self._layout = layout
-        self._keys = AdjacencyKeys(layout, schema, tenant)
+        self._tenants: dict[str, BoundAdjacencyList] = {}
+        self._keys: AdjacencyKeys = AdjacencyKeys(layout, schema, tenant, None if like is None else like._keys)
         check(self._keys)
         self.overloaded: OverloadedIndex | None = None
         if self._keys.overloaded is not None:
             book = ShardBook(layout.shards)
             self.overloaded = OverloadedIndex(self._keys.overloaded, schema, self._keys.prefix, book)
         self._satellites = Satellites(self._keys, self.overloaded)
-        self.rules = rules_of(schema)
+        self.rules: Rules = rules_of(schema) if like is None else like.rules
         check_declared(self.rules)
         self.ledgers = Ledgers(self._keys)
         self._deletion_sort = self._keys.tenant_part(layout.sort_key) + DELETION_SORT_KEY
@@ -116,6 +133,32 @@ class BoundAdjacencyList:
         self._check_maintained()
         self._accesses = AdjacencyAccesses(self._keys, self._reader)
         self._fits: dict[type[Any], Fit] = {}
+
+    # --- tenants -------------------------------------------------------------------------------
+
+    def for_tenant(self, tenant: str) -> BoundAdjacencyList:
+        found = self._tenants.pop(tenant, None) or BoundAdjacencyList(self._layout, self.schema, tenant, self)
+        self._tenants[tenant] = found
+        for oldest in list(self._tenants)[:-_KNOWN_TENANTS]:
+            self._tenants.pop(oldest, None)
+        return found
+
+    def tenant_in(self, item: Item) -> str | None:
+        name, _, rest = item[self._pk]["S"].partition(SEPARATOR)
+        if not rest or self.tenant is not None or not is_tenant(name) or self._is_own(item):
+            return None
+        prefix = name + SEPARATOR
+        bare = dict(item)
+        for key in self._keys.partition_keys & item.keys():
+            text = item[key].get("S", "")
+            if key == self._sk and not text.startswith(prefix):
+                return None
+            bare[key] = {"S": text.removeprefix(prefix)}
+        return name if self._is_own(bare) else None
+
+    def _is_own(self, item: Item) -> bool:
+        """Whether an item is a node or an edge, as far as its keys tell."""
+        return not self.is_bookkeeping(item) and self.kind_of(item) is not None
 
     # --- keys and items ------------------------------------------------------------------------
 
@@ -138,7 +181,10 @@ class BoundAdjacencyList:
     def is_bookkeeping(self, item: Item) -> bool:
         if item[self._sk] == {"S": self._deletion_sort} or self._satellites.is_one(item):
             return True
-        return bool(self._keys.prefix) and not item[self._pk]["S"].startswith(self._keys.prefix)
+        partition: str = item[self._pk]["S"]
+        if not self._keys.prefix:
+            return _RECORD_OF_TENANT.match(partition) is not None
+        return not partition.startswith(self._keys.prefix)
 
     def shard_map_key(self, scope: str) -> Item:
         return self._satellites.record_key("SHARDS", scope)

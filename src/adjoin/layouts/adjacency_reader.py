@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from pydantic import ValidationError
-
 from adjoin.errors import InvalidItem
 from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.keys import Template, key_text, value_of
@@ -154,7 +152,8 @@ class AdjacencyReader:
                     node: Node = wire({**item, _ID: text[length:]})
                     if is_bare or key_text(node.__dict__["id"]) == text[length:]:
                         return node
-                except ValidationError:
+                except Exception:
+                    # Whatever a validator raised, the general way says what is wrong.
                     pass
             return self._node(keys, item)
 
@@ -187,7 +186,8 @@ class AdjacencyReader:
                         key_text(edge.source) == text[length:] and key_text(edge.target) == sort[sort_length:]
                     ):
                         return edge
-                except ValidationError:
+                except Exception:
+                    # Whatever a validator raised, the general way says what is wrong.
                     pass
             return self._edge(keys, item)
 

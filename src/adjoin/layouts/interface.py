@@ -240,6 +240,19 @@ class BoundLayout(Protocol):
     """What is kept true by itself."""
     ledgers: Ledgers
     """Where what was counted is recorded."""
+    tenant: str | None
+    """Whose graph it is; None for the one without a tenant."""
+
+    def for_tenant(self, tenant: str) -> BoundLayout:
+        """The same layout for a tenant of the same table."""
+        ...
+
+    def tenant_in(self, item: Item) -> str | None:
+        """The tenant whose node or edge an item is, as far as keys tell; for a layout without a tenant.
+
+        What is a node or an edge without a tenant is no tenant's.
+        """
+        ...
 
     def node_key(self, kind: NodeType, id: Any) -> Item: ...
 

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from adjoin.errors import InvalidItem, InvalidValue
+from adjoin.errors import AdjoinError, InvalidItem, InvalidValue
 from adjoin.layouts.wire import given, given_validator, wire_validator
-from adjoin.schema import Entity, EntityType, problems_in
+from adjoin.schema import Entity, EntityType, problems_in, raised_by_class
 from adjoin.values import AttributeValue, Item, decode, encode
 
 OWN_PREFIX = "adjoin:"
@@ -91,7 +91,14 @@ class Record:
                 return self._given({given(name): value for name, value in known.items()} | extra)
             return self._validate(extra | known, by_alias=True, by_name=True)
         except ValidationError as error:
-            raise InvalidItem(_misfit(self.kind, item, error), problems_in(error)) from None
+            problems = problems_in(error)
+            raise InvalidItem(_misfit(self.kind, item, problems), problems) from None
+        except (AdjoinError, MemoryError):
+            raise
+        except Exception as error:
+            # Validators are the program's own code, and raise what they like; nobody else need tell that from ours.
+            problems = raised_by_class(error)
+            raise InvalidItem(_misfit(self.kind, item, problems), problems) from error
 
     def decode_as_far(self, item: Item, known: dict[str, Any]) -> Any:
         """An instance where a field that does not fit has what is stored, and one that is missing is None."""
@@ -150,6 +157,6 @@ def _decode_expiry(seconds: Any) -> Any:
     return dt.datetime.fromtimestamp(seconds, dt.UTC) if is_second else seconds
 
 
-def _misfit(kind: EntityType, item: Mapping[str, AttributeValue], error: ValidationError) -> str:
+def _misfit(kind: EntityType, item: Mapping[str, AttributeValue], problems: str) -> str:
     shown = ", ".join(f"{name}={next(iter(value.values()))!r}" for name, value in list(item.items())[:2])
-    return f"the stored item ({shown}) is not a valid {kind.name}: {problems_in(error)}; correct the item or the class"
+    return f"the stored item ({shown}) is not a valid {kind.name}: {problems}; correct the item or the class"

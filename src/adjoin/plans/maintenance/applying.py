@@ -23,6 +23,7 @@ from adjoin.plans.maintenance.cycles import moved, set_aside_by
 from adjoin.plans.maintenance.entries import Entry, contributions
 from adjoin.plans.maintenance.lives import begin_lives
 from adjoin.plans.maintenance.neighbours import settle_near
+from adjoin.plans.maintenance.passing import NEVER
 from adjoin.plans.maintenance.postings import LEFT, MARKED, TURN, Near
 from adjoin.plans.maintenance.references import (
     EdgeRef,
@@ -196,8 +197,7 @@ def _was_unfit(layout: BoundLayout, kind: EntityType, change: ItemChange) -> boo
         for item in (change.old, change.new):
             if item is not None:
                 layout.decode(kind, item)
-    except Exception:
-        # The classes themselves may raise whatever they like.
+    except NEVER:
         return True
     return False
 

@@ -16,6 +16,7 @@ from adjoin.layouts.ledgers import digest_of
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.maintenance.contributions import RANK, Ends, contribution, total
 from adjoin.plans.maintenance.ledger import WAITING, Ledger, LedgerWrite, ledger_in, ledger_write
+from adjoin.plans.maintenance.passing import NEVER
 from adjoin.plans.maintenance.references import EdgeRef, named_in
 from adjoin.requests import Check, Delete, Put, Update
 from adjoin.rules import Account, Rule
@@ -226,8 +227,7 @@ def contributions(
     for rule in account.rules:
         try:
             value = contribution(layout, rule, ends)
-        except Exception as problem:
-            # The classes themselves may raise whatever they like.
+        except NEVER as problem:
             aside[rule.name] = reason_of(problem)
             continue
         if value is not None:

@@ -124,7 +124,7 @@ class Streams:
                 pass
         view = await self._look(client, request.table)
         if position is not None and position.label != view.label:
-            raise _trimmed(request, "its stream was replaced by another")
+            raise _trimmed(request, "its stream was replaced by another", is_replaced=True)
         return await self._read(client, request, view, position)
 
     async def _read(
@@ -369,10 +369,11 @@ def _delivered(view: _View, read: Read, pages: Sequence[_Page]) -> ChangesRespon
     return ChangesResponse([*changes, change_in(found[-1][0], view.key_names, end)], end)
 
 
-def _trimmed(request: ReadChanges, reason: str) -> ChangesTrimmed:
+def _trimmed(request: ReadChanges, reason: str, *, is_replaced: bool = False) -> ChangesTrimmed:
     after = request.after or ""
     shown = after if len(after) < 200 else f"{after[:200]}…"
     return ChangesTrimmed(
         f"the change stream of {request.table} does not hold what came after {shown} (any more): {reason};"
-        " read it from the beginning, and rebuild what was made from it"
+        " read it from the beginning, and rebuild what was made from it",
+        is_replaced=is_replaced,
     )

@@ -39,7 +39,7 @@ def read_changes(cursor: apsw.Cursor, tables: Tables, request: ReadChanges) -> C
     end = _NUMBERS if closed is None else _number(table, closed.last, 0)
     after = _number(table, request.after, start)
     if after < start:
-        raise _trimmed(table, request.after)
+        raise _trimmed(table, request.after, is_replaced=True)
     changes: list[ItemChange] = []
     size = 0
     first = 0
@@ -104,12 +104,13 @@ def _number(table: Table, text: str | None, start: int) -> int:
         raise InvalidRequest(f"{shown(text)} is not a position of the change stream of {table.name}")
     ident, number = divmod(int(text), _NUMBERS)
     if ident != table.id:
-        raise _trimmed(table, text)
+        raise _trimmed(table, text, is_replaced=True)
     return number
 
 
-def _trimmed(table: Table, after: str | None) -> ChangesTrimmed:
+def _trimmed(table: Table, after: str | None, *, is_replaced: bool = False) -> ChangesTrimmed:
     return ChangesTrimmed(
         f"the change stream of {table.name} does not hold what came after {after} (any more);"
-        " read it from the beginning, and rebuild what was made from it"
+        " read it from the beginning, and rebuild what was made from it",
+        is_replaced=is_replaced,
     )
