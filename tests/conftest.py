@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,10 @@ from tests.servers.open import Stores
 # How long an example takes, to make or to run, says more about the machine than about the code.
 settings.register_profile("adjoin", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("adjoin")
+
+# A shell starts what it puts into the background with interrupts ignored, and tests interrupt programs.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:

@@ -16,7 +16,7 @@ from adjoin.aggregates import (
     Sum,
     Top,
 )
-from adjoin.cost import Explanation, FanOut, Meter
+from adjoin.cost import Counting, Explanation, FanOut, Meter
 from adjoin.errors import (
     AccessDenied,
     AdjoinError,
@@ -117,6 +117,7 @@ __all__ = [
     "Collection",
     "Explanation",
     "FanOut",
+    "Counting",
     "Graph",
     "MaintenanceReport",
     "Health",

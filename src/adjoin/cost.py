@@ -235,6 +235,54 @@ class FanOut:
         )
 
 
+@dataclass(frozen=True)
+class Counting:
+    """What `maintain` does after an edge is written, to count it where aggregates say so.
+
+    Nodes are taken to be small, and to have no copies for indexed fields.
+    """
+
+    edge: str
+    fields: tuple[str, ...]
+    """The aggregates that the edge counts for."""
+    ledgers: int
+    """Items that say what the edge has added; with them, a change of it is counted as a difference."""
+    bytes: int
+    """How large they are, without the 100 bytes that DynamoDB adds to each item."""
+    checks: int
+    """Items that are checked with it: it and its far end, where a rule reads that."""
+    ranks: int
+    """Values that are kept in order, for least, greatest, latest and top ones."""
+    nodes: int
+    """Nodes that count it."""
+    arrivals: int
+    """Whether it is taken down beside its target, to be found from there."""
+    above: tuple[str, ...]
+    """Classes of edges that read at their far ends what changes by it; each such edge is counted anew."""
+
+    def wcu(self, edges: int = 1, per_node: int = 1) -> float:
+        """Write units for so many edges in one batch, of which so many are of the same node at one end.
+
+        What is made of those nodes, over further hops, comes in addition: `wcu_above` for each edge that reads one.
+        """
+        twice = write_units(0, transactional=True)
+        items = edges * (self.ledgers + self.checks + self.ranks)
+        nodes = _parts(edges, per_node) + (self.nodes - 1) * edges if self.nodes else 0
+        return (items + nodes) * twice + (edges * self.arrivals + 1) * write_units(0)
+
+    @property
+    def wcu_above(self) -> float:
+        """Write units for one edge that reads a node at its far end: its ledger, its node, and checks of both ends."""
+        return 4 * write_units(0, transactional=True) if self.above else 0.0
+
+    def __str__(self) -> str:
+        above = f"; then {self.wcu_above:g} WCU for each {' and '.join(self.above)} above" if self.above else ""
+        return (
+            f"then, for this {self.edge}: {', '.join(self.fields) or 'what others are made of'} by {self.wcu():g} WCU, "
+            f"{self.wcu(1000, 10) / 1000:.1f} of many, and {self.bytes} bytes{above}"
+        )
+
+
 def _parts(whole: int, most: int) -> int:
     return -(-whole // most)
 
@@ -247,6 +295,8 @@ class Explanation:
     consumed: tuple[Consumed, ...]
     fan_outs: tuple[FanOut, ...] = ()
     """What follows a change of a node that edges have copies of; its cost is per edge."""
+    countings: tuple[Counting, ...] = ()
+    """What follows an edge that aggregates count."""
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -285,7 +335,7 @@ class Explanation:
         for number, requests in enumerate(self.rounds, 1):
             lines += [f"round {number}: {_described(request)}" for request in requests]
         lines.append(f"at least {self.rcu:g} RCU and {self.wcu:g} WCU, ${self.dollars:.9f}")
-        lines += map(str, self.fan_outs)
+        lines += map(str, (*self.fan_outs, *self.countings))
         return "\n".join(lines)
 
 
@@ -304,10 +354,14 @@ class Rehearsing:
             self._consumed += estimate(request, self._definition)
         return [_answer(request, self._definition) for request in requests]
 
-    def explanation(self, follow: Callable[[Sequence[Request]], Iterable[FanOut]] | None = None) -> Explanation:
-        """`follow` tells what comes after requests."""
+    def explanation(
+        self,
+        follow: Callable[[Sequence[Request]], Iterable[FanOut]] = lambda _: (),
+        counted: Callable[[Sequence[Request]], Iterable[Counting]] = lambda _: (),
+    ) -> Explanation:
+        """`follow` and `counted` tell what comes after requests."""
         asked = [request for each in self._rounds for request in each]
-        return Explanation(tuple(self._rounds), tuple(self._consumed), tuple(follow(asked) if follow else ()))
+        return Explanation(tuple(self._rounds), tuple(self._consumed), tuple(follow(asked)), tuple(counted(asked)))
 
     def __enter__(self) -> Rehearsing:
         self._token = REHEARSAL.set(self)

@@ -329,7 +329,7 @@ class Graph(Verbs):
             result = call(*args, **kwargs)
             if isinstance(result, _QUERIES):
                 result.page()
-        return rehearsal.explanation(self._fan_outs)
+        return rehearsal.explanation(self._fan_outs, self._countings)
 
 
 # --- for programs that await -------------------------------------------------------------------
@@ -616,4 +616,4 @@ class AsyncGraph(Verbs):
             if not isawaitable(call):
                 raise InvalidValue("explain takes a query, a coroutine, or a verb with its arguments")
             await call
-        return rehearsal.explanation(self._fan_outs)
+        return rehearsal.explanation(self._fan_outs, self._countings)

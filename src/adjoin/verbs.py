@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from adjoin.cost import FanOut, Meter
+from adjoin.cost import Counting, FanOut, Meter
 from adjoin.errors import InvalidKey, InvalidRequest, InvalidValue, shown
 from adjoin.expressions import Condition
 from adjoin.fields import Predicate
@@ -27,6 +27,7 @@ from adjoin.plans.at_once import delete_counted
 from adjoin.plans.copies import fans
 from adjoin.plans.find import Search, search
 from adjoin.plans.maintenance.daemon import Daemon
+from adjoin.plans.maintenance.expected import expected
 from adjoin.plans.maintenance.health import Health, health
 from adjoin.plans.maintenance.predicates import check_rules
 from adjoin.plans.maintenance.ranks import check_room
@@ -237,6 +238,22 @@ class Verbs(ABC):
         kind = self._schema.node(model)
         entity = what if isinstance(what, Node) else None
         return kind, kind.id(id), delete_lock(self._layout, kind, entity, if_version)
+
+    def _countings(self, requests: Sequence[Request]) -> list[Counting]:
+        return [
+            Counting(
+                each.edge.name,
+                each.fields,
+                each.ledgers,
+                each.ledger_bytes,
+                each.checks,
+                each.ranks,
+                each.nodes,
+                each.arrivals,
+                tuple(edge.name for edge in each.above),
+            )
+            for each in expected(self._layout, requests)
+        ]
 
     def _fan_outs(self, requests: Sequence[Request]) -> list[FanOut]:
         return [

@@ -178,3 +178,55 @@ def test_a_greatest_value_and_the_top_ones_are_told_without_reading_ranks(g: Gra
     found = g.get(Ranked, "N1")
     assert found is not None
     assert (found.largest, found.top) == (Decimal(99), [Decimal(99), Decimal(7), Decimal(7)])
+
+
+@pytest.mark.parametrize("model", [Placed, Arrived, Follows, Owns])
+def test_explain_tells_it_beforehand(g: Graph, model: Any) -> None:
+    first, *some = filled(g, model)
+    (told,) = g.explain(g.put, first).countings
+    g.put(first)
+    assert maintained(g) == told.wcu()
+    g.put_many(some)
+    # Some ledgers of both ends do not fit into one transaction with both nodes, and are written twice.
+    assert maintained(g) <= 1.1 * told.wcu(len(some), DEGREE)
+    kept = [item for item in stored(g) if is_ledger(item)]
+    assert abs(sum(map(item_size, kept)) / len(kept) - told.bytes) < 5
+    assert g.explain(g.put_many, [first, some[0]]).countings == (told, told)
+
+
+class Chief(Node):
+    id: str
+    reports: Annotated[int, Count("Leads", "Employs")] = 0
+
+
+class Team(Node):
+    id: str
+
+
+class Worker(Node):
+    id: str
+
+
+class Leads(Edge[Chief, Team]):
+    pass
+
+
+class Employs(Edge[Team, Worker]):
+    pass
+
+
+def test_one_more_edge_below_two_hops_is_priced() -> None:
+    with Graph(":memory:", [Chief, Team, Worker, Leads, Employs]) as g:
+        leaders = 14
+        g.put_many([Team(id="T"), *(Chief(id=f"C{number}") for number in range(leaders))])
+        g.put_many(Worker(id=f"W{number}") for number in range(51))
+        g.put_many(Leads(source=f"C{number}", target="T") for number in range(leaders))
+        g.put_many(Employs(source="T", target=f"W{number}") for number in range(50))
+        g.maintain(once=True)
+        (told,) = g.explain(g.put, Employs(source="T", target="W50")).countings
+        assert told.above == ("Leads",)
+        g.put(Employs(source="T", target="W50"))
+        assert maintained(g) <= told.wcu() + leaders * told.wcu_above
+        found = g.get(Chief, "C3")
+        assert found is not None
+        assert found.reports == 51

@@ -144,6 +144,11 @@ class LedgerWrite:
         assert found is not None
         return found
 
+    @property
+    def whole(self) -> Item:
+        """The item as it would be made where there is none."""
+        return {**self.key, **self.names, **{part: value for part, value in self.parts.items() if value is not None}}
+
     def joined(self, other: LedgerWrite) -> LedgerWrite:
         parts = {**self.parts, **other.parts}
         return replace(self, parts=parts, names={**self.names, **other.names}, held=self.held | other.held)
