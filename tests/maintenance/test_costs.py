@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import pytest
 
 from adjoin import Count, Edge, Graph, Max, Node, Sum, Top
+from adjoin.expressions import Set, Value, attribute
 from adjoin.plans.maintenance.applying import apply_changes
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import ReadChanges
+from adjoin.requests import ReadChanges, Update
 from adjoin.runner import run
 from adjoin.values import item_size
 from tests.maintenance.ledgers import is_ledger
@@ -230,3 +231,19 @@ def test_one_more_edge_below_two_hops_is_priced() -> None:
         found = g.get(Chief, "C3")
         assert found is not None
         assert found.reports == 51
+
+
+def test_repairing_a_node_costs_about_what_counting_it_does(g: Graph) -> None:
+    g.put_many([Customer(id="N0"), *(Invoice(id=f"F{number}") for number in range(200))])
+    g.maintain(once=True)
+    g.put_many(Placed(source="N0", target=f"F{number}", balance=Decimal(number)) for number in range(200))
+    counted = maintained(g)
+    layout = g._layout
+    key = layout.node_key(layout.schema.node(Customer), "N0")
+    g._store.execute((Update(layout.table, key, (Set(attribute("invoices"), Value({"N": "7"})),)),))
+    with g.meter() as meter:
+        assert g.verify(repair=True, threads=1).left == 0
+    assert meter.wcu <= 1.05 * counted
+    found = g.get(Customer, "N0")
+    assert found is not None
+    assert found.invoices == 200
