@@ -233,9 +233,6 @@ def _table(value: Any, at: str) -> None:
         for key in part["KeySchema"]:
             if key["AttributeName"] not in types:
                 raise Misshapen(_within(at, "AttributeDefinitions"), f"has no {key['AttributeName']}, which is a key")
-    stream = value.get("StreamSpecification") or {}
-    if stream.get("StreamEnabled") and not (value.get("LatestStreamArn") and value.get("LatestStreamLabel")):
-        raise Misshapen(at, "has a stream without LatestStreamArn or LatestStreamLabel")
 
 
 # --- streams -------------------------------------------------------------------------------------

@@ -186,6 +186,11 @@ class Streams:
                 f"the stream of {name} has {stream.get('StreamViewType')} only, and changes need both images; "
                 f"disable it, and enable it with {IMAGES}"
             )
+        if not (table.get("LatestStreamArn") and table.get("LatestStreamLabel")):
+            raise ServiceFailed(
+                f"the answer to DescribeTable is not one: {name} has a stream without LatestStreamArn or "
+                f"LatestStreamLabel; check that the endpoint is DynamoDB, or a server that has streams"
+            )
         keys = sorted(table["KeySchema"], key=lambda entry: str(entry["KeyType"]))
         names = tuple(entry["AttributeName"] for entry in keys)
         return await self._listed(client, name, _View(table["LatestStreamArn"], table["LatestStreamLabel"], names))
