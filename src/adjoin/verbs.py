@@ -19,8 +19,8 @@ from adjoin.layouts.binding import bound_layout
 from adjoin.layouts.interface import BoundLayout, Layout, Range
 from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.plans import Plan
-from adjoin.plans.at_once import delete_counted
 from adjoin.plans.copies import fans
+from adjoin.plans.counted_deletion import delete
 from adjoin.plans.find import Search, search
 from adjoin.plans.maintenance.predicates import check_rules
 from adjoin.plans.maintenance.ranks import check_room
@@ -179,7 +179,7 @@ class Verbs(ABC):
             case _:
                 raise InvalidValue(f"{what!r} cannot be deleted; pass a class and an id, a node, a ref or an edge")
         kind = self._schema.node(model)
-        return delete_counted(self._layout, kind, kind.id(id))
+        return delete(self._layout, kind, kind.id(id))
 
     def _fan_outs(self, requests: Sequence[Request]) -> list[FanOut]:
         return [

@@ -30,16 +30,18 @@ from adjoin.fields import Change
 from adjoin.layouts.interface import OWNER, REVISION, BoundLayout, Satellite
 from adjoin.model import Edge
 from adjoin.plans import Plan
+from adjoin.plans.arrivals import Coming
 from adjoin.plans.at_once import companions, counted_at_once, together, written_edge
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.conditions import check_amount
 from adjoin.plans.copies import copies_on, filling, joined_checks
 from adjoin.plans.deletion import visible
-from adjoin.plans.guarded import carried, is_carried, unchangeable, written_items
+from adjoin.plans.guarded import carried, is_carried, put_request, unchangeable, written_items
 from adjoin.plans.imagined import imagined
 from adjoin.plans.revisions import claimable, unchanged
 from adjoin.requests import Check, Delete, Get, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import EdgeType, Entity, EntityType, NodeType
+from adjoin.units import MAX_TRANSACTION
 from adjoin.values import Item, decode, encode
 
 ATTEMPTS = 20
@@ -61,8 +63,8 @@ class Claims:
 
 
 def revised(layout: BoundLayout, kind: EntityType, item: Item) -> Item:
-    """An item as it is written: with another revision, if something else is written with it."""
-    is_revised = layout.has_satellites(kind) or bool(counted_at_once(layout, kind))
+    """An item as it is written: with another revision, if something else is written with it, or carried over."""
+    is_revised = layout.has_satellites(kind) or is_carried(layout, kind) or bool(counted_at_once(layout, kind))
     return item | {REVISION: {"S": uuid.uuid4().hex[:16]}} if is_revised else item
 
 
@@ -172,6 +174,7 @@ def put_bundle(
     entity: Entity,
     wanted: Condition | None,
     claims: Claims,
+    coming: Coming,
     *,
     accompany: bool = True,
 ) -> Plan[Bundle]:
@@ -179,7 +182,8 @@ def put_bundle(
     items = written_items(layout, kind, entity)
     read: list[Item | None] = []
     old: Item | None = None
-    if kind.unique or is_carried(layout, kind):
+    is_read = bool(kind.unique) or is_carried(layout, kind)
+    if is_read:
         response: ItemResponse
         (response,) = yield (Get(layout.table, layout.key_of(items[0]), consistent=True),)
         old = response.item
@@ -188,12 +192,25 @@ def put_bundle(
         if is_carried(layout, kind):
             items = tuple(item | carried(layout, kind, old) for item in items)
     more: list[Put | Update | Delete | Check] = []
-    if accompany:
+    if accompany and isinstance(kind, NodeType) and old is None:
+        room = room_beside(layout, kind, items, entity)
+        arrived = yield from coming.look(layout, kind, layout.key_of(items[0]), room)
+        items, wanted, more = (arrived.on(layout, items[0]),), all_of(wanted, arrived.condition), arrived.writes
+        read = read or arrived.read
+    elif accompany:
         items, more = yield from companioned(layout, kind, entity, items)
     satellites = layout.satellites(kind, items, entity.__dict__)
     satellites += released(layout, kind, old, satellites)
-    puts = [Put(layout.table, revised(layout, kind, item), wanted) for item in items]
+    if isinstance(kind, NodeType) and layout.rules.keeps(kind) and not is_read:
+        puts: list[Put | Update] = [put_request(layout, kind, item, wanted) for item in items]
+    else:
+        puts = [Put(layout.table, revised(layout, kind, item), wanted) for item in items]
     return Bundle(puts, beside(layout, satellites, claims), read, entity, more=more)
+
+
+def room_beside(layout: BoundLayout, kind: NodeType, items: Sequence[Item], entity: Entity) -> int:
+    """How many more writes a transaction takes that makes a node, with its claims, some of which may be released."""
+    return MAX_TRANSACTION - 2 - 2 * len(layout.satellites(kind, items, entity.__dict__))
 
 
 def companioned(

@@ -25,6 +25,7 @@ from adjoin.layouts.interface import OWNER, BoundLayout
 from adjoin.model import Edge
 from adjoin.plans import Plan
 from adjoin.plans.accompany import accompany
+from adjoin.plans.arrivals import Coming, marker
 from adjoin.plans.at_once import counted_at_once
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.bundles import (
@@ -104,7 +105,7 @@ class Buffer:
 
             def made(claims: Claims) -> Plan[Bundle]:
                 if not is_new:
-                    return (yield from put_bundle(layout, kind, entity, wanted, claims, accompany=False))
+                    return (yield from put_bundle(layout, kind, entity, wanted, claims, Coming(), accompany=False))
                 others = beside(layout, layout.satellites(kind, items, entity.__dict__), claims)
                 return Bundle([Put(layout.table, revised(layout, kind, item), wanted) for item in items], others, ())
 
@@ -183,7 +184,7 @@ class Buffer:
             self._add_checks(writes, bundles)
             if not writes:
                 return
-            read = yield from accompany(self._layout, writes)
+            read = yield from accompany(self._layout, writes, has_tried=attempt > 0)
             if len(writes) > MAX_TRANSACTION:
                 raise InvalidRequest(
                     f"the transaction would have {len(writes)} items, and DynamoDB takes {MAX_TRANSACTION}; split it"
@@ -246,6 +247,8 @@ class Buffer:
                 # An edge between two nodes that both go is met twice.
                 writes[place] = (each, name)
                 conditional += [each] if each.condition is not None else []
+            for left in marker(self._layout, kind, self._layout.node_text(kind, id)):
+                writes[self._key(left)] = (left, name)
         return conditional
 
     def _add_checks(self, writes: Written, bundles: list[tuple[EntityType, Bundle]]) -> None:

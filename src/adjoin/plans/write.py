@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from adjoin.errors import AlreadyExists, ConditionFailed, InvalidValue, NotFound, TransactionCanceled
-from adjoin.expressions import Compare, Condition, Not, Or, Value, attribute
+from adjoin.errors import AlreadyExists, ConditionFailed, InvalidRequest, InvalidValue, NotFound, TransactionCanceled
+from adjoin.expressions import And, Compare, Condition, Exists, Not, Or, Value, attribute
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.model import Edge, Node, node_id
 from adjoin.plans import Plan
-from adjoin.plans.at_once import counted_at_once, disconnect_counted
+from adjoin.plans.arrivals import Coming, unmarked
+from adjoin.plans.at_once import counted_at_once, counting_at_once, disconnect_counted
 from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
 from adjoin.plans.bundles import (
     ATTEMPTS,
@@ -20,6 +21,7 @@ from adjoin.plans.bundles import (
     companioned,
     put_bundle,
     revised,
+    room_beside,
     settled,
     write_bundle,
 )
@@ -38,8 +40,8 @@ from adjoin.plans.guarded import (
 from adjoin.plans.shards import report_heat
 from adjoin.requests import Check, Delete, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType
-from adjoin.units import MAX_BATCH_WRITE
-from adjoin.values import Item
+from adjoin.units import MAX_BATCH_WRITE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
+from adjoin.values import Item, item_size
 
 
 def described(entity: Entity) -> str:
@@ -70,7 +72,10 @@ def put(layout: BoundLayout, entity: Entity, only_if: Predicate | None = None) -
     wanted = None if only_if is None else condition(layout, kind, only_if)
     try:
         if layout.has_satellites(kind) or is_carried(layout, kind) or is_accompanied(layout, kind):
-            yield from write_bundle(layout, kind, lambda claims: put_bundle(layout, kind, entity, wanted, claims))
+            coming = Coming()
+            yield from write_bundle(
+                layout, kind, lambda claims: put_bundle(layout, kind, entity, wanted, claims, coming)
+            )
             return
         puts = tuple(put_request(layout, kind, item, wanted) for item in written_items(layout, kind, entity))
         yield puts if len(puts) == 1 else (TransactWrite(puts),)
@@ -80,8 +85,10 @@ def put(layout: BoundLayout, entity: Entity, only_if: Predicate | None = None) -
 
 
 def is_accompanied(layout: BoundLayout, kind: EntityType) -> bool:
-    """Whether instances are written together with what was read before: they copy something, or count at once."""
-    return isinstance(kind, EdgeType) and bool(copies_on(layout, kind) or counted_at_once(layout, kind))
+    """Whether something is written with instances that has to be true with them: what they copy or count at once."""
+    if isinstance(kind, EdgeType):
+        return bool(copies_on(layout, kind) or counted_at_once(layout, kind))
+    return bool(counting_at_once(layout, kind))
 
 
 def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> Plan[Any]:
@@ -91,10 +98,14 @@ def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> 
     attempt = 0
     refuse_counted(layout, kind, entity)
     wanted = absent(layout)
-    claims = Claims()
+    claims, coming = Claims(), Coming()
     while True:
         items = written_items(layout, kind, entity)
         items, first = yield from companioned(layout, kind, entity, items, checks)
+        if isinstance(kind, NodeType):
+            room = room_beside(layout, kind, items, entity)
+            arrived = yield from coming.look(layout, kind, layout.key_of(items[0]), room)
+            items, first = (arrived.on(layout, items[0]),), arrived.writes
         others = beside(layout, layout.satellites(kind, items, entity.__dict__), claims)
         puts = tuple(Put(layout.table, revised(layout, kind, item), wanted) for item in items)
         alone = len(puts) == 1 and not first and not others
@@ -164,6 +175,7 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
         filled = yield from _filled(layout, some)
         writes: dict[Place, Put | Delete] = {}
         alone: dict[Place, Put | Update] = {}
+        counting: dict[Place, Any] = {}
         later: list[Any] = []
         for entity in some:
             kind = kind_of(layout, entity)
@@ -173,6 +185,9 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
                     later.append(entity)
                 else:
                     yield from put(layout, entity)
+                continue
+            if isinstance(kind, NodeType) and counting_at_once(layout, kind):
+                counting[place_of(layout.node_key(kind, node_id(entity)))] = entity
                 continue
             if layout.rules.guards(kind) and isinstance(kind, NodeType):
                 # No batch takes an update or a condition, so these are requests side by side.
@@ -188,6 +203,8 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
         yield from write_all(writes.values())
         if alone:
             yield from _put_alone(layout, list(alone.values()))
+        for many in chunks(counting.values(), MAX_TRANSACTION // 2 * BATCHES_A_ROUND):
+            yield from _put_counting(layout, many)
         for entity in later:
             yield from put(layout, entity)
         yield from report_heat(layout)
@@ -221,6 +238,27 @@ def _filled(layout: BoundLayout, entities: Iterable[Any]) -> Plan[dict[int, Item
     return {id(entity): filling.values for (_, entity), filling in zip(edges, made, strict=True)}
 
 
+def _put_counting(layout: BoundLayout, nodes: Sequence[Any]) -> Plan[None]:
+    """Nodes that count something at once: several in a transaction, each with a check that nothing waits for it."""
+    transactions: list[list[Put | Update | Check]] = []
+    room = 0
+    for node in nodes:
+        kind = kind_of(layout, node)
+        for item in written_items(layout, kind, node):
+            if not transactions or len(transactions[-1]) == MAX_TRANSACTION or item_size(item) > room:
+                transactions.append([])
+                room = MAX_TRANSACTION_SIZE
+            room -= item_size(item)
+            text = next(iter(layout.key_of(item).values()))["S"]
+            transactions[-1] += [put_request(layout, kind, item, None), unmarked(layout, text, None)]
+    try:
+        yield tuple(TransactWrite(tuple(writes)) for writes in transactions)
+    except (TransactionCanceled, InvalidRequest):
+        # Something waits for one of them, or must not change, or they are too large as they are: each by itself.
+        for node in nodes:
+            yield from put(layout, node)
+
+
 def _put_alone(layout: BoundLayout, requests: list[Put | Update]) -> Plan[None]:
     try:
         yield tuple(requests)
@@ -250,19 +288,24 @@ def disconnect(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fi
 
 
 def _disconnect_all(layout: BoundLayout, keys: list[Item], copies: list[Item]) -> Plan[bool]:
-    """Removes an edge that is stored several times; says whether it was there."""
+    """Removes an edge that is stored several times; says whether it was there, as `edge` would."""
     others = [Delete(layout.table, key) for key in copies]
+    shown = And((layout.present, Not(Exists(attribute(DELETING)))))
     try:
-        yield (TransactWrite((*(Delete(layout.table, key, layout.present) for key in keys), *others)),)
+        yield (TransactWrite((*(Delete(layout.table, key, shown) for key in keys), *others)),)
+        return True
     except TransactionCanceled as canceled:
-        failed = [_failed(reason.code) for reason in canceled.reasons[: len(keys)]]
-        if not any(failed):
+        failed = [reason for reason in canceled.reasons[: len(keys)] if _failed(reason.code)]
+        if not failed:
             raise
-        if not all(failed):
-            # Half of an edge, left by somebody who wrote one side only.
-            yield (TransactWrite((*(Delete(layout.table, key) for key in keys), *others)),)
+        met = [reason.item for reason in failed]
+    if met == [None] * len(keys):
         return False
-    return True
+    # It goes in any case. Half of an edge, left by somebody who wrote one side only, was none; whether one with a
+    # mark was there, the record of the deletion that marked it tells.
+    is_shown = None not in met and bool((yield from visible(layout, [dict(item) for item in met if item is not None])))
+    yield (TransactWrite((*(Delete(layout.table, key) for key in keys), *others)),)
+    return is_shown
 
 
 def edge_keys(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> list[Item]:
