@@ -64,6 +64,16 @@ class Process:
             self._open = list(range(len(self._batch)))
             self._failure = None
 
+    def is_about(self, kind: type[Any]) -> bool:
+        """Whether such a request is what comes next."""
+        return not self.is_done and any(isinstance(request, kind) for request in self._batch)
+
+    def finish(self) -> None:
+        while not self.is_done:
+            self.step(random.Random(0))
+        if self.error is not None:
+            raise self.error
+
     def step(self, chance: random.Random) -> None:
         """Performs one request of the batch, any of those that are left; the last one lets the plan go on."""
         number = self._open.pop(chance.randrange(len(self._open)))

@@ -12,11 +12,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from adjoin.errors import TransactionCanceled
-from adjoin.expressions import Action, And, Condition, Exists, Not, all_of, attribute
-from adjoin.layouts.interface import DELETING, BoundLayout
+from adjoin.expressions import Action, And, Condition, all_of
+from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, get_all, place_of
-from adjoin.plans.deletion import visible
+from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.maintenance.entries import Entry
 from adjoin.plans.maintenance.postings import AnyWrite, Near, Posting, acted, merged, write_key
 from adjoin.plans.maintenance.references import EdgeRef
@@ -187,7 +187,7 @@ def disconnect_counted(
     """Removes an edge and what it added; says whether it was there, as `edge` would."""
     copies = [Delete(layout.table, copy) for key in keys for copy in layout.copy_keys(kind, key)]
     written = written_between(layout, kind, source, target, [(key, None) for key in keys])
-    wanted: Condition | None = And((layout.present, Not(Exists(attribute(DELETING)))))
+    wanted: Condition | None = And((layout.present, UNMARKED))
     is_shown = True
     for attempt in range(1, ATTEMPTS + 1):
         more = yield from companions(layout, written)

@@ -108,8 +108,7 @@ class _Deletion:
                 is_gone = True
                 if token is not None:
                     after = yield from self._look()
-                    after.edges = around.edges | after.edges
-                    yield from sweep(self.layout, self.text, token, after)
+                    yield from sweep(self.layout, self.text, self.key, token, after.also(around))
                     token = None
             # What somebody connected between the look and the transaction would hang there for ever.
             around = yield from self._look()
@@ -124,7 +123,7 @@ class _Deletion:
         hidden = [edge for edge in around.counted.values() if edge.is_marked]
         yield from self._detach(around, hidden, 0)
         for token in sorted(around.tokens):
-            yield from sweep(self.layout, self.text, token, around)
+            yield from sweep(self.layout, self.text, self.key, token, around)
         return (yield from self._look())
 
     # --- what goes together --------------------------------------------------------------------

@@ -18,24 +18,26 @@ edges that nobody counts.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from adjoin.errors import ConditionFailed, InvalidItem, InvalidKey, TransactionCanceled
-from adjoin.expressions import Add, Compare, Discard, Not, Value, attribute
+from adjoin.expressions import Add, Compare, Condition, Contains, Discard, Exists, Not, Value, attribute
 from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, get_all, place_of, write_all
+from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, get_all, place_of
 from adjoin.plans.revisions import claimable, unchanged
 from adjoin.requests import Check, Delete, Get, PageResponse, Query, TransactWrite, Update
 from adjoin.schema import EdgeType, NodeType
-from adjoin.units import MAX_BATCH_WRITE, MAX_ITEM_SIZE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
+from adjoin.units import MAX_ITEM_SIZE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
 from adjoin.values import Item, item_size
 
 TOKENS = "tokens"
 _MARK_SIZE = 64
 """Bytes of a mark without the node's key: its attribute's name and its token."""
-_UNMARKED = ("ConditionalCheckFailed", "ValidationError")
+_NEEDLESS = ("ConditionalCheckFailed", "ValidationError")
+UNMARKED = Not(Exists(attribute(DELETING)))
+"""Holds for an edge without marks; with any, only the records of deletes tell whether it is there."""
 
 # --- what readers do ---------------------------------------------------------------------------
 
@@ -96,6 +98,10 @@ class Neighbourhood:
         """Whether all of it does, where the node itself takes so many writes."""
         return len(self.edges) + own <= MAX_TRANSACTION and self.size < MAX_TRANSACTION_SIZE
 
+    def also(self, before: Neighbourhood) -> Neighbourhood:
+        """The same with the edges of a former look, which an index may not show any more, or not yet."""
+        return replace(self, edges=before.edges | self.edges, sizes=before.sizes | self.sizes)
+
     @property
     def size(self) -> int:
         return sum(self.sizes.values()) + (item_size(self.node) if self.node else 0)
@@ -112,7 +118,7 @@ def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
     around = yield from gather(layout, kind, id)
     resumed = bool(around.tokens)
     for token in sorted(around.tokens):
-        yield from sweep(layout, text, token, around)
+        yield from sweep(layout, text, key, token, around)
     if resumed:
         around = yield from gather(layout, kind, id)
     found = resumed or not around.is_empty
@@ -138,8 +144,7 @@ def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
             return found
         around.node = (yield from get_all([Get(layout.table, key, consistent=True)]))[0]
     after = yield from gather(layout, kind, id)
-    after.edges = around.edges | after.edges
-    yield from sweep(layout, text, token, after)
+    yield from sweep(layout, text, key, token, after.also(around))
     return found
 
 
@@ -199,7 +204,9 @@ def doomed(layout: BoundLayout, kind: NodeType, id: object) -> Plan[list[Delete]
     """The deletes of a node, first, and of every edge at it, for a delete inside a larger transaction."""
     around = yield from gather(layout, kind, id)
     own = own_writes(layout, kind, layout.node_key(kind, id), around.node)
-    return [*own, *(Delete(layout.table, layout.key_of(edge)) for edge in around.edges.values())]
+    # What is left of a former delete is nobody's any more, and stays hidden.
+    edges = yield from visible(layout, [*around.edges.values()])
+    return [*own, *(Delete(layout.table, layout.key_of(edge)) for edge in edges)]
 
 
 def gather(layout: BoundLayout, kind: NodeType, id: object, apart: Collection[EdgeType] = ()) -> Plan[Neighbourhood]:
@@ -284,20 +291,22 @@ def _mark(layout: BoundLayout, text: str, token: str, around: Neighbourhood, pla
             yield (TransactWrite(updates),)
         except TransactionCanceled as canceled:
             # An edge that somebody removed meanwhile needs no mark, and one that is full has no room for it.
-            left = [place for place, reason in zip(some, canceled.reasons, strict=True) if reason.code not in _UNMARKED]
+            left = [place for place, reason in zip(some, canceled.reasons, strict=True) if reason.code not in _NEEDLESS]
             if len(left) == len(some):
                 raise
             if left:
                 waiting.append(left)
 
 
-def _transactions(around: Neighbourhood, places: list[Place], more: int) -> Iterator[list[Place]]:
+def _transactions(
+    around: Neighbourhood, places: Iterable[Place], more: int, most: int = MAX_TRANSACTION
+) -> Iterator[list[Place]]:
     """Places in groups of what one transaction takes, each item grown by `more` bytes."""
     group: list[Place] = []
     size = 0
     for place in places:
         grown = around.sizes[place] + more
-        if group and (len(group) == MAX_TRANSACTION or size + grown > MAX_TRANSACTION_SIZE):
+        if group and (len(group) == most or size + grown > MAX_TRANSACTION_SIZE):
             yield group
             group, size = [], 0
         group.append(place)
@@ -306,18 +315,21 @@ def _transactions(around: Neighbourhood, places: list[Place], more: int) -> Iter
         yield group
 
 
-def sweep(layout: BoundLayout, text: str, token: str, around: Neighbourhood) -> Plan[None]:
-    """Removes what the delete with this token left, then the record of it.
+def sweep(layout: BoundLayout, text: str, key: Item, token: str, around: Neighbourhood) -> Plan[None]:
+    """Removes what the delete with this token left of the node with this key, then the record of it.
 
-    If the node is there again, somebody made it anew, and edges without the mark are of the new one.
+    If the node is there again, somebody made it anew, and edges without the mark are of the new one: also those
+    that are put again meanwhile. So each goes only as long as it has the mark, or there is no node.
     """
-    mark = (text, token)
-    doomed = [place for place, edge in around.edges.items() if around.node is None or mark in _marks(edge)]
+    marked = Contains(attribute(DELETING), Value({"S": f"{token}:{text}"}))
+    absent = Check(layout.table, key, Not(layout.present))
     # The node's own partition goes last: the other half of a symmetric edge is found only through it.
     for is_own in (False, True):
-        group = [layout.key_of(around.edges[place]) for place in doomed if (place[0] == text) is is_own]
-        for some in chunks(group, MAX_BATCH_WRITE * BATCHES_A_ROUND):
-            yield from write_all(Delete(layout.table, key) for key in some)
+        places = [place for place in around.edges if (place[0] == text) is is_own]
+        having = [place for place in places if (text, token) in _marks(around.edges[place])]
+        yield from _remove(layout, around, having, marked)
+        if around.node is None:
+            yield from _remove(layout, around, [place for place in places if place not in {*having}], None, absent)
     record = layout.deletion_key(text)
     only = Compare("=", attribute(TOKENS), Value({"SS": [token]}))
     try:
@@ -325,3 +337,35 @@ def sweep(layout: BoundLayout, text: str, token: str, around: Neighbourhood) -> 
     except ConditionFailed as failed:
         if failed.item is not None:
             yield (Update(layout.table, record, (Discard(attribute(TOKENS), {"SS": [token]}),)),)
+
+
+def _remove(
+    layout: BoundLayout, around: Neighbourhood, places: Iterable[Place], wanted: Condition | None, *checks: Check
+) -> Plan[None]:
+    """Removes edges for which something holds, in transactions side by side."""
+    groups = _transactions(around, places, 0, MAX_TRANSACTION - len(checks))
+    requests: Iterator[tuple[Delete | Check, ...]] = (
+        (*checks, *(Delete(layout.table, layout.key_of(around.edges[place]), wanted) for place in group))
+        for group in groups
+    )
+    for some in chunks(requests, BATCHES_A_ROUND):
+        try:
+            yield tuple(TransactWrite(writes) for writes in some)
+        except TransactionCanceled:
+            for writes in some:
+                yield from _remove_those_left(writes)
+
+
+def _remove_those_left(writes: Sequence[Delete | Check]) -> Plan[None]:
+    """Deletes without those whose condition does not hold any more; nothing, if that is so of a check."""
+    while any(isinstance(write, Delete) for write in writes):
+        try:
+            yield (TransactWrite(tuple(writes)),)
+            return
+        except TransactionCanceled as canceled:
+            failed = [reason.code == "ConditionalCheckFailed" for reason in canceled.reasons]
+            if not any(failed):
+                raise
+            if any(isinstance(write, Check) for write, has_failed in zip(writes, failed, strict=True) if has_failed):
+                return
+            writes = [write for write, has_failed in zip(writes, failed, strict=True) if not has_failed]

@@ -7,7 +7,7 @@ somebody else comes between, the transaction is made anew and tried again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from adjoin.errors import (
@@ -19,14 +19,14 @@ from adjoin.errors import (
     NotFound,
     TransactionCanceled,
 )
-from adjoin.expressions import Condition
+from adjoin.expressions import Condition, all_of
 from adjoin.fields import Predicate
-from adjoin.layouts.interface import OWNER, BoundLayout
+from adjoin.layouts.interface import DELETING, OWNER, BoundLayout
 from adjoin.model import Edge
 from adjoin.plans import Plan
 from adjoin.plans.accompany import accompany
 from adjoin.plans.arrivals import Coming, marker
-from adjoin.plans.at_once import counted_at_once
+from adjoin.plans.at_once import counted_at_once, parts_of
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.bundles import (
     ATTEMPTS,
@@ -39,11 +39,12 @@ from adjoin.plans.bundles import (
     update_bundle,
 )
 from adjoin.plans.conditions import condition
-from adjoin.plans.deletion import doomed
+from adjoin.plans.deletion import UNMARKED, doomed
 from adjoin.plans.guarded import is_carried, put_request, refuse_changed, refuse_counted, refuse_given, written_items
 from adjoin.plans.update import filled_in, identified, read_first, update_condition, update_requests
 from adjoin.plans.write import (
     absent,
+    as_told,
     described,
     edge_keys,
     end_checks,
@@ -87,9 +88,10 @@ class Buffer:
 
     def put(self, entity: Entity, only_if: Predicate | None = None) -> None:
         kind = kind_of(self._layout, entity)
-        self._put(
-            entity, f"put {described(entity)}", None if only_if is None else condition(self._layout, kind, only_if)
-        )
+        wanted = None if only_if is None else condition(self._layout, kind, only_if)
+        if wanted is not None and isinstance(kind, EdgeType):
+            wanted = all_of(wanted, UNMARKED)
+        self._put(entity, f"put {described(entity)}", wanted)
 
     def add(self, entity: Entity) -> None:
         kind_of(self._layout, entity)
@@ -162,7 +164,8 @@ class Buffer:
 
             self._later.append(_Later(identity.kind, completed, name))
         else:
-            updates = update_requests(layout, identity, rest, if_version, only_if)
+            unmarked = UNMARKED if isinstance(identity.kind, EdgeType) else None
+            updates = update_requests(layout, identity, rest, if_version, only_if, unmarked)
             self._writes += [(request, name) for request in updates]
 
     def disconnect(self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> None:
@@ -177,9 +180,13 @@ class Buffer:
     def commit(self) -> Plan[None]:
         claims = Claims()
         attempt = 0
+        told: dict[Place, Condition | None] = {}
         while True:
             writes: Written = {}
             bundles = yield from self._add_writes(writes, claims)
+            for place, wanted in told.items():
+                write, name = writes[place]
+                writes[place] = replace(write, condition=wanted), name  # type: ignore[arg-type]
             gone = yield from self._add_deletes(writes, claims)
             self._add_checks(writes, bundles)
             if not writes:
@@ -199,6 +206,7 @@ class Buffer:
                 is_outrun = _is_outrun(read, reasons) or bool(read and canceled.retryable)
             try:
                 is_worth_another = yield from self._is_worth_another(bundles, gone, reasons, claims)
+                is_worth_another = (yield from self._is_told(writes, reasons, told)) or is_worth_another
                 if attempt == ATTEMPTS or not (is_worth_another or is_outrun):
                     self._refuse_changed(reasons)
                     raise named
@@ -281,6 +289,23 @@ class Buffer:
                 if reason.item is not None and OWNER in reason.item:
                     claims.others.add(place_of(delete.key))
         return again
+
+    def _is_told(
+        self, writes: Written, reasons: Mapping[Place, CancellationReason], told: dict[Place, Condition | None]
+    ) -> Plan[bool]:
+        """Learns whether edges with marks are there; says whether another attempt may succeed after that."""
+        before = len(told)
+        for place, reason in reasons.items():
+            item, wanted = reason.item, writes[place][0].condition
+            if reason.code != "ConditionalCheckFailed" or item is None or DELETING not in item or wanted is None:
+                continue
+            parts = parts_of(wanted)
+            if place not in told and (UNMARKED in parts or absent(self._layout) in parts):
+                condition = yield from as_told(self._layout, wanted, dict(item))
+                if condition is None:
+                    return False
+                told[place] = condition
+        return len(told) > before
 
     def _refuse_changed(self, reasons: Mapping[Place, CancellationReason]) -> None:
         for kind, item, name in self._guarded:

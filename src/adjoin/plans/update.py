@@ -20,7 +20,7 @@ from adjoin.plans import Plan
 from adjoin.plans.at_once import counted_at_once
 from adjoin.plans.bundles import ATTEMPTS, Bundle, Claims, changed_fields, update_bundle, write_bundle
 from adjoin.plans.conditions import bounds, condition, update_actions
-from adjoin.plans.deletion import visible
+from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.guarded import refuse_maintained
 from adjoin.plans.imagined import imagined
 from adjoin.plans.read import edge as read_edge
@@ -77,7 +77,7 @@ def update(
     only_if: Predicate | None = None,
 ) -> Plan[Any]:
     """The node or edge after the change; an edge that a delete has hidden counts as not there."""
-    unmarked = Not(Exists(attribute(DELETING))) if isinstance(identity.kind, EdgeType) else None
+    unmarked = UNMARKED if isinstance(identity.kind, EdgeType) else None
     try:
         return (yield from _updated(layout, identity, changes, if_version, only_if, unmarked))
     except (ConditionFailed, TransactionCanceled) as error:

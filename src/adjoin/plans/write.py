@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from adjoin.errors import AlreadyExists, ConditionFailed, InvalidRequest, InvalidValue, NotFound, TransactionCanceled
-from adjoin.expressions import And, Compare, Condition, Exists, Not, Or, Value, attribute
+from adjoin.evaluate import condition_test
+from adjoin.expressions import And, Compare, Condition, Not, Or, Value, all_of, attribute
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.model import Edge, Node, node_id
 from adjoin.plans import Plan
 from adjoin.plans.arrivals import Coming, unmarked
-from adjoin.plans.at_once import counted_at_once, counting_at_once, disconnect_counted
+from adjoin.plans.at_once import counted_at_once, counting_at_once, disconnect_counted, parts_of
 from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
 from adjoin.plans.bundles import (
     ATTEMPTS,
@@ -27,7 +28,7 @@ from adjoin.plans.bundles import (
 )
 from adjoin.plans.conditions import condition
 from adjoin.plans.copies import copies_on, fillings
-from adjoin.plans.deletion import visible
+from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.guarded import (
     carried,
     is_carried,
@@ -70,18 +71,44 @@ def put(layout: BoundLayout, entity: Entity, only_if: Predicate | None = None) -
     kind = kind_of(layout, entity)
     refuse_given(layout, kind, entity)
     wanted = None if only_if is None else condition(layout, kind, only_if)
-    try:
-        if layout.has_satellites(kind) or is_carried(layout, kind) or is_accompanied(layout, kind):
-            coming = Coming()
-            yield from write_bundle(
-                layout, kind, lambda claims: put_bundle(layout, kind, entity, wanted, claims, coming)
-            )
+    if wanted is not None and isinstance(kind, EdgeType):
+        wanted = all_of(wanted, UNMARKED)
+    while True:
+        try:
+            yield from _put(layout, kind, entity, wanted)
             return
-        puts = tuple(put_request(layout, kind, item, wanted) for item in written_items(layout, kind, entity))
-        yield puts if len(puts) == 1 else (TransactWrite(puts),)
-    except (ConditionFailed, TransactionCanceled) as error:
-        refuse_changed(layout, kind, layout.items(entity)[0], met(error), described(entity))
-        raise not_held(kind, described(entity), error) from None
+        except (ConditionFailed, TransactionCanceled) as error:
+            there = met(error)
+            if there is None or DELETING not in there or wanted is None or UNMARKED not in parts_of(wanted):
+                refuse_changed(layout, kind, layout.items(entity)[0], there, described(entity))
+                raise not_held(kind, described(entity), error) from None
+        told = yield from as_told(layout, wanted, dict(there))
+        if told is None:
+            raise NotFound(f"there is no {described(entity)}; put it first")
+        wanted = told
+
+
+def _put(layout: BoundLayout, kind: EntityType, entity: Entity, wanted: Condition | None) -> Plan[None]:
+    if layout.has_satellites(kind) or is_carried(layout, kind) or is_accompanied(layout, kind):
+        coming = Coming()
+        yield from write_bundle(layout, kind, lambda claims: put_bundle(layout, kind, entity, wanted, claims, coming))
+        return
+    puts = tuple(put_request(layout, kind, item, wanted) for item in written_items(layout, kind, entity))
+    yield puts if len(puts) == 1 else (TransactWrite(puts),)
+
+
+def as_told(layout: BoundLayout, wanted: Condition, there: Item) -> Plan[Condition | None]:
+    """What must hold, in place of a condition, for an edge that was met with a mark; None if that cannot be.
+
+    An edge that is there must hold the rest of the condition. One that is hidden counts as none: what holds where
+    there is none holds for it, as long as it stays as it is.
+    """
+    rest = all_of(*(part for part in parts_of(wanted) if part != UNMARKED))
+    if (yield from visible(layout, [there])):
+        return None if absent(layout) in parts_of(rest) else rest
+    if rest is not None and not condition_test(rest)({}):
+        return None
+    return Or((absent(layout), Compare("=", attribute(DELETING), Value(there[DELETING]))))
 
 
 def is_accompanied(layout: BoundLayout, kind: EntityType) -> bool:
@@ -290,7 +317,7 @@ def disconnect(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fi
 def _disconnect_all(layout: BoundLayout, keys: list[Item], copies: list[Item]) -> Plan[bool]:
     """Removes an edge that is stored several times; says whether it was there, as `edge` would."""
     others = [Delete(layout.table, key) for key in copies]
-    shown = And((layout.present, Not(Exists(attribute(DELETING)))))
+    shown = And((layout.present, UNMARKED))
     try:
         yield (TransactWrite((*(Delete(layout.table, key, shown) for key in keys), *others)),)
         return True
