@@ -40,4 +40,6 @@ def stream_filter(
 def _watched(layout: BoundLayout) -> list[EntityType]:
     """The classes whose changes may lead to something."""
     accounts = [kind for each in layout.rules.accounts for kind in (each.edge, each.hop.near, each.hop.far)]
-    return [*accounts, *(kind for each in layout.rules.copies for kind in (each.edge, each.node))]
+    copies = [kind for each in layout.rules.copies for kind in (each.edge, each.node)]
+    expiring = [kind for edge in layout.schema.edges.values() for kind in (edge.source, edge.target) if kind.expires]
+    return [*accounts, *copies, *expiring]

@@ -49,7 +49,7 @@ def delete(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
     )
     if not apart:
         return (yield from delete_node(layout, kind, id))
-    return (yield from _Deletion(layout, kind, id, apart).run())
+    return (yield from Deletion(layout, kind, id, apart).run())
 
 
 @dataclass
@@ -65,7 +65,7 @@ class _Together:
 
 
 @dataclass
-class _Deletion:
+class Deletion:
     """One delete of one node."""
 
     layout: BoundLayout
@@ -86,7 +86,7 @@ class _Deletion:
         self.key, self.text = self.layout.node_key(self.kind, self.id), self.layout.node_text(self.kind, self.id)
 
     def run(self) -> Plan[bool]:
-        around = yield from self._look()
+        around = yield from self.look()
         found = bool(around.tokens) or not around.is_empty
         if around.tokens:
             around = yield from self._resume(around)
@@ -103,28 +103,28 @@ class _Deletion:
             together = (yield from self._with(last, edges)) if len(edges) <= room else None
             if together is None or not together.fits:
                 # As a rule an edge takes three writes or four.
-                yield from self._detach(around, edges, room // 3)
+                yield from self.detach(around, edges, room // 3)
             elif (yield from self._done(together)):
                 is_gone = True
                 if token is not None:
-                    after = yield from self._look()
+                    after = yield from self.look()
                     yield from sweep(self.layout, self.text, self.key, token, after.also(around))
                     token = None
             # What somebody connected between the look and the transaction would hang there for ever.
-            around = yield from self._look()
+            around = yield from self.look()
         return found
 
-    def _look(self) -> Plan[Neighbourhood]:
+    def look(self) -> Plan[Neighbourhood]:
         return (yield from gather(self.layout, self.kind, self.id, self.apart))
 
     def _resume(self, around: Neighbourhood) -> Plan[Neighbourhood]:
         """Finishes deletes that were interrupted behind their switch."""
         # An edge may have its mark from a time when nobody counted its class at once.
         hidden = [edge for edge in around.counted.values() if edge.is_marked]
-        yield from self._detach(around, hidden, 0)
+        yield from self.detach(around, hidden)
         for token in sorted(around.tokens):
             yield from sweep(self.layout, self.text, self.key, token, around)
-        return (yield from self._look())
+        return (yield from self.look())
 
     # --- what goes together --------------------------------------------------------------------
 
@@ -152,12 +152,13 @@ class _Deletion:
         made = yield from companions(layout, [each for edge in edges for each in _written(edge)])
         writes = {place_of(write_key(layout, write)): write for write in last.writes}
         for edge in edges:
-            writes |= {place_of(key): Delete(layout.table, key) for key in (*edge.keys, *edge.copies)}
+            writes |= {place_of(key): Delete(layout.table, key, edge.same) for key in edge.keys}
+            writes |= {place_of(key): Delete(layout.table, key) for key in edge.copies}
         size = last.size + sum(edge.size for edge in edges) + sum(map(item_size, filter(None, made.read.values())))
         # What is counted on the node itself goes with it.
         return _Together([*(made.writes | writes).values()], size)
 
-    def _detach(self, around: Neighbourhood, edges: Sequence[Counted], most: int) -> Plan[None]:
+    def detach(self, around: Neighbourhood, edges: Sequence[Counted], most: int = 0) -> Plan[None]:
         """Removes some edges in transactions of their own, as many in each as it takes, until so many are left."""
         waiting = [*edges]
         some = MAX_TRANSACTION // 3

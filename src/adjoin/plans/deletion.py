@@ -76,6 +76,8 @@ class Counted:
     target: str
     size: int
     is_marked: bool
+    same: Condition | None = None
+    """What must hold of it for it to go."""
 
 
 @dataclass

@@ -18,6 +18,7 @@ from adjoin.plans.copies import copies_on
 from adjoin.plans.maintenance.asides import Unapplied, set_aside, take_back
 from adjoin.plans.maintenance.copies import At, CopyRef, copy_ref, freshen, freshen_at
 from adjoin.plans.maintenance.cycles import moved, set_aside_by
+from adjoin.plans.maintenance.expired import edges_of, remove_left
 from adjoin.plans.maintenance.neighbours import settle_near
 from adjoin.plans.maintenance.postings import MARKED
 from adjoin.plans.maintenance.references import (
@@ -51,6 +52,8 @@ class _Work:
     """Edges whose copies may not be what they should."""
     copied: dict[tuple[str, str, str], EdgeType] = field(default_factory=dict)
     """Classes of edges that copy from a node, by label, end and its partition key."""
+    expired: dict[str, tuple[NodeType, float]] = field(default_factory=dict)
+    """Nodes that were removed because their time was over, by partition key, and when."""
     touched: set[str] = field(default_factory=set)
     """The names of the accounts whose edges are looked at."""
     unapplied: list[Unapplied] = field(default_factory=list)
@@ -79,6 +82,9 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
             _look_at_edge(layout, kind, change, work)
         elif isinstance(kind, NodeType):
             _look_at_node(layout, kind, change, work)
+            if change.expired and edges_of(layout, kind):
+                work.expired[next(iter(change.key.values()))["S"]] = kind, change.at
+                work.looks += 1
         if change.old is not None and work.looks > looks:
             work.again.append(change.key)
     yield from _went(layout, work, tally)
@@ -88,6 +94,8 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
     yield from _look_again(layout, work, tally)
     yield from freshen_at(layout, (At(kind, end, text) for (_, end, text), kind in work.copied.items()), tally)
     yield from freshen(layout, work.copies.values(), tally)
+    for text, (node, at) in work.expired.items():
+        yield from remove_left(layout, node, layout.id_in(node, text), at)
     for unapplied in work.unapplied:
         yield from set_aside(layout, unapplied, tally)
     yield from take_back(layout, work.again, tally)
