@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Edge, Expires, Graph, Node
+from adjoin import Edge, Expires, Graph, Node, aws
 from adjoin.aggregates import Count
 from adjoin.expressions import Remove, attribute
 from adjoin.layouts.interface import WRITTEN
@@ -211,3 +211,15 @@ def test_only_edges_at_nodes_that_expire_say_when_they_were_written(g: Graph, cl
     labels = {item["SK"]["S"].partition("#")[0] for item in stored(g) if WRITTEN in item}
     assert labels == {"VISIT", "LIKE", "BESIDE"}
     assert {item[WRITTEN]["N"] for item in stored(g) if WRITTEN in item} == {"1700000000"}
+
+
+def test_lambda_is_told_of_nodes_that_expire() -> None:
+    class Token(Node):
+        id: str
+        until: Annotated[dt.datetime | None, Expires()] = None
+
+    class Uses(Edge[Token, Token]):
+        pass
+
+    assert aws.stream_filter([Token, Uses]) == {"dynamodb": {"Keys": {"SK": {"S": [{"prefix": "#META"}]}}}}
+    assert aws.stream_filter([Token]) is None, "without edges there is nothing to do"

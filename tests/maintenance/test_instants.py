@@ -16,7 +16,8 @@ import pytest
 from adjoin import Edge, Graph, Indexed, Node, Unique, field
 from adjoin.aggregates import Count, Max, Sum
 from adjoin.plans import Plan
-from tests.maintenance.simulation import FEW, FIRST, Simulation
+from adjoin.requests import TransactWrite
+from tests.maintenance.simulation import FEW, FIRST, Process, Simulation
 
 
 class Album(Node):
@@ -205,3 +206,74 @@ def test_every_snapshot_is_right(world: str, part: int) -> None:
         except BaseException as error:
             error.add_note(f"seed {seed}")
             raise
+
+
+def test_what_is_connected_just_before_a_delete_is_counted_by_the_next_node() -> None:
+    """It was not seen by the delete, and the node is made anew before its last look."""
+    with Graph(":memory:", [Album, Track, OnAlbum]) as g:
+        g.put_many([Album(id="a"), Track(id="b"), Track(id="c")])
+        g.connect(OnAlbum, "a", "b", seconds=1)
+        deleting = Process(g, g._delete(Album, "a"), "delete")
+        while not deleting.is_about(TransactWrite):
+            deleting.step(random.Random(0))
+        g.connect(OnAlbum, "a", "c", seconds=2)
+        deleting.step(random.Random(0))
+        assert g.get(Album, "a") is None
+        ALBUMS.look(g, "abc")
+        g.put(Album(id="a"))
+        ALBUMS.look(g, "abc")
+        deleting.finish()
+        ALBUMS.look(g, "abc")
+        assert [edge.target for edge in g.out("a", OnAlbum)] == ["c"]
+
+
+def test_a_node_that_comes_costs_one_request() -> None:
+    with Graph(":memory:", [Album, Track, OnAlbum]) as g:
+        for call, requests, units in (
+            (lambda: g.put(Album(id="a")), 1, 4),
+            (lambda: g.put(Album(id="a", title="x")), 1, 4),
+            (lambda: g.add(Track(id="b")), 1, 4),
+            (lambda: g.put_many(Track(id=f"t{number}") for number in range(100)), 2, 400),
+            # A look at the node and the marker, at the edges, at the edges and their ledgers.
+            (lambda: (g.put(OnAlbum(source="n", target="b")), g.put(Album(id="n"))), 2 + 5, None),
+        ):
+            with g.meter() as meter:
+                call()
+            assert meter.requests == requests
+            assert units is None or meter.wcu == units
+        ALBUMS.look(g, "abn")
+        assert g.get(Album, "n").tracks == 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("edges", [20, 40, 130])
+@pytest.mark.parametrize("way", ["put", "add", "transaction"])
+def test_as_many_as_fit_are_counted_when_the_node_comes(edges: int, way: str) -> None:
+    """The others are left to maintain, which the marker tells that somebody waits."""
+    with Graph(":memory:", [Album, Track, OnAlbum]) as g:
+        g.put_many(Track(id=f"t{number}") for number in range(edges))
+        for number in range(edges):
+            g.put(OnAlbum(source="a", target=f"t{number}", seconds=2))
+        if way == "transaction":
+            with g.transaction() as t:
+                t.put(Album(id="a"))
+        else:
+            getattr(g, way)(Album(id="a"))
+        album = g.get(Album, "a")
+        assert album is not None
+        assert (album.tracks, album.seconds) == ((edges, 2 * edges) if edges == 20 else (0, 0))
+        g.maintain(once=True)
+        ALBUMS.look(g, "a")
+
+
+def test_a_transaction_that_is_full_leaves_what_waits_to_maintain() -> None:
+    with Graph(":memory:", [Album, Track, OnAlbum]) as g:
+        for number in range(5):
+            g.put(OnAlbum(source="a", target=f"t{number}", seconds=2))
+        with g.transaction() as t:
+            t.put(Album(id="a"))
+            for number in range(47):
+                t.put(Track(id=f"n{number}"))
+        assert g.get(Album, "a").tracks == 0  # type: ignore[union-attr]
+        g.maintain(once=True)
+        ALBUMS.look(g, "a")
+        assert g.get(Album, "a").tracks == 5  # type: ignore[union-attr]

@@ -61,6 +61,7 @@ class Counted(Edge[Hub, Spoke]):
 
 
 EDGES: list[Any] = [Plain, Ordered, Backward, Mutual, Found, Copying, Counted]
+MODELS: list[Any] = [Hub, Spoke, *EDGES]
 EACH = 12
 """Edges of each class; one for each way to ask."""
 
@@ -73,7 +74,7 @@ def pair(model: Any, number: int) -> tuple[str, str]:
 def graph() -> tuple[Graph, FaultyStore]:
     """A hub with more edges than one transaction takes."""
     store = FaultyStore(SQLiteStore(":memory:"))
-    g = Graph(store, [Hub, Spoke, *EDGES])
+    g = Graph(store, MODELS)
     g.put_many([Hub(id="hub"), *(model(id=f"{number:02}") for model in (Hub, Spoke) for number in range(EACH))])
     g.put_many(model(source=source, target=target) for model in EDGES for source, target in pairs(model))
     g.put_many(Plain(source="hub", target=f"more{number}") for number in range(60))
@@ -231,3 +232,64 @@ def write(g: Graph, model: Any) -> None:
         is_there = g.edge(model, *ends) is not None
         for way in ("out", "into", "find"):
             assert READS[way](g, model, ends) is is_there, (verb, way, model, ends)
+
+
+def test_marks_from_a_time_when_nobody_counted() -> None:
+    """A class may be counted at once later than a delete marked its edges; they are told and removed like others."""
+
+    class Hub(Node):
+        id: str
+
+    class Spoke(Node):
+        id: str
+
+    class Counted(Edge[Hub, Spoke]):
+        note: str = "old"
+
+    store = FaultyStore(SQLiteStore(":memory:"))
+    before = Graph(store, [Hub, Spoke, Counted])
+    before.put_many([Hub(id="hub"), *(Spoke(id=f"{number:03}") for number in range(150))])
+    before.put_many(Counted(source="hub", target=f"{number:03}") for number in range(150))
+    step = 0
+    while before.get(Hub, "hub") is not None:
+        store.stop_at(step, "after")
+        with pytest.raises(Interrupted):
+            before.delete(Hub, "hub")
+        store.recover()
+        step += 1
+    g = Graph(store, MODELS)
+    g.put(MODELS[0](id="hub"))
+    model = EDGES[-1]
+    assert any(DELETING in item for item in stored(g))
+    for number, (verb, tell) in enumerate(WRITES.items()):
+        ends = ("hub", f"{number:03}")
+        assert g.edge(model, *ends) is None
+        assert tell(g, model, ends) is False, verb
+    for step in range(40):
+        store.stop_at(step, "after")
+        try:
+            g.delete(MODELS[0], "hub")
+        except Interrupted:
+            store.recover()
+            assert g.edge(model, "hub", "140") is None, "it came back"
+    assert [item for item in stored(g) if "hub" in str(item) and "marked" not in item] == []
+    assert {node.counted for node in g.get_many(MODELS[1], map("{:03}".format, range(150)))} == {0}
+    store.close()
+
+
+def test_a_transaction_deletes_what_is_shown_only() -> None:
+    """What is left of a former delete may be more than it takes, and stays hidden."""
+    step = 0
+    while (made := interrupted(step)) is not None:
+        g, store = made
+        if g.get(Hub, "hub") is None and any(DELETING in item for item in stored(g)):
+            g.put(Hub(id="hub"))
+            g.connect(Plain, "hub", "00", note="new")
+            with g.transaction() as t:
+                t.delete(Hub, "hub")
+            assert g.get(Hub, "hub") is None
+            assert all(g.edge(model, *ends) is None for model in EDGES for ends in pairs(model))
+            g.put(Hub(id="hub"))
+            assert g.collection(Hub.ref("hub")).edges == []
+        store.close()
+        step += 1
