@@ -273,7 +273,8 @@ def test_marks_from_a_time_when_nobody_counted() -> None:
             store.recover()
             assert g.edge(model, "hub", "140") is None, "it came back"
     assert [item for item in stored(g) if "hub" in str(item) and "marked" not in item] == []
-    assert {node.counted for node in g.get_many(MODELS[1], map("{:03}".format, range(150)))} == {0}
+    spokes: list[Any] = g.get_many(MODELS[1], map("{:03}".format, range(150)))
+    assert {spoke.counted for spoke in spokes} == {0}
     store.close()
 
 
