@@ -28,7 +28,7 @@ from adjoin import (
     field,
 )
 from adjoin.plans.cursors import encode_cursor
-from adjoin.requests import Put
+from adjoin.requests import Put, Query
 from adjoin.tables import Projection
 
 
@@ -498,3 +498,10 @@ def test_what_no_class_explains_is_among_the_others() -> None:
         assert collection.others == [{"PK": "STUDENT#a", "SK": "other", "n": 1}]
         assert [edge.target for edge in collection.edges] == ["c"]
         assert collection.node is None
+
+
+def test_the_first_is_all_that_is_asked_for() -> None:
+    with Graph(":memory:", MODELS) as graph:
+        (request,) = graph.explain(leaving(graph).first).requests
+        assert isinstance(request, Query)
+        assert request.limit == 1
