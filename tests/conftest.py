@@ -8,15 +8,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from adjoin import AsyncGraph, Graph
 from tests.models import ANN, ART, BOB, MATHS, SCHOOL, Enrollment
 from tests.servers.open import Stores
 
-# How long an example takes says more about the machine than about the code.
-settings.register_profile("adjoin", deadline=None)
+# How long an example takes, to make or to run, says more about the machine than about the code.
+settings.register_profile("adjoin", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("adjoin")
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Takes from an error that a test was given what it has seen since it was raised: frames, and whatever is in them.
+
+    Parameters live as long as the session, and workers must not grow from test to test.
+    """
+    call: Any = getattr(item, "callspec", None)
+    for value in () if call is None else call.params.values():
+        if isinstance(value, BaseException):
+            value.__traceback__ = value.__context__ = None
 
 
 @pytest.fixture(scope="session")

@@ -66,8 +66,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # Exports and sources need nothing of the graph; what computes them is imported by name when it is asked for.
     "batch": {
-        "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "aggregates",
-        "rules", "layouts", "plans", "evaluate", "items",
+        "errors", "units", "values", "tables", "tenants", "expressions", "requests", "model", "schema", "fields",
+        "aggregates", "rules", "layouts", "plans", "evaluate", "items",
     },
     "queries": {
         "errors", "units", "values", "tables", "expressions", "requests", "model", "schema", "fields", "layouts",

@@ -32,6 +32,7 @@ from benchmarks.measure import replay
 from benchmarks.servers.asked import OPERATIONS, PEOPLE, TABLE, parameters
 from benchmarks.with_adjoin import WithAdjoin
 from benchmarks.workload import LINK_BYTES, MIX, NODE_BYTES, Workload, shape_of
+from tests.waiting import LIMIT
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +195,7 @@ def stub() -> Iterator[int]:
 
 
 def asked(port: int, target: str, body: bytes = b"{}") -> tuple[HTTPResponse, Any]:
-    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", port, timeout=LIMIT)
     try:
         connection.request("POST", "/", body, {"X-Amz-Target": f"DynamoDB_20120810.{target}"})
         response = connection.getresponse()
@@ -230,7 +231,7 @@ def test_the_stub_refuses_what_it_does_not_know(stub: int) -> None:
 @on_linux
 def test_the_stub_reads_requests_in_any_pieces(stub: int) -> None:
     request = b"POST / HTTP/1.1\r\ncontent-length: 2\r\nx-amz-target: D.GetItem\r\n\r\n{}"
-    with socket.create_connection(("127.0.0.1", stub), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", stub), timeout=LIMIT) as connection:
         for byte in request:
             connection.sendall(bytes([byte]))
         connection.sendall(request + request[:7])

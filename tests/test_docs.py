@@ -33,6 +33,7 @@ from adjoin.cli import main
 from adjoin.server.operations import OPERATIONS, STREAM_OPERATIONS
 from tests.servers import install
 from tests.servers.open import Stores
+from tests.waiting import LIMIT
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -183,7 +184,7 @@ def run_program(block: Block, command: list[str], *paths: Path) -> str:
     """What a program prints that must succeed; Python finds modules in `paths` first."""
     path = os.pathsep.join(map(str, (*paths, ROOT / "src")))
     environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=environment)
     assert done.returncode == 0, f"{block}: {done.stdout}{done.stderr}"
     return done.stdout
 
@@ -235,7 +236,7 @@ class Served:
     def __exit__(self, *error: object) -> None:
         for process in self._processes:
             process.terminate()
-            process.communicate(timeout=20)
+            process.communicate(timeout=LIMIT)
             assert process.returncode == 0
 
 

@@ -160,11 +160,11 @@ class GraphMachine(RuleBasedStateMachine):
             self.the_change_stream_tells_the_same_story()
             self.graph.close()
 
-    # --- writes, each of one request, which may fail before or after it takes effect -----------
+    # --- writes, each in its first request or after so many reads, which may fail before or after it takes effect ---
 
-    def attempt(self, call: Callable[[], Any], fault: str | None, effect: Callable[[], None]) -> Any:
+    def attempt(self, call: Callable[[], Any], fault: str | None, effect: Callable[[], None], reads: int = 0) -> Any:
         if fault is not None:
-            self.store.stop_at(0, fault)
+            self.store.stop_at(reads, fault)
         try:
             result = call()
         except Interrupted:
@@ -264,7 +264,8 @@ class GraphMachine(RuleBasedStateMachine):
                 call()
         else:
             new = stored.model_copy(update=changes)
-            updated = self.attempt(call, fault, lambda: self.reference.put(new))
+            is_two_items = isinstance(edge, Friendship) and edge.source != edge.target
+            updated = self.attempt(call, fault, lambda: self.reference.put(new), reads=int(is_two_items))
             assert updated is None or updated == new
 
     @rule(model=st.sampled_from(list(NODES)), id=ids, stop=st.none() | st.integers(0, 3), when=faults)
@@ -325,7 +326,7 @@ class GraphMachine(RuleBasedStateMachine):
                         fields = entity.model_dump(exclude={"source", "target"})
                         t.connect(type(entity), entity.source, entity.target, **fields)
                     else:
-                        key = {"term": entity.term} if isinstance(entity, Exam) else {}
+                        key: dict[str, Any] = {"term": entity.term} if isinstance(entity, Exam) else {}
                         t.disconnect(type(entity), entity.source, entity.target, **key)
 
         def effect() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adjoin import InvalidRequest, TransactionCanceled
-from tests.models import ANN, Course, Enrollment, Exam, Student
+from tests.models import ANN, BOB, Course, Enrollment, Exam, Student
 
 
 def test_a_transaction_is_all_or_nothing(school: Any) -> None:
@@ -61,3 +61,32 @@ def test_delete_in_a_transaction_takes_the_edges_along(school: Any) -> None:
     assert [edge.source for edge in school.into("maths", Enrollment)] == ["bob"]
     assert list(school.into("art", Enrollment)) == []
     assert school.get(Course, "new") is not None
+
+
+# --- outside the block -------------------------------------------------------------------------
+
+
+def test_writes_outside_the_block_are_refused_rather_than_forgotten(g: Any) -> None:
+    t = g.transaction()
+    with pytest.raises(InvalidRequest, match="inside its block"):
+        t.put(ANN)
+    with t as inside:
+        inside.put(ANN)
+    for call in ("put", "add"):
+        with pytest.raises(InvalidRequest, match="inside its block"):
+            getattr(inside, call)(BOB)
+    with pytest.raises(InvalidRequest, match="inside its block"):
+        inside.delete(ANN)
+    with pytest.raises(InvalidRequest, match="one block"), t:
+        pass
+    assert (g.get(Student, "ann"), g.get(Student, "bob")) == (ANN, None)
+
+
+def test_nothing_of_a_block_that_raised_is_written_by_another(g: Any) -> None:
+    t = g.transaction()
+    with pytest.raises(RuntimeError), t as inside:
+        inside.put(ANN)
+        raise RuntimeError
+    with pytest.raises(InvalidRequest, match="one block"), t:
+        pass
+    assert g.get(Student, "ann") is None

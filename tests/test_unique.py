@@ -39,6 +39,7 @@ from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
 from tests.growing import scanned
 from tests.servers.open import Stores
+from tests.waiting import LIMIT
 
 
 class Student(Node):
@@ -467,7 +468,7 @@ def test_processes_agree(tmp_path: Path) -> None:
             subprocess.Popen([sys.executable, "-m", "tests.test_unique", path, str(number)], stdout=subprocess.PIPE)
             for number in range(3)
         ]
-        got = [me for worker in workers for me in worker.communicate(timeout=120)[0].decode().split()]
+        got = [me for worker in workers for me in worker.communicate(timeout=LIMIT)[0].decode().split()]
         assert [worker.returncode for worker in workers] == [0, 0, 0]
         check_race(graph, got)
 

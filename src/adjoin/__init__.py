@@ -32,6 +32,7 @@ from adjoin.errors import (
     FileBusy,
     FileDamaged,
     FileFromTheFuture,
+    FileGone,
     FileNotWritable,
     InvalidCopyState,
     InvalidCredentials,
@@ -70,7 +71,9 @@ from adjoin.layouts.interface import Index, Keys
 from adjoin.layouts.materialized_graph import MaterializedGraph
 from adjoin.model import Edge, Expires, Indexed, Node, Ref, Unique, Version
 from adjoin.plans.changes import Change
+from adjoin.plans.maintenance.health import Health
 from adjoin.plans.maintenance.report import MaintenanceReport, SetAside
+from adjoin.plans.maintenance.upkeep import RebuildDue
 from adjoin.queries.base import Page
 from adjoin.queries.edges import Collection
 from adjoin.tables import Projection, Throughput
@@ -116,6 +119,8 @@ __all__ = [
     "FanOut",
     "Graph",
     "MaintenanceReport",
+    "Health",
+    "RebuildDue",
     "Meter",
     "Page",
     "SetAside",
@@ -139,6 +144,7 @@ __all__ = [
     "FileBusy",
     "FileDamaged",
     "FileFromTheFuture",
+    "FileGone",
     "FileNotWritable",
     "InvalidCopyState",
     "InvalidCredentials",

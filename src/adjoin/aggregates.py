@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from adjoin.errors import InvalidModel
+from adjoin.errors import InvalidModel, shown
 from adjoin.fields import Predicate
 
 Direction: TypeAlias = Literal["out", "into"]
@@ -170,9 +170,9 @@ class Copy:
     path: str
 
     def __post_init__(self) -> None:
-        end, dot, name = self.path.partition(".")
+        end, dot, name = self.path.partition(".") if isinstance(self.path, str) else ("", "", "")
         if end not in ("source", "target") or not dot or not name or "." in name:
-            raise InvalidModel(f'{self.path!r} names no field to copy; write "target.name" or "source.name"')
+            raise InvalidModel(f'{shown(self.path)} names no field to copy; write "target.name" or "source.name"')
 
     @property
     def end(self) -> str:

@@ -161,6 +161,9 @@ def _counted(number: int, name: str) -> str:
 _FOUND = 1000
 """Edges that one query of a fan-out finds at most."""
 
+ARRIVAL = 110
+"""The bytes of what is taken down beside a node about an edge that arrives there, with short ids."""
+
 SMALL = 256
 """The bytes that an edge is taken to have where nobody says."""
 
@@ -198,9 +201,10 @@ class FanOut:
         return (MAX_TRANSACTION - 1) // (self.items + self.others)
 
     def rcu(self, edges: int, size: int = SMALL) -> float:
-        """Read units for so many edges: two looks at each, and finding them."""
+        """Read units for so many edges: two looks at each, and finding them; by an index, also beside the node."""
         each = read_units(size, consistent=True) + self.others * read_units(0, consistent=True)
-        return 2 * edges * each + read_units(edges * size, consistent=self.index is None)
+        beside = 0.0 if self.index is None else read_units(edges * ARRIVAL, consistent=True)
+        return 2 * edges * each + read_units(edges * size, consistent=self.index is None) + beside
 
     def wcu(self, edges: int, size: int = SMALL) -> float:
         """Write units for so many edges, and for checking the node in every transaction."""
@@ -209,7 +213,9 @@ class FanOut:
     def requests(self, edges: int, size: int = SMALL) -> int:
         """Transactions, the batch gets of both looks, and queries that find the edges."""
         gets = 2 * _parts(edges * (1 + self.others) + 1, MAX_BATCH_GET)
-        return self._transactions(edges) + gets + max(_parts(edges, _FOUND), _parts(edges * size, MAX_PAGE_SIZE))
+        beside = 0 if self.index is None else _parts(edges, _FOUND)
+        found = max(_parts(edges, _FOUND), _parts(edges * size, MAX_PAGE_SIZE)) + beside
+        return self._transactions(edges) + gets + found
 
     def dollars(self, edges: int, size: int = SMALL) -> float:
         return dollars(self.rcu(edges, size), self.wcu(edges, size))
@@ -222,7 +228,7 @@ class FanOut:
         return _parts(edges, self.edges_a_request)
 
     def __str__(self) -> str:
-        found = f"index {self.index}" if self.index else "the table"
+        found = f"index {self.index}, and beside it" if self.index else "the table"
         return (
             f"then, for each {self.edge} at {self.node} (found through {found}): {' and '.join(self.fields)} anew, "
             f"{self.rcu(1000) / 1000:.3g} RCU and {self.wcu_per_edge:g} WCU, {self.edges_a_request} in a transaction"

@@ -11,6 +11,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+_MOST = 500
+"""Characters of somebody else's text in a message."""
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: as Python does, but short, and whatever it is."""
+    try:
+        text = repr(value)
+    except Exception:
+        # Such as an int of thousands of digits, or what holds itself a thousand times.
+        text = f"<{type(value).__name__}>"
+    return cut(text)
+
+
+def cut(text: object) -> str:
+    """As much of a text as a message has room for."""
+    whole = str(text)
+    return whole if len(whole) <= _MOST else f"{whole[:_MOST]}…"
+
 
 class AdjoinError(Exception):
     """The base of every error that adjoin raises on purpose; `request_id` is the service's, if it answered."""
@@ -40,7 +59,11 @@ class InvalidKey(AdjoinError):
 
 
 class InvalidItem(AdjoinError):
-    """A stored item does not fit the model that reads it."""
+    """A stored item does not fit the model that reads it; `problems` says what is wrong, field by field."""
+
+    def __init__(self, message: str, problems: str = "") -> None:
+        super().__init__(message)
+        self.problems = problems
 
 
 class InvalidCursor(AdjoinError):
@@ -175,7 +198,11 @@ class TableNotEmpty(AdjoinError):
 
 
 class ChangesTrimmed(AdjoinError):
-    """The change stream no longer reaches back to the place asked for."""
+    """The change stream no longer reaches back to the place asked for; `is_replaced` if it is another one by now."""
+
+    def __init__(self, message: str, *, is_replaced: bool = False) -> None:
+        super().__init__(message)
+        self.is_replaced = is_replaced
 
 
 class InvalidCopyState(AdjoinError):
@@ -214,6 +241,10 @@ class FileBusy(AdjoinError):
     """Another process held the file for too long."""
 
     retryable = True
+
+
+class FileGone(AdjoinError):
+    """The file was removed, moved or replaced while it was open."""
 
 
 class FileNotWritable(AdjoinError):

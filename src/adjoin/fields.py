@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from dataclasses import field as declared
 from typing import Any, Literal, TypeAlias
 
-from adjoin.errors import InvalidValue
+from adjoin.errors import InvalidValue, shown
 from adjoin.units import MAX_IN_OPERANDS
 
 
@@ -25,7 +26,7 @@ class Predicate:
     def __or__(self, other: Predicate) -> AnyOf:
         return AnyOf((*_parts(self, AnyOf), *_parts(other, AnyOf)))
 
-    def __invert__(self) -> Negation:
+    def __invert__(self) -> Predicate:
         return Negation(self)
 
     def __bool__(self) -> bool:
@@ -37,7 +38,7 @@ class Predicate:
 def _parts(thing: Any, kind: type[AllOf | AnyOf]) -> tuple[Predicate, ...]:
     """What a chain of the same operator is made of, so that a long one is flat and not deep."""
     if not isinstance(thing, Predicate):
-        raise InvalidValue(f"{thing!r} is not a comparison; put parentheses around each side of & and |")
+        raise InvalidValue(f"{shown(thing)} is not a comparison; put parentheses around each side of & and |")
     return thing.predicates if isinstance(thing, kind) else (thing,)
 
 
@@ -51,19 +52,45 @@ class Comparison(Predicate):
     operands: tuple[Any, ...] = ()
 
 
+_DEEPEST = 100
+"""How deep conditions may be nested. DynamoDB takes 300 operators, and Python's stack ends somewhere."""
+
+
+def _depth(*predicates: Predicate) -> int:
+    depth = 1 + max((getattr(each, "depth", 0) for each in predicates), default=0)
+    if depth > _DEEPEST:
+        raise InvalidValue(f"conditions are nested more than {_DEEPEST} deep; combine fewer, or ask in several steps")
+    return depth
+
+
 @dataclass(frozen=True, slots=True)
 class AllOf(Predicate):
     predicates: tuple[Predicate, ...]
+    depth: int = declared(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "depth", _depth(*self.predicates))
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf(Predicate):
     predicates: tuple[Predicate, ...]
+    depth: int = declared(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "depth", _depth(*self.predicates))
 
 
 @dataclass(frozen=True, slots=True)
 class Negation(Predicate):
     predicate: Predicate
+    depth: int = declared(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "depth", _depth(self.predicate))
+
+    def __invert__(self) -> Predicate:
+        return self.predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +141,7 @@ class FieldReference:
         return Comparison(self.name, "contains", (element,))
 
     def is_in(self, options: Iterable[Any]) -> Comparison:
-        operands = tuple(options)
+        operands = tuple(_iterated("is_in", options))
         if not 1 <= len(operands) <= MAX_IN_OPERANDS:
             raise InvalidValue(f"is_in takes 1 to {MAX_IN_OPERANDS} values, and {len(operands)} were given")
         return Comparison(self.name, "in", operands)
@@ -135,15 +162,30 @@ class FieldReference:
 
     def add(self, elements: Iterable[Any]) -> Change:
         """The stored set with these in it."""
-        return Change(self.name, "add", set(elements))
+        return Change(self.name, "add", _as_set("add", elements))
 
     def discard(self, elements: Iterable[Any]) -> Change:
         """The stored set without these."""
-        return Change(self.name, "discard", set(elements))
+        return Change(self.name, "discard", _as_set("discard", elements))
+
+
+def _iterated(verb: str, elements: Iterable[Any]) -> Iterable[Any]:
+    if not isinstance(elements, Iterable):
+        raise InvalidValue(f"{verb} takes several values, and {shown(elements)} is one; put it into a list")
+    return elements
+
+
+def _as_set(verb: str, elements: Iterable[Any]) -> set[Any]:
+    try:
+        return set(_iterated(verb, elements))
+    except TypeError:
+        raise InvalidValue(
+            f"{shown(elements)} holds what no set can hold; {verb} takes text, numbers or bytes"
+        ) from None
 
 
 def field(name: str) -> FieldReference:
     """A field, to compare (`where`, `only_if`) or to change (`update`)."""
     if not isinstance(name, str):
-        raise InvalidValue(f"{name!r} does not name a field; give its name as text")
+        raise InvalidValue(f"{shown(name)} does not name a field; give its name as text")
     return FieldReference(name)

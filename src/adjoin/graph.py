@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from inspect import isawaitable
+from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 from pydantic import BaseModel
 
-from adjoin.batch.calls import rebuilt, verified
+from adjoin.batch.calls import Over, rebuilt, verified
 from adjoin.cost import Explanation, Rehearsing
 from adjoin.errors import InvalidValue
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import Layout
 from adjoin.layouts.shard_book import rehearsed
-from adjoin.model import Node, Ref
+from adjoin.model import OWN_VERSION, IfVersion, Node, Ref
 from adjoin.plans import Plan
 from adjoin.plans.changes import Change, read_changes
-from adjoin.plans.maintenance.report import MaintenanceReport, Tally
-from adjoin.plans.maintenance.stream import Reading
+from adjoin.plans.maintenance.health import Health
+from adjoin.plans.maintenance.report import MaintenanceReport
 from adjoin.queries.edges import (
     AsyncCollectionQuery,
     AsyncEdgeQuery,
@@ -56,6 +56,16 @@ _QUERIES = (EdgeQuery, PairQuery, CollectionQuery, FindQuery, FindPairQuery)
 _ASYNC_QUERIES = (AsyncEdgeQuery, AsyncPairQuery, AsyncCollectionQuery, AsyncFindQuery, AsyncFindPairQuery)
 
 
+class Stop(Protocol):
+    """What ends `maintain`: a `threading.Event`, or whatever is like one."""
+
+    def is_set(self) -> bool: ...
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits so many seconds, or until it is set; says whether it is."""
+        ...
+
+
 # --- for programs that wait --------------------------------------------------------------------
 
 
@@ -63,11 +73,12 @@ class Transaction(TransactionVerbs):
     """`with g.transaction() as t:` writes everything at the end of the block, or nothing."""
 
     def __enter__(self) -> Self:
-        return self
+        return self._begin()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_open = False
         if kind is None:
             self._graph._run(self._commit())
 
@@ -91,6 +102,7 @@ class Graph(Verbs):
         """
         super().__init__(models, layout, table_named_by(location), cursor_secret, consistent, tenant)
         self._store = open_store(location) if isinstance(location, str | os.PathLike) else location
+        self._is_owner = True
         try:
             self._run(self._open_plan(self._store.creates_tables))
         except BaseException:
@@ -102,7 +114,8 @@ class Graph(Verbs):
         return run(plan, self._store)
 
     def close(self) -> None:
-        self._store.close()
+        if self._is_owner:
+            self._store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -120,16 +133,24 @@ class Graph(Verbs):
         """Removes the table and everything in it."""
         self._run(self._drop_plan())
 
-    def put(self, entity: Entity, *, only_if: Predicate | None = None) -> None:
-        """Writes a node or an edge, replacing what was there."""
-        self._run(self._put(entity, only_if))
+    def put(self, entity: Entity, *, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
+        """Writes a node or an edge, replacing what was there.
+
+        Where its class has a `Version()`, only what has the version of the instance (`ConditionFailed`), or is new;
+        `if_version` names another, and None replaces whatever is there. The instance then has the version that is
+        stored.
+        """
+        self._run(self._put(entity, only_if, if_version))
 
     def add(self, entity: Entity) -> None:
         """Writes a node or an edge; `AlreadyExists` if it is there."""
         self._run(self._add(entity))
 
     def put_many(self, entities: Iterable[BaseModel], *, progress: Callable[[int], None] | None = None) -> int:
-        """Writes any number, in batches; `progress` is told how many are done. Not one transaction."""
+        """Writes any number, in batches; `progress` is told how many are done. Not one transaction.
+
+        Of two with one key, the later stays. Those of a class with a `Version()` or unique values are put one by one.
+        """
         return self._run(self._put_many(entities, progress))
 
     def get(self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any) -> N | None:
@@ -150,9 +171,11 @@ class Graph(Verbs):
         """Adds an edge if both ends are there (`NotFound`) and it is not (`AlreadyExists`)."""
         return self._run(self._connect(model, source, target, fields))
 
-    def disconnect(self, model: type[AnyEdge], source: Any, target: Any, /, **key: Any) -> bool:
-        """Removes an edge; says whether it was there."""
-        return self._run(self._disconnect(model, source, target, key))
+    def disconnect(
+        self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
+    ) -> bool:
+        """Removes an edge; says whether it was there. `ConditionFailed` if it has another version than the given."""
+        return self._run(self._disconnect(model, source, target, key, if_version))
 
     def update(
         self,
@@ -169,12 +192,16 @@ class Graph(Verbs):
         """
         return cast(M, self._run(self._update(model, ids, if_version, only_if, changes)))
 
-    def delete(self, what: type[Node] | Entity | Ref[Any], id: Any = None) -> bool:
+    def delete(
+        self, what: type[Node] | Entity | Ref[Any], id: Any = None, *, if_version: IfVersion = OWN_VERSION
+    ) -> bool:
         """Removes a node and every edge at it; says whether there was anything.
 
-        If it is interrupted, nobody sees half of it, and running it again finishes it.
+        If it is interrupted, nobody sees half of it, and running it again finishes it. An instance of a class with a
+        `Version()` is deleted only if what is there has its version (`ConditionFailed`); `if_version` names another,
+        and None deletes whatever is there.
         """
-        return self._run(self._delete(what, id))
+        return self._run(self._delete(what, id, if_version))
 
     def out(self, x: Any, model: type[E], *, consistent: bool | None = None) -> EdgeQuery[E]:
         """The edges that leave a node (the node, its ref or its id)."""
@@ -216,21 +243,36 @@ class Graph(Verbs):
         once: bool = False,
         every: float = 1.0,
         progress: Callable[[MaintenanceReport], None] | None = None,
+        stop: Stop | None = None,
     ) -> MaintenanceReport:
-        """Applies the change stream to aggregates and copies, from where it was left.
+        """Applies the change stream to aggregates and copies, from where it was left; without a tenant, of all tenants.
 
-        With `once`, ends where there is no more now; else looks again `every` so many seconds, for ever. `progress`
-        is told what was done so far. Any number may run at once, and stop at any time.
+        With `once`, ends where there is no more now, and raises what keeps it from going on. Else looks again `every`
+        so many seconds until `stop`, a `threading.Event`, is set; it outlives what passes, such as throttling and lost
+        connections, and raises what does not. `progress` is told what was done so far. Any number may run at once, and
+        stop at any time.
         """
-        reading, tally = Reading(), Tally()
+        stopped = stop or Event()
+        daemon = self._daemon(once, every)
         while True:
-            has_more = self._run(self._maintain_step(reading, tally))
+            pause = self._run(daemon.step(self._layout))
             if progress is not None:
-                progress(tally.report())
-            if not has_more:
-                if once:
-                    return tally.report()
-                time.sleep(every)
+                progress(daemon.report())
+            if pause is None or stopped.is_set() or (pause > 0 and stopped.wait(pause)):
+                break
+        self._run(daemon.leave(self._layout))
+        return daemon.report()
+
+    def health(self) -> Health:
+        """How far aggregates and copies are behind, what was set aside or missed, and when all was last looked at."""
+        return self._run(self._health())
+
+    def for_tenant(self, tenant: str) -> Self:
+        """The same graph for another tenant, on the same store and its connections, which closing it leaves open."""
+        view = self._view(tenant)
+        view._is_owner = False
+        view._run(view._maps_plan())
+        return view
 
     def rebuild(
         self,
@@ -248,11 +290,11 @@ class Graph(Verbs):
 
         `source` is an export, in a folder or on S3; without one, a file is read itself; "scan" reads the table item
         by item. `only` names fields, as "CUSTOMER.owed". With `dry_run` nothing is written. `state` is a file that
-        remembers how far writing from an export came, and `diff` one for everything that differs, a line each.
+        remembers how far writing from an export came, and `diff` one for everything that differs, a line each. Without
+        a tenant, all tenants of the table are rebuilt.
         """
-        return rebuilt(
-            self._layout, self._store, self._run, source, engine, only, dry_run, state, diff, progress, options
-        )
+        over = Over(self._layout, self._store, self._run, source, engine, options, progress, self._clock)
+        return rebuilt(over, only, dry_run, state, diff)
 
     def verify(
         self,
@@ -267,9 +309,11 @@ class Graph(Verbs):
         """Compares what is stored with what follows from it; true if nothing is wrong.
 
         `repair=True` repairs all but dangling edges, which are named to be removed: `repair=["dangling"]`. `report`
-        is a file for what was found, as JSON. `source` is the same as for `rebuild`.
+        is a file for what was found, as JSON. `source` is the same as for `rebuild`. Without a tenant, all tenants of
+        the table are looked at.
         """
-        return verified(self._layout, self._store, self._run, source, engine, repair, report, progress, options)
+        over = Over(self._layout, self._store, self._run, source, engine, options, progress, self._clock)
+        return verified(over, repair, report)
 
     def explain(self, call: Any, *args: Any, **kwargs: Any) -> Explanation:
         """What a call would ask of the store, without asking: a query, or a verb with its arguments.
@@ -295,11 +339,12 @@ class AsyncTransaction(TransactionVerbs):
     """`async with g.transaction() as t:` writes everything at the end of the block, or nothing."""
 
     async def __aenter__(self) -> Self:
-        return self
+        return self._begin()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_open = False
         if kind is None:
             await self._graph._run(self._commit())
 
@@ -323,7 +368,7 @@ class AsyncGraph(Verbs):
         """
         super().__init__(models, layout, table_named_by(location), cursor_secret, consistent, tenant)
         self._store = open_async_store(location) if isinstance(location, str | os.PathLike) else location
-        self._is_open = False
+        self._is_owner, self._is_open, self._is_table_open = True, False, False
 
     async def _run(self, plan: Plan[T]) -> T:
         if not self._is_open:
@@ -332,11 +377,13 @@ class AsyncGraph(Verbs):
         return await run_async(plan, self._store)
 
     async def _open(self) -> None:
-        await run_async(self._open_plan(self._store.creates_tables), self._store)
-        self._is_open = True
+        plan = self._maps_plan() if self._is_table_open else self._open_plan(self._store.creates_tables)
+        await run_async(plan, self._store)
+        self._is_open = self._is_table_open = True
 
     async def close(self) -> None:
-        await self._store.close()
+        if self._is_owner:
+            await self._store.close()
 
     async def __aenter__(self) -> Self:
         try:
@@ -354,22 +401,32 @@ class AsyncGraph(Verbs):
     async def create_table(self) -> None:
         """Makes the table, or the indexes that it lacks; fails if it is there with other keys."""
         await run_async(self._open_plan(creates_tables=True), self._store)
-        self._is_open = True
+        self._is_open = self._is_table_open = True
 
     async def drop_table(self) -> None:
         """Removes the table and everything in it."""
         await self._run(self._drop_plan())
 
-    async def put(self, entity: Entity, *, only_if: Predicate | None = None) -> None:
-        """Writes a node or an edge, replacing what was there."""
-        await self._run(self._put(entity, only_if))
+    async def put(
+        self, entity: Entity, *, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION
+    ) -> None:
+        """Writes a node or an edge, replacing what was there.
+
+        Where its class has a `Version()`, only what has the version of the instance (`ConditionFailed`), or is new;
+        `if_version` names another, and None replaces whatever is there. The instance then has the version that is
+        stored.
+        """
+        await self._run(self._put(entity, only_if, if_version))
 
     async def add(self, entity: Entity) -> None:
         """Writes a node or an edge; `AlreadyExists` if it is there."""
         await self._run(self._add(entity))
 
     async def put_many(self, entities: Iterable[BaseModel], *, progress: Callable[[int], None] | None = None) -> int:
-        """Writes any number, in batches; `progress` is told how many are done. Not one transaction."""
+        """Writes any number, in batches; `progress` is told how many are done. Not one transaction.
+
+        Of two with one key, the later stays. Those of a class with a `Version()` or unique values are put one by one.
+        """
         return await self._run(self._put_many(entities, progress))
 
     async def get(self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any) -> N | None:
@@ -390,9 +447,11 @@ class AsyncGraph(Verbs):
         """Adds an edge if both ends are there (`NotFound`) and it is not (`AlreadyExists`)."""
         return await self._run(self._connect(model, source, target, fields))
 
-    async def disconnect(self, model: type[AnyEdge], source: Any, target: Any, /, **key: Any) -> bool:
-        """Removes an edge; says whether it was there."""
-        return await self._run(self._disconnect(model, source, target, key))
+    async def disconnect(
+        self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
+    ) -> bool:
+        """Removes an edge; says whether it was there. `ConditionFailed` if it has another version than the given."""
+        return await self._run(self._disconnect(model, source, target, key, if_version))
 
     async def update(
         self,
@@ -409,12 +468,16 @@ class AsyncGraph(Verbs):
         """
         return cast(M, await self._run(self._update(model, ids, if_version, only_if, changes)))
 
-    async def delete(self, what: type[Node] | Entity | Ref[Any], id: Any = None) -> bool:
+    async def delete(
+        self, what: type[Node] | Entity | Ref[Any], id: Any = None, *, if_version: IfVersion = OWN_VERSION
+    ) -> bool:
         """Removes a node and every edge at it; says whether there was anything.
 
-        If it is interrupted, nobody sees half of it, and running it again finishes it.
+        If it is interrupted, nobody sees half of it, and running it again finishes it. An instance of a class with a
+        `Version()` is deleted only if what is there has its version (`ConditionFailed`); `if_version` names another,
+        and None deletes whatever is there.
         """
-        return await self._run(self._delete(what, id))
+        return await self._run(self._delete(what, id, if_version))
 
     def out(self, x: Any, model: type[E], *, consistent: bool | None = None) -> AsyncEdgeQuery[E]:
         """The edges that leave a node (the node, its ref or its id)."""
@@ -460,20 +523,34 @@ class AsyncGraph(Verbs):
         every: float = 1.0,
         progress: Callable[[MaintenanceReport], None] | None = None,
     ) -> MaintenanceReport:
-        """Applies the change stream to aggregates and copies, from where it was left.
+        """Applies the change stream to aggregates and copies, from where it was left; without a tenant, of all tenants.
 
-        With `once`, ends where there is no more now; else looks again `every` so many seconds, for ever. `progress`
-        is told what was done so far. Any number may run at once, and stop at any time.
+        With `once`, ends where there is no more now, and raises what keeps it from going on. Else looks again `every`
+        so many seconds until its task is cancelled; it outlives what passes, such as throttling and lost connections,
+        and raises what does not. `progress` is told what was done so far. Any number may run at once, and stop at any
+        time.
         """
-        reading, tally = Reading(), Tally()
+        daemon = self._daemon(once, every)
         while True:
-            has_more = await self._run(self._maintain_step(reading, tally))
+            pause = await self._run(daemon.step(self._layout))
             if progress is not None:
-                progress(tally.report())
-            if not has_more:
-                if once:
-                    return tally.report()
-                await asyncio.sleep(every)
+                progress(daemon.report())
+            if pause is None:
+                break
+            if pause > 0:
+                await asyncio.sleep(pause)
+        await self._run(daemon.leave(self._layout))
+        return daemon.report()
+
+    async def health(self) -> Health:
+        """How far aggregates and copies are behind, what was set aside or missed, and when all was last looked at."""
+        return await self._run(self._health())
+
+    def for_tenant(self, tenant: str) -> Self:
+        """The same graph for another tenant, on the same store and its connections, which closing it leaves open."""
+        view = self._view(tenant)
+        view._is_owner, view._is_open, view._is_table_open = False, False, self._is_table_open
+        return view
 
     async def rebuild(
         self,
@@ -491,12 +568,12 @@ class AsyncGraph(Verbs):
 
         `source` is an export, in a folder or on S3; without one, a file is read itself; "scan" reads the table item
         by item. `only` names fields, as "CUSTOMER.owed". With `dry_run` nothing is written. `state` is a file that
-        remembers how far writing from an export came, and `diff` one for everything that differs, a line each.
+        remembers how far writing from an export came, and `diff` one for everything that differs, a line each. Without
+        a tenant, all tenants of the table are rebuilt.
         """
         run = await self._driven()
-        return await asyncio.to_thread(
-            rebuilt, self._layout, self._store, run, source, engine, only, dry_run, state, diff, progress, options
-        )
+        over = Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
+        return await asyncio.to_thread(rebuilt, over, only, dry_run, state, diff)
 
     async def verify(
         self,
@@ -511,12 +588,12 @@ class AsyncGraph(Verbs):
         """Compares what is stored with what follows from it; true if nothing is wrong.
 
         `repair=True` repairs all but dangling edges, which are named to be removed: `repair=["dangling"]`. `report`
-        is a file for what was found, as JSON. `source` is the same as for `rebuild`.
+        is a file for what was found, as JSON. `source` is the same as for `rebuild`. Without a tenant, all tenants of
+        the table are looked at.
         """
         run = await self._driven()
-        return await asyncio.to_thread(
-            verified, self._layout, self._store, run, source, engine, repair, report, progress, options
-        )
+        over = Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
+        return await asyncio.to_thread(verified, over, repair, report)
 
     async def _driven(self) -> Callable[[Plan[Any]], Any]:
         """What drives plans for a thread that computes: on this loop, while the thread waits."""

@@ -14,7 +14,7 @@ import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
@@ -29,7 +29,8 @@ Normal = tuple[Any, int]
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,37}|-?(?:0|[1-9][0-9]{0,18})\.[0-9]{0,17}[1-9]")
 _LONG_NUMBER = 42
 """Characters that no number in normal form has."""
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,18})?")
+# Without a place where one run of digits could end and another begin: it looks at each character once.
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,18})?")
 
 
 _INVALID = "One or more parameter values were invalid: "
@@ -174,7 +175,11 @@ def _number(value: Any, depth: int) -> Normal:
 
 
 def _number_fault(text: str) -> str:
-    exponent = Decimal(text).adjusted()
+    try:
+        exponent = Decimal(text).adjusted()
+    except InvalidOperation:
+        # An exponent of 18 digits can be more than a Decimal has room for, but not less.
+        exponent = MAX_EXPONENT + 1
     if exponent > MAX_EXPONENT:
         return "Number overflow. Attempting to store a number with magnitude larger than supported range"
     if exponent < MIN_EXPONENT:

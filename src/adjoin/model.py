@@ -10,7 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar, Unpack, get_args
+from enum import Enum
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    get_args,
+)
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -24,6 +38,20 @@ TargetT = TypeVar("TargetT", bound="Node")
 AS_READ = "adjoin:as_read"
 """Where a node that was read has what was maintained then, to tell it from values that somebody sets; in its
 `__dict__`, as a cached property would be, so that comparing, copying and dumping it know nothing of that."""
+
+WHOSE = "adjoin:whose"
+"""Under which that also says as which node or edge it was read; a copy of it with another id is not that one."""
+
+
+class Own(Enum):
+    """What `if_version` is where nothing is given: the version that the instance itself has."""
+
+    VERSION = "version"
+
+
+OWN_VERSION: Final = Own.VERSION
+IfVersion: TypeAlias = int | Literal[Own.VERSION] | None
+"""A version to compare with, None to overwrite whatever there is, or the instance's own."""
 
 _MODEL_CONFIG = ConfigDict(populate_by_name=True, validate_assignment=True)
 
@@ -167,7 +195,7 @@ class Unique:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Marks the int field that `update` counts up and `if_version=` compares."""
+    """Marks the int field that each write counts up; what has another by now is neither replaced nor deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +213,14 @@ def field_schemas(model: type[BaseModel]) -> dict[str, Any]:
 def node_id(node: Node) -> Any:
     """The id of a node; `Node` itself leaves the field to its subclasses."""
     return node.__dict__["id"]
+
+
+def identity_of(entity: Node | Edge[Any, Any]) -> tuple[Any, ...]:
+    """What tells a node or an edge from all others of its class."""
+    values = entity.__dict__
+    if isinstance(entity, Node):
+        return (values["id"],)
+    return values["source"], values["target"], *(values[name] for name in entity.__declaration__.key)
 
 
 def ends_of(edge: type[Edge[Any, Any]]) -> tuple[Any, ...]:

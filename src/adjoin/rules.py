@@ -10,17 +10,22 @@ Pure: no items, no requests. The stream's processor, the batch job and the audit
 
 from __future__ import annotations
 
+import base64
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from adjoin.aggregates import Direction, Immutable, Summary
 from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate
-from adjoin.schema import EdgeType, EntityType, NodeType, Schema
+from adjoin.schema import EdgeType, Entity, EntityType, NodeType, Schema
 
 Operation: TypeAlias = Literal["sum", "min", "max", "latest", "top"]
+
+
+_KEY_LENGTH = 5
+"""Characters of a rule's key. Those of one class are never so many that two are the same by chance."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,12 @@ class Rule:
     is_recursive: bool = False
     in_transaction: bool = False
 
+    @cached_property
+    def key(self) -> str:
+        """A short text for what is declared, another where that is another; ledgers name rules by it."""
+        declared = (self.name, self.operation, self.terms, self.where, self.where_at, self.by, self.k)
+        return base64.urlsafe_b64encode(hashlib.sha256(repr(declared).encode()).digest())[:_KEY_LENGTH].decode()
+
     @property
     def node(self) -> NodeType:
         return self.hop.near
@@ -116,6 +127,8 @@ class Account:
     hop: Hop
     reads_far: bool
     rules: tuple[Rule, ...]
+    is_shared: bool = False
+    """Whether there is an account of the other direction that has its part in the same ledgers."""
 
     @property
     def name(self) -> str:
@@ -124,6 +137,34 @@ class Account:
     @property
     def edge(self) -> EdgeType:
         return self.hop.edge
+
+    @cached_property
+    def part(self) -> str:
+        """The attribute of a ledger beside an edge that is about this account: "o" for out, "i" for into."""
+        return self.hop.direction[0]
+
+    @cached_property
+    def is_at_target(self) -> bool:
+        """Whether the ledgers lie beside the targets of edges, to be found from there; else beside the edges."""
+        return not self.reads_far and (self.is_shared or self.hop.direction == "into")
+
+    @cached_property
+    def is_checked(self) -> bool:
+        """Whether what an edge adds is applied only as long as the edge is what was read.
+
+        Where it is not, every change of an edge leaves a trace where a slower reader of what was before meets it.
+        """
+        return self.reads_far or any(rule.in_transaction for rule in self.rules)
+
+    @cached_property
+    def by_key(self) -> dict[str, str]:
+        """The names of the rules by their keys."""
+        return {rule.key: rule.name for rule in self.rules}
+
+    @cached_property
+    def keys(self) -> dict[str, str]:
+        """The keys of the rules by their names."""
+        return {rule.name: rule.key for rule in self.rules}
 
     @cached_property
     def edge_attributes(self) -> tuple[str, ...]:
@@ -182,6 +223,8 @@ class Rules:
         self._maintained = {kind.model: self._maintained_fields(kind) for kind in schema.types}
         self._immutable = {kind.model: _immutable(kind) for kind in schema.types}
         self._nodes = {rule.node.model for rule in self.rules}
+        self.conditions: dict[str, Callable[[Entity], bool]] = {}
+        """The test that a plan makes of each `where`. It refers to the layout, and ends with the graph."""
 
     def __bool__(self) -> bool:
         return bool(self.rules or self.copies)
@@ -220,8 +263,9 @@ def _accounts(rules: Iterable[Rule]) -> Iterator[Account]:
     shared: dict[tuple[type[Any], Direction, bool], list[Rule]] = {}
     for rule in rules:
         shared.setdefault((rule.hop.edge.model, rule.hop.direction, rule.reads_far), []).append(rule)
-    for some in shared.values():
-        yield Account(some[0].hop, some[0].reads_far, tuple(some))
+    for (model, direction, reads_far), some in shared.items():
+        other: Direction = "into" if direction == "out" else "out"
+        yield Account(some[0].hop, reads_far, tuple(some), not reads_far and (model, other, False) in shared)
 
 
 def _read_at(rule: Rule, at: Literal["edge", "far"], kind: EntityType) -> Iterator[str]:
@@ -250,4 +294,5 @@ def _immutable(kind: EntityType) -> tuple[str, ...]:
         return ()
     frozen = [name for name, info in kind.fields.items() if info.frozen]
     names = dict.fromkeys([*kind.marked(Immutable), *frozen])
-    return tuple(name for name in names if name in kind.attributes)
+    # A version that no program may set is counted all the same.
+    return tuple(name for name in names if name in kind.attributes and name != kind.version)

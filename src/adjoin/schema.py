@@ -22,8 +22,9 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
-from adjoin.errors import InvalidKey, InvalidModel, InvalidValue, UnknownField
+from adjoin.errors import AdjoinError, InvalidKey, InvalidModel, InvalidValue, UnknownField, shown
 from adjoin.model import Edge, Expires, Indexed, Node, Ref, Unique, Version, ends_of, field_schemas, node_id
+from adjoin.values import check_range
 
 AnyEdge: TypeAlias = Edge[Any, Any]
 Entity: TypeAlias = Node | AnyEdge
@@ -82,6 +83,11 @@ class EntityType:
         if not self.marked(Version) and (info := self.fields.get("version")) and plain_type(info) is int:
             return "version"
         return next(iter(self.marked(Version)), None)
+
+    @cached_property
+    def is_guarded(self) -> bool:
+        """Whether instances are written and deleted only where the stored version is theirs: one marked `Version()`."""
+        return bool(self.marked(Version))
 
     @cached_property
     def expires(self) -> str | None:
@@ -149,9 +155,15 @@ class EntityType:
 
     def _checked(self, name: str, value: Any, validate: Callable[[Any], Any]) -> Any:
         try:
+            if type(value) is Decimal:
+                check_range(value)
             return validate(value)
         except ValidationError as error:
-            raise InvalidValue(f"{value!r} does not fit {self.name}.{name}: {problems_in(error)}") from None
+            raise InvalidValue(f"{shown(value)} does not fit {self.name}.{name}: {problems_in(error)}") from None
+        except (AdjoinError, MemoryError):
+            raise
+        except Exception as error:
+            raise InvalidValue(f"{shown(value)} does not fit {self.name}.{name}: {raised_by_class(error)}") from error
 
 
 @dataclass(frozen=True)
@@ -165,6 +177,11 @@ class NodeType(EntityType):
         """The type whose values are ids as they are, with nothing to check or to convert."""
         is_bare = field_schemas(self.model).get("id", {}).get("schema") == {"type": self.id_type.__name__}
         return self.id_type if self.id_type in (str, int) and is_bare else None
+
+    @property
+    def has_bare_text_id(self) -> bool:
+        """Whether any text is an id as it is."""
+        return self._bare_id_type is str
 
     def id(self, given: Any) -> Any:
         """The id that an id, a ref or a node of this type stands for."""
@@ -214,12 +231,12 @@ class Schema:
 
     def __init__(self, models: Iterable[type[Any]]) -> None:
         if isinstance(models, type) or not isinstance(models, Iterable):
-            raise InvalidModel(f"{models!r} is not a list of classes; pass the Node and Edge classes in a list")
+            raise InvalidModel(f"{shown(models)} is not a list of classes; pass the Node and Edge classes in a list")
         given = list(models)
         for model in given:
             is_one = isinstance(model, type) and issubclass(model, (Node, Edge))
             if not is_one or model in (Node, Edge):
-                raise InvalidModel(f"{model!r} is not a Node or Edge class of yours; pass the classes themselves")
+                raise InvalidModel(f"{shown(model)} is not a Node or Edge class of yours; pass the classes themselves")
         classes = list(dict.fromkeys(given))
         by_name = {model.__name__: model for model in classes}
         ends = {model: _resolved_ends(model, by_name) for model in classes if issubclass(model, Edge)}
@@ -256,7 +273,7 @@ class Schema:
             raise self._unknown(model, "Edge") from None
 
     def _unknown(self, model: Any, kind: str) -> InvalidModel:
-        name = getattr(model, "__name__", repr(model))
+        name = getattr(model, "__name__", None) or shown(model)
         known = self.nodes if kind == "Node" else self.edges
         return InvalidModel(
             f"{name} is not {'an' if kind == 'Edge' else 'a'} {kind} class of this graph, which has "
@@ -460,19 +477,6 @@ def _path_type(hint: Any) -> type | None:
     return steps.pop() if len(steps) == 1 else None
 
 
-def from_key_text(info: FieldInfo, text: str) -> Any:
-    """The value of a field that a key spells as text; what is no text in Python is made what it is."""
-    plain = plain_type(info)
-    if plain is None or plain is str or not isinstance(text, str):
-        return text
-    try:
-        if issubclass(plain, Enum):
-            return next((member for member in plain if str(member.value) == text), text)
-        return plain(text) if plain in (int, Decimal, uuid.UUID) else text
-    except (ValueError, ArithmeticError):
-        return text
-
-
 def problems_in(error: ValidationError) -> str:
     """What pydantic found wrong, field by field, in one line."""
     return "; ".join(
@@ -483,9 +487,14 @@ def problems_in(error: ValidationError) -> str:
     )
 
 
+def raised_by_class(error: Exception) -> str:
+    """What a validator of a class raised that is no error of validation, in one line."""
+    return f"its validators raised {type(error).__name__}: {error}"
+
+
 def unknown_field(owner: str, name: Any, known: Iterable[str], what: str = "field") -> str:
     """Says that a field, or something else, does not exist, and which one may have been meant."""
     names = list(known)
-    close = difflib.get_close_matches(str(name), names, n=1)
+    close = difflib.get_close_matches(name[:100] if isinstance(name, str) else "", names, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(map(repr, names)) or f'no {what}s'}"
-    return f"{owner} has no {what} {name!r}; {hint}"
+    return f"{owner} has no {what} {shown(name)}; {hint}"

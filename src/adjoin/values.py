@@ -13,14 +13,15 @@ import datetime as dt
 import uuid
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
-from decimal import Context, Decimal, InvalidOperation, Overflow, Underflow
+from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow, Underflow
 from enum import Enum
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel, RootModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
-from adjoin.errors import InvalidValue
+from adjoin.errors import InvalidValue, cut, shown
+from adjoin.units import MAX_NESTING
 
 AttributeValue: TypeAlias = dict[str, Any]
 Item: TypeAlias = dict[str, AttributeValue]
@@ -28,8 +29,10 @@ Item: TypeAlias = dict[str, AttributeValue]
 MAX_DIGITS = 38
 MAX_EXPONENT = 125
 MIN_EXPONENT = -130
-_EXACT = Context(prec=1000, Emin=-(10**6), Emax=10**6, traps=[InvalidOperation, Overflow, Underflow])
+_EXACT = Context(prec=1000, Emin=-(10**6), Emax=10**6, traps=[InvalidOperation, Overflow, Underflow, Inexact])
 _SMALL_INT = 10**MAX_DIGITS
+_TOO_MANY_DIGITS = f"{{}} has more than {MAX_DIGITS} significant digits; round it, or store it as text"
+_TOO_DEEP = f"lists and maps are nested too deep; DynamoDB takes {MAX_NESTING} levels at most"
 _OUT_OF_RANGE = "{} is outside DynamoDB's range of 1E-130 to 9.99E+125 in magnitude"
 
 
@@ -41,18 +44,20 @@ def canonical_number(number: Decimal | str) -> str:
     try:
         value = _EXACT.create_decimal(number)
     except InvalidOperation:
-        raise InvalidValue(f"{number!r} is not a number") from None
-    except ArithmeticError:
-        raise InvalidValue(_OUT_OF_RANGE.format(number)) from None
+        raise InvalidValue(f"{shown(number)} is not a number") from None
+    except (Overflow, Underflow):
+        raise InvalidValue(_OUT_OF_RANGE.format(cut(number))) from None
+    except Inexact:
+        raise InvalidValue(_TOO_MANY_DIGITS.format(cut(number))) from None
     if not value.is_finite():
-        raise InvalidValue(f"{number} cannot be stored: DynamoDB has no NaN and no infinity; store None instead")
+        raise InvalidValue(f"{cut(number)} cannot be stored: DynamoDB has no NaN and no infinity; store None instead")
     if not value:
         return "0"
     value = value.normalize(_EXACT)
     if len(value.as_tuple().digits) > MAX_DIGITS:
-        raise InvalidValue(f"{number} has more than {MAX_DIGITS} significant digits; round it, or store it as text")
+        raise InvalidValue(_TOO_MANY_DIGITS.format(cut(number)))
     if not MIN_EXPONENT <= value.adjusted() <= MAX_EXPONENT:
-        raise InvalidValue(_OUT_OF_RANGE.format(number))
+        raise InvalidValue(_OUT_OF_RANGE.format(cut(number)))
     return format(value, "f")
 
 
@@ -61,7 +66,22 @@ def parse_number(text: str) -> int | Decimal:
     try:
         return int(text)
     except ValueError:
-        return Decimal(text)
+        return _parsed_decimal(text)
+
+
+def _parsed_decimal(text: str) -> Decimal:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise InvalidValue(f"{shown(text)} is not a number") from None
+    check_range(number)
+    return number
+
+
+def check_range(number: Decimal) -> None:
+    """A number must be one that can be stored; making an int of another may take for ever."""
+    if not number.is_finite() or (number and not MIN_EXPONENT <= number.adjusted() <= MAX_EXPONENT):
+        raise InvalidValue(_OUT_OF_RANGE.format(cut(number)))
 
 
 def number_size(text: str) -> int:
@@ -114,7 +134,7 @@ def _encode_text(value: str) -> AttributeValue:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InvalidValue(f"{value!r} holds half of a surrogate pair, which UTF-8 cannot carry") from None
+        raise InvalidValue(f"{shown(value)} holds half of a surrogate pair, which UTF-8 cannot carry") from None
     return {"S": value}
 
 
@@ -129,7 +149,7 @@ def _encode_sequence(value: Any) -> AttributeValue:
 def _encode_mapping(value: Mapping[Any, Any]) -> AttributeValue:
     entries = {_map_key(key): encode(element) for key, element in value.items()}
     if len(entries) < len(value):
-        raise InvalidValue(f"{value!r} has two keys that are stored alike; keys of a map are text")
+        raise InvalidValue(f"{shown(value)} has two keys that are stored alike; keys of a map are text")
     return {"M": entries}
 
 
@@ -139,7 +159,7 @@ def _map_key(key: Any) -> str:
     encoded = encode(key)
     if "S" in encoded or "N" in encoded:
         return str(next(iter(encoded.values())))
-    raise InvalidValue(f"{key!r} cannot name an entry of a map; use text or a number")
+    raise InvalidValue(f"{shown(key)} cannot name an entry of a map; use text or a number")
 
 
 def _encode_set(value: Any) -> AttributeValue:
@@ -194,7 +214,10 @@ _ENCODERS: dict[type, Callable[[Any], AttributeValue]] = {
 def encode(value: Any) -> AttributeValue:
     """The stored form of a Python value."""
     encoder = _ENCODERS.get(type(value)) or _encoder_of_base(type(value))
-    return encoder(value)
+    try:
+        return encoder(value)
+    except RecursionError:
+        raise InvalidValue(_TOO_DEEP) from None
 
 
 def _encoder_of_base(kind: type) -> Callable[[Any], AttributeValue]:
@@ -226,7 +249,10 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
 def decode(attribute: AttributeValue) -> Any:
     """The plain Python value of a stored attribute; a model makes its own types of it."""
     for tag, value in attribute.items():
-        return _DECODERS[tag](value)
+        try:
+            return _DECODERS[tag](value)
+        except RecursionError:
+            raise InvalidValue(_TOO_DEEP) from None
     raise InvalidValue("an attribute without a type cannot be read")
 
 

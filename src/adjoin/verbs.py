@@ -6,35 +6,41 @@ their own way.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from copy import copy
+from decimal import Decimal
+from typing import Any, Self, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from adjoin.cost import FanOut, Meter
-from adjoin.errors import InvalidKey, InvalidRequest, InvalidValue
+from adjoin.errors import InvalidKey, InvalidRequest, InvalidValue, shown
+from adjoin.expressions import Condition
 from adjoin.fields import Predicate
 from adjoin.layouts.binding import bound_layout
 from adjoin.layouts.interface import BoundLayout, Layout, Range
-from adjoin.model import Edge, Node, Ref, node_id
+from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref, node_id
 from adjoin.plans import Plan
 from adjoin.plans.copies import fans
 from adjoin.plans.counted_deletion import delete
 from adjoin.plans.find import Search, search
+from adjoin.plans.maintenance.daemon import Daemon
+from adjoin.plans.maintenance.health import Health, health
 from adjoin.plans.maintenance.predicates import check_rules
 from adjoin.plans.maintenance.ranks import check_room
-from adjoin.plans.maintenance.report import Tally
-from adjoin.plans.maintenance.stream import Reading, maintain_step
 from adjoin.plans.read import Question, edge, get, get_by, get_many
 from adjoin.plans.shards import read_shard_maps, written
 from adjoin.plans.table import drop_table, open_table
 from adjoin.plans.transaction import Buffer
 from adjoin.plans.update import identified, update
+from adjoin.plans.versions import delete_lock
 from adjoin.plans.write import add, connect, disconnect, put, put_many
 from adjoin.queries.base import Context
 from adjoin.requests import Request
 from adjoin.schema import AnyEdge, EdgeType, Entity, NodeType, problems_in
+from adjoin.values import check_range
 
 N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
@@ -52,15 +58,21 @@ class Verbs(ABC):
         consistent: bool,
         tenant: str | None,
     ) -> None:
+        if cursor_secret is not None and not isinstance(cursor_secret, str | bytes):
+            raise InvalidValue(f"{shown(cursor_secret)} cannot sign page tokens; give a cursor_secret of text or bytes")
         if cursor_secret is not None and not cursor_secret:
             raise InvalidValue("an empty cursor_secret signs nothing; give one, or None for tokens that are not signed")
         self._layout: BoundLayout = bound_layout(models, layout, table, tenant)
         check_rules(self._layout)
         check_room(self._layout)
         self._schema = self._layout.schema
-        self._secret = cursor_secret.encode() if isinstance(cursor_secret, str) else cursor_secret or b""
-        self._consistent = consistent
+        if isinstance(cursor_secret, str):
+            cursor_secret = cursor_secret.encode("utf-8", "surrogatepass")
+        self._secret = cursor_secret or b""
+        self._consistent = False
+        self._consistent = self._consistency(consistent)
         self._tenant = tenant
+        self._clock: Callable[[], float] = time.time
         self._context = Context(self._layout, self._secret, self._run)
 
     @abstractmethod
@@ -72,11 +84,31 @@ class Verbs(ABC):
         return Meter()
 
     def _consistency(self, asked: bool | None) -> bool:
-        return self._consistent if asked is None else asked
+        if asked is None:
+            return self._consistent
+        if not isinstance(asked, bool):
+            raise InvalidValue(f"{shown(asked)} does not say how to read; consistent is True, False or None")
+        return asked
 
     def _open_plan(self, creates_tables: bool) -> Plan[None]:
         yield from open_table(self._layout.definition, create=creates_tables)
         yield from read_shard_maps(self._layout)
+
+    def _maps_plan(self) -> Plan[None]:
+        """What a view of a tenant has to know of a table that is open; nothing, if another view learned it just now."""
+        index = self._layout.overloaded
+        if index is not None and any(map(index.book.is_stale, index.scopes)):
+            yield from read_shard_maps(self._layout)
+
+    def _view(self, tenant: str) -> Self:
+        """The same graph for another tenant."""
+        view = copy(self)
+        view._tenant = tenant
+        view._layout = self._layout.for_tenant(tenant)
+        check_rules(view._layout)
+        check_room(view._layout)
+        view._context = Context(view._layout, view._secret, view._run)
+        return view
 
     def _drop_plan(self) -> Plan[None]:
         if self._tenant is not None:
@@ -103,11 +135,15 @@ class Verbs(ABC):
         return get_by(self._layout, kind, name, kind.coerced(name, value), self._consistency(consistent))
 
     def _search(self, model: type[Any], predicate: Predicate | None, order: str | None) -> Search:
+        if order is not None and not isinstance(order, str):
+            raise InvalidValue(f"{shown(order)} does not name a field to order by; give its name as text")
         is_edge = isinstance(model, type) and issubclass(model, Edge)
         kind = self._schema.edge(model) if is_edge else self._schema.node(model)
         return search(self._layout, kind, predicate, order)
 
     def _get_many(self, model: type[N], ids: Iterable[Any], consistent: bool | None) -> Plan[list[N | None]]:
+        if not isinstance(ids, Iterable):
+            raise InvalidValue(f"{shown(ids)} is not several ids; pass them in a list, or one of them to get")
         return get_many(self._layout, self._schema.node(model), ids, self._consistency(consistent))
 
     def _edge_parts(
@@ -124,13 +160,17 @@ class Verbs(ABC):
     ) -> Plan[E | None]:
         return edge(self._layout, *self._edge_parts(model, source, target, key), self._consistency(consistent))
 
-    def _put(self, entity: Entity, only_if: Predicate | None) -> Plan[None]:
-        return written(self._layout, put(self._layout, entity, only_if))
+    def _put(self, entity: Entity, only_if: Predicate | None, if_version: IfVersion = OWN_VERSION) -> Plan[None]:
+        return written(self._layout, put(self._layout, entity, only_if, if_version))
 
     def _add(self, entity: Entity) -> Plan[None]:
         return written(self._layout, add(self._layout, entity))
 
     def _put_many(self, entities: Iterable[Any], progress: Callable[[int], None] | None) -> Plan[int]:
+        if isinstance(entities, BaseModel) or not isinstance(entities, Iterable):
+            raise InvalidValue(f"{shown(entities)} is not several nodes or edges; pass them in a list, or one to put")
+        if progress is not None and not callable(progress):
+            raise InvalidValue(f"{shown(progress)} cannot be told of progress; pass a function of a number")
         return written(self._layout, put_many(self._layout, entities, progress))
 
     def _connect(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> Plan[E]:
@@ -144,13 +184,25 @@ class Verbs(ABC):
             for name in fields:
                 if name not in kind.attributes.values():
                     kind.attribute(name)
+        for value in fields.values():
+            if isinstance(value, Decimal):
+                check_range(value)
         try:
             return model.model_validate({**fields, "source": source, "target": target}, by_alias=True, by_name=True)
         except ValidationError as error:
             raise InvalidValue(f"this {kind.name} cannot be made: {problems_in(error)}") from None
 
-    def _disconnect(self, model: type[E], source: Any, target: Any, key: dict[str, Any]) -> Plan[bool]:
-        return disconnect(self._layout, *self._edge_parts(model, source, target, key))
+    def _disconnect(
+        self, model: type[E], source: Any, target: Any, key: dict[str, Any], if_version: int | None = None
+    ) -> Plan[bool]:
+        parts = self._edge_parts(model, source, target, key)
+        return disconnect(self._layout, *parts, delete_lock(self._layout, parts[0], None, if_version))
+
+    def _disconnect_one(self, edge: AnyEdge, if_version: IfVersion) -> Plan[bool]:
+        kind = self._schema.edge(type(edge))
+        key = {name: getattr(edge, name) for name in self._layout.key_fields(kind)}
+        parts = self._edge_parts(type(edge), edge.source, edge.target, key)
+        return disconnect(self._layout, *parts, delete_lock(self._layout, kind, edge, if_version))
 
     def _update(
         self,
@@ -163,7 +215,14 @@ class Verbs(ABC):
         identity, rest = identified(self._layout, model, ids, changes)
         return written(self._layout, update(self._layout, identity, rest, if_version, only_if))
 
-    def _delete(self, what: Any, id: Any) -> Plan[bool]:
+    def _delete(self, what: Any, id: Any, if_version: IfVersion = OWN_VERSION) -> Plan[bool]:
+        if isinstance(what, Edge):
+            return self._disconnect_one(what, if_version)
+        kind, id, lock = self._to_delete(what, id, if_version)
+        return delete(self._layout, kind, id, lock)
+
+    def _to_delete(self, what: Any, id: Any, if_version: IfVersion) -> tuple[NodeType, Any, Condition | None]:
+        """The class and id of a node, and what must hold for it to be deleted."""
         match what:
             case type() if issubclass(what, Edge):
                 raise InvalidValue(f"delete is for nodes; use disconnect({what.__name__}, source, target) for an edge")
@@ -173,13 +232,11 @@ class Verbs(ABC):
                 pass
             case Node():
                 model, id = type(what), node_id(what)
-            case Edge():
-                key = {name: getattr(what, name) for name in self._layout.key_fields(self._schema.edge(type(what)))}
-                return self._disconnect(type(what), what.source, what.target, key)
             case _:
-                raise InvalidValue(f"{what!r} cannot be deleted; pass a class and an id, a node, a ref or an edge")
+                raise InvalidValue(f"{shown(what)} cannot be deleted; pass a class and an id, a node, a ref or an edge")
         kind = self._schema.node(model)
-        return delete(self._layout, kind, kind.id(id))
+        entity = what if isinstance(what, Node) else None
+        return kind, kind.id(id), delete_lock(self._layout, kind, entity, if_version)
 
     def _fan_outs(self, requests: Sequence[Request]) -> list[FanOut]:
         return [
@@ -187,8 +244,11 @@ class Verbs(ABC):
             for each in fans(self._layout, requests)
         ]
 
-    def _maintain_step(self, reading: Reading, tally: Tally) -> Plan[bool]:
-        return maintain_step(self._layout, reading, tally)
+    def _daemon(self, once: bool, every: float) -> Daemon:
+        return Daemon(once=once, every=every, clock=self._clock)
+
+    def _health(self) -> Plan[Health]:
+        return health(self._layout, self._clock)
 
     def _question(self, range: Range, consistent: bool | None) -> Question:
         asked = self._consistency(consistent)
@@ -208,9 +268,9 @@ class Verbs(ABC):
 
     def _collection(self, x: Node | Ref[Any], direction: str, consistent: bool | None) -> Question:
         if not isinstance(x, Node | Ref):
-            raise InvalidValue(f"{x!r} does not say of which class it is; pass the node, or Model.ref(id)")
+            raise InvalidValue(f"{shown(x)} does not say of which class it is; pass the node, or Model.ref(id)")
         if direction not in ("out", "into"):
-            raise InvalidValue(f'a collection is read "out" of a node or "into" it, not {direction!r}')
+            raise InvalidValue(f'a collection is read "out" of a node or "into" it, not {shown(direction)}')
         kind = self._schema.node(type(x) if isinstance(x, Node) else x.model)
         return self._question(self._layout.collection(kind, kind.id(x), arriving=direction == "into"), consistent)
 
@@ -224,13 +284,31 @@ class TransactionVerbs:
 
     def __init__(self, graph: Verbs) -> None:
         self._graph = graph
-        self._buffer = Buffer(graph._layout)
+        self._all = Buffer(graph._layout)
+        self._is_open: bool | None = None
+        """Whether writes are taken; None before the block."""
+
+    def _begin(self) -> Self:
+        if self._is_open is not None:
+            raise InvalidRequest("a transaction has one block, and this one was used; start another with transaction()")
+        self._is_open = True
+        return self
 
     def _commit(self) -> Plan[None]:
-        return written(self._graph._layout, self._buffer.commit())
+        return written(self._graph._layout, self._all.commit())
 
-    def put(self, entity: Entity, *, only_if: Predicate | None = None) -> None:
-        self._buffer.put(entity, only_if)
+    @property
+    def _buffer(self) -> Buffer:
+        """Where writes go. Outside the block nobody would ever write them."""
+        if not self._is_open:
+            raise InvalidRequest(
+                "a transaction takes writes inside its block only; write with graph.transaction() as t: t.put(…)"
+            )
+        return self._all
+
+    def put(self, entity: Entity, *, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
+        """Cancels the transaction if what is there has another version than the instance, where its class has one."""
+        self._buffer.put(entity, only_if, if_version)
 
     def add(self, entity: Entity) -> None:
         """Cancels the transaction if it is there already."""
@@ -254,10 +332,15 @@ class TransactionVerbs:
         self._buffer.connect(made)
         return made
 
-    def disconnect(self, model: type[AnyEdge], source: Any, target: Any, /, **key: Any) -> None:
-        self._buffer.disconnect(*self._graph._edge_parts(model, source, target, key))
+    def disconnect(
+        self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
+    ) -> None:
+        """Cancels the transaction if the edge has another version than the one given."""
+        parts = self._graph._edge_parts(model, source, target, key)
+        self._buffer.disconnect(*parts, delete_lock(self._graph._layout, parts[0], None, if_version))
 
-    def delete(self, what: type[Node] | Node | Ref[Any], id: Any = None) -> None:
+    def delete(
+        self, what: type[Node] | Node | Ref[Any], id: Any = None, *, if_version: IfVersion = OWN_VERSION
+    ) -> None:
         """The node and every edge at it; they are looked up when the transaction is committed."""
-        kind = self._graph._schema.node(what if isinstance(what, type) else getattr(what, "model", type(what)))
-        self._buffer.delete(kind, kind.id(id if isinstance(what, type) else what))
+        self._buffer.delete(*self._graph._to_delete(what, id, if_version))

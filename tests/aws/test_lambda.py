@@ -9,10 +9,15 @@ import random
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import deepcopy
+from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
+import botocore.parsers
+import botocore.session
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import adjoin
 from adjoin import (
@@ -20,6 +25,7 @@ from adjoin import (
     AdjacencyList,
     AsyncGraph,
     Copy,
+    Count,
     Edge,
     Graph,
     InvalidValue,
@@ -27,8 +33,10 @@ from adjoin import (
     Node,
     OutcomeUnknown,
     ServiceUnreachable,
+    Sum,
     Throttled,
     aws,
+    field,
 )
 from adjoin.requests import Request, TransactWrite
 from adjoin.runner import run
@@ -358,6 +366,115 @@ def test_a_record_set_aside_that_cannot_be_written_down_now(g: Graph, store: Fau
     assert failures(aws.lambda_handler(busy)({"Records": ["?"]}, Context())) == [""]
 
 
+# --- records as boto3 has them -----------------------------------------------------------------
+
+
+class Film(Node):
+    id: str
+    poster: bytes = b""
+    scenes: Annotated[int, Count("Shows")] = 0
+    stills: Annotated[int, Sum("Shows", field="size", where=field("still") == b"\x00\xff")] = 0
+
+
+class Scene(Node):
+    id: str
+
+
+class Shows(Edge[Film, Scene]):
+    still: bytes = b""
+    frames: set[bytes] = set()
+    more: dict[str, list[bytes]] = {}
+    size: int = 0
+
+
+def as_boto3(record: dict[str, Any]) -> dict[str, Any]:
+    """A record as botocore parses it from an answer to GetRecords."""
+    model = botocore.session.get_session().get_service_model("dynamodbstreams").operation_model("GetRecords")
+    images = record["dynamodb"] | {"ApproximateCreationDateTime": record["dynamodb"]["ApproximateCreationDateTime"]}
+    body = json.dumps({"Records": [record | {"dynamodb": images}]}).encode()
+    parser = botocore.parsers.create_parser("json")
+    parsed = parser.parse({"body": body, "headers": {}, "status_code": 200}, model.output_shape)
+    read: dict[str, Any] = parsed["Records"][0]
+    return read
+
+
+def test_records_as_boto3_returns_them() -> None:
+    with Graph(":memory:", [Film, Scene, Shows]) as g:
+        g.put(Film(id="F1", poster=b"\x00\xff"))
+        still = Shows(source="F1", target="S1", still=b"\x00\xff", frames={b"\xfe"}, more={"a": [b"\xfd"]}, size=3)
+        g.put_many([still, Shows(source="F1", target="S2", size=4)])
+        records = [as_boto3(each) for each in event_of(g)["Records"]]
+        assert isinstance(records[0]["dynamodb"]["ApproximateCreationDateTime"], datetime)
+        assert any(b"\x00\xff" in value.values() for value in records[0]["dynamodb"]["NewImage"].values())
+        assert aws.lambda_handler(g)({"Records": records}, Context()) == NOTHING
+        assert unapplied(g) == []
+        assert g.get(Film, "F1") == Film(id="F1", poster=b"\x00\xff", scenes=2, stills=3)
+        # What went is told by the old image alone.
+        before = len(event_of(g)["Records"])
+        g.disconnect(Shows, "F1", "S1")
+        records = [as_boto3(each) for each in event_of(g)["Records"][before:]]
+        assert aws.lambda_handler(g)({"Records": records}, Context()) == NOTHING
+        assert g.get(Film, "F1") == Film(id="F1", poster=b"\x00\xff", scenes=1, stills=0)
+
+
+def test_a_fault_of_our_own_fails_the_batch(g: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    g.put(Customer(id="C1"))
+    g.put_many(Placed(source="C1", target=f"I{number}") for number in range(3))
+    event = event_of(g)
+
+    def broken_code(kind: Any, item: Any) -> Any:
+        raise TypeError("a fault of our own")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(g._layout, "ends", broken_code)
+        with pytest.raises(TypeError, match="a fault of our own"):
+            aws.lambda_handler(g)(event, Context())
+    assert unapplied(g) == []
+    assert aws.lambda_handler(g)(event, Context()) == NOTHING
+    assert invoices(g, "C1") == 3
+
+
+def test_a_fault_in_reading_records_fails_the_batch(g: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken_code(record: Any) -> Any:
+        raise AttributeError("a fault of our own")
+
+    g.put(Customer(id="C1"))
+    monkeypatch.setattr("adjoin.stores.records.changed_at", broken_code)
+    with pytest.raises(AttributeError, match="a fault of our own"):
+        aws.lambda_handler(g)(event_of(g), Context())
+    assert unapplied(g) == []
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["S", "N", "B", "SS", "NS", "BS", "L", "M", "NULL", "BOOL", "x", ""]), inner)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_whatever_a_record_holds_it_is_applied_or_set_aside(data: st.DataObject) -> None:
+    """Nothing that comes from outside is taken for a fault of our own."""
+    with Graph(":memory:", [Film, Scene, Shows]) as g:
+        g.put(Film(id="F1"))
+        g.put(Shows(source="F1", target="S1"))
+        records = event_of(g)["Records"]
+        place: Any = records
+        while True:
+            steps = list(range(len(place))) if isinstance(place, list) else list(place)
+            step = data.draw(st.sampled_from(steps))
+            if not isinstance(place[step], dict | list) or not place[step] or data.draw(st.booleans()):
+                break
+            place = place[step]
+        place[step] = data.draw(anything)
+        with suppress(InvalidValue):
+            assert aws.lambda_handler(g)({"Records": records}, Context()) == NOTHING
+
+
 @pytest.mark.parametrize("event", [{}, None, [], {"Records": "x"}, {"detail": {}}, "text"])
 def test_an_event_of_something_else(g: Graph, event: Any) -> None:
     with pytest.raises(InvalidValue, match="no event of a DynamoDB stream"):
@@ -424,6 +541,56 @@ def test_adjoins_own_items_cost_nothing(g: Graph, store: Faulty) -> None:
     sent = store.sent
     assert aws.lambda_handler(g)({"Records": own}, Context()) == NOTHING
     assert store.sent == sent
+
+
+# --- metrics -----------------------------------------------------------------------------------
+
+
+def test_metrics_in_the_embedded_format(g: Graph, store: Faulty, capsys: pytest.CaptureFixture[str]) -> None:
+    g.put(Customer(id="C1"))
+    g.put_many(Placed(source="C1", target=f"I{number}") for number in range(3))
+    event = event_of(g)
+    event["Records"].insert(0, broken(event, "no such event"))
+    aws.lambda_handler(g)(event, Context())
+    assert capsys.readouterr().out == ""
+    handler = aws.lambda_handler(g, metrics="Shop/Aggregates")
+    handler(event, Context())
+    g.put(Placed(source="C1", target="I9"))
+    store.error = Throttled("slow down")
+    handler({"Records": event_of(g)["Records"][-1:]}, Context())
+    done, failed = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    for line in (done, failed):
+        is_embedded_metric_format(line)
+    assert (done["Table"], done["Changes"], done["SetAside"], done["Retried"]) == ("adjoin", 4, 1, 0)
+    assert (failed["Changes"], failed["Retried"]) == (0, 1)
+    assert 0 <= done["Lag"] < 600_000
+    handler({"Records": []}, Context())
+    (empty,) = map(json.loads, capsys.readouterr().out.splitlines())
+    is_embedded_metric_format(empty)
+    assert "Lag" not in empty
+
+
+def is_embedded_metric_format(line: dict[str, Any]) -> None:
+    """What the specification of the format demands."""
+    metadata = line["_aws"]
+    assert type(metadata["Timestamp"]) is int
+    assert 1.7e12 < metadata["Timestamp"] < 4e12, "milliseconds since 1970"
+    (directive,) = metadata["CloudWatchMetrics"]
+    assert directive.keys() == {"Namespace", "Dimensions", "Metrics"}
+    assert 1 <= len(directive["Namespace"]) <= 1024
+    for dimensions in directive["Dimensions"]:
+        assert len(dimensions) <= 30
+        assert all(isinstance(line[name], str) and line[name] for name in dimensions)
+    assert 1 <= len(directive["Metrics"]) <= 100
+    for metric in directive["Metrics"]:
+        assert metric["Unit"] in ("Count", "Milliseconds")
+        assert type(line[metric["Name"]]) in (int, float)
+
+
+@pytest.mark.parametrize("namespace", ["", "a b", "x" * 256, "ü"])
+def test_a_namespace_that_cloudwatch_would_not_take(g: Graph, namespace: str) -> None:
+    with pytest.raises(InvalidValue, match="cannot be a namespace of metrics"):
+        aws.lambda_handler(g, metrics=namespace)
 
 
 # --- the filter of the mapping -----------------------------------------------------------------

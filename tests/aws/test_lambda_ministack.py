@@ -11,9 +11,8 @@ import json
 import random
 import subprocess
 import sys
-import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
@@ -31,10 +30,10 @@ from tests.aws.packaging import package
 from tests.examples.test_aws_lambda import template
 from tests.maintenance.simulation import stored
 from tests.servers.processes import NotInstalled, Process, ministack_process
+from tests.waiting import LIMIT, until
 
 FOLDER = Path(app.__file__).parent
 SERVICES = "dynamodb,dynamodbstreams,lambda,cloudformation,s3,iam,sts,sqs,logs"
-PATIENCE = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +94,7 @@ def deployed(ministack: Process, code: bytes) -> str:
         assert status in ("CREATE_IN_PROGRESS", "CREATE_COMPLETE"), formation.describe_stack_events(StackName=table)
         return bool(status == "CREATE_COMPLETE")
 
-    wait_for(is_made)
+    until(is_made)
     return table
 
 
@@ -103,13 +102,6 @@ def deployed(ministack: Process, code: bytes) -> str:
 def g(ministack: Process, deployed: str) -> Iterator[Graph]:
     with Graph(f"dynamodb://{deployed}?endpoint={ministack.url}&region=us-east-1", app.MODELS) as graph:
         yield graph
-
-
-def wait_for(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.1)
 
 
 def is_true(g: Graph) -> bool:
@@ -137,7 +129,7 @@ def test_the_package_stands_alone(code: bytes, tmp_path: Path) -> None:
     with zipfile.ZipFile(BytesIO(code)) as archive:
         archive.extractall(tmp_path)
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import app, adjoin.stores.dynamodb; print(app)"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     assert str(tmp_path) in done.stdout
 
@@ -165,7 +157,7 @@ def test_what_is_written_is_applied(g: Graph) -> None:
     for number in range(30):
         balance = Decimal(chance.randrange(-900, 900)) / 100
         g.put(app.Placed(source=f"C{number % 5}", target=f"I{number}", balance=balance))
-    wait_for(lambda: is_true(g))
+    until(lambda: is_true(g))
     found = g.get(app.Customer, "C0")
     assert found is not None
     assert found.invoices == 6
@@ -175,7 +167,7 @@ def test_what_is_written_is_applied(g: Graph) -> None:
     g.update(app.Placed, "C2", "I2", balance=Decimal("1000.5"))
     g.put(app.Customer(id="C4", name="late"))
     g.delete(app.Customer, "C3")
-    wait_for(lambda: is_true(g))
+    until(lambda: is_true(g))
     late = g.get(app.Customer, "C4")
     assert late is not None
     assert late.invoices == 4
@@ -191,12 +183,12 @@ def test_what_can_never_be_applied_holds_nothing_up(g: Graph, deployed: str) -> 
         found = g.get(app.Customer, "P1")
         return found is not None and found.owed == 7
 
-    wait_for(is_done)
+    until(is_done)
     reasons = [item["reason"]["S"] for item in stored(g) if "reason" in item]
     assert reasons
     assert all("balance" in reason for reason in reasons)
     g.disconnect(app.Placed, "P1", "bad")
-    wait_for(lambda: not [item for item in stored(g) if "reason" in item])
+    until(lambda: not [item for item in stored(g) if "reason" in item])
 
 
 def test_a_record_that_is_none_is_set_aside(ministack: Process, g: Graph, deployed: str) -> None:
@@ -212,7 +204,7 @@ def test_a_record_that_is_none_is_set_aside(ministack: Process, g: Graph, deploy
         (record,) = (item for item in stored(g) if item["PK"]["S"] == "#=UNAPPLIED")
         assert "NewImage is missing" in record["reason"]["S"]
         assert record["position"] == {"S": records[0]["dynamodb"]["SequenceNumber"]}
-    wait_for(lambda: is_true(g))
+    until(lambda: is_true(g))
 
 
 def test_nothing_was_given_up(ministack: Process, deployed: str, g: Graph) -> None:

@@ -15,6 +15,7 @@ import pytest
 from adjoin import aws
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from tests.aws.renderings import EVERY, TABLES
+from tests.waiting import LIMIT
 
 NASTY = ['a"b', "a\\b", "${x}", "%{x}", "$${x}", "a$b%c", "tab\tline\nend", "é\U0001f600\x07", "#{y}"]
 
@@ -112,6 +113,6 @@ def test_terraform_itself_formats_it_the_same_way(tmp_path: Path) -> None:
     for name, table in named.items():
         (tmp_path / f"{name}.tf").write_text(aws.terraform(table))
     done = subprocess.run(
-        ["terraform", "fmt", "-check", "-diff", str(tmp_path)], capture_output=True, text=True, timeout=60
+        ["terraform", "fmt", "-check", "-diff", str(tmp_path)], capture_output=True, text=True, timeout=LIMIT
     )
     assert done.returncode == 0, done.stdout + done.stderr

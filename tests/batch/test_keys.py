@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import ibis
 import pytest
@@ -12,7 +14,8 @@ from hypothesis import strategies as st
 
 from adjoin.batch.engines import DuckDBEngine
 from adjoin.batch.keys import matches, part_text, unquoted
-from adjoin.layouts.keys import Quoting, Template, parse_template, sortable_text
+from adjoin.layouts.keys import Part, Quoting, Template, parse_template, sortable_text, transform
+from tests.models import Colour
 
 TEMPLATES = ["A#{x}", "{x}", "A#{x}#B#{y:sortable}", "#META", "{x}|{y:04}|end", "T.{x}.$[{y}]"]
 KEYS = [
@@ -46,6 +49,38 @@ def test_they_match_the_same_keys(engine: Any, text: str, escape: bool) -> None:
         assert row["is_one"] == (told is not None), key
         for name, value in (told or {}).items():
             assert template.quoting.unquote(row[name]) == value, key
+
+
+SPECS: list[tuple[str, Any]] = [
+    ("", str), ("", int), ("", Decimal), ("", UUID), ("", dt.date), ("", dt.datetime), ("", Colour), ("sortable", int),
+    ("sortable", Decimal), ("04", int), ("sortable", None),
+]  # fmt: skip
+SPELLED = [
+    "a", "", "%41", "%23", "%7C", "%7c", "%2", "%", "a b", "\x00", "%00", "\x1f!", "é", "1", "01", "-1", "-0", "+1",
+    "1.5", "1.50", "0.1", "-0.1", ".1", "1e3", "10", "o", "p501.1", "p501.10", "p501.01", "n498.8~", "n498.89~",
+    "p999.1", "p372.1", "p370.1", "p626.1", "p627.1", "p502.15", "p501.15", "0004", "4", "00004", "0000",
+    "2024-02-01", "2024-2-1", "2024-02-30", "2024-13-01", "2024-02-01T10:00:00.000000Z", "2024-02-01T10:00:00Z",
+    "2024-02-01T10:00:00.000000", "red", "RED", "blue%20", "2024-02-30T10:00:00.000000Z",
+    "6f9619ff-8b86-d011-b42d-00cf4fc964ff", "6F9619FF-8B86-D011-B42D-00CF4FC964FF",
+    "6f9619ff8b86d011b42d00cf4fc964ff",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_tail", [True, False])
+@pytest.mark.parametrize("escape", [True, False])
+@pytest.mark.parametrize(("spec", "plain"), SPECS)
+@pytest.mark.parametrize("name", ["id", "x"])
+def test_only_the_one_spelling_of_a_value_matches(
+    engine: Any, spec: str, plain: Any, name: str, escape: bool, is_tail: bool
+) -> None:
+    pieces: list[Any] = ["T#", Part(name, transform(spec), plain), *([] if is_tail else ["|end"])]
+    template = Template("T", pieces, Quoting(frozenset("#|"), escape=escape))
+    keys = ["T#" + text + ("" if is_tail else "|end") for text in SPELLED]
+    rows = table(engine, keys)
+    found = engine.fetch(rows.select(rows.place, is_one=matches(template, rows.key)))
+    assert {keys[row["place"]] for row in found if row["is_one"]} == {
+        key for key in keys if template.match(key) is not None
+    }
 
 
 @settings(max_examples=5, deadline=None)

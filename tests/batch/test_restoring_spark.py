@@ -8,6 +8,7 @@ from adjoin import Graph
 from adjoin.requests import Delete
 from tests.batch.test_restoring import Shop, Sold, found
 from tests.batch.test_spark import engine, java, pytestmark  # noqa: F401 - its session and conditions
+from tests.maintenance.ledgers import is_ledger
 from tests.maintenance.simulation import stored
 
 EXPECTED = {("ledger", "SOLD.out"): 1, ("rank", "SHOP.largest"): 1}
@@ -19,7 +20,7 @@ def test_ledgers_and_ranks(engine: Any) -> None:  # noqa: F811 - the fixture
         graph.put_many([Sold(source="S1", target="S2", amount=5), Sold(source="S1", target="S3", amount=-5)])
         assert graph.rebuild(engine=engine).left == 0
         assert graph.get(Shop, "S1") == Shop(id="S1", trusted=2, balance=0, largest=5)
-        ledger = next(item for item in stored(graph) if "SHOP.largest" in item.get("applied", {}).get("M", {}))
+        ledger = next(filter(is_ledger, stored(graph)))
         graph._store.execute([Delete("adjoin", graph._layout.key_of(ledger))])
         assert found(graph.verify(engine=engine)) == found(graph.verify(threads=1)) == EXPECTED
         assert graph.verify(engine=engine, repair=True).left == 0

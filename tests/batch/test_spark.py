@@ -30,6 +30,7 @@ from tests.batch.test_agreement import differences, with_things
 from tests.batch.test_audit import ITEM, MALFORMED, NO_NUMBER, On, Thing, spoilt
 from tests.batch.test_audit import exported as exported_for_audit
 from tests.servers.install import java_home
+from tests.waiting import LIMIT
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'adjoin[spark]'")
 HOME = java_home()
@@ -81,7 +82,7 @@ def _end_java() -> None:
     if (gateway := context._gateway) is not None:
         gateway.shutdown()
         gateway.proc.stdin.close()
-        gateway.proc.wait(timeout=60)
+        gateway.proc.wait(timeout=LIMIT)
         context._gateway = context._jvm = None
     del gateway
     with warnings.catch_warnings():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from adjoin.cli import main
 from adjoin.requests import ListTables, Put, TablesResponse
 from adjoin.stores.sqlite import SQLiteStore
 from tests.copying.examples import FULL, KINDS, assert_same, copied_by, filled, many
+from tests.copying.saving_copy import HALT_AFTER
 from tests.stores.examples import PLAIN, item, one
 
 
@@ -85,13 +86,16 @@ def test_a_difference_is_an_error(two: str, tmp_path: Path, capsys: pytest.Captu
 def test_interrupted_and_run_again(tmp_path: Path, how: signal.Signals) -> None:
     path, to = tmp_path / "from.db", tmp_path / "to.db"
     store = SQLiteStore(path, durability="process")
-    filled(store, PLAIN, many(20_000, 50))
+    filled(store, PLAIN, many(5_000, 50))
     command = [sys.executable, "-m", "tests.copying.saving_copy", str(path), str(to)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        while not (states := [state for state in tmp_path.glob("from.db.copy-*.json") if copied_by(state) > 0]):
-            assert running.poll() is None
-            time.sleep(0.002)
+    environment = {**os.environ, HALT_AFTER: "3"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as running:
+        os.waitid(os.P_PID, running.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        states = [state for state in tmp_path.glob("from.db.copy-*.json") if copied_by(state) > 0]
         running.send_signal(how)
+        running.send_signal(signal.SIGCONT)
         out, errors = running.communicate()
     assert out == ""
     if how is signal.SIGINT:

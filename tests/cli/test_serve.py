@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from adjoin.cli import main
+from tests.waiting import LIMIT
 
 
 @contextmanager
@@ -27,7 +30,7 @@ def serving(*arguments: str, **environment: str) -> Iterator[str]:
     assert said.startswith(f"{arguments[0]} answers at http://")
     yield said.split()[-1]
     process.terminate()
-    rest, _ = process.communicate(timeout=10)
+    rest, _ = process.communicate(timeout=LIMIT)
     assert (process.returncode, rest) == (0, "")
 
 
@@ -80,7 +83,9 @@ def test_not_without_one(
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    frozen = gc.get_freeze_count()
     assert main(["serve", str(tmp_path / "graph.db"), "--host", "0.0.0.0"]) == 1
+    assert gc.get_freeze_count() == frozen, "what has not started has changed nothing"
     shown = capsys.readouterr()
     assert said in shown.err
     assert "ADJOIN_ACCESS_KEY and ADJOIN_SECRET_KEY" in shown.err
@@ -94,3 +99,52 @@ def test_what_is_no_file_of_adjoin(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["serve", str(file), "--port", "0"]) == 1
     assert "is not an adjoin file" in capsys.readouterr().err
     assert file.read_text() == "something else"
+
+
+def test_pages_hosts_and_limits(tmp_path: Path) -> None:
+    path = str(tmp_path / "graph.db")
+    pages = ("--allow-origin", "http://localhost:3000", "--allow-origin", "http://localhost:4000")
+    limits = ("--max-connections", "7", "--request-timeout", "2.5")
+    with serving(path, *pages, "--allow-host", "db.example", *limits) as address:
+        for headers, status in (
+            ({}, 200),
+            ({"Origin": "http://localhost:3000"}, 200),
+            ({"Origin": "http://localhost:4000"}, 200),
+            ({"Origin": "http://localhost:5000"}, 403),
+            ({"Host": "db.example"}, 200),
+            ({"Host": "evil.example"}, 403),
+        ):
+            connection = HTTPConnection(address.removeprefix("http://"), timeout=10)
+            connection.request("GET", "/", headers=headers)
+            assert connection.getresponse().status == status, headers
+            connection.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["--port", "9" * 5000], "is no port"),
+        (["--port", "²"], "is no port"),
+        (["--max-connections", "0"], "'0' is no number of connections; choose 1 or more"),
+        (["--max-connections", "9" * 5000], "is no number of connections"),
+        (["--max-connections", "many"], "is no number of connections"),
+        (["--request-timeout", "0"], "'0' is no number of seconds above 0"),
+        (["--request-timeout", "nan"], "'nan' is no number of seconds above 0"),
+        (["--request-timeout", "inf"], "is no number of seconds above 0"),
+        (["--request-timeout", "soon"], "is no number of seconds above 0"),
+        (["--allow-origin", "localhost"], "'localhost' is no origin to allow"),
+        (["--allow-host", "http://db"], "'http://db' is no host to allow"),
+    ],
+)
+def test_what_no_option_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], fault: str
+) -> None:
+    frozen = gc.get_freeze_count()
+    try:
+        status: Any = main(["serve", str(tmp_path / "graph.db"), *arguments])
+    except SystemExit as ended:
+        status = ended.code
+    assert status in (1, 2)
+    assert fault in capsys.readouterr().err
+    assert not (tmp_path / "graph.db").exists()
+    assert gc.get_freeze_count() == frozen, "which is for a process that serves"

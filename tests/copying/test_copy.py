@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -60,8 +61,10 @@ from adjoin.tables import KeyAttribute, TableDefinition, Throughput
 from adjoin.units import MAX_BATCH_SIZE, MB
 from adjoin.values import AttributeValue, encode
 from tests.copying.examples import FULL, KINDS, assert_same, copied_by, filled, many
+from tests.copying.saving_copy import HALT_AFTER
 from tests.faults import FaultyStore, Interrupted
 from tests.stores.examples import PLAIN, SINGLE, everything, item, key, keyed_by, n, one, put, s, stored
+from tests.waiting import until
 
 
 class Recording(FaultyStore):
@@ -310,22 +313,28 @@ def test_goes_on_where_it_was(source: FaultyStore, tmp_path: Path) -> None:
 def test_a_killed_process_goes_on(tmp_path: Path) -> None:
     path, to, state = tmp_path / "from.db", tmp_path / "to.db", tmp_path / "state.json"
     source = SQLiteStore(path, durability="process")
-    filled(source, PLAIN, many(40_000, 50))
+    filled(source, PLAIN, many(20_000, 50))
     command = [sys.executable, "-m", "tests.copying.saving_copy", str(path), str(to), "--state", str(state), "--quiet"]
     chance = random.Random(1)
     seen = -1
     for attempt in range(4):
         change_something(source, attempt)
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-            while running.poll() is None and copied_by(state) <= seen:
-                time.sleep(0.002)
+        # It is killed somewhere on the way to its next pages, or where it halts.
+        with subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, HALT_AFTER: str(3 + attempt)},
+        ) as running:
+            until(lambda: running.poll() is not None or copied_by(state) > seen, looks_every=0.002)  # noqa: B023
             time.sleep(chance.random() * 0.05)
             running.kill()
             _, errors = running.communicate()
         assert running.returncode == -signal.SIGKILL, errors
         assert copied_by(state) > seen, "each run goes further"
         seen = copied_by(state)
-    assert 0 < seen < 40_000
+    assert 0 < seen < 20_000
     subprocess.run(command, check=True, capture_output=True)
     destination = SQLiteStore(to)
     assert_same(source, destination, "Plain")

@@ -110,7 +110,7 @@ def test_find_is_a_filter_and_a_sort(name: str, layout: str, data: st.DataObject
     with Graph(store, [model], LAYOUTS[layout]) as graph:
         on_clock(graph, clock)
         stored: dict[str, Any] = {}
-        ids = st.text(max_size=2) | st.sampled_from("abcdefgh#%=")
+        ids = st.text(min_size=1, max_size=2) | st.sampled_from("abcdefgh#%=")
         for _ in range(data.draw(st.integers(1, 3), "rounds")):
             values = st.none() | kind.values
             for thing in data.draw(

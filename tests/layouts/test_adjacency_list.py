@@ -45,7 +45,7 @@ class Ranked(Edge[Person, Person], order="rank"):
 MODELS: list[Any] = [Person, PersonX, Knows, KnowsWell, Likes, Ranked]
 LAYOUT = AdjacencyList().bind(Schema(MODELS))
 
-ids = st.text(max_size=10) | st.text(alphabet="#%|ab \n\0é€\U0001f600PERSONKW_", max_size=10)
+ids = st.text(min_size=1, max_size=10) | st.text("#%|ab \n\0é€\U0001f600PERSONKW_", min_size=1, max_size=10)
 entities: st.SearchStrategy[Any] = st.one_of(
     st.builds(Person, id=ids),
     st.builds(PersonX, id=ids),

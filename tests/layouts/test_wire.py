@@ -47,7 +47,7 @@ def general(layout: BoundAdjacencyList, model: type[Any], item: Item) -> Any:
 
 plain = st.builds(
     Plain,
-    id=st.text(max_size=5),
+    id=st.text(min_size=1, max_size=5),
     text=st.text(max_size=5),
     whole=st.integers(-(10**37), 10**37),
     exact=st.none() | st.decimals(-(10**6), 10**6, places=3),

@@ -3,14 +3,14 @@
 Every plan is a process. At each tick one request of one process is performed, so that all others may come
 between any two. A maintainer may be thrown away at any request; what it was given comes again. Changes
 come late, twice, and in any order across items. Any process may stop for a long while, and then go on with
-what it had read.
+what it had read. Indexes may be behind their table, for ever even.
 """
 
 from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,8 @@ from adjoin import AdjoinError, Graph
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.applying import apply_changes
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import ItemChange, ReadChanges, Request, Scan
+from adjoin.requests import Delete, ItemChange, Put, Query, ReadChanges, Request, Response, Scan
+from adjoin.stores.sqlite import SQLiteStore
 
 SEEDS = int(os.environ.get("ADJOIN_SIMULATION_SEEDS", "500"))
 """For each set of classes. Simulations that take longer, or vary what others have shown, run with fewer."""
@@ -73,6 +74,11 @@ class Process:
             self.step(random.Random(0))
         if self.error is not None:
             raise self.error
+
+    @property
+    def waits_for(self) -> Request:
+        """A request that it is about to make."""
+        return self._batch[self._open[0]]
 
     def step(self, chance: random.Random) -> None:
         """Performs one request of the batch, any of those that are left; the last one lets the plan go on."""
@@ -130,6 +136,58 @@ class Stream:
     def give_back(self, changes: Iterable[ItemChange]) -> None:
         for change in changes:
             self._waiting.setdefault(repr(change.key), []).insert(0, change)
+
+
+class LateIndexes:
+    """A store whose indexes are behind its table, each item by as much as chance will have it.
+
+    They are asked from one of several copies of the table, which know different things: what one query has found,
+    the next one may not find yet. With a `pace` of 0 they stay empty for ever.
+    """
+
+    creates_tables = True
+
+    def __init__(self, chance: random.Random, models: list[Any], layout: Any = None, pace: float = 0.1) -> None:
+        self._chance, self._pace = chance, pace
+        self._store = SQLiteStore(":memory:")
+        self._copies = [Graph(":memory:", models, layout) for _ in range(2)]
+        self._table = self._copies[0]._layout.table
+        self._key_of = self._copies[0]._layout.key_of
+        self._position: str | None = None
+        self._waiting: list[dict[str, list[ItemChange]]] = [{} for _ in self._copies]
+
+    def execute(self, requests: Sequence[Request]) -> list[Response]:
+        answers = []
+        for request in requests:
+            if isinstance(request, Query) and request.index is not None:
+                answers += self._chance.choice(self._copies)._store.execute((request,))
+            else:
+                answers += self._store.execute((request,))
+        if self._pace and self._chance.random() < 0.2:
+            self._catch_up()
+        return answers
+
+    def _catch_up(self) -> None:
+        response: Any
+        (response,) = self._store.execute((ReadChanges(self._table, self._position),))
+        self._position = response.next
+        for waiting, graph in zip(self._waiting, self._copies, strict=True):
+            for change in response.changes:
+                waiting.setdefault(repr(self._key_of(change.key)), []).append(change)
+            for item in [item for item in waiting if self._chance.random() < self._pace]:
+                change = waiting[item].pop(0)
+                request = Delete(self._table, change.key) if change.new is None else Put(self._table, change.new)
+                graph._store.execute((request,))
+                if not waiting[item]:
+                    del waiting[item]
+
+    def dump(self, table: str) -> Any:
+        return self._store.dump(table)
+
+    def close(self) -> None:
+        for graph in self._copies:
+            graph.close()
+        self._store.close()
 
 
 class Simulation:
@@ -195,6 +253,18 @@ class Simulation:
         self._crashes, self._maintainers = 0.0, max(1, self._maintainers)
         while self._writers or self._at_work or len(self.stream):
             self.tick()
+
+
+PACES = (None, 0.4, 0.1, 0.0)
+"""How fast indexes follow; None if they are never behind."""
+
+
+def opened(seed: int, models: list[Any], layout: Any = None) -> Graph:
+    """A graph for one seed, over indexes that are behind in three of four."""
+    pace = PACES[seed % len(PACES)]
+    if pace is None:
+        return Graph(":memory:", models, layout)
+    return Graph(LateIndexes(random.Random(seed), models, layout, pace), models, layout)
 
 
 def stored(graph: Graph) -> list[dict[str, Any]]:

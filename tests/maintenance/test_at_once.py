@@ -60,7 +60,7 @@ OTHERS: dict[str, Callable[[Graph], object]] = {
 @pytest.mark.parametrize("what", OTHERS)
 def test_a_transaction_is_tried_again_if_others_come_between(g: Graph, what: str) -> None:
     g.put_many([Album(id="A1"), Track(id="T1", title="One"), Track(id="T2")])
-    t = g.transaction()
+    t = g.transaction().__enter__()
     t.connect(OnAlbum, "A1", "T1", seconds=7)
     slow = Process(g, t._commit(), "slow")
     while not any(isinstance(request, TransactWrite) for request in slow._batch):

@@ -17,7 +17,7 @@ from adjoin import Edge, Graph, Indexed, Node, Unique, field
 from adjoin.aggregates import Count, Max, Sum
 from adjoin.plans import Plan
 from adjoin.requests import TransactWrite
-from tests.maintenance.simulation import FEW, FIRST, Process, Simulation
+from tests.maintenance.simulation import FEW, FIRST, LateIndexes, Process, Simulation
 
 
 class Album(Node):
@@ -171,7 +171,7 @@ class Writers:
 
     def transact(self) -> Plan[Any]:
         """Something of everything, as long as it can be one transaction."""
-        t = self.g.transaction()
+        t = self.g.transaction().__enter__()
         node, edge, other = self.node(), self.edge(), self.edge()
         ways: list[Callable[[Any], None]] = [t.put, t.add, t.delete]
         self.chance.choice(ways)(node)
@@ -269,6 +269,23 @@ def test_as_many_as_fit_are_counted_when_the_node_comes(edges: int, way: str) ->
         assert (album.tracks, album.seconds) == ((edges, 2 * edges) if edges == 20 else (0, 0))
         g.maintain(once=True)
         ALBUMS.look(g, "a")
+
+
+@pytest.mark.parametrize("way", ["put", "add", "transaction"])
+def test_what_arrives_is_counted_though_no_index_knows_it(way: str) -> None:
+    models = [Album, Track, OnAlbum]
+    with Graph(LateIndexes(random.Random(0), models, pace=0), models) as g:
+        g.put(Album(id="a"))
+        g.put(OnAlbum(source="a", target="t"))
+        g.put(OnAlbum(source="b", target="t"))
+        if way == "transaction":
+            with g.transaction() as t:
+                t.put(Track(id="t"))
+        else:
+            getattr(g, way)(Track(id="t"))
+        assert g.get(Track, "t") == Track(id="t", albums=2)
+        assert g.disconnect(OnAlbum, "a", "t") is True
+        assert g.get(Track, "t") == Track(id="t", albums=1)
 
 
 def test_a_transaction_that_is_full_leaves_what_waits_to_maintain() -> None:

@@ -12,6 +12,7 @@ import pytest
 from adjoin import Graph, MaterializedGraph
 from adjoin.plans import Plan
 from adjoin.requests import Delete
+from tests.maintenance.ledgers import edge_of, entries_of, is_ledger
 from tests.maintenance.models import (
     ALBUMS,
     MODELS,
@@ -35,7 +36,7 @@ from tests.maintenance.models import (
     expected,
     uses,
 )
-from tests.maintenance.simulation import FEW, FIRST, Simulation, stored, with_seeds
+from tests.maintenance.simulation import FEW, FIRST, Simulation, opened, stored, with_seeds
 
 IDS = {Customer: "C", Invoice: "I", Bill: "B", Part: "P", Person: "N", Album: "A", Track: "T"}
 ENDS: dict[Any, tuple[Any, Any]] = {
@@ -143,7 +144,7 @@ class Life:
         target = self.id(ENDS[model][1])
         if target == edge.target or model is not type(other):
             return self.disconnect()
-        transaction = self.graph.transaction()
+        transaction = self.graph.transaction().__enter__()
         transaction.disconnect(model, edge.source, edge.target)
         transaction.put(model(source=edge.source, target=target, **self.fields(model)))
         return transaction._commit()
@@ -182,7 +183,13 @@ def check(graph: Graph) -> None:
         assert found == wanted, repr(entity)
     assert not [item for item in items if "adjoin:stale" in item]
     keys = [layout.key_of(item) for item in items]
-    assert all(item["edge"]["M"] in keys for item in items if "applied" in item)
+    for item in filter(is_ledger, items):
+        assert edge_of(layout, item) in keys
+        assert entries_of(layout, item)
+    started = layout.ledgers.edge_start
+    assert all(is_ledger(item) for item in items if [*layout.key_of(item).values()][1]["S"].startswith(started))
+    # What is taken down of edges that arrive.
+    assert all(item["edge"]["M"] in keys for item in items if "edge" in item and "marked" in item)
 
 
 def check_circles(world: World) -> None:
@@ -209,7 +216,7 @@ def reached(world: World, start: str, name: str) -> set[str]:
 
 
 def simulate(seed: int, models: list[Any], layout: Any = None, *, acts: int = 40, nodes: int = 4) -> Simulation:
-    graph = Graph(":memory:", MODELS, layout)
+    graph = opened(seed, MODELS, layout)
     try:
         simulation = Simulation(graph, seed)
         life = Life(graph, simulation.chance, models, nodes)

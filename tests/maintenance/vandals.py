@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from adjoin import Graph
 from adjoin.expressions import Set, Value, attribute
 from adjoin.requests import Delete, Put, Request, Update
+from tests.maintenance.ledgers import is_ledger, spoilt, stray, sums_in
 from tests.maintenance.simulation import stored
 
 
@@ -34,6 +36,14 @@ class Vandals:
         if request is not None:
             self._graph._store.execute((request,))
 
+    def miscount_each(self, model: type[Any], name: str) -> None:
+        """Makes a count of each node of a class one more, or one less."""
+        kind = self._layout.schema.node(model)
+        for item in stored(self._graph):
+            if not self._layout.is_bookkeeping(item) and self._layout.kind_of(item) is kind:
+                count = Decimal(item.get(name, {"N": "0"})["N"]) + self._chance.choice((-1, 1))
+                self._graph._store.execute((self._set(item, kind.attributes[name], {"N": str(count)}),))
+
     def _pick(self, items: list[Any]) -> Any:
         return self._chance.choice(items) if items else None
 
@@ -55,14 +65,18 @@ class Vandals:
         if picked is None:
             return None
         item, rule = picked
-        return self._set(item, rule.attribute, {"N": str(self._chance.randrange(-5, 50))})
+        stored = item.get(rule.attribute, {"N": "0"}).get("N", "0")
+        # One more or less is what a single edge that comes or goes meanwhile may hide.
+        near = Decimal(stored) + self._chance.choice((-1, 1))
+        value = self._chance.choice((str(near), str(self._chance.randrange(-5, 50))))
+        return self._set(item, rule.attribute, {"N": value})
 
     def _write_nonsense(self, items: list[Any]) -> Request | None:
         picked = self._pick(self._nodes(items, lambda operation: operation == "sum"))
         return None if picked is None else self._set(picked[0], picked[1].attribute, {"S": "many"})
 
     def _ledgers(self, items: list[Any]) -> list[Any]:
-        return [item for item in items if "applied" in item and "aside" not in item]
+        return [item for item in items if is_ledger(item) and "aside" not in item]
 
     def _lose_ledger(self, items: list[Any]) -> Request | None:
         ledger = self._pick(self._ledgers(items))
@@ -70,23 +84,13 @@ class Vandals:
 
     def _spoil_ledger(self, items: list[Any]) -> Request | None:
         ledger = self._pick(self._ledgers(items))
-        sums = [name for name, value in ledger["applied"]["M"].items() if "N" in value] if ledger else []
-        if not sums:
-            return None
-        applied = ledger["applied"]["M"] | {self._chance.choice(sums): {"N": "7"}}
-        return Put(self._layout.table, ledger | {"applied": {"M": applied}, "adjoin:revision": {"S": "spoilt"}})
+        sums = sums_in(ledger) if ledger else []
+        return Put(self._layout.table, spoilt(ledger, *self._chance.choice(sums), "7")) if sums else None
 
     def _add_ledger(self, items: list[Any]) -> Request | None:
         """As for an edge that is not there."""
         ledger = self._pick(self._ledgers(items))
-        if ledger is None:
-            return None
-        names = list(self._layout.key_of(ledger))
-        edge = ledger["edge"]["M"] | {names[1]: {"S": ledger["edge"]["M"][names[1]]["S"] + "x"}}
-        return Put(
-            self._layout.table,
-            ledger | {"edge": {"M": edge}, names[1]: {"S": ledger[names[1]]["S"] + "x"}},
-        )
+        return None if ledger is None else Put(self._layout.table, stray(self._layout, ledger))
 
     def _ranks(self, items: list[Any]) -> list[Any]:
         return [item for item in items if "rank" in item]

@@ -103,11 +103,11 @@ def writes_in(requests: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("counted", "tags", "is_one"), [(0, 0, True), (1, 3, True), (24, 0, True), (20, 16, True), (25, 0, False)]
+    ("counted", "tags", "is_one"), [(0, 0, True), (1, 3, True), (32, 0, True), (20, 37, True), (33, 0, False)]
 )
 def test_what_fits_goes_in_one_transaction(g: Graph, store: FaultyStore, counted: int, tags: int, is_one: bool) -> None:
-    """An edge that both ends count takes four writes, with the track and two ledgers; the album takes three."""
-    fill(g, counted - counted // 25, tags)
+    """An edge that both ends count takes three writes, with the track and the ledger; the album takes three."""
+    fill(g, counted if is_one else counted - 1, tags)
     if not is_one:
         g.put(Track(id="more"))
         g.connect(OnAlbum, "hub", "more")

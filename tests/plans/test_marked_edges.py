@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AlreadyExists, Edge, Graph, Indexed, Node, NotFound, TransactionCanceled, field
+from adjoin import AlreadyExists, ConditionFailed, Edge, Graph, Indexed, Node, NotFound, TransactionCanceled, field
 from adjoin.aggregates import Copy, Count
 from adjoin.layouts.interface import DELETING
 from adjoin.stores.sqlite import SQLiteStore
@@ -28,19 +28,23 @@ class Spoke(Node):
 
 class Plain(Edge[Hub, Spoke]):
     note: str = "old"
+    version: int = 0
 
 
 class Ordered(Edge[Hub, Spoke], order="place"):
     place: int = 0
     note: str = "old"
+    version: int = 0
 
 
 class Backward(Edge[Spoke, Hub]):
     note: str = "old"
+    version: int = 0
 
 
 class Mutual(Edge[Hub, Hub], symmetric=True):
     note: str = "old"
+    version: int = 0
 
 
 class Found(Edge[Hub, Spoke]):
@@ -49,20 +53,23 @@ class Found(Edge[Hub, Spoke]):
     name: Annotated[str, Indexed()] = "x"
     size: Annotated[int, Indexed()] = 1
     note: str = "old"
+    version: int = 0
 
 
 class Copying(Edge[Hub, Spoke]):
     title: Annotated[str, Copy("target.name")] = ""
     note: str = "old"
+    version: int = 0
 
 
 class Counted(Edge[Hub, Spoke]):
     note: str = "old"
+    version: int = 0
 
 
 EDGES: list[Any] = [Plain, Ordered, Backward, Mutual, Found, Copying, Counted]
 MODELS: list[Any] = [Hub, Spoke, *EDGES]
-EACH = 12
+EACH = 19
 """Edges of each class; one for each way to ask."""
 
 
@@ -155,6 +162,33 @@ WRITES: dict[str, Callable[[Graph, Any, tuple[str, str]], bool]] = {
             _committed(g, lambda t: t.put(model(source=ends[0], target=ends[1]), only_if=field("note") == "old")),
             TransactionCanceled,
         )
+    ),
+    "disconnect in a version": lambda g, model, ends: g.disconnect(model, *ends, if_version=0),
+    "disconnect in another version": lambda g, model, ends: _raises(
+        lambda: g.disconnect(model, *ends, if_version=7), ConditionFailed
+    ),
+    "disconnect another version in a transaction": lambda g, model, ends: _raises(
+        _committed(g, lambda t: t.disconnect(model, *ends, if_version=7)), TransactionCanceled
+    ),
+    "put in a version": lambda g, model, ends: (
+        not _raises(lambda: g.put(model(source=ends[0], target=ends[1]), if_version=0), NotFound)
+    ),
+    "put if in a version": lambda g, model, ends: (
+        not _raises(
+            lambda: g.put(model(source=ends[0], target=ends[1]), if_version=0, only_if=field("note") == "old"), NotFound
+        )
+    ),
+    "put if in a version in a transaction": lambda g, model, ends: (
+        not _raises(
+            _committed(
+                g,
+                lambda t: t.put(model(source=ends[0], target=ends[1]), if_version=0, only_if=field("note") == "old"),
+            ),
+            TransactionCanceled,
+        )
+    ),
+    "add to it in a transaction": lambda g, model, ends: (
+        not _raises(_committed(g, lambda t: t.update(model, *ends, version=field("version") + 1)), TransactionCanceled)
     ),
 }
 """Those that tell by what they do."""

@@ -191,7 +191,7 @@ def _require(folder: Path, name: str) -> None:
 
 # --- processes ---------------------------------------------------------------------------------
 
-_PATIENCE = 30.0
+_PATIENCE = 120.0
 _ATTEMPTS = 3
 """Between finding a free port and listening on it, somebody else may take it."""
 

@@ -27,6 +27,7 @@ from adjoin.errors import (
     StoreClosed,
 )
 from adjoin.requests import (
+    ChangesResponse,
     CreateTable,
     DescribeTable,
     DropTable,
@@ -34,12 +35,15 @@ from adjoin.requests import (
     ListTables,
     Put,
     Query,
+    ReadChanges,
     TableResponse,
     TablesResponse,
+    UpdateTable,
 )
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.file import APPLICATION_ID, FORMAT_VERSION, file_error
-from tests.stores.examples import PLAIN, everything, item, key, n, one, put, s, stored
+from tests.stores.examples import PLAIN, everything, item, key, n, one, page, put, s, stored
+from tests.waiting import LIMIT
 
 LATER_SETTINGS = ("point_in_time_recovery", "deletion_protection", "tags", "stream_view")
 
@@ -69,7 +73,7 @@ def test_the_header_tells_what_the_file_is_from_the_start(path: Path) -> None:
     first = header(path)
     assert first[:16] == b"SQLite format 3\0"
     assert first[68:72] == b"adjn" == APPLICATION_ID.to_bytes(4, "big")
-    assert int.from_bytes(first[60:64], "big") == FORMAT_VERSION == 1
+    assert int.from_bytes(first[60:64], "big") == FORMAT_VERSION == 2
     assert first[18:20] == b"\2\2", "the file is in WAL mode"
     store.close()
     assert sorted(each.name for each in path.parent.iterdir()) == ["graph.db"], "no side files stay behind"
@@ -89,7 +93,70 @@ def test_a_file_keeps_what_was_written(path: Path) -> None:
     store.close()
 
 
+VERSION_1 = """
+PRAGMA application_id = 0x61646A6E;
+PRAGMA user_version = 1;
+CREATE TABLE adjoin_tables(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, definition TEXT NOT NULL,
+    storage TEXT NOT NULL, history TEXT NOT NULL
+);
+CREATE TABLE adjoin_tokens(
+    token TEXT PRIMARY KEY, at REAL NOT NULL, request BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX adjoin_tokens_at ON adjoin_tokens(at);
+PRAGMA journal_mode = wal;
+"""
+"""What the adjoin that wrote version 1 made of an empty file."""
+
+TABLE_1 = """
+INSERT INTO adjoin_tables VALUES (
+    1, 'Edges', '{"name":"Edges","partition":{"name":"PK","type":"S"},"sort":{"name":"SK","type":"S"},"indexes":[
+    {"name":"Reverse","partition":{"name":"RPK","type":"S"},"sort":{"name":"RSK","type":"S"}}],"stream":true}',
+    '{"columns":[{"attribute":{"name":"RPK","type":"S"},"in_body":false},
+    {"attribute":{"name":"RSK","type":"S"},"in_body":false}],"indexes":{"Reverse":0},"next_index":1,"stream_start":0}',
+    '{}'
+);
+CREATE TABLE items_1(pk NOT NULL, sk NOT NULL, size INTEGER NOT NULL, expires INTEGER, k1, k2,
+    body BLOB NOT NULL, PRIMARY KEY (pk, sk)) WITHOUT ROWID;
+CREATE INDEX items_1_0 ON items_1(k1, k2, pk, sk) WHERE k1 IS NOT NULL AND k2 IS NOT NULL;
+CREATE TABLE changes_1(seq INTEGER PRIMARY KEY, at REAL NOT NULL, expired INTEGER NOT NULL,
+    items INTEGER NOT NULL, bytes INTEGER NOT NULL, old BLOB, new BLOB);
+INSERT INTO items_1 VALUES ('A', '1', 18, NULL, 'X', 'r', CAST('{"n":{"N":"7"}}' AS BLOB));
+INSERT INTO changes_1 VALUES (1, 1e9, 0, 1, 18, NULL,
+    CAST('{"PK":{"S":"A"},"SK":{"S":"1"},"n":{"N":"7"},"RPK":{"S":"X"},"RSK":{"S":"r"}}' AS BLOB));
+"""
+
+
+def make_version_1(path: Path, more: str = "") -> None:
+    connection = apsw.Connection(str(path))
+    connection.execute(VERSION_1 + more).fetchall()
+    connection.close()
+
+
+def test_a_file_of_version_1_is_read_and_written_as_it_is(path: Path) -> None:
+    make_version_1(path, TABLE_1)
+    store = SQLiteStore(path)
+    first = item("A", "1", RPK=s("X"), RSK=s("r"), n=n(7))
+    second = item("A", "2", RPK=s("X"), RSK=s("q"))
+    put(store, "Edges", second)
+    assert everything(store, "Edges") == [first, second]
+    assert page(store, Query("Edges", ("RPK", s("X")), index="Reverse")).items == [second, first]
+    changes = one(store, ReadChanges("Edges"), ChangesResponse)
+    assert [change.new for change in changes.changes] == [first, second]
+    store.execute([CreateTable(PLAIN)])
+    put(store, "Plain", item("B", "1"))
+    store.execute([UpdateTable("Edges", remove_indexes=("Reverse",))])
+    assert everything(store, "Edges") == [first, second]
+    store.close()
+    assert int.from_bytes(header(path)[60:64], "big") == 1, "an older adjoin can still open it"
+    connection = apsw.Connection(str(path))
+    names = {row[1] for table in ("items_2", "changes_2") for row in connection.execute(f"PRAGMA table_info({table})")}
+    assert "sum" not in names
+    connection.close()
+
+
 def test_a_table_of_a_file_without_later_settings_has_their_defaults(path: Path) -> None:
+    make_version_1(path)
     make(path)
     file = sqlite3.connect(path)
     ((text,),) = file.execute("SELECT definition FROM adjoin_tables").fetchall()
@@ -153,7 +220,7 @@ def test_many_processes_may_create_the_file_at_once(path: Path) -> None:
         assert child.stdin is not None
         child.stdin.write("go\n")
         child.stdin.close()
-    assert [child.wait(30) for child in children] == [0] * 6
+    assert [child.wait(LIMIT) for child in children] == [0] * 6
     store = SQLiteStore(path)
     assert len(everything(store, "Plain")) == 6
     store.close()
@@ -189,7 +256,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], type[AdjoinError], str]] = {
     "one byte": (lambda path: path.write_bytes(b"\0"), NotAnAdjoinFile, "is not an adjoin file"),
     "database": (foreign_database, NotAnAdjoinFile, "is a SQLite database of another program"),
     "application": (foreign_application, NotAnAdjoinFile, "is a SQLite database of another program"),
-    "future": (newer_format, FileFromTheFuture, "has format version 2, and this adjoin knows versions up to 1"),
+    "future": (newer_format, FileFromTheFuture, "has format version 3, and this adjoin knows versions up to 2"),
 }
 
 
@@ -244,7 +311,7 @@ def opened_without_rights(path: Path) -> str:
         "except Exception as error:\n"
         "    print(type(error).__name__, error)\n"
     )
-    result = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, timeout=LIMIT)
     if "os.set" in result.stderr:
         pytest.skip("rights cannot be dropped here: " + result.stderr.splitlines()[-1])
     assert result.returncode == 0, result.stderr
@@ -318,7 +385,7 @@ def test_a_broken_item(path: Path) -> None:
     connection.execute("UPDATE items_1 SET body = x'7b' WHERE sk = '1'")
     connection.close()
     store = SQLiteStore(path)
-    with pytest.raises(FileDamaged, match="an item in it is broken"):
+    with pytest.raises(FileDamaged, match="an item in the file is broken"):
         everything(store, "Plain")
     assert stored(store, "Plain", key("A", "2")) is not None, "the store goes on"
     store.close()
@@ -363,12 +430,11 @@ def test_a_full_disk(path: Path) -> None:
             put(store, "Plain", item("B", str(written)))
             written += 1
 
-    with store._connections.session() as session:
-        session.connection.pragma("max_page_count", session.connection.pragma("page_count"))
+    connection = store._connections._current().connection
+    connection.pragma("max_page_count", connection.pragma("page_count"))
     with pytest.raises(FileNotWritable, match="the disk is full; make room and try again"):
         write_until_it_fails()
-    with store._connections.session() as session:
-        session.connection.pragma("max_page_count", 1_000_000)
+    connection.pragma("max_page_count", 1_000_000)
     put(store, "Plain", item("B", "later"))
     assert len(everything(store, "Plain")) == 3 + written + 1
     store.close()
@@ -404,9 +470,8 @@ def test_a_query_is_planned_once(path: Path) -> None:
         planned += 1
         return apsw.SQLITE_OK
 
-    with store._connections.session() as session:
-        # It is asked whenever SQLite plans a statement; to set it makes all statements out of date.
-        session.connection.authorizer = plan
+    # It is asked whenever SQLite plans a statement; to set it makes all statements out of date.
+    store._connections._current().connection.authorizer = plan
     for limit in (1, 2, 3):
         before = planned
         store.execute([Query("Plain", ("PK", s("A")), limit=limit)])

@@ -36,6 +36,7 @@ from tests.servers.own_tables import OwnTables
 from tests.servers.processes import NAMES, NotInstalled, Server, Servers
 from tests.stores.conftest import UNUSED
 from tests.stores.examples import PLAIN, SINGLE, everything, item, key, one, page, put
+from tests.waiting import LIMIT
 
 OURS = ["serve", "ministack", "dynalite"]
 
@@ -58,7 +59,7 @@ def fresh() -> Iterator[Servers]:
 
 def answers(server: Server) -> bool:
     try:
-        with urlopen(f"{server.endpoint}/", timeout=5):
+        with urlopen(f"{server.endpoint}/", timeout=LIMIT):
             return True
     except URLError as error:
         return "refused" not in str(error)

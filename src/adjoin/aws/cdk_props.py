@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from adjoin.aws.cloudformation_template import table_properties
+from adjoin.aws.definitions import check_table
 from adjoin.tables import TableDefinition
 
 
 def cdk(table: TableDefinition) -> dict[str, Any]:
     """Props for `new dynamodb.CfnTable(this, 'Table', props)`, to be written as JSON and imported there."""
+    check_table(table)
     props: dict[str, Any] = _camel_case(table_properties(table))
     return props
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from adjoin.aws.definitions import check_table
 from adjoin.stores.definitions import check_definition
 from adjoin.stores.descriptions import creation
 from adjoin.tables import TableDefinition
@@ -17,6 +18,7 @@ _LOGICAL_ID = "Table"
 
 def cloudformation(table: TableDefinition) -> dict[str, Any]:
     """A whole template, to be written as JSON; its outputs are the table's name and ARN, and its stream's."""
+    check_table(table)
     outputs = {
         "TableName": {"Description": "the table's name", "Value": {"Ref": _LOGICAL_ID}},
         "TableArn": {"Description": "the table's ARN", "Value": {"Fn::GetAtt": [_LOGICAL_ID, "Arn"]}},

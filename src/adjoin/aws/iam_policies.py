@@ -18,7 +18,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, get_args
 
-from adjoin.errors import InvalidValue
+from adjoin.aws.definitions import check_table
+from adjoin.errors import InvalidValue, shown
 from adjoin.tables import TableDefinition
 from adjoin.tenants import tenant_prefix
 
@@ -54,6 +55,7 @@ def iam_policy(
     `leading_keys` allows these partition keys only, `leading_patterns` those that match (with "*", "?"
     and policy variables), `tenant` those of one tenant, to which the other two are then relative.
     """
+    check_table(table)
     wanted = _accesses(table, access)
     condition = _condition(table, leading_keys, leading_patterns, tenant)
     if condition and (open_ones := [each for each in wanted if each not in _CONFINED]):
@@ -82,10 +84,10 @@ def iam_policy(
 
 
 def _accesses(table: TableDefinition, access: Access | Iterable[Access]) -> list[Access]:
-    asked = [access] if isinstance(access, str) else list(access)
+    asked = list(access) if isinstance(access, Iterable) and not isinstance(access, str) else [access]
     for each in asked:
         if each not in get_args(Access):
-            raise InvalidValue(f"{each!r} is no kind of access; it can be {', '.join(get_args(Access))}")
+            raise InvalidValue(f"{shown(each)} is no kind of access; it can be {', '.join(get_args(Access))}")
     if not asked:
         raise InvalidValue("no kind of access was asked for; name at least one, such as 'read'")
     if "stream" in asked and not table.stream:

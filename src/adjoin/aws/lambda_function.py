@@ -11,42 +11,54 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from adjoin.errors import InvalidItem, InvalidValue
+from adjoin.aws.embedded_metrics import Metric, embedded_metrics
+from adjoin.errors import InvalidItem, InvalidValue, shown
 from adjoin.graph import AsyncGraph, Graph
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.asides import Unapplied
-from adjoin.plans.maintenance.entries import reason_of
 from adjoin.plans.maintenance.isolating import TOGETHER, Outcome, apply_each
 from adjoin.plans.maintenance.report import MaintenanceReport, Tally
 from adjoin.requests import ItemChange
-from adjoin.stores.records import IMAGES, change_in, changed_at, check_record, sequence_number
+from adjoin.stores.records import IMAGES, changed_at, checked_change
 
 AnyGraph: TypeAlias = Graph | AsyncGraph
 Handler: TypeAlias = Callable[[Any, Any], dict[str, Any]]
 
 RESERVE = 3.0
 """Seconds that are left to a function when it stops, or a quarter of its time where that is less."""
+_NAMESPACE = re.compile(r"[A-Za-z0-9.\-_/:]{1,255}")
 _log = logging.getLogger("adjoin.lambda")
 
 
-def lambda_handler(graph: AnyGraph | Callable[[], AnyGraph], *, reserve: float = RESERVE) -> Handler:
+def lambda_handler(
+    graph: AnyGraph | Callable[[], AnyGraph], *, reserve: float = RESERVE, metrics: str | None = None
+) -> Handler:
     """The whole function: `handler = lambda_handler(graph)`.
 
-    `graph` is opened already, or a function that opens it, which is called for the first event. The handler takes
-    an event of a DynamoDB stream, as it comes or as aws-lambda-powertools wraps it. It stops `reserve` seconds
-    before the function's time is over, and lets the rest come again.
+    `graph` is opened already, or a function that opens it, which is called for the first event. Without a tenant, it
+    applies the changes of all tenants. The handler takes an event of a DynamoDB stream, as it comes or as
+    aws-lambda-powertools wraps it. It stops `reserve` seconds before the function's time is over, and lets the rest
+    come again. `metrics` is a namespace of CloudWatch: then each event prints what was done, in the embedded metric
+    format.
     """
+    if metrics is not None and not _NAMESPACE.fullmatch(metrics):
+        raise InvalidValue(f"{metrics!r} cannot be a namespace of metrics; use up to 255 letters, digits and . - _ / :")
     opened = _Opened(graph)
 
     def handler(event: Any, context: Any) -> dict[str, Any]:
         records = _records(event)
         has_time = _clock(context, reserve)
-        outcome, report = opened.apply(records, has_time)
+        outcome, report, oldest = opened.apply(records, has_time)
         _tell(report, records, outcome)
+        if metrics is not None:
+            told = _metrics(report, len(records) - outcome.done, oldest, time.time())
+            print(embedded_metrics(metrics, opened.table, told, time.time()), flush=True)
         if outcome.done == len(records):
             return {"batchItemFailures": []}
         return {"batchItemFailures": [{"itemIdentifier": _identifier(records, outcome.done)}]}
@@ -62,7 +74,7 @@ def record_handler(graph: AnyGraph | Callable[[], AnyGraph]) -> Callable[[Any], 
     opened = _Opened(graph)
 
     def handler(record: Any) -> None:
-        outcome, _ = opened.apply([_plain(record)], lambda: True)
+        outcome, _, _ = opened.apply([_plain(record)], lambda: True)
         if outcome.error is not None:
             raise outcome.error
 
@@ -74,14 +86,21 @@ class _Opened:
 
     def __init__(self, graph: AnyGraph | Callable[[], AnyGraph]) -> None:
         if not isinstance(graph, Graph | AsyncGraph) and not callable(graph):
-            raise InvalidValue(f"{graph!r} is no graph; pass a Graph, or a function that opens one")
+            raise InvalidValue(f"{shown(graph)} is no graph; pass a Graph, or a function that opens one")
         self._given = graph
         self._graph: AnyGraph | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._together = TOGETHER
         """How many records are applied together: fewer where time was over before any of them was done."""
 
-    def apply(self, records: Sequence[Any], has_time: Callable[[], bool]) -> tuple[Outcome, MaintenanceReport]:
+    @property
+    def table(self) -> str:
+        return self._open()._layout.table
+
+    def apply(
+        self, records: Sequence[Any], has_time: Callable[[], bool]
+    ) -> tuple[Outcome, MaintenanceReport, float | None]:
+        """How far records were applied, what was done, and when the oldest of them was made."""
         graph, tally = self._open(), Tally()
         layout = graph._layout
         names = [key.name for key in layout.definition.keys]
@@ -94,7 +113,7 @@ class _Opened:
             self._together = min(TOGETHER, self._together * 2)
         elif outcome.done == 0 and outcome.error is None:
             self._together = max(1, self._together // 4)
-        return outcome, tally.report()
+        return outcome, tally.report(), min((each.at for each in changes if each.at), default=None)
 
     def _run(self, graph: AnyGraph, plan: Plan[Outcome]) -> Outcome:
         if isinstance(graph, Graph):
@@ -155,13 +174,13 @@ def _other(named: str, table: str) -> str:
 
 def _change(record: Any, names: Sequence[str], table: str | None) -> ItemChange | Unapplied:
     try:
-        check_record(record, names)
+        change = checked_change(record, names)
         if table is not None and (_table_of(record) or table) != table:
             raise InvalidItem(_other(_table_of(record), table))
-        return change_in(record, names, sequence_number(record))
-    except Exception as problem:
+        return change
+    except InvalidItem as problem:
         # Whatever is wrong with a record, it is no reason to keep the others waiting.
-        return _unapplied(record, reason_of(problem))
+        return _unapplied(record, str(problem))
 
 
 def _unapplied(record: Any, reason: str) -> Unapplied:
@@ -173,7 +192,7 @@ def _unapplied(record: Any, reason: str) -> Unapplied:
     position = images.get("SequenceNumber") or whole.get("eventID") or repr(record)
     try:
         at = changed_at({"dynamodb": images})
-    except (TypeError, ValueError, OverflowError):
+    except InvalidItem:
         at = 0.0
     return Unapplied(dict(keys) if isinstance(keys, Mapping) else {}, reason, str(position), at)
 
@@ -199,6 +218,17 @@ def _identifier(records: Sequence[Any], first: int) -> str:
             return number
     # Lambda takes an empty one for "all of them".
     return ""
+
+
+def _metrics(report: MaintenanceReport, retried: int, oldest: float | None, now: float) -> dict[str, Metric]:
+    told: dict[str, Metric] = {
+        "Changes": (report.changes, "Count"),
+        "SetAside": (len(report.set_aside), "Count"),
+        "Retried": (retried, "Count"),
+    }
+    if oldest is not None:
+        told["Lag"] = (max(0, round((now - oldest) * 1000)), "Milliseconds")
+    return told
 
 
 def _tell(report: MaintenanceReport, records: Sequence[Any], outcome: Outcome) -> None:

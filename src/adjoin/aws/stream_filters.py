@@ -14,7 +14,9 @@ from typing import Any
 from adjoin.layouts.binding import bound_layout
 from adjoin.layouts.interface import BoundLayout, Layout
 from adjoin.schema import EntityType
+from adjoin.tenants import tenant_prefix
 
+_ANYBODY = "anybody"
 _MOST = 4096
 """Characters of a pattern that Lambda takes."""
 
@@ -27,7 +29,11 @@ def stream_filter(
     sort = bound.definition.sort
     if sort is None:
         return None
-    beginnings = {bound.shape(kind).written[sort.name].partition("{")[0] for kind in _watched(bound)}
+    watched = _watched(bound)
+    if tenant is None and any(_begins_with_tenant(bound, kind, sort.name) for kind in watched):
+        # The function is for all tenants, and nobody knows what they are called.
+        return None
+    beginnings = {bound.shape(kind).written[sort.name].partition("{")[0] for kind in watched}
     least = [
         each for each in sorted(beginnings) if not any(each != other and each.startswith(other) for other in beginnings)
     ]
@@ -35,6 +41,11 @@ def stream_filter(
         return None
     pattern = {"dynamodb": {"Keys": {sort.name: {"S": [{"prefix": each} for each in least]}}}}
     return pattern if len(json.dumps(pattern)) <= _MOST else None
+
+
+def _begins_with_tenant(layout: BoundLayout, kind: EntityType, attribute: str) -> bool:
+    """Whether a key attribute has the tenant in it."""
+    return layout.for_tenant(_ANYBODY).shape(kind).written[attribute].startswith(tenant_prefix(_ANYBODY))
 
 
 def _watched(layout: BoundLayout) -> list[EntityType]:

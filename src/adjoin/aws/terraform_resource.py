@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from adjoin.aws.definitions import check_table
 from adjoin.stores.definitions import check_definition
 from adjoin.tables import IndexDefinition, TableDefinition, Throughput
 
@@ -40,6 +41,7 @@ class _Block:
 
 def terraform(table: TableDefinition) -> str:
     """The resource, named for the table in lower case; `prevent_destroy` guards the data in it."""
+    check_table(table)
     check_definition(table)
     arguments: dict[str, Value] = {
         "name": table.name,

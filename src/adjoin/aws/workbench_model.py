@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adjoin.aws.attribute_types import attribute_types
+from adjoin.aws.definitions import check_table
 from adjoin.errors import InvalidModel, InvalidValue
 from adjoin.layouts.binding import bound_layout
 from adjoin.layouts.interface import BoundLayout, Layout, Shape
@@ -54,6 +55,7 @@ def workbench(
     With `models` and `layout`, those that the table is of, every class is a facet with its key
     templates and attributes; `sample` fills the facets with the items of some nodes and edges.
     """
+    check_table(table)
     check_definition(table)
     if local := [index.name for index in table.indexes if index.local]:
         raise InvalidValue(f"the index {local[0]} is local, and a model of NoSQL Workbench has no such indexes")

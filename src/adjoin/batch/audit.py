@@ -4,7 +4,7 @@
 |---|---|
 | aggregate | a stored aggregate or summary is not what the edges say |
 | ledger | what was counted for an edge is not what the edge adds, or there is no such edge |
-| rank | a value in order, for a least, greatest, latest or top one, is missing or left over |
+| rank | a value in order, for a least, greatest, latest or top one, is missing, left over, or not its edge's |
 | circle | a recursive aggregate has no value, for edges lead in a circle |
 | copy | a field of an edge is not what the node has that it copies |
 | dangling | an end of an edge is not there |
@@ -41,8 +41,10 @@ from adjoin.batch.restoring import (
     Restorer,
     Run,
     Stage,
+    Suspect,
     held_up_by,
     hints,
+    spoilt,
     stages,
     suspects,
 )
@@ -168,13 +170,13 @@ class _Auditor:
                     circles[-1].add(node=self.job.tables.id_of(rule.node, row["id"]))
         ledgers = LedgerAudit(self.job, self._source, found)
         for stage in stages(self.job):
-            yield from self._stage(stage, list(hints(stage, found, ledgers)))
+            yield from self._stage(stage, list(hints(stage, found, ledgers)), spoilt(stage, self._layout, ledgers))
         yield from circles
 
-    def _stage(self, stage: Stage, found: list[Hints]) -> list[Finding]:
+    def _stage(self, stage: Stage, found: list[Hints], unbalanced: Iterable[Iterable[Suspect]]) -> list[Finding]:
         """What was found about the aggregates of a class; repaired, if that was asked for."""
         findings = [Finding(kind, name) for kind, name, _ in found]
-        streams = []
+        streams: list[Iterable[Suspect]] = []
         for finding, (kind, name, some) in zip(findings, found, strict=True):
             noted = _noted(finding, some)
             if self._run is not None and kind in self._repair:
@@ -184,6 +186,8 @@ class _Auditor:
                     pass
         if self._run is not None and streams:
             restorer = Restorer(self._layout, self._run, State(None, ""), self._delay, self._tell)
+            if {"aggregate", "ledger"} & set(self._repair):
+                streams += unbalanced
             restorer.restore(stage, streams)
             for finding in findings:
                 name = f"{finding.kind} {finding.name}"

@@ -50,6 +50,8 @@ class Export:
     table: str
     """The table that was exported; empty if the manifests do not tell."""
     id: str
+    at: float = 0.0
+    """When the table was what the export says, in seconds since 1970; 0 if the manifests do not tell."""
 
     @property
     def identity(self) -> str:
@@ -97,7 +99,14 @@ def open_export(place: str | os.PathLike[str], read: ReadText = local_text, *, c
         for name, entry in zip(files, entries, strict=True):
             _check_file(name, entry["md5Checksum"])
     table = str(summary.get("tableArn") or "").partition(":table/")[2]
-    return Export(folder, files, total, table, folder.rpartition("/")[2])
+    return Export(folder, files, total, table, folder.rpartition("/")[2], _time_in(summary.get("exportTime")))
+
+
+def _time_in(told: Any) -> float:
+    try:
+        return dt.datetime.fromisoformat(told).timestamp()
+    except (TypeError, ValueError):
+        return 0.0
 
 
 def folder_of(place: str | os.PathLike[str]) -> str:

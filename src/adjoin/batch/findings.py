@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,6 +50,13 @@ class Finding:
         if len(self.examples) < EXAMPLES:
             self.examples.append(example)
 
+    def include(self, other: Finding, tenant: str) -> None:
+        """Adds what was found of a tenant."""
+        self.count += other.count
+        self.repaired += other.repaired
+        for mine, theirs in ((self.examples, other.examples), (self.failures, other.failures)):
+            mine += [{"tenant": tenant, **each} for each in theirs[: EXAMPLES - len(mine)]]
+
     def fail(self, **failure: Any) -> None:
         if len(self.failures) < EXAMPLES:
             self.failures.append(failure)
@@ -62,6 +69,20 @@ class Audit:
     counts: dict[str, int]
     findings: tuple[Finding, ...]
     seconds: float
+    tenants: tuple[str, ...] = ()
+    """The tenants of the table, where a graph of none was audited; what was found of theirs names them."""
+
+    def together(self, tenants: Mapping[str, Audit]) -> Audit:
+        """What was found for all tenants."""
+        counts, seconds = dict(self.counts), self.seconds
+        found = {(each.kind, each.name): each for each in self.findings}
+        for tenant, audit in tenants.items():
+            seconds += audit.seconds
+            for label, count in audit.counts.items():
+                counts[label] = counts.get(label, 0) + count
+            for each in audit.findings:
+                found.setdefault((each.kind, each.name), Finding(each.kind, each.name)).include(each, tenant)
+        return Audit(counts, tuple(found.values()), seconds, tuple(tenants))
 
     def __bool__(self) -> bool:
         return not self.findings

@@ -4,11 +4,11 @@
 |---|---|
 | stray | its edge is not there |
 | missing | an edge that adds something has none that counts |
-| outdated | it was written for other rules than the class has now |
+| outdated | it was written for other rules than the class has now, where it does not name each by what it declares |
 | different | those of a node do not add up to what the node has, though that is what its edges say |
 
 That an edge adds something is told here where no `where=` decides; where one does, the sums tell. Ranks are
-counted: those that stand beside a node for a value, and the ledgers that have it.
+counted: those that stand beside a node for a value, and the ledgers that have it; and both hold the same.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from adjoin.batch.columns import TARGET
 from adjoin.batch.differences import Differences
 from adjoin.batch.engines import Source, Want
 from adjoin.batch.job import Job
-from adjoin.batch.keys import matches, part_text
+from adjoin.batch.keys import escaped, matches, part_text
 from adjoin.batch.numbers import Numbers
+from adjoin.errors import InvalidItem
 from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
-from adjoin.plans.maintenance.contributions import RANK
-from adjoin.plans.maintenance.entries import APPLIED, RULES
+from adjoin.plans.maintenance.contributions import BY, RANK, VALUE
+from adjoin.plans.maintenance.ledger import APPLIED, LENGTH, RULES, SHORTENED, life_want, rule_want
 from adjoin.plans.maintenance.ranks import values_of_an_edge
 from adjoin.plans.maintenance.references import EDGE, FAR, NEAR, EdgeRef
 from adjoin.rules import Account, Rule
@@ -38,8 +39,8 @@ from adjoin.schema import NodeType
 from adjoin.values import Item
 
 BESIDE = "#="
-_LIFE_LENGTH, _DIGEST_LENGTH = 16, 20
-"""Characters of a life, and of the digest that ends the key of a rank."""
+_DIGEST_LENGTH = 20
+"""Characters of the digest that ends the key of a rank."""
 
 
 def wanted(layout: BoundLayout) -> dict[type[Any], set[Want]]:
@@ -101,14 +102,30 @@ class LedgerAudit:
             "edge_sk": (EDGE, "M", self._sk, "S"),
             "life": (LIFE, "S"),
             "mark": (RULES, "S"),
+            "length": (LENGTH, "N"),
+            "short_pk": (SHORTENED, "M", self._pk, "S"),
+            "short_sk": (SHORTENED, "M", self._sk, "S"),
+            # Whole attributes, because what is put in order may be of any type.
+            VALUE: (VALUE,),
+            BY: (BY,),
         }
+        for account in self.accounts:
+            if not account.reads_far:
+                wants[f"life_{account.part}"] = life_want(account)
         for place, rule in enumerate(self._rules):
+            account = self._account_of(rule)
+            start: Want = (APPLIED, "M", rule.name) if account.reads_far else rule_want(account, rule)
             if rule.operation == "sum":
-                wants[f"r{place}"] = (APPLIED, "M", rule.name, "N")
+                wants[f"r{place}"] = (*start, "N")
             else:
                 for number in range(values_of_an_edge(rule)):
-                    wants[f"r{place}_{number}"] = (APPLIED, "M", rule.name, "L", str(number), "M", RANK, "S")
+                    entry: Want = (*start, "L", str(number), "M")
+                    wants[f"r{place}_{number}"] = (*entry, RANK, "S")
+                    wants |= {f"r{place}_{number}_{name}": (*entry, name) for name in _shown_by(rule)}
         return wants
+
+    def _account_of(self, rule: Rule) -> Account:
+        return next(account for account in self.accounts if rule in account.rules)
 
     @cached_property
     def _rules(self) -> list[Rule]:
@@ -116,21 +133,57 @@ class LedgerAudit:
 
     @cached_property
     def _rows(self) -> ir.Table:
-        """Ledgers, each with the number of its account, and ranks, with the number behind the last."""
+        """Ledgers and ranks, told apart by a number: that of an account for ledgers beside far ends."""
         engine = self._job.engine
         read = engine.rows(self._source, list(self._wants.values()))
         rows = read.select(**{name: read[f"w{place}"] for place, name in enumerate(self._wants)})
         cases = [
             (rows.sk.startswith(self._start(account)) & self._is_node(account.hop.near, rows.near), place)
             for place, account in enumerate(self.accounts)
+            if account.reads_far
         ]
-        cases.append((rows.sk.startswith(self._rank_start), len(self.accounts)))
+        cases.append((rows.sk.startswith(self._rank_start), self._ranks_number))
+        cases.append((rows.sk.startswith(self._layout.ledgers.edge_start), self._edges_number))
         rows = rows.mutate(account=ibis.cases(*((test, ibis.literal(place, "int16")) for test, place in cases)))
         return engine.stage(rows.filter(rows.account.notnull() & rows.pk.endswith(BESIDE)))
+
+    @property
+    def _ranks_number(self) -> int:
+        return len(self.accounts)
+
+    @property
+    def _edges_number(self) -> int:
+        return len(self.accounts) + 1
 
     def _start(self, account: Account) -> str:
         text: str = self._layout.ledgers.ledgers(account.name, "")[1].operands[0]["S"]
         return text
+
+    def _of_account(self, account: Account) -> ir.Table:
+        """The ledgers of an account: the life of each, the key of its edge, and the id of the node it counts for."""
+        if account.reads_far:
+            rows = self._rows.filter(self._rows.account == self.accounts.index(account))
+            return rows.mutate(id=self._id(account.hop.near, rows.near))
+        rows = self._rows.filter(self._rows.account == self._edges_number)
+        beside = rows.pk.substr(0, rows.pk.length() - len(BESIDE))
+        text = rows.sk.substr(len(self._layout.ledgers.edge_start))
+        if account.is_at_target:
+            length = rows.length.cast("int64")
+            end = text.length() - length
+            partition, sort = text.substr(end, length), text.substr(0, end - 1)
+        else:
+            partition, sort = beside, text
+        rows = rows.mutate(
+            life=rows[f"life_{account.part}"],
+            home=beside,
+            edge_pk=rows.short_pk.fill_null(partition),
+            edge_sk=rows.short_sk.fill_null(sort),
+        )
+        templates = self._layout.key_templates(account.edge)
+        is_of = matches(templates.partition, rows.edge_pk) & matches(templates.sort, rows.edge_sk)
+        rows = rows.filter(rows.life.notnull() & is_of.fill_null(False))
+        near = rows.edge_pk if account.hop.direction == "out" else rows.home
+        return rows.mutate(id=self._id(account.hop.near, near))
 
     def _is_node(self, kind: NodeType, text: Any) -> Any:
         return matches(self._layout.key_templates(kind).partition, text).fill_null(False)
@@ -164,8 +217,7 @@ class LedgerAudit:
         """The ledgers of an account, and the lives of their nodes."""
 
         def make() -> ir.Table:
-            rows = self._rows.filter(self._rows.account == self.accounts.index(account))
-            rows = rows.mutate(id=self._id(account.hop.near, rows.near))
+            rows = self._of_account(account)
             nodes = self._nodes(account.hop.near).select("node_id", "node_life", "node_next")
             return rows.left_join(nodes, rows.id == nodes.node_id)
 
@@ -190,23 +242,35 @@ class LedgerAudit:
             return None
         key: Item = {self._pk: {"S": row["edge_pk"]}, self._sk: {"S": row["edge_sk"]}}
         near, far = self._layout.node_text(account.hop.near, id), row["far"]
-        if far is None:
+        if far is None and row["far_id"] is not None:
             target = self._job.tables.id_of(account.hop.far, row["far_id"])
             far = self._layout.node_text(account.hop.far, target)
+        if far is None:
+            # The ledger of an edge that is gone lies beside one end, and the key of the edge tells the other.
+            far = row["edge_pk"] if account.hop.direction == "into" else self._target(account, key)
         return EdgeRef(account, key, near, far)
+
+    def _target(self, account: Account, key: Item) -> str:
+        try:
+            return self._layout.ends(account.edge, key)[1]
+        except InvalidItem:
+            # Nothing at the target is counted, then; the ledger is found without it.
+            return ""
 
     def _faults(self, account: Account, numbers: Numbers) -> ir.Table:
         edges, ledgers, valid = self._edges(account), self._ledgers(account), self._valid(account)
         stray = ledgers.anti_join(edges, [ledgers.edge_pk == edges.pk, ledgers.edge_sk == edges.sk])
-        old = valid.semi_join(edges, [valid.edge_pk == edges.pk, valid.edge_sk == edges.sk])
-        old = old.filter(~old.mark.identical_to(ibis.literal(account.mark)))
-        parts = [_fault(stray, "stray"), _fault(old, "outdated")]
+        parts = [_fault(stray, "stray")]
+        if account.reads_far:
+            old = valid.semi_join(edges, [valid.edge_pk == edges.pk, valid.edge_sk == edges.sk])
+            old = old.filter(~old.mark.identical_to(ibis.literal(account.mark)))
+            parts.append(_fault(old, "outdated"))
         if (counted := self._counted(account, edges)) is not None:
             missing = counted.anti_join(valid, [counted.pk == valid.edge_pk, counted.sk == valid.edge_sk])
             missing = missing.mutate(edge_pk=missing.pk, edge_sk=missing.sk)
             parts.append(_fault(missing, "missing"))
-        told = self._job.engine.stage(ibis.union(*parts))
-        return ibis.union(told, *self._different(account, valid, told, numbers))
+        told = self._job.engine.stage(ibis.union(*parts) if len(parts) > 1 else parts[0])
+        return ibis.union(told, *self._different(account, told, numbers))
 
     def _edges(self, account: Account) -> ir.Table:
         """The edges of an account with their keys and ends, and what rules without a condition read of them."""
@@ -247,67 +311,112 @@ class LedgerAudit:
                 tests.append(reduce(and_, columns))
         return edges.filter(reduce(or_, tests)) if tests else None
 
-    def _different(self, account: Account, valid: ir.Table, told: ir.Table, numbers: Numbers) -> Iterator[ir.Table]:
+    def _different(self, account: Account, told: ir.Table, numbers: Numbers) -> Iterator[ir.Table]:
         """The nodes whose ledgers do not add up to what they have, apart from those that were told."""
-        places = [
+        off = self._off(account, numbers)
+        if off is None:
+            return
+        off = off.anti_join(told, off.id == told.id)
+        for place in self._summed(account):
+            some = off.filter(off.place == place)
+            found = self._found[self._rules[place].name].ids()
+            yield _fault(some.anti_join(found, some.id == found.id), "different")
+
+    def _summed(self, account: Account) -> list[int]:
+        """The places of the rules of an account that add up."""
+        return [
             place
             for place, rule in enumerate(self._rules)
             if rule in account.rules and rule.operation == "sum" and rule.name in self._found
         ]
+
+    def _off(self, account: Account, numbers: Numbers) -> ir.Table | None:
+        """The nodes whose ledgers do not add up to what they have, each with the places of those rules."""
+        places = self._summed(account)
         if not places:
+            return None
+
+        def make() -> ir.Table:
+            valid = self._valid(account)
+            amounts = valid.select("id", **{f"r{place}": numbers.parse(valid[f"r{place}"]) for place in places})
+            totals = {f"r{place}": numbers.total(amounts[f"r{place}"]) for place in places}
+            sums = amounts.group_by(sum_id=amounts.id).agg(**totals)
+            nodes = self._nodes(account.hop.near)
+            joined = self._job.engine.stage(nodes.left_join(sums, nodes.node_id == sums.sum_id))
+            zero = numbers.literal("0")
+            parts = []
+            for place in places:
+                # Text where a number should be counts as nothing, as it does for who adds to it.
+                stored = numbers.parse(joined[f"s{place}"]).fill_null(zero)
+                off = joined.filter(stored != joined[f"r{place}"].fill_null(zero))
+                parts.append(off.select(id=off.node_id, place=ibis.literal(place, "int16")))
+            return parts[0] if len(parts) == 1 else ibis.union(*parts)
+
+        return self._kept(f"off {account.name} {type(numbers).__name__}", make)
+
+    def unbalanced(self, account: Account) -> Iterator[LedgerFault]:
+        """The nodes whose ledgers do not add up to what they have, whatever else was found, in the order of nodes.
+
+        Every transaction changes a node and its ledgers alike. So this tells, of one instant, that somebody else
+        has changed one of them; a node that is only waiting for its changes to be applied is none of these.
+        """
+        off = self._job.exactly(lambda numbers: self._off(account, numbers))
+        if off is None:
             return
-        amounts = valid.select("id", **{f"r{place}": numbers.parse(valid[f"r{place}"]) for place in places})
-        totals = {f"r{place}": numbers.total(amounts[f"r{place}"]) for place in places}
-        sums = amounts.group_by(sum_id=amounts.id).agg(**totals)
-        nodes = self._nodes(account.hop.near)
-        nodes = nodes.anti_join(told, nodes.node_id == told.id)
-        joined = self._job.engine.stage(nodes.left_join(sums, nodes.node_id == sums.sum_id))
-        zero = numbers.literal("0")
-        for place in places:
-            stored = numbers.parse(joined[f"s{place}"]).fill_null(zero)
-            off = joined.filter(stored != joined[f"r{place}"].fill_null(zero))
-            found = self._found[self._rules[place].name].ids()
-            off = off.anti_join(found, off.node_id == found.id)
-            yield _fault(off.select(id=off.node_id), "different")
+        for row in self._job.engine.fetch(self._job.engine.stage(off.select("id").distinct()), ["id"]):
+            id = self._job.tables.id_of(account.hop.near, row["id"])
+            yield LedgerFault(account.hop.near, id, "different")
 
     # --- ranks ---------------------------------------------------------------------------------
 
     def rank_faults(self, rule: Rule) -> Iterator[LedgerFault]:
-        """The nodes with values in order that no ledger has, or without some that one has."""
+        """The nodes with values in order that no ledger has, or another, or without some that one has."""
         if rule.operation == "sum":
             return
         counted = ibis.union(self._ranks(rule), self._ranked(rule))
-        stems = counted.group_by("home", "stem").agg(n=counted.n.sum())
-        wrong = stems.filter(stems.n != 0)
-        text = wrong.home.substr(0, wrong.home.length() - len(BESIDE))
-        wrong = wrong.select("n", id=self._id(rule.node, text))
+        held = counted.group_by("id", "stem", "held").agg(n=counted.n.sum())
+        held = held.filter(held.n != 0)
+        wrong = held.group_by("id", "stem").agg(n=held.n.sum()).select("n", "id")
         for row in self._job.engine.fetch(self._job.engine.stage(wrong), ["id"]):
-            fault = "stray rank" if row["n"] > 0 else "missing rank"
+            fault = "different rank" if row["n"] == 0 else "stray rank" if row["n"] > 0 else "missing rank"
             yield LedgerFault(rule.node, self._job.tables.id_of(rule.node, row["id"]), fault)
 
     def _ranks(self, rule: Rule) -> ir.Table:
-        rows = self._rows.filter(self._rows.account == len(self.accounts))
-        start = len(self._rank_start) + _LIFE_LENGTH + 1
-        mine = rows.sk.substr(start).startswith(f"{rule.name}#")
-        rows = rows.filter(mine & self._is_node(rule.node, rows.pk.substr(0, rows.pk.length() - len(BESIDE))))
+        rows = self._rows.filter(self._rows.account == self._ranks_number)
+        mine = rows.sk.substr(len(self._rank_start)).re_search(rf"\A[^#]*#{escaped(rule.name)}#")
+        node = rows.pk.substr(0, rows.pk.length() - len(BESIDE))
+        rows = rows.filter(mine & self._is_node(rule.node, node)).mutate(node=node)
         stem = rows.sk.substr(0, rows.sk.length() - _DIGEST_LENGTH - 1)
-        return rows.select(home=rows.pk, stem=stem, n=ibis.literal(1, "int64"))
+        held = _held(*(rows[name] for name in _shown_by(rule)))
+        return rows.select(id=self._id(rule.node, rows.node), stem=stem, held=held, n=ibis.literal(1, "int64"))
 
     def _ranked(self, rule: Rule) -> ir.Table:
-        """What ledgers have for a rule, as the keys of ranks without their ends."""
-        ledgers = self._ledgers(next(each for each in self.accounts if rule in each.rules))
-        columns = [f"r{self._rules.index(rule)}_{number}" for number in range(values_of_an_edge(rule))]
-        own = ledgers.select("near", "life", *columns)
+        """What ledgers have for a rule, as the keys of ranks without their ends, and what those hold."""
+        ledgers = self._ledgers(self._account_of(rule))
+        ranks = [f"r{self._rules.index(rule)}_{number}" for number in range(values_of_an_edge(rule))]
+        columns = [f"{rank}{suffix}" for rank in ranks for suffix in ("", *(f"_{name}" for name in _shown_by(rule)))]
+        own = ledgers.select("id", "life", *columns)
         # What is counted ahead of the next life has its ranks in both.
         ahead = ledgers.filter(ledgers.life == ledgers.node_next)
-        both = ibis.union(own, ahead.select("near", *columns, life=ahead.node_life).select("near", "life", *columns))
+        both = ibis.union(own, ahead.select("id", *columns, life=ahead.node_life).select("id", "life", *columns))
         parts = []
-        for column in columns:
-            rank = both[column]
-            stem = ibis.literal(self._rank_start) + both.life + f"#{rule.name}#" + rank
-            part = both.select(home=both.near + BESIDE, stem=stem, n=ibis.literal(-1, "int64"))
+        for rank in ranks:
+            stem = ibis.literal(self._rank_start) + both.life + f"#{rule.name}#" + both[rank]
+            held = _held(*(both[f"{rank}_{name}"] for name in _shown_by(rule)))
+            part = both.select(id=both.id, stem=stem, held=held, n=ibis.literal(-1, "int64"))
             parts.append(part.filter(part.stem.notnull()))
         return parts[0] if len(parts) == 1 else ibis.union(*parts)
+
+
+def _shown_by(rule: Rule) -> tuple[str, ...]:
+    """The attributes of a rank that a node shows."""
+    return (VALUE, BY) if rule.operation == "latest" else (VALUE,)
+
+
+def _held(*attributes: Any) -> Any:
+    """What a rank holds, as one text; nothing where it should hold something is another text."""
+    texts = [attribute.fill_null("") for attribute in attributes]
+    return reduce(lambda text, more: text + " " + more, texts)
 
 
 def _fault(rows: ir.Table, fault: str) -> ir.Table:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,7 +21,7 @@ from adjoin.batch.engines import Engine, Source, open_engine, opened_source, rea
 from adjoin.batch.exports import Export
 from adjoin.batch.job import Job, summary_name
 from adjoin.batch.ledgers import LedgerAudit, wanted
-from adjoin.batch.restoring import EXAMPLES, Progress, Restored, Restorer, Run, hints, stages, suspects
+from adjoin.batch.restoring import EXAMPLES, Progress, Restored, Restorer, Run, hints, spoilt, stages, suspects
 from adjoin.batch.state import State
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans.maintenance.report import SetAside
@@ -60,6 +60,24 @@ class Rebuilt:
     """How many those are; each aggregate of a node by itself."""
     set_aside: tuple[SetAside, ...] = ()
     """Some edges that cannot be applied."""
+    tenants: Mapping[str, Rebuilt] = field(default_factory=dict)
+    """The same for each tenant of the table, where a graph of none was rebuilt; all of them are counted in the rest."""
+
+    def together(self, tenants: Mapping[str, Rebuilt]) -> Rebuilt:
+        """What was found and wrote for all tenants."""
+        every = [self, *tenants.values()]
+        examples = chain.from_iterable(each.failures for each in every)
+        aside = chain.from_iterable(each.set_aside for each in every)
+        return Rebuilt(
+            {label: sum(each.counts.get(label, 0) for each in every) for label in self.counts},
+            tuple(_together([each.results[place] for each in every]) for place in range(len(self.results))),
+            sum(each.seconds for each in every),
+            sum(each.uncounted for each in every),
+            tuple(islice(examples, EXAMPLES)),
+            sum(each.left for each in every),
+            tuple(islice(aside, EXAMPLES)),
+            dict(tenants),
+        )
 
     @property
     def differ(self) -> int:
@@ -68,6 +86,19 @@ class Rebuilt:
     @property
     def written(self) -> int:
         return sum(result.written or 0 for result in self.results)
+
+
+def _together(results: Sequence[Recomputed]) -> Recomputed:
+    """One aggregate or summary of several tenants."""
+    written = [each.written for each in results if each.written is not None]
+    return Recomputed(
+        results[0].name,
+        sum(each.differ for each in results),
+        tuple(islice(chain.from_iterable(each.examples for each in results), EXAMPLES)),
+        sum(written) if written else None,
+        sum(each.circular for each in results),
+        tuple(islice(chain.from_iterable(each.circular_examples for each in results), EXAMPLES)),
+    )
 
 
 def rebuild(
@@ -80,6 +111,7 @@ def rebuild(
     only: Collection[str] | None = None,
     state: str | os.PathLike[str] | None = None,
     diff: str | os.PathLike[str] | None = None,
+    tenant: str | None = None,
     delay: float = 0.0,
     progress: Progress | None = None,
     **options: Any,
@@ -87,7 +119,8 @@ def rebuild(
     """Recomputes everything declared, or `only` some fields ("CUSTOMER.owed"), and compares.
 
     With `run`, what differs is written back. `state` names a file that remembers how far writing from an export
-    came, so that the same call goes on after an interruption. `diff` names a file for everything that differs.
+    came, so that the same call goes on after an interruption. `diff` names a file for everything that differs; what
+    differs of a `tenant` is added to it.
     """
     started = time.monotonic()
     opened = open_engine(engine, **options)
@@ -100,7 +133,7 @@ def rebuild(
             job = Job(opened, read, layout, rules, only=only, extra=extra, keys=edges)
             # A live table tells by itself what is written already; an export stays as it was.
             remembered = State(state if isinstance(read, Export) else None, f"{read.identity} {_mark(layout, job)}")
-            with _Diff(diff) as written_down:
+            with _Diff(diff, tenant) as written_down:
                 work = _Rebuild(layout, job, read, run, remembered, delay, progress or (lambda name, done: None))
                 results = [*work.aggregates(written_down), *work.summaries(written_down)]
             remembered.finish()
@@ -170,7 +203,7 @@ class _Rebuild:
                 suspects(self._layout, name if kind == "aggregate" else kind, self._counted(kind, some))
                 for kind, name, some in hints(stage, seen, audit)
             ]
-            restorer.restore(stage, streams)
+            restorer.restore(stage, [*streams, *spoilt(stage, self._layout, audit)])
 
     def _counted(self, kind: str, found: Iterable[Any]) -> Iterator[Any]:
         for each in found:
@@ -229,12 +262,13 @@ class _Seen:
 class _Diff:
     """Everything that differs, as lines of JSON in a file; nothing without a path."""
 
-    def __init__(self, path: str | os.PathLike[str] | None) -> None:
-        self._path = None if path is None else Path(path)
+    def __init__(self, path: str | os.PathLike[str] | None, tenant: str | None) -> None:
+        self._path, self._tenant = None if path is None else Path(path), tenant
         self._file: TextIO | None = None
 
     def __enter__(self) -> _Diff:
-        self._file = None if self._path is None else self._path.open("w", encoding="utf-8")
+        if self._path is not None:
+            self._file = self._path.open("w" if self._tenant is None else "a", encoding="utf-8")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -243,7 +277,8 @@ class _Diff:
 
     def write(self, difference: Difference) -> None:
         if self._file is not None:
-            told = {
+            told: dict[str, Any] = {} if self._tenant is None else {"tenant": self._tenant}
+            told |= {
                 "name": difference.rule,
                 "node": difference.id,
                 "stored": None if difference.stored is None else decode(difference.stored),

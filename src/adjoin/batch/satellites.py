@@ -76,7 +76,10 @@ class _Satellites:
         places = {name: f"w{len(wants) + at}" for at, name in enumerate(attributes)}
         rows = engine.rows(source, [*wants, *((name,) for name in attributes)])
         pk, sk, owner = rows.w0, rows.w1, rows.w2
-        is_copy = pk.endswith(COPY_END) & (rows.w4.notnull() if index is not None else ibis.literal(False))
+        nodes = [self._layout.key_templates(kind).partition for kind in self._layout.schema.nodes.values()]
+        # The node "=" has a key that ends like a copy's.
+        is_beside = pk.endswith(COPY_END) & ~reduce(or_, (matches(each, pk).fill_null(False) for each in nodes))
+        is_copy = is_beside & (rows.w4.notnull() if index is not None else ibis.literal(False))
         wanted = owner.notnull() | is_copy
         for kind in self._layout.schema.types:
             templates = self._layout.key_templates(kind)
@@ -85,9 +88,7 @@ class _Satellites:
                 doubts = (_doubt(kind, name, rows[places[stored]]) for stored, name in self._looked_at(kind))
                 is_one &= reduce(or_, doubts, ibis.literal(False))
             wanted |= is_one.fill_null(False)
-        home = ibis.cases(
-            (owner.notnull(), owner), (pk.endswith(COPY_END), pk.substr(0, pk.length() - len(COPY_END))), else_=pk
-        )
+        home = ibis.cases((owner.notnull(), owner), (is_beside, pk.substr(0, pk.length() - len(COPY_END))), else_=pk)
         kept = engine.stage(rows.filter(wanted).select(home=home, pk=pk, sk=sk, json=rows.w3))
         ordered = engine.fetch(kept, ("home", "pk", "sk"))
         for _, group in groupby(ordered, key=lambda row: row["home"]):
@@ -117,7 +118,7 @@ class _Satellites:
             if OWNER in item:
                 if self._is_bookkeeping(item):
                     found.claims[place] = item
-            elif place[0].endswith(COPY_END):
+            elif place[0].endswith(COPY_END) and self._layout.is_bookkeeping(item):
                 found.copies[place] = item
             elif not self._layout.is_bookkeeping(item) and (kind := self._layout.kind_of(item)) is not None:
                 found.entities.append((kind, item))

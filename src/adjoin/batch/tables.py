@@ -22,8 +22,8 @@ from adjoin.batch.exports import Export
 from adjoin.batch.keys import matches, part_text, unquoted
 from adjoin.errors import InvalidExport, InvalidModel
 from adjoin.layouts.interface import BoundLayout
-from adjoin.layouts.keys import Template
-from adjoin.schema import EdgeType, EntityType, NodeType, from_key_text
+from adjoin.layouts.keys import Template, value_of
+from adjoin.schema import EdgeType, EntityType, NodeType
 
 Wanted: TypeAlias = Mapping[type[Any], Set[Want]]
 """What is read of each class; classes that are not in it are not read."""
@@ -209,7 +209,7 @@ class Tables:
     def id_of(self, kind: NodeType, text: str) -> Any:
         """The id that a text in a table stands for."""
         plain = self._node_quoting(kind).unquote(text)
-        return kind.id(from_key_text(kind.fields["id"], plain))
+        return kind.id(value_of(kind.id_type, plain))
 
     @cached_property
     def counts(self) -> dict[str, int]:

@@ -14,9 +14,12 @@ import sys
 from collections.abc import Sequence
 
 from adjoin import __version__
-from adjoin.cli import changes, copy, export, rebuild, render, serve, show, simulate, tables, verify
+from adjoin.cli import changes, copy, export, maintain, rebuild, render, serve, show, simulate, tables, verify
 from adjoin.cli.command import FAILED, MISUSED, Command, InvalidArguments, told
 from adjoin.errors import AdjoinError
+
+INTERRUPTED = 130
+"""What shells answer for a command that was ended from the keyboard."""
 
 COMMANDS: tuple[Command, ...] = (
     show.COMMAND,
@@ -24,6 +27,7 @@ COMMANDS: tuple[Command, ...] = (
     changes.COMMAND,
     copy.COMMAND,
     export.COMMAND,
+    maintain.COMMAND,
     rebuild.COMMAND,
     verify.COMMAND,
     serve.COMMAND,
@@ -50,6 +54,14 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; answers the exit status."""
+    try:
+        return _main(arguments)
+    except KeyboardInterrupt:
+        # Wherever it is: also while something else that went wrong is told.
+        return INTERRUPTED
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     parsed = build_parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a character gets a "?" for it.
@@ -67,6 +79,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (AdjoinError, OSError) as error:
         print(told(error), file=sys.stderr)
         return FAILED
-    except KeyboardInterrupt:
-        return 130
     return status or 0

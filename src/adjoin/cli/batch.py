@@ -1,4 +1,4 @@
-"""What `adjoin rebuild` and `adjoin verify` share: the graph they are about, and where they read."""
+"""What `adjoin maintain`, `rebuild` and `verify` share: the graph they are about, and where they read."""
 
 from __future__ import annotations
 
@@ -22,11 +22,16 @@ NOT_CARRIED_OUT = 2
 """The exit status if nothing can be said about the table."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_graph(parser: argparse.ArgumentParser) -> None:
+    """The arguments that name a graph."""
     parser.add_argument("location", metavar="LOCATION", help="the file, or the table as in dynamodb://Education")
     parser.add_argument("module", metavar="MODULE", help="the module with your classes, or MODULE:LAYOUT")
     parser.add_argument("--models", metavar="NAME", help="the list of classes in the module (default: all it has)")
-    parser.add_argument("--tenant", metavar="T", help="the tenant whose graph it is")
+    parser.add_argument("--tenant", metavar="T", help="the tenant whose graph it is (default: all tenants)")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_graph(parser)
     parser.add_argument(
         "--from", metavar="EXPORT", dest="source", help="read this export: a folder, or s3://…; or scan the table"
     )

@@ -33,8 +33,9 @@ def of_arguments() -> Iterator[None]:
 
 
 def told(error: Exception) -> str:
-    """An error as one line."""
-    return f"adjoin: {' '.join(str(error).split())}"
+    """An error as one line, in which the bytes of a name that is no UTF-8 are written out."""
+    line = " ".join(str(error).split())
+    return f"adjoin: {line.encode('utf-8', 'backslashreplace').decode()}"
 
 
 @dataclass(frozen=True, slots=True)

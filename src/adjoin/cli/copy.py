@@ -14,7 +14,7 @@ from adjoin.cli.drawing import counted
 from adjoin.cli.progress import ProgressLine, duration
 from adjoin.cli.tables import sized
 from adjoin.copying import Binding, Copied, Progress, StateFile, copy, verify
-from adjoin.errors import ChangesTrimmed, InvalidLocation, NotFound, TableNotFound
+from adjoin.errors import ChangesTrimmed, InvalidLocation, NotFound, TableNotFound, shown
 from adjoin.stores.interface import Store
 from adjoin.stores.locations import FileLocation, ServiceLocation, identity, open_store, parse_location, table_named_by
 
@@ -51,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _segments(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1,000")
+    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a whole number from 1 to 1,000")
     return int(text)
 
 

@@ -11,9 +11,12 @@ from types import FrameType
 
 import adjoin
 from adjoin.cli.command import Command
+from adjoin.server.crowd import MAX_CONNECTIONS, REQUEST_TIMEOUT
 
 _MADE_BEFORE_COLLECTING = 50_000
 LAST_PORT = 65535
+_MOST_DIGITS = 9
+"""Of a number on the command line; Python refuses to read one of thousands."""
 _ACCESS_KEY, _SECRET_KEY = "ADJOIN_ACCESS_KEY", "ADJOIN_SECRET_KEY"
 
 
@@ -26,12 +29,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="power",
         help="what a finished write survives: loss of power, or only the end of the process (power)",
     )
+    parser.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="let pages of this origin ask, such as http://localhost:3000, * for all; may be repeated (none)",
+    )
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="answer to this name too, besides localhost and the address, * for all; may be repeated (none)",
+    )
+    parser.add_argument(
+        "--max-connections",
+        type=_at_least_one,
+        default=MAX_CONNECTIONS,
+        metavar="N",
+        help=f"connections at once; with more, the ones that asked least lately are closed ({MAX_CONNECTIONS})",
+    )
+    parser.add_argument(
+        "--request-timeout",
+        type=_seconds,
+        default=REQUEST_TIMEOUT,
+        metavar="S",
+        help=f"seconds in which a request must have come whole ({REQUEST_TIMEOUT:g})",
+    )
 
 
 def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > LAST_PORT:
+    if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) > LAST_PORT:
         raise argparse.ArgumentTypeError(f"{text!r} is no port; choose one from 1 to {LAST_PORT}, or 0 for any")
     return int(text)
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of connections; choose 1 or more")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return seconds
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -40,14 +87,23 @@ def run(arguments: argparse.Namespace) -> None:
     def stop(number: int, frame: FrameType | None) -> None:
         stopped.set()
 
-    # What is there now stays, and requests leave no cycles behind: looking for some takes a sixth of a batch write.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_MADE_BEFORE_COLLECTING, 10, 10)
     keys = {"access_key": os.environ.get(_ACCESS_KEY), "secret_key": os.environ.get(_SECRET_KEY)}
     with adjoin.serve(
-        arguments.file, host=arguments.host, port=arguments.port, durability=arguments.durability, **keys
+        arguments.file,
+        host=arguments.host,
+        port=arguments.port,
+        durability=arguments.durability,
+        allow_origins=arguments.allow_origin,
+        allow_hosts=arguments.allow_host,
+        max_connections=arguments.max_connections,
+        request_timeout=arguments.request_timeout,
+        **keys,
     ) as server:
+        # What is there now stays, and requests leave no cycles behind: looking for some takes a sixth of a batch write.
+        # Only now, when it serves: who calls the command for its refusal keeps a collector that collects.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(_MADE_BEFORE_COLLECTING, 10, 10)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop)
         print(f"{arguments.file} answers at {server.endpoint}", flush=True)

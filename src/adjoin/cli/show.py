@@ -9,7 +9,7 @@ import sys
 from adjoin.cli.command import Command, chosen_table, existing_file, meant
 from adjoin.cli.drawing import counted, draw_items
 from adjoin.cli.own_items import is_own, without_own_attributes
-from adjoin.errors import NotFound
+from adjoin.errors import NotFound, shown
 from adjoin.requests import PageResponse, Scan, TableResponse
 from adjoin.stores.interface import Store
 from adjoin.tables import TableDefinition
@@ -32,8 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _at_least_one(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    # Longer ones are no numbers of items, and Python refuses to read one of thousands of digits.
+    if not text.isdecimal() or len(text) > 9 or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a whole number from 1 to 999,999,999")
     return int(text)
 
 

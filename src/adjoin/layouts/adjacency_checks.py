@@ -5,17 +5,20 @@ Everything here is asked once, when a graph opens, of templates that are compile
 
 from __future__ import annotations
 
+from enum import Enum
 from itertools import combinations
 
 from adjoin.bookkeeping import OWN
 from adjoin.errors import InvalidModel
 from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys, is_number
-from adjoin.layouts.keys import SEPARATOR
+from adjoin.layouts.keys import SEPARATOR, spellings
+from adjoin.schema import plain_type
 
 
 def check(keys: AdjacencyKeys) -> None:
     """Raises what is wrong first."""
     _check_field_names(keys)
+    _check_spellings(keys)
     _check_collisions(keys)
     _check_reverse(keys)
     _check_order(keys)
@@ -36,6 +39,26 @@ def _check_field_names(keys: AdjacencyKeys) -> None:
                     f"{kind.name}.{name} is stored as {stored!r}, a name that the layout uses itself; "
                     f"give the field another alias, or the layout other names"
                 )
+
+
+def _check_spellings(keys: AdjacencyKeys) -> None:
+    """No two members of an Enum may be one in keys, as 1 and "1" would be."""
+    everything: list[NodeKeys | EdgeKeys] = [*keys.nodes.values(), *keys.edges.values()]
+    for kept in everything:
+        kind = kept.kind
+        templates = (kept.partition, kept.sort, *kept.index_keys.values())
+        told = [part.name for template in templates for part in template.parts if part.name in kind.fields]
+        for name in dict.fromkeys([*told, *kind.unique, *kind.indexed]):
+            plain = plain_type(kind.fields[name])
+            if plain is None or not issubclass(plain, Enum):
+                continue
+            members: dict[str, Enum] = {}
+            for member, text in spellings(plain):
+                if (other := members.setdefault(text, member)) is not member:
+                    raise InvalidModel(
+                        f"{kind.name}.{name} is in keys, where {other} and {member} are both spelled {text!r} "
+                        f"and would be one; give one of them another value"
+                    )
 
 
 def _check_collisions(keys: AdjacencyKeys) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -62,9 +62,13 @@ class EdgeKeys:
 class AdjacencyKeys:
     """All templates of one layout for one schema."""
 
-    def __init__(self, layout: AdjacencyList, schema: Schema, tenant: str | None) -> None:
+    def __init__(
+        self, layout: AdjacencyList, schema: Schema, tenant: str | None, like: AdjacencyKeys | None = None
+    ) -> None:
+        """`like` has the templates of the same classes for another tenant, whose records are the same."""
         self.layout = layout
         self.schema = schema
+        self._like = like
         self.prefix = "" if tenant is None else tenant_prefix(tenant)
         for model in layout.keys:
             if model not in schema.nodes and model not in schema.edges:
@@ -186,20 +190,21 @@ class AdjacencyKeys:
             case "source.id" | "target.id" if part.transform.decode is None:
                 raise _no_transform(kind, part, template)
             case "source.id" | "target.id":
-                return [part]
+                end = kind.source if part.name == "source.id" else kind.target
+                return [replace(part, plain=end.id_type)]
             case name if name in kind.attributes:
                 return [_fitting(kind, part)]
             case name if kind.source is not kind.target:
                 # {country} in an edge to Country is the country's id.
                 for side, end in (("source", kind.source), ("target", kind.target)):
                     if name == _snake(end.name):
-                        return [Part(f"{side}.id", part.transform)]
+                        return [Part(f"{side}.id", part.transform, end.id_type)]
         raise _unknown_placeholder(kind, part, template, ["source", "target", "label", *kind.attributes])
 
     def _node_pieces(self, kind: NodeType, name: str) -> _Pieces:
         template = self._keys(kind).partition or "{label}#{id}"
         return [
-            Part(name, piece.transform) if isinstance(piece, Part) and piece.name == "id" else piece
+            replace(piece, name=name) if isinstance(piece, Part) and piece.name == "id" else piece
             for piece in self._expanded(kind, template)
         ]
 
@@ -242,7 +247,8 @@ class AdjacencyKeys:
                     )
         if not any(part.transform.decode for part in partition.parts):
             raise InvalidModel(f"the partition key {partition} of {kind.name} does not tell its id; add {{id}}")
-        return NodeKeys(kind, partition, sort, compiled, Record(kind, (), self.attributes))
+        record = Record(kind, (), self.attributes) if self._like is None else self._like.nodes[kind.model].record
+        return NodeKeys(kind, partition, sort, compiled, record)
 
     def _edge_keys(self, kind: EdgeType) -> EdgeKeys:
         compiled = self._compiled(kind, self._edge_templates(kind))
@@ -268,12 +274,16 @@ class AdjacencyKeys:
                 f"would overwrite each other; add {{target}} to the template"
             )
         node_sort = self.nodes[kind.source.model].sort
+        if self._like is None:
+            record = Record(kind, sort.told if self._is_declared(kind) else (), self.attributes)
+        else:
+            record = self._like.edges[kind.model].record
         return EdgeKeys(
             kind,
             partition,
             sort,
             compiled,
-            Record(kind, sort.told if self._is_declared(kind) else (), self.attributes),
+            record,
             fields=tuple(dict.fromkeys([*kind.key, *in_sort])),
             target_field=target_field,
             may_meet_node=bool(node_sort.parts) and node_sort.may_equal(sort),
@@ -369,9 +379,10 @@ def _fitting(kind: EntityType, part: Part) -> Part:
         raise InvalidModel(
             f"{kind.name}.{part.name} is no date, so {{{part.name}:{part.transform.name}}} has no meaning"
         )
+    part = replace(part, plain=plain)
     if part.transform.name != "sortable" or is_number(kind, part.name):
         return part
-    return Part(part.name, transform(""))
+    return replace(part, transform=transform(""))
 
 
 def _snake(name: str) -> str:

@@ -13,31 +13,40 @@ no part of its key has its order in an index of its own, so that the two ends al
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from adjoin.bookkeeping import OWN
 from adjoin.declarations import rules_of
 from adjoin.declared import check_declared
-from adjoin.errors import InvalidKey, InvalidModel
+from adjoin.errors import InvalidItem, InvalidKey, InvalidModel
 from adjoin.expressions import Action, Condition, Exists, Remove, Set, Value, attribute
 from adjoin.layouts.adjacency_accesses import AdjacencyAccesses
 from adjoin.layouts.adjacency_checks import check
 from adjoin.layouts.adjacency_keys import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys
 from adjoin.layouts.adjacency_reader import AdjacencyReader
+from adjoin.layouts.fitting import Fit, fit
 from adjoin.layouts.interface import REVISION, Index, Keys, KeyTemplates, Range, Satellite, Shape
-from adjoin.layouts.keys import Template, check_length, key_text
+from adjoin.layouts.keys import SEPARATOR, Template, check_length, key_text, value_of
 from adjoin.layouts.ledgers import Ledgers
 from adjoin.layouts.overloaded import OverloadedIndex
 from adjoin.layouts.satellites import Satellites
 from adjoin.layouts.shard_book import ShardBook
 from adjoin.model import Edge, Node
-from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema, from_key_text
+from adjoin.rules import Rules
+from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, Schema
 from adjoin.tables import Throughput
+from adjoin.tenants import is_tenant
 from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
 from adjoin.values import AttributeValue, Item, item_size
 
 _SHORTER = "a shorter id"
+_RECORD_OF_TENANT = re.compile(rf"[^{SEPARATOR}]+{SEPARATOR}{OWN}")
+"""What the keys of items begin with that adjoin records about tenants."""
+_KNOWN_TENANTS = 256
+"""Tenants whose templates are kept; those of others are compiled again."""
 
 
 @dataclass(frozen=True)
@@ -86,18 +95,27 @@ class AdjacencyList:
 class BoundAdjacencyList:
     """An adjacency list for the classes of one schema."""
 
-    def __init__(self, layout: AdjacencyList, schema: Schema, tenant: str | None = None) -> None:
+    def __init__(
+        self,
+        layout: AdjacencyList,
+        schema: Schema,
+        tenant: str | None = None,
+        like: BoundAdjacencyList | None = None,
+    ) -> None:
+        """`like` is the same for another tenant: what is about classes alone is shared with it."""
         self.schema = schema
         self.table = layout.table
+        self.tenant = tenant
         self._layout = layout
-        self._keys = AdjacencyKeys(layout, schema, tenant)
+        self._tenants: dict[str, BoundAdjacencyList] = {}
+        self._keys: AdjacencyKeys = AdjacencyKeys(layout, schema, tenant, None if like is None else like._keys)
         check(self._keys)
         self.overloaded: OverloadedIndex | None = None
         if self._keys.overloaded is not None:
             book = ShardBook(layout.shards)
             self.overloaded = OverloadedIndex(self._keys.overloaded, schema, self._keys.prefix, book)
         self._satellites = Satellites(self._keys, self.overloaded)
-        self.rules = rules_of(schema)
+        self.rules: Rules = rules_of(schema) if like is None else like.rules
         check_declared(self.rules)
         self.ledgers = Ledgers(self._keys)
         self._deletion_sort = self._keys.tenant_part(layout.sort_key) + DELETION_SORT_KEY
@@ -114,6 +132,33 @@ class BoundAdjacencyList:
         self._limits = {index.partition.name: MAX_PARTITION_KEY_SIZE for index in self.definition.indexes}
         self._check_maintained()
         self._accesses = AdjacencyAccesses(self._keys, self._reader)
+        self._fits: dict[type[Any], Fit] = {}
+
+    # --- tenants -------------------------------------------------------------------------------
+
+    def for_tenant(self, tenant: str) -> BoundAdjacencyList:
+        found = self._tenants.pop(tenant, None) or BoundAdjacencyList(self._layout, self.schema, tenant, self)
+        self._tenants[tenant] = found
+        for oldest in list(self._tenants)[:-_KNOWN_TENANTS]:
+            self._tenants.pop(oldest, None)
+        return found
+
+    def tenant_in(self, item: Item) -> str | None:
+        name, _, rest = item[self._pk]["S"].partition(SEPARATOR)
+        if not rest or self.tenant is not None or not is_tenant(name) or self._is_own(item):
+            return None
+        prefix = name + SEPARATOR
+        bare = dict(item)
+        for key in self._keys.partition_keys & item.keys():
+            text = item[key].get("S", "")
+            if key == self._sk and not text.startswith(prefix):
+                return None
+            bare[key] = {"S": text.removeprefix(prefix)}
+        return name if self._is_own(bare) else None
+
+    def _is_own(self, item: Item) -> bool:
+        """Whether an item is a node or an edge, as far as its keys tell."""
+        return not self.is_bookkeeping(item) and self.kind_of(item) is not None
 
     # --- keys and items ------------------------------------------------------------------------
 
@@ -128,7 +173,7 @@ class BoundAdjacencyList:
         told = self._keys.nodes[kind.model].partition.match(text)
         if told is None:
             raise InvalidKey(f"{text!r} is not the key of a {kind.name}; correct the item that names it")
-        return kind.id(from_key_text(kind.fields["id"], told["id"]))
+        return kind.id(value_of(kind.id_type, told["id"]))
 
     def deletion_key(self, node: str) -> Item:
         return {self._pk: {"S": node}, self._sk: {"S": self._deletion_sort}}
@@ -136,7 +181,10 @@ class BoundAdjacencyList:
     def is_bookkeeping(self, item: Item) -> bool:
         if item[self._sk] == {"S": self._deletion_sort} or self._satellites.is_one(item):
             return True
-        return bool(self._keys.prefix) and not item[self._pk]["S"].startswith(self._keys.prefix)
+        partition: str = item[self._pk]["S"]
+        if not self._keys.prefix:
+            return _RECORD_OF_TENANT.match(partition) is not None
+        return not partition.startswith(self._keys.prefix)
 
     def shard_map_key(self, scope: str) -> Item:
         return self._satellites.record_key("SHARDS", scope)
@@ -150,6 +198,7 @@ class BoundAdjacencyList:
         values = {**fields, "source.id": source, "target.id": target}
         if keys.target_field is not None:
             values.setdefault(keys.target_field, target)
+            self.node_text(kind.target, target)
         partition, sort = keys.partition.render(values), keys.sort.render(values)
         if keys.may_meet_node and sort == self._keys.nodes[kind.source.model].sort.render({"id": source}):
             raise InvalidKey(
@@ -387,6 +436,19 @@ class BoundAdjacencyList:
 
     def decode(self, kind: EntityType, item: Item) -> Entity | None:
         return self._reader.readers[kind.model](item)
+
+    def decode_as_far(self, kind: EntityType, item: Item) -> Entity | None:
+        try:
+            return self.decode(kind, item)
+        except InvalidItem:
+            return self._reader.read_as_far(kind, item)
+
+    def fit(self, kind: EntityType) -> Fit:
+        found = self._fits.get(kind.model)
+        if found is None:
+            stored = self._keys_of(kind).record.stored_names
+            found = self._fits[kind.model] = fit(kind, stored, self.rules.maintained(kind), self._type)
+        return found
 
     def read(self, item: Item) -> Entity | None:
         return self._reader.read(item)

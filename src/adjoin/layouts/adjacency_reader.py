@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
-
-from pydantic import ValidationError
 
 from adjoin.errors import InvalidItem
 from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
-from adjoin.layouts.keys import Template
+from adjoin.layouts.keys import Template, key_text, value_of
 from adjoin.layouts.wire import given
-from adjoin.model import AS_READ, Node
+from adjoin.model import AS_READ, WHOSE, Node, identity_of
 from adjoin.rules import Rules
-from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, from_key_text
+from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, plain_type
 from adjoin.values import Item
 
 Reader: TypeAlias = Callable[[Item], Entity | None]
@@ -32,10 +29,13 @@ class AdjacencyReader:
         self._pk, self._sk, self._type = partition_key, sort_key, type_attribute
         self.readers: dict[type[Any], Reader] = {
             **{
-                model: _remembering(self._short_node_reader(node), rules.told_apart(node.kind))
+                model: _remembering(self._short_node_reader(node), node.kind, rules)
                 for model, node in keys.nodes.items()
             },
-            **{model: self._short_edge_reader(edge) for model, edge in keys.edges.items()},
+            **{
+                model: _remembering(self._short_edge_reader(edge), edge.kind, rules)
+                for model, edge in keys.edges.items()
+            },
         }
 
     def kind_of(self, item: Item) -> EntityType | None:
@@ -65,14 +65,42 @@ class AdjacencyReader:
 
     # --- the general way -----------------------------------------------------------------------
 
+    def read_as_far(self, kind: EntityType, item: Item) -> Entity | None:
+        """An instance whose fields have what is stored where that does not fit them."""
+        if isinstance(kind, EdgeType):
+            edge = self._keys.edges[kind.model]
+            known = self._told_of_edge(edge, item)
+            return None if known is None else edge.record.decode_as_far(item, known)
+        node = self._keys.nodes[kind.model]
+        known = self._told_of_node(node, item)
+        return None if known is None else node.record.decode_as_far(item, known)
+
     def _node(self, keys: NodeKeys, item: Item) -> Node | None:
+        known = self._told_of_node(keys, item)
+        if known is None:
+            return None
+        id = known["id"]
+        node: Node = keys.record.decode(item, known)
+        # A class may make another id of what the key says; the key is then that of no node.
+        return node if is_same(node.__dict__["id"], id) else None
+
+    def _edge(self, keys: EdgeKeys, item: Item) -> AnyEdge | None:
+        known = self._told_of_edge(keys, item)
+        if known is None:
+            return None
+        source, target = known["source"], known.get("target")
+        edge: AnyEdge = keys.record.decode(item, known)
+        return edge if is_same(edge.source, source) and is_same(edge.target, target) else None
+
+    def _told_of_node(self, keys: NodeKeys, item: Item) -> dict[str, Any] | None:
+        """What the keys of a node tell; None if the item is of another class."""
         told = keys.partition.match(item[self._pk]["S"])
         if told is None or not self._is_labelled(item, keys.kind):
             return None
-        node: Node = keys.record.decode(item, {"id": from_key_text(keys.kind.fields["id"], told["id"])})
-        return node
+        return {"id": value_of(keys.kind.id_type, told["id"])}
 
-    def _edge(self, keys: EdgeKeys, item: Item) -> AnyEdge | None:
+    def _told_of_edge(self, keys: EdgeKeys, item: Item) -> dict[str, Any] | None:
+        """What the keys of an edge tell; None if the item is of another class."""
         source = keys.partition.match(item[self._pk]["S"])
         told: dict[str, Any] | None = keys.sort.match(item[self._sk]["S"])
         if source is None or told is None or not self._is_labelled(item, keys.kind):
@@ -83,13 +111,11 @@ class AdjacencyReader:
         else:
             told["target"] = self._target_elsewhere(keys, item, told)
         kind, ends = keys.kind, {"source": keys.kind.source, "target": keys.kind.target}
-        known = {
-            name: from_key_text(ends[name].fields["id"] if name in ends else kind.fields[name], text)
+        return {
+            name: value_of(ends[name].id_type if name in ends else plain_type(kind.fields[name]), text)
             for name, text in told.items()
             if text is not None
         }
-        edge: AnyEdge = keys.record.decode(item, known)
-        return edge
 
     def target_of(self, kind: EdgeType, item: Item) -> Any:
         """The id of the node that the edge of this item leads to."""
@@ -98,7 +124,7 @@ class AdjacencyReader:
         text = told["target.id"] if "target.id" in told else self._target_elsewhere(keys, item, told)
         if text is None:
             raise InvalidItem(f"the item {item[self._pk]['S']!r} {item[self._sk]['S']!r} does not tell its target")
-        return kind.target.id(from_key_text(kind.target.fields["id"], text))
+        return kind.target.id(value_of(kind.target.id_type, text))
 
     def _target_elsewhere(self, keys: EdgeKeys, item: Item, told: dict[str, Any]) -> str | None:
         for name, template in keys.index_keys.items():
@@ -116,16 +142,18 @@ class AdjacencyReader:
         wire, pk = keys.record.wire, self._pk
         if wire is None or self._type is not None or not _are_plain(keys.partition):
             return lambda item: self._node(keys, item)
-        lead, special = keys.partition.lead, _special(keys.partition.quoting.ends)
-        length = len(lead)
+        lead, special = keys.partition.lead, keys.partition.quoting.special
+        length, is_bare = len(lead), keys.kind.has_bare_text_id
 
         def read(item: Item) -> Node | None:
             text = item[pk]["S"]
-            if text.startswith(lead) and not special(text, length):
+            if text.startswith(lead) and len(text) > length and not special(text, length):
                 try:
                     node: Node = wire({**item, _ID: text[length:]})
-                    return node
-                except ValidationError:
+                    if is_bare or key_text(node.__dict__["id"]) == text[length:]:
+                        return node
+                except Exception:
+                    # Whatever a validator raised, the general way says what is wrong.
                     pass
             return self._node(keys, item)
 
@@ -138,30 +166,38 @@ class AdjacencyReader:
         if wire is None or self._type is not None or not short:
             return lambda item: self._edge(keys, item)
         lead, sort_lead = keys.partition.lead, keys.sort.lead
-        special = _special(keys.partition.quoting.ends)
+        special = keys.partition.quoting.special
         length, sort_length = len(lead), len(sort_lead)
+        is_bare = keys.kind.source.has_bare_text_id and keys.kind.target.has_bare_text_id
 
         def read(item: Item) -> AnyEdge | None:
             text, sort = item[pk]["S"], item[sk]["S"]
             if (
                 sort.startswith(sort_lead)
                 and text.startswith(lead)
+                and len(text) > length
+                and len(sort) > sort_length
                 and not special(text, length)
                 and not special(sort, sort_length)
             ):
                 try:
                     edge: AnyEdge = wire({**item, _SOURCE: text[length:], _TARGET: sort[sort_length:]})
-                    return edge
-                except ValidationError:
+                    if is_bare or (
+                        key_text(edge.source) == text[length:] and key_text(edge.target) == sort[sort_length:]
+                    ):
+                        return edge
+                except Exception:
+                    # Whatever a validator raised, the general way says what is wrong.
                     pass
             return self._edge(keys, item)
 
         return read
 
 
-def _remembering(read: Reader, names: Sequence[str]) -> Reader:
-    """A reader whose instances know what they had in these fields."""
-    if not names:
+def _remembering(read: Reader, kind: EntityType, rules: Rules) -> Reader:
+    """A reader whose instances know what they had in fields that are maintained, and that they were read."""
+    names, is_guarded = rules.told_apart(kind), kind.is_guarded and not kind.takes_any
+    if not names and not is_guarded:
         return read
 
     def remember(item: Item) -> Entity | None:
@@ -169,6 +205,8 @@ def _remembering(read: Reader, names: Sequence[str]) -> Reader:
         if entity is not None:
             values = entity.__dict__
             values[AS_READ] = {name: values[name] for name in names}
+            if is_guarded:
+                values[AS_READ][WHOSE] = identity_of(entity)
         return entity
 
     return remember
@@ -178,6 +216,6 @@ def _are_plain(*templates: Template) -> bool:
     return all(template.is_tail and not template.parts[0].transform.name for template in templates)
 
 
-def _special(ends: frozenset[str]) -> Callable[[str, int], re.Match[str] | None]:
-    """Finds what is spelled in another way than it is, or ends a part, from a place on."""
-    return re.compile("[" + re.escape("".join(sorted({"%", *ends}))) + "]").search
+def is_same(id: Any, told: Any) -> bool:
+    """Whether an id that a class has is the one that a key says."""
+    return id is told or told is None or key_text(id) == key_text(told)

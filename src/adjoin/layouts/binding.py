@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from adjoin.errors import InvalidModel
+from adjoin.errors import InvalidModel, shown
 from adjoin.layouts.adjacency_list import AdjacencyList
 from adjoin.layouts.interface import BoundLayout, Layout
 from adjoin.schema import Schema
@@ -16,6 +16,11 @@ def bound_layout(
 ) -> BoundLayout:
     """The layout bound to the classes; without one, an adjacency list. `table` goes before the layout's own."""
     if layout is not None and not hasattr(layout, "bind"):
-        raise InvalidModel(f"{layout!r} is no layout; pass one such as AdjacencyList(table={layout!r})")
+        raise InvalidModel(f"{shown(layout)} is no layout; pass one such as AdjacencyList(table={shown(layout)})")
     layout = layout or AdjacencyList()
-    return (layout if table is None else layout.named(table)).bind(Schema(models), tenant)
+    bound = (layout if table is None else layout.named(table)).bind(Schema(models), tenant)
+    if not isinstance(bound.table, str) or not bound.table.isprintable():
+        raise InvalidModel(
+            f"{shown(bound.table)} is no name of a table; use letters, digits, underscores, dots, hyphens"
+        )
+    return bound

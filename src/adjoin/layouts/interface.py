@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from adjoin.errors import InvalidValue, UnknownField
 from adjoin.expressions import Action, Condition
+from adjoin.layouts.fitting import Fit
 from adjoin.layouts.keys import Part, Template
 from adjoin.requests import SortCondition
 from adjoin.rules import Rules
@@ -241,6 +242,19 @@ class BoundLayout(Protocol):
     """What is kept true by itself."""
     ledgers: Ledgers
     """Where what was counted is recorded."""
+    tenant: str | None
+    """Whose graph it is; None for the one without a tenant."""
+
+    def for_tenant(self, tenant: str) -> BoundLayout:
+        """The same layout for a tenant of the same table."""
+        ...
+
+    def tenant_in(self, item: Item) -> str | None:
+        """The tenant whose node or edge an item is, as far as keys tell; for a layout without a tenant.
+
+        What is a node or an edge without a tenant is no tenant's.
+        """
+        ...
 
     def node_key(self, kind: NodeType, id: Any) -> Item: ...
 
@@ -316,6 +330,14 @@ class BoundLayout(Protocol):
 
     def decode(self, kind: EntityType, item: Item) -> Entity | None:
         """The instance of this class that an item is, or None if it is something else."""
+        ...
+
+    def decode_as_far(self, kind: EntityType, item: Item) -> Entity | None:
+        """The same, but a field that does not fit has what is stored, where an error would mislead."""
+        ...
+
+    def fit(self, kind: EntityType) -> Fit:
+        """What conditions say about whether the class can read a stored item."""
         ...
 
     def found(self, kind: EntityType, item: Item) -> Entity | None:

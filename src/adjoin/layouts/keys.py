@@ -10,6 +10,9 @@ Percent-encoding covers every character up to "%" (controls, space, !, ", #, $),
 separator: "%" then sorts after the separator "#" and before everything that is not encoded, so the
 order of encoded values is the order of the values.
 
+Only one spelling is that of a value: a key that is spelled in another way ("%41" for "A", "01" for 1) is of no
+template, so that an id has one key, and a key one id. An id is never empty.
+
 Pure functions over text and values; no models, no items.
 """
 
@@ -20,13 +23,13 @@ import itertools
 import re
 import string
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from adjoin.errors import InvalidKey, InvalidModel, InvalidValue
+from adjoin.errors import AdjoinError, InvalidKey, InvalidModel, InvalidValue, shown
 from adjoin.values import MAX_DIGITS, canonical_number, in_utc
 
 SEPARATOR = "#"
@@ -36,13 +39,18 @@ SEPARATOR = "#"
 
 def key_text(value: object) -> str:
     """The plain spelling of a value in a key; dates sort by time, in UTC if they have a zone."""
+    # Most ids are text or numbers, and need no search for what they are.
+    if type(value) is str:
+        return value
+    if type(value) is int:
+        return str(value)
     match value:
         case Enum():
             return key_text(value.value)
         case str():
-            return value
+            return value if value.isascii() else _carried(value)
         case int():
-            return str(value)
+            return _int_text(value)
         case Decimal():
             return canonical_number(value)
         case dt.datetime() if value.tzinfo is not None:
@@ -53,7 +61,59 @@ def key_text(value: object) -> str:
             return value.isoformat()
         case uuid.UUID():
             return str(value)
-    raise InvalidKey(f"{value!r} cannot be part of a key; use text, a whole number, a date or a UUID")
+    raise InvalidKey(f"{shown(value)} cannot be part of a key; use text, a whole number, a date or a UUID")
+
+
+def _carried(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidKey(f"{shown(text)} holds half of a surrogate pair, which UTF-8 cannot carry") from None
+    return text
+
+
+_MOST_BITS = 6800
+"""Of an int in a key: as many digits as a key has bytes. Python refuses to write one of more than 4,300."""
+
+
+def _int_text(value: int) -> str:
+    if value.bit_length() > _MOST_BITS:
+        raise InvalidKey(
+            f"an int of {value.bit_length():,} bits cannot be part of a key; a key has 2,048 bytes at most"
+        )
+    return str(value)
+
+
+_READERS: tuple[tuple[type, Callable[[str], Any]], ...] = (
+    (int, int),
+    (Decimal, Decimal),
+    (uuid.UUID, uuid.UUID),
+    (dt.datetime, dt.datetime.fromisoformat),
+    (dt.date, dt.date.fromisoformat),
+)
+
+
+def value_of(plain: type | None, text: str) -> Any:
+    """The value of a type that a key spells so; None if it is no spelling of one."""
+    if plain is None:
+        return text
+    if issubclass(plain, Enum):
+        return next((member for member, spelled in spellings(plain) if spelled == text), None)
+    read = next((read for kind, read in _READERS if issubclass(plain, kind)), str)
+    try:
+        value = read(text)
+        return value if read is str or key_text(value) == text else None
+    except (AdjoinError, ValueError, ArithmeticError):
+        return None
+
+
+def spellings(plain: type[Enum]) -> Iterator[tuple[Enum, str]]:
+    """The members of an Enum that can be part of a key, and how."""
+    for member in plain:
+        try:
+            yield member, key_text(member.value)
+        except (InvalidKey, InvalidValue):
+            continue
 
 
 def check_length(text: str, limit: int, what: str, remedy: str) -> None:
@@ -86,7 +146,7 @@ def sortable_text(value: Any) -> str:
         return key_text(value)
     if not value:
         return "o"
-    text = str(value) if type(value) is int else canonical_number(Decimal(value))
+    text = _int_text(value) if type(value) is int else canonical_number(Decimal(value))
     whole, _, fraction = text.lstrip("-").partition(".")
     mantissa = (whole + fraction).strip("0")
     if len(mantissa) > MAX_DIGITS:
@@ -125,8 +185,13 @@ class Transform:
     decode: Callable[[str], str] | None
     prefix: Callable[[Any], str] | None = key_text
     """How the start of a value is spelled; None where it does not spell the start of the text."""
-    sorts: bool = False
-    """Whether the texts of numbers sort as the numbers do."""
+    numbers: type | None = None
+    """The type of number whose texts sort as the numbers do, if it is for numbers."""
+
+    @property
+    def sorts(self) -> bool:
+        """Whether the texts of numbers sort as the numbers do."""
+        return self.numbers is not None
 
 
 _TRANSFORMS = {
@@ -135,7 +200,7 @@ _TRANSFORMS = {
         Transform("", key_text, str),
         Transform("upper", lambda value: key_text(value).upper(), None, lambda start: key_text(start).upper()),
         Transform("lower", lambda value: key_text(value).lower(), None, lambda start: key_text(start).lower()),
-        Transform("sortable", sortable_text, unsorted_text, prefix=None, sorts=True),
+        Transform("sortable", sortable_text, unsorted_text, prefix=None, numbers=Decimal),
     )
 }
 
@@ -146,7 +211,7 @@ def transform(spec: str) -> Transform:
         return known
     if padding := re.fullmatch(r"0([1-9]\d?)d?", spec):
         width = int(padding[1])
-        return Transform(spec, lambda value: _padded(value, width), _unpadded, prefix=None, sorts=True)
+        return Transform(spec, lambda value: _padded(value, width), _unpadded, prefix=None, numbers=int)
     if "%" in spec:
         return Transform(spec, lambda value: value.strftime(spec), None)
     raise InvalidModel(
@@ -171,12 +236,36 @@ def _unpadded(text: str) -> str:
 # --- templates ---------------------------------------------------------------------------------
 
 
+_IDS = ("id", "source.id", "target.id")
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A place in a template that a value fills."""
 
     name: str
     transform: Transform
+    plain: type | None = None
+    """The type of its values, where it is known."""
+
+    @property
+    def is_id(self) -> bool:
+        return self.name in _IDS
+
+    def is_spelled(self, text: str) -> bool:
+        """Whether this is how the part spells a value, and not only how it might be."""
+        if not text and self.is_id:
+            return False
+        decode, is_plain = self.transform.decode, not self.transform.name
+        if decode is None or (is_plain and (self.plain is str or self.plain is None)):
+            return True
+        try:
+            if is_plain and self.plain is int:
+                return str(int(text)) == text
+            value = value_of(self.plain or self.transform.numbers, decode(text))
+            return value is not None and self.transform.encode(value) == text
+        except (AdjoinError, ValueError, ArithmeticError):
+            return False
 
 
 def parse_template(template: str) -> list[str | Part]:
@@ -211,6 +300,14 @@ class Quoting:
         self.escape = escape
         also = "".join(re.escape(end) for end in sorted(ends) if end > "%")
         self._taboo = re.compile(f"[\x00-%{also}]" if escape else "[" + re.escape("".join(sorted(ends))) + "]")
+        self.special = self._taboo.search
+        """Finds what is spelled in another way than it is, or ends a part, from a place on."""
+        self.inside = "[^" + re.escape("".join(sorted(ends))) + "]*"
+        """The pattern of what the text of a part may be: quoted as it is here, and in no other way."""
+        if escape:
+            codes = "".join(f"|{ord(end):02X}" for end in sorted(ends) if end > "%")
+            self.inside = f"(?:[^\\x00-%{also}]|%(?:[01][0-9A-F]|2[0-5]{codes}))*"
+        self._whole = re.compile(self.inside, re.DOTALL)
 
     def quote(self, text: str) -> str:
         if self._taboo.search(text) is None:
@@ -222,6 +319,10 @@ class Quoting:
             f"{text!r} holds {ends}, which separates the parts of this layout's keys; "
             f"choose another value, or give the layout escape=True"
         )
+
+    def is_quoted(self, text: str) -> bool:
+        """Whether a text is what `quote` makes of one."""
+        return self._taboo.search(text) is None or (self.escape and self._whole.fullmatch(text) is not None)
 
     def unquote(self, text: str) -> str:
         if not self.escape or "%" not in text:
@@ -248,9 +349,8 @@ class Template:
             raise InvalidModel(f"a key of {owner} names a field twice: {self}")
         self.lead = self.pieces[0] if self.pieces and isinstance(self.pieces[0], str) else ""
         """The literal every key of this template starts with."""
-        inside = "[^" + re.escape("".join(sorted(quoting.ends))) + "]*"
         self._pattern = re.compile(
-            "".join(re.escape(piece) if isinstance(piece, str) else f"({inside})" for piece in self.pieces),
+            "".join(re.escape(piece) if isinstance(piece, str) else f"({quoting.inside})" for piece in self.pieces),
             re.DOTALL,
         )
         self.is_tail = len(self.pieces) == 2 and isinstance(self.pieces[1], Part) and bool(self.lead)
@@ -266,11 +366,16 @@ class Template:
 
     def render(self, values: Mapping[str, Any]) -> str:
         if self.is_tail:
-            part = self.parts[0]
-            return self.lead + self.text(part, values[part.name])
-        return "".join(
-            piece if isinstance(piece, str) else self.text(piece, values[piece.name]) for piece in self.pieces
-        )
+            return self.lead + self._filled(self.parts[0], values)
+        return "".join(piece if isinstance(piece, str) else self._filled(piece, values) for piece in self.pieces)
+
+    def _filled(self, part: Part, values: Mapping[str, Any]) -> str:
+        text = self.text(part, values[part.name])
+        if not text and part.is_id:
+            raise InvalidKey(
+                f"{self.owner}.{part.name} is empty, and so cannot be told from a key; give it a character"
+            )
+        return text
 
     def prefix(self, part: Part, start: Any) -> str:
         """The quoted text that values of a part begin with if they begin with this."""
@@ -296,7 +401,7 @@ class Template:
             if not key.startswith(self.lead):
                 return None
             rest = key[len(self.lead) :]
-            if not self.quoting.ends.isdisjoint(rest):
+            if not self.quoting.is_quoted(rest):
                 return None
             texts: tuple[str, ...] = (rest,)
         else:
@@ -304,11 +409,14 @@ class Template:
             if found is None:
                 return None
             texts = found.groups()
-        return {
-            part.name: part.transform.decode(self.quoting.unquote(text))
-            for part, text in zip(self.parts, texts, strict=True)
-            if part.transform.decode is not None
-        }
+        told: dict[str, str] = {}
+        for part, text in zip(self.parts, texts, strict=True):
+            plain = self.quoting.unquote(text)
+            if not part.is_spelled(plain):
+                return None
+            if part.transform.decode is not None:
+                told[part.name] = part.transform.decode(plain)
+        return told
 
     def start(self, known: Mapping[str, Any]) -> tuple[str, Part | None]:
         """The text up to the first part that is not known, and that part (None if all are)."""

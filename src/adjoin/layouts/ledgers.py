@@ -1,10 +1,12 @@
 """Where adjoin records what it counted: ledgers, ranks, markers, and records about the whole graph.
 
     PK                  SK                                        what it is
-    CUSTOMER#C1#=       =L#PLACED.out#PLACED#INVOICE#I1           what the edge added to its source, beside the edge
+    CUSTOMER#C1#=       =E#PLACED#INVOICE#I1                      what the edge added to its source, beside the edge
+    INVOICE#I1#=        =E#PLACED#INVOICE#I1#CUSTOMER#C1          what the edge added to both ends, beside its target
     INVOICE#I1#=        =L#PLACED.out.far#CUSTOMER#C1#PLACED#…    the same for rules that read the far end, beside that
     CUSTOMER#C1#=       =R#9f2c…#CUSTOMER.largest#p503.120#ab…    one value in order, for a least or greatest one
     CUSTOMER#C1#=       =M                                        somebody has edges here while the node is not
+    INVOICE#I1#=        =A#PLACED#CUSTOMER#C1#PLACED#INVOICE#I1   an edge that arrives at the node
     #=MAINTAIN          =position                                 how far the change stream was applied
 
 No satellite has such a sort key, because no field's name begins with "=".
@@ -24,6 +26,9 @@ from adjoin.values import AttributeValue, Item, decode
 
 MARK = "="
 _BESIDE = SEPARATOR + MARK
+_EDGE = "E#"
+SHORT = "~"
+"""What the end of a key begins with that was too long, and is a digest."""
 _RANKED = ("S", "N", "BOOL")
 LONGEST_RANK = 600
 """Bytes of a value that has a rank; a life, a rule and an edge stand in the same key."""
@@ -37,12 +42,40 @@ class Ledgers:
         self._pk, self._sk = layout.partition_key, layout.sort_key
         self._prefix, self._sort_prefix = keys.prefix, keys.tenant_part(layout.sort_key)
 
-    def ledger_key(self, account: str, edge: Item, far: str | None) -> Item:
-        """Where the ledger of an edge is: beside the edge, or beside the far node with that partition key."""
+    def ledger_key(self, edge: Item, target: str | None) -> Item:
+        """Where the ledger of an edge is: beside the edge, or beside the target with that partition key."""
         partition, sort = edge[self._pk]["S"], edge[self._sk]["S"]
-        if far is None:
-            return self._key(partition, f"L#{account}#", sort)
-        return self._key(far, f"L#{account}#", f"{partition}#{sort}")
+        if target is None:
+            return self._key(partition, _EDGE, sort)
+        return self._key(target, _EDGE, f"{sort}#{partition}")
+
+    def edge_key(self, ledger: Item, length: int | None) -> Item:
+        """The key of the edge of a ledger, whose key has not been shortened.
+
+        `length` is that of the edge's partition key, where the ledger lies beside the target.
+        """
+        text = ledger[self._sk]["S"].removeprefix(self.edge_start)
+        if length is None:
+            return {self._pk: {"S": ledger[self._pk]["S"].removesuffix(_BESIDE)}, self._sk: {"S": text}}
+        return {self._pk: {"S": text[-length:]}, self._sk: {"S": text[: -length - 1]}}
+
+    def node_beside(self, item: Item) -> str:
+        """The partition key of the node that an item lies beside."""
+        text: str = item[self._pk]["S"]
+        return text.removesuffix(_BESIDE)
+
+    @property
+    def edge_start(self) -> str:
+        """What the sort keys of ledgers of edges begin with."""
+        return self._sort_prefix + MARK + _EDGE
+
+    def edge_ledgers(self, node: str, start: str) -> tuple[tuple[str, AttributeValue], SortCondition]:
+        """The partition and stretch of ledgers beside a node, of edges whose sort keys begin with `start`."""
+        return self._stretch(node, _EDGE + start)
+
+    def far_ledger_key(self, account: str, edge: Item, far: str) -> Item:
+        """Where the ledger of an edge is for rules that read its far end: beside the node with that partition key."""
+        return self._key(far, f"L#{account}#", f"{edge[self._pk]['S']}#{edge[self._sk]['S']}")
 
     def ledgers(self, account: str, far: str) -> tuple[tuple[str, AttributeValue], SortCondition]:
         """The partition and stretch of all ledgers of an account beside a far node."""
@@ -68,6 +101,14 @@ class Ledgers:
     def marker_key(self, node: str) -> Item:
         return self._key(node, "M", "")
 
+    def arrival_key(self, label: str, node: str, edge: Item) -> Item:
+        """Where it is taken down that an edge of a class arrives at a node."""
+        return self._key(node, f"A#{label}#", f"{edge[self._pk]['S']}#{edge[self._sk]['S']}")
+
+    def arrivals(self, label: str, node: str) -> tuple[tuple[str, AttributeValue], SortCondition]:
+        """The partition and stretch of everything that is known to arrive at a node by edges of a class."""
+        return self._stretch(node, f"A#{label}#")
+
     def record_key(self, what: str, name: str) -> Item:
         """Where something about the whole graph is recorded; all records of a sort are in one partition."""
         sort = self._sort_prefix + MARK + name
@@ -80,7 +121,7 @@ class Ledgers:
     def _key(self, node: str, kind: str, tail: str) -> Item:
         sort = self._sort_prefix + MARK + kind
         if len(sort.encode()) + len(tail.encode()) > MAX_SORT_KEY_SIZE:
-            tail = "~" + hashlib.sha256(tail.encode()).hexdigest()
+            tail = SHORT + hashlib.sha256(tail.encode()).hexdigest()
         return {self._pk: {"S": node + _BESIDE}, self._sk: {"S": sort + tail}}
 
     def _stretch(self, node: str, kind: str) -> tuple[tuple[str, AttributeValue], SortCondition]:

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from adjoin.errors import InvalidItem, InvalidValue
+from adjoin.errors import AdjoinError, InvalidItem, InvalidValue
 from adjoin.layouts.wire import given, given_validator, wire_validator
-from adjoin.schema import Entity, EntityType, problems_in
+from adjoin.schema import Entity, EntityType, problems_in, raised_by_class
 from adjoin.values import AttributeValue, Item, decode, encode
 
 OWN_PREFIX = "adjoin:"
@@ -84,6 +84,40 @@ class Record:
 
     def decode(self, item: Item, known: dict[str, Any]) -> Any:
         """An instance from a stored item and what its keys tell (`known`, which is filled in)."""
+        self._fill_in(item, known)
+        extra = self._extra_in(item)
+        try:
+            if self._given is not None:
+                return self._given({given(name): value for name, value in known.items()} | extra)
+            return self._validate(extra | known, by_alias=True, by_name=True)
+        except ValidationError as error:
+            problems = problems_in(error)
+            raise InvalidItem(_misfit(self.kind, item, problems), problems) from None
+        except (AdjoinError, MemoryError):
+            raise
+        except Exception as error:
+            # Validators are the program's own code, and raise what they like; nobody else need tell that from ours.
+            problems = raised_by_class(error)
+            raise InvalidItem(_misfit(self.kind, item, problems), problems) from error
+
+    def decode_as_far(self, item: Item, known: dict[str, Any]) -> Any:
+        """An instance where a field that does not fit has what is stored, and one that is missing is None."""
+        self._fill_in(item, known)
+        values = {name: self._as_far(name, known) for name in self.kind.fields}
+        made = self.kind.model.model_construct(_fields_set=set(known))
+        made.__dict__.update(values)
+        return made
+
+    def _as_far(self, name: str, known: Mapping[str, Any]) -> Any:
+        if name not in known:
+            info = self.kind.fields[name]
+            return None if info.is_required() else info.get_default(call_default_factory=True, validated_data={})
+        try:
+            return self.kind.validated(name, known[name])
+        except InvalidValue:
+            return known[name]
+
+    def _fill_in(self, item: Item, known: dict[str, Any]) -> None:
         for name, attribute in self._read:
             stored = item.get(attribute)
             if stored is not None:
@@ -92,15 +126,11 @@ class Record:
             known[self.kind.expires] = _decode_expiry(known[self.kind.expires])
         for name in self._sets:
             known.setdefault(name, set())
-        extra = {}
-        if self._extra:
-            extra = {name: decode(stored) for name, stored in item.items() if self._is_extra(name)}
-        try:
-            if self._given is not None:
-                return self._given({given(name): value for name, value in known.items()} | extra)
-            return self._validate(extra | known, by_alias=True, by_name=True)
-        except ValidationError as error:
-            raise InvalidItem(_misfit(self.kind, item, error)) from None
+
+    def _extra_in(self, item: Item) -> dict[str, Any]:
+        if not self._extra:
+            return {}
+        return {name: decode(stored) for name, stored in item.items() if self._is_extra(name)}
 
 
 def _absence(info: FieldInfo) -> str:
@@ -127,6 +157,6 @@ def _decode_expiry(seconds: Any) -> Any:
     return dt.datetime.fromtimestamp(seconds, dt.UTC) if is_second else seconds
 
 
-def _misfit(kind: EntityType, item: Mapping[str, AttributeValue], error: ValidationError) -> str:
+def _misfit(kind: EntityType, item: Mapping[str, AttributeValue], problems: str) -> str:
     shown = ", ".join(f"{name}={next(iter(value.values()))!r}" for name, value in list(item.items())[:2])
-    return f"the stored item ({shown}) is not a valid {kind.name}: {problems_in(error)}; correct the item or the class"
+    return f"the stored item ({shown}) is not a valid {kind.name}: {problems}; correct the item or the class"

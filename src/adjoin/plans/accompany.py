@@ -13,8 +13,8 @@ from typing import TypeAlias
 from adjoin.expressions import Not, Remove, Set, Value, all_of
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.arrivals import unmarked, waiting_at
 from adjoin.plans.at_once import (
+    AnyRequest,
     Companions,
     Written,
     companions,
@@ -24,15 +24,16 @@ from adjoin.plans.at_once import (
     together,
 )
 from adjoin.plans.batches import Place, get_all, place_of
+from adjoin.plans.bundles import refuse_copies
 from adjoin.plans.copies import as_copied, copied, copies_on
-from adjoin.plans.maintenance.postings import AnyWrite
 from adjoin.plans.maintenance.references import EdgeRef, key_of_node
+from adjoin.plans.newcomers import unmarked, waiting_at
 from adjoin.requests import Check, Delete, Get, Put, Update
 from adjoin.schema import EdgeType, NodeType
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import Item
 
-Named: TypeAlias = dict[Place, tuple[AnyWrite, str]]
+Named: TypeAlias = dict[Place, tuple[AnyRequest, str]]
 """The writes of a transaction, each with what it is for."""
 
 
@@ -124,11 +125,11 @@ def _share(layout: BoundLayout, writes: Named, made: Companions) -> None:
                 )
 
 
-def _key(layout: BoundLayout, write: AnyWrite) -> Item:
+def _key(layout: BoundLayout, write: AnyRequest) -> Item:
     return layout.key_of(write.item) if isinstance(write, Put) else write.key
 
 
-def _edge_kind(layout: BoundLayout, write: AnyWrite) -> EdgeType | None:
+def _edge_kind(layout: BoundLayout, write: AnyRequest) -> EdgeType | None:
     item = write.item if isinstance(write, Put) else write.key
     if isinstance(write, Check) or layout.is_bookkeeping(item):
         return None
@@ -136,15 +137,15 @@ def _edge_kind(layout: BoundLayout, write: AnyWrite) -> EdgeType | None:
     return kind if isinstance(kind, EdgeType) else None
 
 
-def _is_put(write: AnyWrite) -> bool:
+def _is_put(write: AnyRequest) -> bool:
     return isinstance(write, Put)
 
 
-def _makes(write: AnyWrite) -> bool:
+def _makes(write: AnyRequest) -> bool:
     return isinstance(write, Put | Update)
 
 
-def _ends(layout: BoundLayout, kind: EdgeType, write: AnyWrite) -> tuple[str, str]:
+def _ends(layout: BoundLayout, kind: EdgeType, write: AnyRequest) -> tuple[str, str]:
     return layout.ends(kind, write.item if isinstance(write, Put) else write.key)
 
 
@@ -161,6 +162,7 @@ def _fill(layout: BoundLayout, writes: Named, edges: Mapping[Place, EdgeType]) -
         write, name = writes[place]
         assert isinstance(write, Put)
         values = copied(layout, kind, {end: after[place_of(key)] for end, key in ends[place].items()})
+        refuse_copies(layout, kind, write.item | values)
         for copy in (place, *map(place_of, layout.copy_keys(kind, layout.key_of(write.item)))):
             there = writes.get(copy)
             if there is not None and isinstance(there[0], Put):
@@ -176,7 +178,7 @@ def _fill(layout: BoundLayout, writes: Named, edges: Mapping[Place, EdgeType]) -
     return nodes
 
 
-def _after(write: AnyWrite, item: Item | None) -> Item | None:
+def _after(write: AnyRequest, item: Item | None) -> Item | None:
     """A node as a write leaves it."""
     if isinstance(write, Put):
         return write.item

@@ -3,28 +3,32 @@
 The ledger and the near node are read first; what the edge adds then goes into its own transaction, with
 the new ledger, as long as both are what was read. The old edge need not be known, for its ledger says
 what it added. The stream finds nothing left to do, and does what only it can: what expires. Nodes that come
-where edges wait for them are in `arrivals`, those that go with their edges in `counted_deletion`.
+where edges wait for them are in `newcomers`, those that go with their edges in `counted_deletion`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from adjoin.errors import TransactionCanceled
+from adjoin.evaluate import condition_test
 from adjoin.expressions import Action, And, Condition, all_of
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, get_all, place_of
 from adjoin.plans.deletion import UNMARKED, visible
-from adjoin.plans.maintenance.entries import Entry
-from adjoin.plans.maintenance.postings import AnyWrite, Near, Posting, acted, merged, write_key
+from adjoin.plans.maintenance.entries import AnyWrite, Entry
+from adjoin.plans.maintenance.ledger import ledger_held
+from adjoin.plans.maintenance.postings import Near, Posting, acted, merged, performed, write_key
 from adjoin.plans.maintenance.references import EdgeRef
-from adjoin.plans.revisions import unchanged
 from adjoin.requests import Check, Delete, Get, Put, TransactWrite, Update
 from adjoin.rules import Account
 from adjoin.schema import AnyEdge, EdgeType, EntityType
 from adjoin.values import Item
+
+AnyRequest: TypeAlias = Put | Update | Delete | Check
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Written:
 class Companions:
     """What is written together with edges."""
 
-    writes: dict[Place, AnyWrite] = field(default_factory=dict)
+    writes: dict[Place, AnyRequest] = field(default_factory=dict)
     absent: set[Place] = field(default_factory=set)
     """Nodes that are not there, and so count nothing."""
     read: dict[Place, Item | None] = field(default_factory=dict)
@@ -112,14 +116,16 @@ def companions(
         entry.work_out(layout)
         posting.entries.append(entry)
     edges = {place_of(each.key) for each in written}
+    writes: dict[Place, AnyWrite] = {}
     for posting in postings.values():
         posting.write_down(layout)
-        for write in (*posting.request(layout).writes, *_unread(layout, posting)):
+        for write in (*posting.all_writes(layout), *_unread(layout, posting)):
             place = place_of(write_key(layout, write))
             if place not in edges:
-                made.writes[place] = merged(made.writes.get(place), write)
+                writes[place] = merged(writes.get(place), write)
         if posting.near.item is None:
             made.absent.add(place_of(posting.near.key))
+    made.writes = dict(zip(writes, performed(layout, writes.values()), strict=True))
     return made
 
 
@@ -128,19 +134,21 @@ def _ref(account: Account, each: Written) -> EdgeRef:
     return EdgeRef(account, each.key, near, far)
 
 
-def _unread(layout: BoundLayout, posting: Posting) -> list[Check]:
+def _unread(layout: BoundLayout, posting: Posting) -> list[AnyWrite]:
     """Ledgers that are not there and need not be, but must not come in between."""
     return [
-        Check(layout.table, entry.ref.ledger_key(layout), unchanged(layout, None))
+        ledger_held(layout, entry.ref, entry.ref.ledger_key(layout), entry.item)
         for entry in posting.entries
         if entry.ledger is None and not entry.is_kept
     ]
 
 
-def together(layout: BoundLayout, write: AnyWrite, companion: AnyWrite) -> AnyWrite:
+def together(layout: BoundLayout, write: AnyRequest, companion: AnyRequest) -> AnyRequest:
     """One write of a node for a program's own and what it counts, because a transaction takes an item once."""
     if isinstance(companion, Check) and isinstance(write, Check):
-        return merged(write, companion)
+        condition = all_of(write.condition, companion.condition)
+        assert condition is not None
+        return Check(write.table, write.key, condition)
     if isinstance(write, Check):
         assert isinstance(companion, Update)
         return Update(companion.table, companion.key, companion.actions, all_of(write.condition, companion.condition))
@@ -160,7 +168,7 @@ def together(layout: BoundLayout, write: AnyWrite, companion: AnyWrite) -> AnyWr
     return Put(write.table, acted(write.item, companion.actions), condition)
 
 
-def _beyond_presence(layout: BoundLayout, companion: AnyWrite) -> list[Condition]:
+def _beyond_presence(layout: BoundLayout, companion: AnyRequest) -> list[Condition]:
     return [part for part in parts_of(companion.condition) if part != layout.present]
 
 
@@ -182,12 +190,20 @@ ATTEMPTS = 50
 
 
 def disconnect_counted(
-    layout: BoundLayout, kind: EdgeType, source: object, target: object, keys: Sequence[Item]
+    layout: BoundLayout,
+    kind: EdgeType,
+    source: object,
+    target: object,
+    keys: Sequence[Item],
+    lock: Condition | None = None,
 ) -> Plan[bool]:
-    """Removes an edge and what it added; says whether it was there, as `edge` would."""
+    """Removes an edge and what it added, if it has the version that a lock asks for; says whether it was there.
+
+    It was there if `edge` would have shown it.
+    """
     copies = [Delete(layout.table, copy) for key in keys for copy in layout.copy_keys(kind, key)]
     written = written_between(layout, kind, source, target, [(key, None) for key in keys])
-    wanted: Condition | None = And((layout.present, UNMARKED))
+    wanted = all_of(layout.present, UNMARKED, lock)
     is_shown = True
     for attempt in range(1, ATTEMPTS + 1):
         more = yield from companions(layout, written)
@@ -202,10 +218,13 @@ def disconnect_counted(
                 return False
             if attempt == ATTEMPTS or not (any(failed) or canceled.retryable):
                 raise
+            error = canceled
         if met:
-            # It goes in any case. Half of it, left by somebody who wrote one side only, was no edge; whether one
+            # Half of it, left by somebody who wrote one side only, was no edge, and goes in any case. Whether one
             # with a mark was there, the record of the deletion that marked it tells.
-            marked = [dict(item) for item in met if item is not None]
-            wanted = None
-            is_shown = None not in met and bool((yield from visible(layout, marked)))
+            there = [dict(item) for item in met if item is not None]
+            is_shown = None not in met and bool((yield from visible(layout, there)))
+            wanted = lock if is_shown else None
+            if wanted is not None and not all(map(condition_test(wanted), there)):
+                raise error
     return False

@@ -21,24 +21,29 @@ from adjoin.errors import (
     AlreadyExists,
     CancellationReason,
     ConditionFailed,
+    InvalidItem,
+    InvalidKey,
+    InvalidValue,
     NotFound,
     TransactionCanceled,
     are_transient,
 )
-from adjoin.expressions import Condition, all_of
+from adjoin.expressions import Condition, Not, all_of
 from adjoin.fields import Change
-from adjoin.layouts.interface import OWNER, REVISION, BoundLayout, Satellite
-from adjoin.model import Edge
+from adjoin.layouts.interface import DELETING, OWNER, REVISION, BoundLayout, Satellite
+from adjoin.layouts.shard_book import is_rehearsed
+from adjoin.model import Edge, Node, node_id
 from adjoin.plans import Plan
-from adjoin.plans.arrivals import Coming
 from adjoin.plans.at_once import companions, counted_at_once, together, written_edge
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.conditions import check_amount
 from adjoin.plans.copies import copies_on, filling, joined_checks
 from adjoin.plans.deletion import visible
 from adjoin.plans.guarded import carried, is_carried, put_request, unchangeable, written_items
-from adjoin.plans.imagined import imagined
+from adjoin.plans.imagined import imagined, stored_entity
+from adjoin.plans.newcomers import Coming
 from adjoin.plans.revisions import claimable, unchanged
+from adjoin.plans.versions import Lock, as_seen, seen_in, stale
 from adjoin.requests import Check, Delete, Get, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import EdgeType, Entity, EntityType, NodeType
 from adjoin.units import MAX_TRANSACTION
@@ -60,6 +65,13 @@ class Claims:
     """Claims of a node that does not have the value: which node, and that it is as it was when that was seen."""
     others: set[Place] = field(default_factory=set)
     """Claims that are not this entity's to remove, because another node has the value now."""
+
+
+def described(entity: Entity) -> str:
+    """How messages name a node or an edge."""
+    if isinstance(entity, Node):
+        return f"{type(entity).__name__} {node_id(entity)!r}"
+    return f"{type(entity).__name__} from {entity.source!r} to {entity.target!r}"
 
 
 def revised(layout: BoundLayout, kind: EntityType, item: Item) -> Item:
@@ -115,8 +127,14 @@ def settled(
 def _look_at(layout: BoundLayout, kind: EntityType, write: Put | Delete, owner: str, claims: Claims) -> Plan[None]:
     """Learns whether a claim that is in the way is its owner's."""
     assert isinstance(kind, NodeType)
-    id = layout.id_in(kind, owner)
-    node, key = layout.node_key(kind, id), layout.key_of(write.item if isinstance(write, Put) else write.key)
+    key = layout.key_of(write.item if isinstance(write, Put) else write.key)
+    try:
+        id = layout.id_in(kind, owner)
+        node = layout.node_key(kind, id)
+    except (InvalidItem, InvalidKey, InvalidValue):
+        # Somebody else wrote it, and no node can have that key.
+        claims.stale[place_of(key)] = owner, Check(layout.table, layout.ledgers.marker_key(owner), Not(layout.present))
+        return
     response: ItemResponse
     (response,) = yield (Get(layout.table, node, consistent=True),)
     held = [] if response.item is None else [each.key for each in layout.satellites_beside(kind, response.item)]
@@ -175,15 +193,16 @@ def put_bundle(
     wanted: Condition | None,
     claims: Claims,
     coming: Coming,
+    lock: Lock | None = None,
     *,
     accompany: bool = True,
 ) -> Plan[Bundle]:
-    """What puts an entity. Only a unique value, or what is counted on it, makes it necessary to look."""
+    """What puts an entity. Only a unique value, what is counted on it, or its version makes it necessary to look."""
     items = written_items(layout, kind, entity)
     read: list[Item | None] = []
     old: Item | None = None
-    is_read = bool(kind.unique) or is_carried(layout, kind)
-    if is_read:
+    watched = [REVISION]
+    if kind.unique or is_carried(layout, kind) or lock is not None:
         response: ItemResponse
         (response,) = yield (Get(layout.table, layout.key_of(items[0]), consistent=True),)
         old = response.item
@@ -191,6 +210,15 @@ def put_bundle(
         wanted = all_of(unchanged(layout, old), wanted, unchangeable(layout, kind, items[0]))
         if is_carried(layout, kind):
             items = tuple(item | carried(layout, kind, old) for item in items)
+    if lock is not None:
+        is_hidden = old is not None and DELETING in old and not (yield from visible(layout, [old]))
+        seen = seen_in(kind, old, is_hidden=is_hidden)
+        if not lock.allows(seen):
+            raise stale(lock, described(entity), old, seen)
+        version = lock.choose(seen)
+        items = tuple(item | version for item in items)
+        wanted = all_of(wanted, as_seen(layout, kind, seen))
+        watched += (*version, DELETING)
     more: list[Put | Update | Delete | Check] = []
     if accompany and isinstance(kind, NodeType) and old is None:
         room = room_beside(layout, kind, items, entity)
@@ -201,11 +229,15 @@ def put_bundle(
         items, more = yield from companioned(layout, kind, entity, items)
     satellites = layout.satellites(kind, items, entity.__dict__)
     satellites += released(layout, kind, old, satellites)
-    if isinstance(kind, NodeType) and layout.rules.keeps(kind) and not is_read:
-        puts: list[Put | Update] = [put_request(layout, kind, item, wanted) for item in items]
-    else:
-        puts = [Put(layout.table, revised(layout, kind, item), wanted) for item in items]
-    return Bundle(puts, beside(layout, satellites, claims), read, entity, more=more)
+    puts = [_own_write(layout, kind, item, wanted) for item in items]
+    return Bundle(puts, beside(layout, satellites, claims), read, entity, watched=watched, more=more)
+
+
+def _own_write(layout: BoundLayout, kind: EntityType, item: Item, wanted: Condition | None) -> Put | Update:
+    """What writes one item of an entity: whole, unless something on it is kept that nobody has read."""
+    if layout.has_satellites(kind) or counted_at_once(layout, kind) or is_carried(layout, kind):
+        return Put(layout.table, revised(layout, kind, item), wanted)
+    return put_request(layout, kind, item, wanted)
 
 
 def room_beside(layout: BoundLayout, kind: NodeType, items: Sequence[Item], entity: Entity) -> int:
@@ -222,6 +254,7 @@ def companioned(
     if copies_on(layout, kind):
         filled = yield from filling(layout, kind, entity)
         items = tuple(item | filled.values for item in items)
+        refuse_copies(layout, kind, items[0])
         checks = joined_checks(checks, filled.checks)
     writes: dict[Place, Put | Update | Delete | Check] = {place_of(check.key): check for check in checks}
     if counted_at_once(layout, kind):
@@ -247,11 +280,12 @@ def update_bundle(
     items = [response.item for response in responses if response.item is not None] or imagined(layout, kind, keys)
     if len(items) < len(keys) or not (yield from visible(layout, items)):
         raise NotFound(f"there is no {name}; put it first")
-    old = layout.decode(kind, items[0])
+    old = stored_entity(layout, kind, items[0])
     if old is None:
-        raise NotFound(f"there is no {name}, but an item of another type under its key; correct it first")
+        raise NotFound(of_another_type(name))
     new = old.model_copy(update=changed_fields(kind, old.__dict__, changes, items[0]))
     after = [layout.changed(kind, item, new) for item in items]
+    refuse_misfit(layout, kind, after[0], name)
     satellites = layout.satellites(kind, after, new.__dict__)
     satellites += released(layout, kind, items[0], satellites)
     puts = [
@@ -307,6 +341,28 @@ def _has_moved(bundle: Bundle, was: Item | None, met: Mapping[str, Any] | None) 
 # --- fields ------------------------------------------------------------------------------------
 
 
+def refuse_copies(layout: BoundLayout, kind: EntityType, item: Item) -> None:
+    """An edge that could be written and not be read, because what it copies does not fit its field."""
+    try:
+        stored_entity(layout, kind, item)
+    except InvalidItem as error:
+        raise InvalidValue(f"a {kind.name} cannot hold what it would copy: {error.problems or error}") from None
+
+
+def of_another_type(name: str) -> str:
+    return f"there is no {name}, but an item of another type under its key; correct it first"
+
+
+def refuse_misfit(layout: BoundLayout, kind: EntityType, after: Item, name: str) -> None:
+    """A change after which the class could not read the item, though each field by itself is right."""
+    if is_rehearsed():
+        return
+    try:
+        layout.decode(kind, after)
+    except InvalidItem as error:
+        raise InvalidValue(f"{name} would be no {kind.name} any more: {error.problems or error}") from None
+
+
 def changed_fields(
     kind: EntityType, values: Mapping[str, Any], changes: Mapping[str, Any], item: Item
 ) -> dict[str, Any]:
@@ -339,9 +395,9 @@ def _made(kind: EntityType, field: str, stored: Any, change: Change) -> Any:
     operand = change.operand
     match change.operator:
         case "+":
-            return _EXACT.add(_number(stored), _amount(kind, field, operand))
+            return _sum(kind, field, stored, operand, _EXACT.add)
         case "-":
-            return _EXACT.subtract(_number(stored), _amount(kind, field, operand))
+            return _sum(kind, field, stored, operand, _EXACT.subtract)
         case "append":
             return [*(stored or ()), *operand]
         case "add":
@@ -350,9 +406,11 @@ def _made(kind: EntityType, field: str, stored: Any, change: Change) -> Any:
             return {*(stored or ())} - operand
 
 
-def _amount(kind: EntityType, field: str, amount: Any) -> Decimal:
+def _sum(kind: EntityType, field: str, stored: Any, amount: Any, add: Callable[[Decimal, Decimal], Decimal]) -> Decimal:
     check_amount(kind, field, amount)
-    return _number(amount)
+    if stored is not None and "N" not in encode(stored):
+        raise InvalidValue(f"{kind.name}.{field}: nothing can be added to {stored!r}, which is no number")
+    return add(_number(stored), _number(amount))
 
 
 def _number(value: Any) -> Decimal:

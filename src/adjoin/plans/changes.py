@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from adjoin.errors import InvalidItem, InvalidValue
+from adjoin.errors import InvalidItem, InvalidValue, shown
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.requests import ChangesResponse, ItemChange, ReadChanges
@@ -42,7 +42,7 @@ class Change:
 def read_changes(layout: BoundLayout, after: str | None, limit: int) -> Plan[tuple[list[Change], str | None]]:
     """Some changes, oldest first, and the position to read on from; both are empty at the end."""
     if after is not None and (not isinstance(after, str) or not after):
-        raise InvalidValue(f"{after!r} is no position in the change stream; pass a change's .position")
+        raise InvalidValue(f"{shown(after)} is no position in the change stream; pass a change's .position")
     response: ChangesResponse
     (response,) = yield (ReadChanges(layout.table, after, limit),)
     changes = [_change(layout, change) for change in response.changes if not _is_bookkeeping(layout, change)]

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from adjoin.errors import InvalidValue, UnknownField
+from adjoin.errors import InvalidValue, UnknownField, shown
 from adjoin.expressions import (
     Action,
     Add,
@@ -36,6 +36,7 @@ from adjoin.expressions import (
 )
 from adjoin.fields import AllOf, AnyOf, Change, Comparison, Negation, Predicate
 from adjoin.layouts.interface import BoundLayout
+from adjoin.plans.versions import initial
 from adjoin.schema import EntityType, plain_type, unknown_field
 from adjoin.values import AttributeValue, encode, nested_name
 
@@ -61,7 +62,7 @@ def condition(layout: BoundLayout, kind: EntityType, predicate: Predicate, named
         case Comparison(name):
             path = Path((named(kind, name.partition(".")[0]), *_nested_steps(kind, name)))
             return _comparison(layout, kind, path, predicate)
-    raise InvalidValue(f'{predicate!r} is not a comparison; build one with field("name") == value')
+    raise InvalidValue(f'{shown(predicate)} is not a comparison; build one with field("name") == value')
 
 
 def _comparison(layout: BoundLayout, kind: EntityType, path: Path, comparison: Comparison) -> Condition:
@@ -139,8 +140,14 @@ def update_actions(
         actions.append(Remove(attribute(stored)) if encoded is None else Set(attribute(stored), Value(encoded)))
     actions += layout.index_actions(kind, identity, plain)
     if kind.version and kind.version not in changes:
-        actions.append(Add(attribute(kind.attribute(kind.version)), {"N": "1"}))
+        actions.append(_counted_up(kind, attribute(kind.attribute(kind.version))))
     return tuple(actions)
+
+
+def _counted_up(kind: EntityType, version: Path) -> Action:
+    if initial(kind) == 0:
+        return Add(version, {"N": "1"})
+    return Set(version, Arithmetic("+", IfNotExists(version, Value(encode(initial(kind)))), Value({"N": "1"})))
 
 
 def _change(kind: EntityType, name: str, stored: str, change: Change) -> Action:

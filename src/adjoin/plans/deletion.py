@@ -22,7 +22,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from adjoin.errors import ConditionFailed, InvalidItem, InvalidKey, TransactionCanceled
-from adjoin.expressions import Add, Compare, Condition, Contains, Discard, Exists, Not, Value, attribute
+from adjoin.evaluate import condition_test
+from adjoin.expressions import Add, Compare, Condition, Contains, Discard, Exists, Not, Value, all_of, attribute
 from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, get_all, place_of
@@ -113,8 +114,11 @@ class Neighbourhood:
         return self.node is None and not self.edges and not self.counted
 
 
-def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
-    """Removes the node and every edge at it; says whether there was anything to remove."""
+def delete_node(layout: BoundLayout, kind: NodeType, id: object, lock: Condition | None = None) -> Plan[bool]:
+    """Removes the node and every edge at it; says whether there was anything to remove.
+
+    With a lock, `ConditionFailed` if the node does not have the version that it asks for.
+    """
     text = layout.node_text(kind, id)
     key = layout.node_key(kind, id)
     around = yield from gather(layout, kind, id)
@@ -123,6 +127,7 @@ def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
         yield from sweep(layout, text, key, token, around)
     if resumed:
         around = yield from gather(layout, kind, id)
+    refuse_stale(kind, id, around.node, lock)
     found = resumed or not around.is_empty
     is_gone = False
 
@@ -130,7 +135,7 @@ def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
         # One that somebody made anew, after this has removed it, is not this delete's to remove.
         if is_gone:
             return [Check(layout.table, key, Not(layout.present))]
-        return [*own_writes(layout, kind, key, around.node)]
+        return [*own_writes(layout, kind, key, around.node, lock)]
 
     while around.fits_one_transaction(len(own())):
         edges = [Delete(layout.table, layout.key_of(edge)) for edge in around.edges.values()]
@@ -139,12 +144,15 @@ def delete_node(layout: BoundLayout, kind: NodeType, id: object) -> Plan[bool]:
         around = yield from gather(layout, kind, id)
         if is_gone and (around.node is not None or not around.edges):
             return found
+        if not is_gone:
+            refuse_stale(kind, id, around.node, lock)
     token = uuid.uuid4().hex
     around = yield from mark_all(layout, kind, id, token, around, set())
     while not (yield from _done([*own(), record_of(layout, text, token)])):
         if is_gone:
             return found
         around.node = (yield from get_all([Get(layout.table, key, consistent=True)]))[0]
+        refuse_stale(kind, id, around.node, lock)
     after = yield from gather(layout, kind, id)
     yield from sweep(layout, text, key, token, after.also(around))
     return found
@@ -172,13 +180,27 @@ def record_of(layout: BoundLayout, text: str, token: str) -> Update:
     return Update(layout.table, layout.deletion_key(text), (Add(attribute(TOKENS), {"SS": [token]}),))
 
 
-def own_writes(layout: BoundLayout, kind: NodeType, key: Item, node: Item | None) -> list[Delete]:
+def refuse_stale(kind: NodeType, id: object, node: Item | None, lock: Condition | None) -> None:
+    """A delete of a node that has another version than whoever deletes it knows."""
+    if lock is None or node is None or condition_test(lock)(node):
+        return
+    version = node.get(kind.attribute(kind.version or ""), {"N": "none"})
+    raise ConditionFailed(
+        f"{kind.name} {id!r} has another version than the one to delete (its version is {version['N']}); "
+        f"read it again and decide anew, or pass if_version=None to delete it all the same",
+        node,
+    )
+
+
+def own_writes(
+    layout: BoundLayout, kind: NodeType, key: Item, node: Item | None, lock: Condition | None = None
+) -> list[Delete]:
     """The deletes of a node itself and of what stands beside it, as long as it is what was read."""
     if not layout.has_satellites(kind):
-        return [Delete(layout.table, key)]
+        return [Delete(layout.table, key, lock)]
     satellites = layout.satellites_beside(kind, node) if node is not None else []
     return [
-        Delete(layout.table, key, unchanged(layout, node)),
+        Delete(layout.table, key, all_of(unchanged(layout, node), lock)),
         *(Delete(layout.table, each.key, claimable(each)) for each in satellites),
     ]
 
@@ -202,10 +224,11 @@ def _done(writes: Sequence[Delete | Update | Check]) -> Plan[bool]:
             writes = [write for write, has_failed in zip(writes, failed, strict=True) if not has_failed]
 
 
-def doomed(layout: BoundLayout, kind: NodeType, id: object) -> Plan[list[Delete]]:
+def doomed(layout: BoundLayout, kind: NodeType, id: object, lock: Condition | None = None) -> Plan[list[Delete]]:
     """The deletes of a node, first, and of every edge at it, for a delete inside a larger transaction."""
     around = yield from gather(layout, kind, id)
-    own = own_writes(layout, kind, layout.node_key(kind, id), around.node)
+    refuse_stale(kind, id, around.node, lock)
+    own = own_writes(layout, kind, layout.node_key(kind, id), around.node, lock)
     # What is left of a former delete is nobody's any more, and stays hidden.
     edges = yield from visible(layout, [*around.edges.values()])
     return [*own, *(Delete(layout.table, layout.key_of(edge)) for edge in edges)]

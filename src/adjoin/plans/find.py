@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from adjoin.errors import InvalidKey, InvalidValue
+from adjoin.errors import InvalidKey, InvalidValue, shown
 from adjoin.expressions import Condition, Exists, Not, all_of, attribute
 from adjoin.fields import AllOf, Comparison, Predicate
 from adjoin.layouts.interface import DELETING, BoundLayout
@@ -90,7 +90,7 @@ def _parts(predicate: Predicate | None) -> list[Any]:
     if predicate is None:
         return []
     if not isinstance(predicate, Predicate):
-        raise InvalidValue(f'{predicate!r} is not a comparison; build one with field("name") == value')
+        raise InvalidValue(f'{shown(predicate)} is not a comparison; build one with field("name") == value')
     return list(predicate.predicates) if isinstance(predicate, AllOf) else [predicate]
 
 

@@ -13,7 +13,6 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-from adjoin.errors import InvalidItem
 from adjoin.layouts.interface import BoundLayout
 from adjoin.layouts.shard_book import is_rehearsed
 from adjoin.schema import EdgeType, EntityType, plain_type
@@ -46,10 +45,12 @@ def imagined(layout: BoundLayout, kind: EntityType, keys: Sequence[Item]) -> lis
         if stored is not None:
             item[kind.attributes[name]] = stored
     items = [item | key for key in keys]
-    try:
-        return items if all(layout.decode(kind, each) is not None for each in items) else []
-    except InvalidItem:
-        return []
+    return items if all(layout.decode_as_far(kind, each) is not None for each in items) else []
+
+
+def stored_entity(layout: BoundLayout, kind: EntityType, item: Item) -> Any:
+    """What a stored item is; what a rehearsal thinks of need not fit its class in everything."""
+    return layout.decode_as_far(kind, item) if is_rehearsed() else layout.decode(kind, item)
 
 
 def _sample(plain: type | None) -> Any:

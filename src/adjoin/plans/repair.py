@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from adjoin.errors import ConditionFailed, InvalidValue, NotFound, TransactionCanceled
+from adjoin.errors import AlreadyExists, ConditionFailed, InvalidValue, NotFound, TransactionCanceled
 from adjoin.expressions import Action, And, Compare, Condition, Exists, Not, Or, Remove, Set, Value, attribute
 from adjoin.layouts.interface import OWNER, BoundLayout, Satellite
 from adjoin.plans import Plan
-from adjoin.plans.bundles import ATTEMPTS, Claims, beside, update_bundle, write_bundle
+from adjoin.plans.bundles import ATTEMPTS, Claims, beside, settled, update_bundle, write_bundle
 from adjoin.plans.revisions import unchanged
 from adjoin.requests import Check, Delete, Get, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import EdgeType, EntityType, NodeType
@@ -96,8 +96,8 @@ def remove_dangling(layout: BoundLayout, kind: EdgeType, source: Any, target: An
         try:
             yield (TransactWrite((*writes, Check(layout.table, missing[0], Not(layout.present)))),)
             return keys
-        except TransactionCanceled:
-            _go_on(attempt)
+        except TransactionCanceled as canceled:
+            _go_on(attempt, canceled)
     return []
 
 
@@ -119,14 +119,14 @@ def restore_twin(layout: BoundLayout, kind: EdgeType, key: Item) -> Plan[list[It
         except TransactionCanceled as canceled:
             if canceled.reasons[1].code == "ConditionalCheckFailed":
                 return []
-            _go_on(attempt)
+            _go_on(attempt, canceled)
     return []
 
 
-def _go_on(attempt: int) -> None:
-    """Raises the error that is handled, if there is no further attempt."""
+def _go_on(attempt: int, canceled: TransactionCanceled) -> None:
+    """Raises what was in the way, if there is no further attempt."""
     if attempt + 1 == ATTEMPTS:
-        raise
+        raise canceled
 
 
 def _same(layout: BoundLayout, item: Item) -> Condition:
@@ -140,7 +140,8 @@ def _same(layout: BoundLayout, item: Item) -> Condition:
 
 
 def restore_satellites(layout: BoundLayout, kind: EntityType, key: Item) -> Plan[None]:
-    """Writes what stands beside an entity anew, if it is there."""
+    """Writes what stands beside an entity anew, if it is there; claims that are nobody's are taken over."""
+    claims = Claims()
     for attempt in range(ATTEMPTS):
         response: ItemResponse
         (response,) = yield (Get(layout.table, key, consistent=True),)
@@ -148,17 +149,19 @@ def restore_satellites(layout: BoundLayout, kind: EntityType, key: Item) -> Plan
         if response.item is None or entity is None:
             return
         satellites = layout.satellites(kind, [response.item, *_twins(layout, kind, response.item)], entity.__dict__)
-        writes = beside(layout, satellites, Claims())
+        writes = beside(layout, satellites, claims)
         try:
             yield (TransactWrite((*writes, Check(layout.table, key, unchanged(layout, response.item)))),)
             return
         except TransactionCanceled as canceled:
-            if any(reason.code == "ConditionalCheckFailed" for reason in canceled.reasons[:-1]):
+            try:
+                yield from settled(layout, kind, writes, canceled.reasons[:-1], claims)
+            except AlreadyExists as taken:
                 # Which of the two is right, only people know.
                 raise InvalidValue(
                     f"another {kind.name} has a unique value of {_place(key)[0]!r}; change one of them"
-                ) from canceled
-            _go_on(attempt)
+                ) from taken
+            _go_on(attempt, canceled)
 
 
 def _twins(layout: BoundLayout, kind: EntityType, item: Item) -> list[Item]:
@@ -183,7 +186,7 @@ def remove_stray(layout: BoundLayout, kind: EntityType, satellite: Item, owner: 
         except TransactionCanceled as canceled:
             if canceled.reasons[1].code == "ConditionalCheckFailed":
                 return
-            _go_on(attempt)
+            _go_on(attempt, canceled)
 
 
 def _place(key: Item) -> tuple[str, ...]:

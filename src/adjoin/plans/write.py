@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from adjoin.errors import AlreadyExists, ConditionFailed, InvalidRequest, InvalidValue, NotFound, TransactionCanceled
+from adjoin.errors import (
+    AlreadyExists,
+    ConditionFailed,
+    InvalidRequest,
+    InvalidValue,
+    NotFound,
+    TransactionCanceled,
+    shown,
+)
 from adjoin.evaluate import condition_test
-from adjoin.expressions import And, Compare, Condition, Not, Or, Value, all_of, attribute
+from adjoin.expressions import Compare, Condition, Not, Or, Value, all_of, attribute
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import DELETING, BoundLayout
-from adjoin.model import Edge, Node, node_id
+from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, node_id
 from adjoin.plans import Plan
-from adjoin.plans.arrivals import Coming, unmarked
 from adjoin.plans.at_once import counted_at_once, counting_at_once, disconnect_counted, parts_of
 from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
 from adjoin.plans.bundles import (
@@ -20,7 +27,9 @@ from adjoin.plans.bundles import (
     Claims,
     beside,
     companioned,
+    described,
     put_bundle,
+    refuse_copies,
     revised,
     room_beside,
     settled,
@@ -38,18 +47,13 @@ from adjoin.plans.guarded import (
     refuse_given,
     written_items,
 )
+from adjoin.plans.newcomers import Coming, unmarked
 from adjoin.plans.shards import report_heat
+from adjoin.plans.versions import Lock, as_seen, lock_for, remember, seen_in, stale
 from adjoin.requests import Check, Delete, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType
 from adjoin.units import MAX_BATCH_WRITE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
-from adjoin.values import Item, item_size
-
-
-def described(entity: Entity) -> str:
-    """How messages name a node or an edge."""
-    if isinstance(entity, Node):
-        return f"{type(entity).__name__} {node_id(entity)!r}"
-    return f"{type(entity).__name__} from {entity.source!r} to {entity.target!r}"
+from adjoin.values import AttributeValue, Item, item_size
 
 
 def kind_of(layout: BoundLayout, entity: Any) -> EntityType:
@@ -57,7 +61,7 @@ def kind_of(layout: BoundLayout, entity: Any) -> EntityType:
         return layout.schema.node(type(entity))
     if isinstance(entity, Edge):
         return layout.schema.edge(type(entity))
-    raise InvalidValue(f"{entity!r} is neither a node nor an edge; pass an instance of a class of this graph")
+    raise InvalidValue(f"{shown(entity)} is neither a node nor an edge; pass an instance of a class of this graph")
 
 
 def absent(layout: BoundLayout) -> Condition:
@@ -67,48 +71,87 @@ def absent(layout: BoundLayout) -> Condition:
 # --- whole nodes and edges ---------------------------------------------------------------------
 
 
-def put(layout: BoundLayout, entity: Entity, only_if: Predicate | None = None) -> Plan[None]:
+def put(
+    layout: BoundLayout, entity: Entity, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION
+) -> Plan[None]:
     kind = kind_of(layout, entity)
     refuse_given(layout, kind, entity)
     wanted = None if only_if is None else condition(layout, kind, only_if)
+    lock = lock_for(kind, entity, if_version)
     if wanted is not None and isinstance(kind, EdgeType):
         wanted = all_of(wanted, UNMARKED)
     while True:
         try:
-            yield from _put(layout, kind, entity, wanted)
-            return
+            yield from _put(layout, kind, entity, wanted, lock)
+            break
         except (ConditionFailed, TransactionCanceled) as error:
             there = met(error)
             if there is None or DELETING not in there or wanted is None or UNMARKED not in parts_of(wanted):
                 refuse_changed(layout, kind, layout.items(entity)[0], there, described(entity))
                 raise not_held(kind, described(entity), error) from None
-        told = yield from as_told(layout, wanted, dict(there))
+        is_shown = bool((yield from visible(layout, [dict(there)])))
+        told = relieved(layout, wanted, there[DELETING], is_shown=is_shown)
         if told is None:
             raise NotFound(f"there is no {described(entity)}; put it first")
         wanted = told
+    if lock is not None:
+        lock.keep()
 
 
-def _put(layout: BoundLayout, kind: EntityType, entity: Entity, wanted: Condition | None) -> Plan[None]:
+def _put(
+    layout: BoundLayout, kind: EntityType, entity: Entity, wanted: Condition | None, lock: Lock | None
+) -> Plan[None]:
     if layout.has_satellites(kind) or is_carried(layout, kind) or is_accompanied(layout, kind):
         coming = Coming()
-        yield from write_bundle(layout, kind, lambda claims: put_bundle(layout, kind, entity, wanted, claims, coming))
-        return
-    puts = tuple(put_request(layout, kind, item, wanted) for item in written_items(layout, kind, entity))
-    yield puts if len(puts) == 1 else (TransactWrite(puts),)
+        made = lambda claims: put_bundle(layout, kind, entity, wanted, claims, coming, lock)  # noqa: E731
+        yield from write_bundle(layout, kind, made)
+    elif lock is not None:
+        yield from _put_locked(layout, kind, entity, wanted, lock)
+    else:
+        puts = tuple(put_request(layout, kind, item, wanted) for item in written_items(layout, kind, entity))
+        yield puts if len(puts) == 1 else (TransactWrite(puts),)
 
 
-def as_told(layout: BoundLayout, wanted: Condition, there: Item) -> Plan[Condition | None]:
+def _put_locked(
+    layout: BoundLayout, kind: EntityType, entity: Entity, wanted: Condition | None, lock: Lock
+) -> Plan[None]:
+    """Puts an instance in place of what is probably there, and of what turns out to be there if it may."""
+    items = written_items(layout, kind, entity)
+    seen = lock.guess
+    for _ in range(ATTEMPTS):
+        version = lock.choose(seen)
+        held = all_of(as_seen(layout, kind, seen), wanted)
+        puts = tuple(put_request(layout, kind, item | version, held) for item in items)
+        try:
+            yield puts if len(puts) == 1 else (TransactWrite(puts),)
+            return
+        except (ConditionFailed, TransactionCanceled) as error:
+            if isinstance(error, TransactionCanceled) and not any(_failed(reason.code) for reason in error.reasons):
+                raise
+            item = met(error)
+            failed = error
+        is_hidden = item is not None and DELETING in item and not (yield from visible(layout, [dict(item)]))
+        there = seen_in(kind, item, is_hidden=is_hidden)
+        if not lock.allows(there):
+            raise stale(lock, described(entity), item, there)
+        if there == seen:
+            raise failed
+        seen = there
+    raise failed
+
+
+def relieved(layout: BoundLayout, wanted: Condition, mark: AttributeValue, *, is_shown: bool) -> Condition | None:
     """What must hold, in place of a condition, for an edge that was met with a mark; None if that cannot be.
 
     An edge that is there must hold the rest of the condition. One that is hidden counts as none: what holds where
     there is none holds for it, as long as it stays as it is.
     """
     rest = all_of(*(part for part in parts_of(wanted) if part != UNMARKED))
-    if (yield from visible(layout, [there])):
+    if is_shown:
         return None if absent(layout) in parts_of(rest) else rest
     if rest is not None and not condition_test(rest)({}):
         return None
-    return Or((absent(layout), Compare("=", attribute(DELETING), Value(there[DELETING]))))
+    return Or((absent(layout), Compare("=", attribute(DELETING), Value(mark))))
 
 
 def is_accompanied(layout: BoundLayout, kind: EntityType) -> bool:
@@ -139,6 +182,7 @@ def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> 
         attempt += 1
         try:
             yield puts if alone else (TransactWrite((*first, *puts, *others)),)
+            remember(kind, entity)
             return layout.decode(kind, items[0]) if copies else entity
         except ConditionFailed as failed:
             in_the_way = [failed.item]
@@ -206,8 +250,8 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
         later: list[Any] = []
         for entity in some:
             kind = kind_of(layout, entity)
-            if kind.unique or is_carried(layout, kind) or counted_at_once(layout, kind):
-                # What it was before has to be known, so each is a transaction of its own; edges after all nodes.
+            if kind.unique or kind.is_guarded or is_carried(layout, kind) or counted_at_once(layout, kind):
+                # What it was before has to be known, so each is written on its own; edges after all nodes.
                 if isinstance(kind, EdgeType):
                     later.append(entity)
                 else:
@@ -222,6 +266,8 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
                     alone[place_of(layout.key_of(item))] = put_request(layout, kind, item, None)
                 continue
             items = tuple(item | filled.get(id(entity), {}) for item in written_items(layout, kind, entity))
+            if id(entity) in filled:
+                refuse_copies(layout, kind, items[0])
             satellites = layout.satellites(kind, items, entity.__dict__)
             own = [Put(layout.table, revised(layout, kind, item)) for item in items]
             for write in (*own, *beside(layout, satellites, Claims())):
@@ -300,38 +346,65 @@ def _put_alone(layout: BoundLayout, requests: list[Put | Update]) -> Plan[None]:
         ) from None
 
 
-def disconnect(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> Plan[bool]:
+def disconnect(
+    layout: BoundLayout,
+    kind: EdgeType,
+    source: Any,
+    target: Any,
+    fields: Mapping[str, Any],
+    lock: Condition | None = None,
+) -> Plan[bool]:
+    """Removes an edge, if it has the version that a lock asks for; says whether it was there."""
     keys = edge_keys(layout, kind, source, target, fields)
+    try:
+        return (yield from _disconnected(layout, kind, source, target, keys, lock))
+    except (ConditionFailed, TransactionCanceled) as error:
+        item = met(error)
+        if lock is None or item is None:
+            raise
+        failed = error
+    if not (yield from visible(layout, [dict(item)])):
+        return (yield from _disconnected(layout, kind, source, target, keys, None))
+    raise not_held(kind, f"{kind.name} from {source!r} to {target!r}", failed)
+
+
+def _disconnected(
+    layout: BoundLayout, kind: EdgeType, source: Any, target: Any, keys: list[Item], lock: Condition | None
+) -> Plan[bool]:
     if counted_at_once(layout, kind):
-        return (yield from disconnect_counted(layout, kind, source, target, keys))
+        return (yield from disconnect_counted(layout, kind, source, target, keys, lock))
     copies = [copy for key in keys for copy in layout.copy_keys(kind, key)]
     if len(keys) > 1 or copies:
-        return (yield from _disconnect_all(layout, keys, copies))
+        return (yield from _disconnect_all(layout, keys, copies, lock))
     response: ItemResponse
-    (response,) = yield (Delete(layout.table, keys[0], return_old=True),)
+    (response,) = yield (Delete(layout.table, keys[0], lock, return_old=True),)
     if response.item is None:
         return False
     return bool((yield from visible(layout, [response.item])))
 
 
-def _disconnect_all(layout: BoundLayout, keys: list[Item], copies: list[Item]) -> Plan[bool]:
+def _disconnect_all(layout: BoundLayout, keys: list[Item], copies: list[Item], lock: Condition | None) -> Plan[bool]:
     """Removes an edge that is stored several times; says whether it was there, as `edge` would."""
     others = [Delete(layout.table, key) for key in copies]
-    shown = And((layout.present, UNMARKED))
+    wanted = all_of(layout.present, UNMARKED, lock)
     try:
-        yield (TransactWrite((*(Delete(layout.table, key, shown) for key in keys), *others)),)
+        yield (TransactWrite((*(Delete(layout.table, key, wanted) for key in keys), *others)),)
         return True
     except TransactionCanceled as canceled:
-        failed = [reason for reason in canceled.reasons[: len(keys)] if _failed(reason.code)]
+        failed = [reason.item for reason in canceled.reasons[: len(keys)] if _failed(reason.code)]
         if not failed:
             raise
-        met = [reason.item for reason in failed]
-    if met == [None] * len(keys):
+        error = canceled
+    if failed == [None] * len(keys):
         return False
-    # It goes in any case. Half of an edge, left by somebody who wrote one side only, was none; whether one with a
+    # Half of an edge, left by somebody who wrote one side only, was none, and goes in any case. Whether one with a
     # mark was there, the record of the deletion that marked it tells.
-    is_shown = None not in met and bool((yield from visible(layout, [dict(item) for item in met if item is not None])))
-    yield (TransactWrite((*(Delete(layout.table, key) for key in keys), *others)),)
+    there = [dict(item) for item in failed if item is not None]
+    is_shown = None not in failed and bool((yield from visible(layout, there)))
+    wanted = lock if is_shown else None
+    if wanted is not None and not all(map(condition_test(wanted), there)):
+        raise error
+    yield (TransactWrite((*(Delete(layout.table, key, wanted) for key in keys), *others)),)
     return is_shown
 
 

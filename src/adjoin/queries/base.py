@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
-from adjoin.errors import InvalidValue
+from adjoin.errors import InvalidValue, shown
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.cursors import decode_cursor, encode_cursor
@@ -109,7 +109,7 @@ class Base(Generic[T]):
 
 def whole_number(name: str, number: int) -> int:
     if not isinstance(number, int) or not 1 <= number < 2**31:
-        raise InvalidValue(f"{name} of {number!r} cannot be; give a whole number, at least 1")
+        raise InvalidValue(f"{name} of {shown(number)} cannot be; give a whole number, at least 1")
     return number
 
 

@@ -1,10 +1,11 @@
 """HTTP/1.1 as DynamoDB's clients speak it: POST requests one after another on connections that stay open.
 
-Nothing here knows what a request means. `Connection` cuts the bytes into requests and hands each to the
-server's `answer`, which gives the answer, or one that comes `Later`; answers go out in the order of requests.
+Nothing here knows what a request means. `Connection` hands each request that has come whole to the server's
+`answer`, which gives the answer, or one that comes `Later`; answers go out in the order of requests.
 
-A request with a plain head that comes in one piece, as nearly all do, is cut out of that piece. All others go
-the long way.
+And nothing here takes more than it may, whoever sends it, since all of this is before any signature is looked
+at. A connection is not read while it has too many requests that are not answered, or too much of its answers
+has not been read. `Crowd` has the bounds of all connections together, and of their time.
 """
 
 from __future__ import annotations
@@ -15,57 +16,37 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-from adjoin.server.heads import plain_head
+from adjoin.server.admission import Admission
+from adjoin.server.crowd import Crowd
+from adjoin.server.reading import BadRequest, Reader, Request
 
-MAX_HEAD = 64 * 1024
-MAX_BODY = 16 * 1024 * 1024
+SLICE = 16 * 1024
+"""Bytes that are read at a time, at most: they make requests before it is known whether there is room for answers."""
+MOST_WAITING = 32
+"""Requests of one connection that wait for their answers."""
+MOST_HELD = 1024 * 1024
+"""Bytes of their bodies; one may be larger."""
+UNCOUNTED = 64 * 1024
+"""Bytes of bodies that each connection may hold, whatever the others do."""
 
 _LINGER = 2.0
 """Seconds for which a client may go on to send what was refused."""
 
-_END = b"\r\n\r\n"
-"""Of a head."""
-
 _STATUS_LINES = {
     200: b"HTTP/1.1 200 OK\r\n",
     400: b"HTTP/1.1 400 Bad Request\r\n",
+    403: b"HTTP/1.1 403 Forbidden\r\n",
     404: b"HTTP/1.1 404 Not Found\r\n",
-    405: b"HTTP/1.1 405 Method Not Allowed\r\n",
+    408: b"HTTP/1.1 408 Request Timeout\r\n",
     413: b"HTTP/1.1 413 Payload Too Large\r\n",
     500: b"HTTP/1.1 500 Internal Server Error\r\n",
+    503: b"HTTP/1.1 503 Service Unavailable\r\n",
 }
 
-
+_AS_TEXT = b"Content-Type: text/plain\r\n"
 _KEPT = b"%b%bContent-Length: %d\r\n\r\n%b"
 _CLOSED = b"%b%bConnection: close\r\nContent-Length: %d\r\n\r\n%b"
 """Answers on connections that stay open, or that end with them: status line, header lines, length and body."""
-
-
-class Request:
-    """One request; `target` is what X-Amz-Target says, and empty where it is not there.
-
-    `is_plain` says that its head is plain, and need not be looked at; `head` is all of its lines as they came.
-    """
-
-    __slots__ = ("_headers", "body", "head", "is_plain", "method", "path", "target")
-
-    def __init__(
-        self, method: str, path: str, target: str, head: bytes, body: bytes = b"", is_plain: bool = False
-    ) -> None:
-        self.method = method
-        self.path = path
-        self.target = target
-        self.head = head
-        self.body = body
-        self.is_plain = is_plain
-        self._headers: dict[str, str] | None = None
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """By names in lower case."""
-        if self._headers is None:
-            self._headers = _headers(self.head)
-        return self._headers
 
 
 @dataclass(slots=True)
@@ -107,175 +88,228 @@ Answering: TypeAlias = Answer | Later
 Handler: TypeAlias = Callable[[Request], Answering]
 
 
-class _BadRequest(Exception):
-    def __init__(self, status: int, reason: str) -> None:
-        self.status = status
-        self.reason = reason
-
-
-class Crowd:
-    """The connections of a server: all that are open, and those that have asked something lately."""
-
-    def __init__(self) -> None:
-        self.open: set[Connection] = set()
-        self.active: set[Connection] = set()
-        self._recent: set[Connection] = set()
-
-    def asked(self, connection: Connection) -> None:
-        self.active.add(connection)
-        self._recent.add(connection)
-
-    def forget(self) -> None:
-        """Those that have not asked since this was last called are not active any more."""
-        self.active, self._recent = self._recent, set()
-
-    def left(self, connection: Connection) -> None:
-        for each in (self.open, self.active, self._recent):
-            each.discard(connection)
-
-
 class Connection(asyncio.Protocol):
     """One client's connection."""
 
-    def __init__(self, answer: Handler, crowd: Crowd) -> None:
+    def __init__(self, answer: Handler, crowd: Crowd, admission: Admission) -> None:
         self._answer = answer
         self._crowd = crowd
         self._transport: asyncio.Transport | None = None
-        self._received = bytearray()
-        self._head: Request | None = None
-        self._length = 0
-        self._chunked: _Chunks | None = None
-        self._waiting: deque[tuple[Answering, bool]] = deque()
+        self._reader = Reader(admission.is_own_host)
+        self._unread = b""
+        """What came while nothing could be read."""
+        self._waiting: deque[tuple[Answering, bool, int]] = deque()
+        """Requests that are not answered: the answer, whether another may follow, and the size of the body."""
+        self._held = 0
+        """Bytes of their bodies."""
+        self._counted = 0
+        """Bytes of bodies that are counted among those of all connections."""
+        self._is_full = False
+        """Whether the client has to read before more is sent."""
+        self._is_paused = False
+        self._is_reading = False
+        self._ended = False
+        """Whether the client has said that it sends nothing more."""
         self._closing = False
+        self._bad: BadRequest | None = None
+        """Why nothing more can be read, once it is so."""
         self._refused = False
+        self._read_until = 0
+        """How many requests had come whole when the one began that is under way."""
+        self.begun: float | None = None
+        """When a request began to come that has not come whole; None while there is none."""
+        self.unsent = 0
+        """Bytes of answers that the client had not read when this was last looked at, and since when."""
+        self.unsent_since = 0.0
+        self.asked_at = crowd.now
+        """About when it last asked something."""
 
     # --- what asyncio calls ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._crowd.open.add(self)
+        if not self._crowd.enter(self):
+            reason = b"the server has as many connections as it takes; try again later"
+            self._send(Answer(503, reason, _AS_TEXT), keep=False)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._crowd.left(self)
-        self._transport = None
+        self._crowd.hold(-self._counted)
+        self._counted = 0
+        self._reader.close()
+        self._unread = b""
+        self._bad = self._transport = None
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
-        try:
-            if self._head is None and not self._received:
-                data = self._take_plain(data)
-            if data:
-                self._received += data
-                while not self._closing and self._next_request():
-                    pass
-        except _BadRequest as bad:
-            self._refuse(bad)
+        reader = self._reader
+        if self._unread or self._waiting or self._is_full or self.begun is not None or len(data) > SLICE:
+            self._unread += data
+        else:
+            # Nearly always one whole request comes, and nothing else is there.
+            try:
+                reader.feed(data)
+                if len(reader.requests) == 1 and not self._closing:
+                    self._handle(reader.requests.popleft())
+                    if not (reader.is_within or self._is_full):
+                        return
+            except BadRequest as bad:
+                self._bad = bad
+        self._read()
 
-    def _refuse(self, bad: _BadRequest) -> None:
-        """Says so, and lets the client send the rest, which nobody reads: many look for an answer only then."""
-        self._closing = self._refused = True
-        self._received.clear()
-        self._send(Answer(bad.status, bad.reason.encode(), b"Content-Type: text/plain\r\n"), keep=False, linger=True)
-        transport = self._transport
-        if transport is not None:
-            asyncio.get_running_loop().call_later(_LINGER, transport.close)
+    def eof_received(self) -> bool:
+        """The client sends no more, but may wait for what it asked: whether the connection stays open for that."""
+        self._ended = not self._refused and bool(self._waiting or self._unread or self._reader.requests)
+        return self._ended
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+        if not self._is_reading:
+            self._tell()
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._read()
 
     # --- requests ---
 
-    def _take_plain(self, data: bytes) -> bytes:
-        """Handles the plain requests that `data` begins with; answers what is left."""
-        while data and not self._closing:
-            plain = plain_head(data)
-            if plain is None:
+    def _read(self) -> None:
+        """Reads and handles what has come, as far as there is room for it."""
+        if self._is_reading or self._transport is None:
+            return
+        self._is_reading = True
+        requests = self._reader.requests
+        while not self._closing and not self._refused and not self._has_enough():
+            if requests:
+                self._handle(requests.popleft())
+            elif self._bad is not None:
+                self._refuse(self._bad)
+            elif self._unread:
+                self._feed()
+            else:
                 break
-            target, start, length = plain
-            end = start + length
-            if length > MAX_BODY or end > len(data):
-                break
-            self._handle(Request("POST", "/", target, data[:start], data[start:end], is_plain=True), keep=True)
-            data = data[end:]
-        return data
+        self._is_reading = False
+        self._tell()
 
-    def _next_request(self) -> bool:
-        """Handles one request if it is there whole."""
-        if self._head is None and not self._read_head():
-            return False
-        assert self._head is not None
-        if self._chunked is not None:
-            body = self._chunked.take(self._received)
-            if body is None:
-                return False
-            self._head.body = body
-        else:
-            if len(self._received) < self._length:
-                return False
-            self._head.body = bytes(self._received[: self._length])
-            del self._received[: self._length]
-        request, self._head, self._chunked = self._head, None, None
-        self._handle(request, request.headers.get("connection", "").lower() != "close")
-        return True
+    def _feed(self) -> None:
+        data = self._unread
+        self._unread = data[SLICE:]
+        try:
+            self._reader.feed(data[:SLICE])
+            if (self._counted or self._reader.held > UNCOUNTED) and not self._count():
+                raise BadRequest(503, "the server holds as much of unfinished requests as it can; try again later")
+        except BadRequest as bad:
+            # What came whole before it is answered before it.
+            self._bad = bad
 
-    def _read_head(self) -> bool:
-        end = self._received.find(_END)
-        if end < 0:
-            if len(self._received) > MAX_HEAD:
-                raise _BadRequest(413, "the head of the request is too large")
-            return False
-        head = bytes(self._received[:end])
-        del self._received[: end + 4]
-        words = head.partition(b"\r\n")[0].decode("latin-1").split(" ")
-        if len(words) != 3 or not words[2].startswith("HTTP/1."):
-            raise _BadRequest(400, "this is no HTTP/1.1")
-        request = Request(words[0], words[1], "", head, is_plain=plain_head(head + _END) is not None)
-        headers = request.headers
-        request.target = headers.get("x-amz-target", "")
-        if words[2] == "HTTP/1.0":
-            headers.setdefault("connection", "close")
-        self._length = self._body_length(headers)
-        if "chunked" in headers.get("transfer-encoding", "").lower():
-            self._chunked = _Chunks()
-        if headers.get("expect", "").lower() == "100-continue" and self._transport is not None:
-            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        self._head = request
-        return True
+    def _has_enough(self) -> bool:
+        return self._is_full or len(self._waiting) >= MOST_WAITING or self._held > MOST_HELD
 
-    def _body_length(self, headers: dict[str, str]) -> int:
-        length = headers.get("content-length", "0")
-        if not length.isdigit():
-            raise _BadRequest(400, "Content-Length is no number")
-        if int(length) > MAX_BODY:
-            raise _BadRequest(413, f"a request has at most {MAX_BODY} bytes")
-        return int(length)
+    def _tell(self) -> None:
+        """Tells the transport whether to read on, the clock when a request began, and the client to send its body."""
+        transport, reader = self._transport, self._reader
+        if transport is None or transport.is_closing():
+            return
+        if self._ended and not (self._waiting or self._unread or reader.requests):
+            transport.close()
+            return
+        pauses = not self._refused and (bool(self._unread or reader.requests) or self._has_enough())
+        if pauses != self._is_paused:
+            self._is_paused = pauses
+            if pauses:
+                transport.pause_reading()
+            else:
+                transport.resume_reading()
+        if not reader.is_within or pauses:
+            # Time in which nothing is read is not the client's.
+            self.begun = None
+        elif self.begun is None or self._read_until != reader.count:
+            self.begun, self._read_until = self._crowd.clock(), reader.count
+        if reader.awaits_continue and not self._waiting and not self._refused:
+            reader.awaits_continue = False
+            transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _count(self) -> bool:
+        """Counts the bytes of bodies that this connection holds among those of all; whether all may stay."""
+        counted = max(0, self._reader.held + self._held - UNCOUNTED)
+        more, self._counted = counted - self._counted, counted
+        return self._crowd.hold(more)
+
+    def _refuse(self, bad: BadRequest) -> None:
+        """Says so, and lets the client send the rest, which nobody reads: many look for an answer only then."""
+        self._refused = True
+        self._unread = b""
+        self._reader.close()
+        self._count()
+        self._waiting.append((Answer(bad.status, bad.reason.encode(), _AS_TEXT), False, 0))
+        self._flush()
+
+    def overdue(self) -> None:
+        """Refuses a request that takes too long to come."""
+        self._refuse(BadRequest(408, "the request did not come whole in the time that it has"))
+        self._tell()
 
     # --- answers ---
 
-    def _handle(self, request: Request, keep: bool) -> None:
+    def _handle(self, request: Request) -> None:
         self._crowd.asked(self)
         answering = self._answer(request)
         if type(answering) is Answer and not self._waiting:
-            self._send(answering, keep)
+            self._send(answering, request.keeps)
             return
-        self._waiting.append((answering, keep))
+        size = len(request.body)
+        self._waiting.append((answering, request.keeps, size))
+        self._held += size
+        if self._held > UNCOUNTED:
+            self._count()
+        if not request.keeps:
+            self._closing = True
         if isinstance(answering, Later):
             answering.then(self._flush)
 
     def _flush(self) -> None:
         while self._waiting:
-            answering, keep = self._waiting[0]
+            answering, keep, size = self._waiting[0]
             answer = answering.answer if isinstance(answering, Later) else answering
             if answer is None:
-                return
+                break
             self._waiting.popleft()
+            self._held -= size
             self._send(answer, keep)
+        if self._counted:
+            self._count()
+        if self._unread or self._is_paused or self._ended or self._reader.requests or self._reader.awaits_continue:
+            self._read()
 
-    def _send(self, answer: Answer, keep: bool, linger: bool = False) -> None:
-        if self._transport is None:
+    def _send(self, answer: Answer, keep: bool) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
             return
         form = _KEPT if keep else _CLOSED
-        self._transport.write(form % (_STATUS_LINES[answer.status], answer.head, len(answer.body), answer.body))
-        if not linger and (not keep or (self._closing and not self._waiting)):
-            self._transport.close()
+        transport.write(form % (_STATUS_LINES[answer.status], answer.head, len(answer.body), answer.body))
+        if self._refused and not self._waiting:
+            self._linger(transport)
+        elif not keep or (self._closing and not self._waiting):
+            self._closing = True
+            transport.close()
+
+    def _linger(self, transport: asyncio.Transport) -> None:
+        self._closing = True
+        if transport.can_write_eof() and not transport.is_closing():
+            transport.write_eof()
+        asyncio.get_running_loop().call_later(_LINGER, transport.close)
+
+    # --- what the crowd asks ---
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing that it asked is still to be answered."""
+        return not self._waiting and not self._reader.requests and self.waits_to_send() == 0
+
+    def waits_to_send(self) -> int:
+        """Bytes of answers that the client has not read."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def shut(self) -> None:
         """Take no further request; close when those that are there have been answered."""
@@ -283,40 +317,8 @@ class Connection(asyncio.Protocol):
         if not self._waiting and self._transport is not None:
             self._transport.close()
 
-
-# --- heads -------------------------------------------------------------------------------------
-
-
-def _headers(head: bytes) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for line in head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")[1:]:
-        name, colon, value = line.partition(":")
-        if not colon or not name:
-            raise _BadRequest(400, "a header line without a colon")
-        headers[name.lower()] = value.strip()
-    return headers
-
-
-class _Chunks:
-    """A body that comes in chunks, put together."""
-
-    def __init__(self) -> None:
-        self._body = bytearray()
-
-    def take(self, received: bytearray) -> bytes | None:
-        """The whole body once it is there; takes from `received` what it has used."""
-        while (end := received.find(b"\r\n")) >= 0:
-            size_text = bytes(received[:end]).partition(b";")[0].strip()
-            try:
-                size = int(size_text, 16)
-            except ValueError:
-                raise _BadRequest(400, "a chunk without a size") from None
-            if len(self._body) + size > MAX_BODY:
-                raise _BadRequest(413, f"a request has at most {MAX_BODY} bytes")
-            if len(received) < end + 2 + size + 2:
-                return None
-            self._body += received[end + 2 : end + 2 + size]
-            del received[: end + 2 + size + 2]
-            if size == 0:
-                return bytes(self._body)
-        return None
+    def drop(self) -> None:
+        """Closes it, whatever is still to be sent."""
+        self._crowd.left(self)
+        if self._transport is not None:
+            self._transport.abort()

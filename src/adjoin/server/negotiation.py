@@ -11,8 +11,13 @@ from base64 import b32encode
 from os import urandom
 from zlib import crc32
 
+from orjson import dumps
+
+from adjoin.server.admission import Admission
 from adjoin.server.faults import Refused
-from adjoin.server.http import MAX_BODY, Answer, Answering, Handler, Later, Request
+from adjoin.server.http import Answer, Answering, Handler, Later
+from adjoin.server.reading import MAX_BODY, Request
+from adjoin.server.refusals import body_of
 
 JSON = "application/x-amz-json-1.0"
 
@@ -24,9 +29,15 @@ _WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 """The codings that are understood, by zlib's names for them."""
 
 
-def negotiated(request: Request, perform: Handler) -> Answering:
+def negotiated(request: Request, perform: Handler, admission: Admission) -> Answering:
     """The answer of `perform`, in the form that the client accepts; or one that needs no operation."""
-    origin = {"Access-Control-Allow-Origin": "*"} if "origin" in request.headers else {}
+    fault = admission.fault(request.headers)
+    if fault is not None:
+        content = dumps(body_of(Refused("AccessDeniedException", fault)))
+        return _told(403, b"" if request.method == "HEAD" else content, {"Content-Type": JSON})
+    origin: dict[str, str] = {}
+    if "origin" in request.headers:
+        origin = {"Access-Control-Allow-Origin": request.headers["origin"], "Vary": "Origin"}
     if request.method == "OPTIONS" and origin:
         return _told(200, b"", origin | _preflight(request))
     if request.method == "GET" and request.path.partition("?")[0] == "/":
@@ -59,12 +70,14 @@ def request_id() -> str:
 
 
 def _preflight(request: Request) -> dict[str, str]:
-    """What a page of another origin may send: whatever it asked for."""
+    """What a page that may ask may send: whatever it asked for, also to an address of its own machine."""
     asked = {
         f"Access-Control-Allow-{what}": request.headers[f"access-control-request-{name}"]
         for what, name in (("Headers", "headers"), ("Methods", "method"))
         if f"access-control-request-{name}" in request.headers
     }
+    if "access-control-request-private-network" in request.headers:
+        asked["Access-Control-Allow-Private-Network"] = "true"
     return asked | {"Access-Control-Max-Age": "172800"}
 
 

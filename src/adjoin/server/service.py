@@ -19,11 +19,14 @@ from orjson import JSONDecodeError, dumps, loads
 
 from adjoin.errors import AdjoinError
 from adjoin.server import short
+from adjoin.server.admission import Admission
+from adjoin.server.crowd import Crowd
 from adjoin.server.faults import Refused
-from adjoin.server.http import Answer, Answering, Crowd, Later, Request
+from adjoin.server.http import Answer, Answering, Later
 from adjoin.server.negotiation import JSON, negotiated, unpacked
 from adjoin.server.operations import OPERATIONS, STREAM_OPERATIONS
 from adjoin.server.operations.interface import Operation, Parameters, Tables
+from adjoin.server.reading import Request
 from adjoin.server.refusals import body_of, refusal, status_of
 from adjoin.server.signatures import KeyPair, authentication_fault, check_signature
 from adjoin.server.validation import is_json, validated
@@ -51,9 +54,15 @@ class Service:
     """Answers requests over one store; with a key pair, only those that were signed with it."""
 
     def __init__(
-        self, store: SQLiteStore, loop: asyncio.AbstractEventLoop, crowd: Crowd, keys: KeyPair | None = None
+        self,
+        store: SQLiteStore,
+        loop: asyncio.AbstractEventLoop,
+        crowd: Crowd,
+        admission: Admission,
+        keys: KeyPair | None = None,
     ) -> None:
         self._store = store
+        self._admission = admission
         self._keys = keys
         self._known = _Known(store)
         self._writer = Writer(store, loop, crowd)
@@ -68,7 +77,9 @@ class Service:
         await self._writer.close()
 
     def answer(self, request: Request) -> Answering:
-        return self._answered_to(request) if request.is_plain else negotiated(request, self._answered_to)
+        if request.is_plain:
+            return self._answered_to(request)
+        return negotiated(request, self._answered_to, self._admission)
 
     def _answered_to(self, request: Request) -> Answering:
         parameters: Parameters = {}

@@ -5,29 +5,39 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from importlib import import_module
-from ipaddress import ip_address
 from types import TracebackType
 from typing import Self
 
 from adjoin.errors import AdjoinError, InvalidLocation, StoreClosed
-from adjoin.server.http import Answering, Connection, Crowd, Request
+from adjoin.server.admission import Admission, is_loopback
+from adjoin.server.crowd import MAX_CONNECTIONS, REQUEST_TIMEOUT, Bounds, Crowd
+from adjoin.server.http import Answering, Connection
+from adjoin.server.reading import Request
 from adjoin.server.service import Service
 from adjoin.server.signatures import KeyPair
 from adjoin.stores.locations import FileLocation, parse_location
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.file import Durability
 
+try:
+    import resource
+except ImportError:  # on Windows
+    resource = None  # type: ignore[assignment]
+
 _log = logging.getLogger(__name__)
 
 _SWEEP = 10.0
 """Seconds between two looks for items that have expired."""
 _LATELY = 1.0
-"""Seconds after which a connection on which nothing is asked is not active any more, or up to twice as many."""
+"""Seconds after which a connection on which nothing is asked is not active any more, or up to twice as many; and
+between two looks for requests and clients that take too long."""
 _LAST_PORT = 65535
+_OTHER_FILES = 64
 _PATIENCE = 5.0
 """Seconds in which requests that are under way may end when the server is stopped."""
 
@@ -46,9 +56,19 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 class Server:
     """Answers DynamoDB's protocol over one file until it is closed; `endpoint` is where."""
 
-    def __init__(self, store: SQLiteStore, host: str, port: int, keys: KeyPair | None = None) -> None:
+    def __init__(
+        self,
+        store: SQLiteStore,
+        host: str,
+        port: int,
+        keys: KeyPair | None = None,
+        admission: Admission | None = None,
+        bounds: Bounds | None = None,
+    ) -> None:
         self._store = store
         self._keys = keys
+        self._admission = admission or Admission(host, signed=keys is not None)
+        self._bounds = bounds
         self._host = host
         self._port = port
         self._stop: asyncio.Event | None = None
@@ -66,11 +86,11 @@ class Server:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        self._crowd = Crowd()
-        self._service = Service(self._store, self._loop, self._crowd, self._keys)
+        self._crowd = Crowd(self._loop.time, self._bounds)
+        self._service = Service(self._store, self._loop, self._crowd, self._admission, self._keys)
         try:
             listening = await self._loop.create_server(
-                lambda: Connection(self._answer, self._crowd), self._host, self._port, backlog=1024
+                lambda: Connection(self._answer, self._crowd, self._admission), self._host, self._port, backlog=1024
             )
         except OSError as error:
             await self._service.close()
@@ -80,7 +100,7 @@ class Server:
             return
         host, port = listening.sockets[0].getsockname()[:2]
         self._started.set_result(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-        tasks = [self._loop.create_task(self._sweep()), self._loop.create_task(self._forget())]
+        tasks = [self._loop.create_task(self._sweep()), self._loop.create_task(self._look())]
         await self._stop.wait()
         for task in tasks:
             task.cancel()
@@ -93,6 +113,10 @@ class Server:
             await asyncio.sleep(pause)
             pause = 0.001
         await self._service.close()
+        for connection in list(self._crowd.open):
+            connection.drop()
+        # So that they are closed when the loop ends.
+        await asyncio.sleep(0)
 
     def _answer(self, request: Request) -> Answering:
         return self._service.answer(request)
@@ -107,7 +131,7 @@ class Server:
 
     async def _switch(self, store: SQLiteStore) -> None:
         assert self._loop is not None
-        service, self._service = self._service, Service(store, self._loop, self._crowd, self._keys)
+        service, self._service = self._service, Service(store, self._loop, self._crowd, self._admission, self._keys)
         before, self._store = self._store, store
         await service.close()
         before.close()
@@ -124,10 +148,14 @@ class Server:
             except AdjoinError as error:
                 _log.warning("expired items were not removed: %s", error)
 
-    async def _forget(self) -> None:
+    async def _look(self) -> None:
         while True:
             await asyncio.sleep(_LATELY)
-            self._crowd.forget()
+            try:
+                self._crowd.look()
+            except Exception:
+                # Or nobody would look any more.
+                _log.exception("a connection could not be looked at for a fault of the server")
 
     def wait(self) -> None:
         """Until somebody closes it."""
@@ -149,13 +177,6 @@ class Server:
         self.close()
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def serve(
     path: str | os.PathLike[str] = ":memory:",
     *,
@@ -164,6 +185,10 @@ def serve(
     durability: Durability = "power",
     access_key: str | None = None,
     secret_key: str | None = None,
+    allow_origins: Collection[str] = (),
+    allow_hosts: Collection[str] = (),
+    max_connections: int = MAX_CONNECTIONS,
+    request_timeout: float = REQUEST_TIMEOUT,
 ) -> Server:
     """Starts a server that answers DynamoDB's own protocol over a file, or over ":memory:".
 
@@ -176,23 +201,44 @@ def serve(
 
     With a key pair it answers only requests that were signed with it. One is needed where others than the
     programs on this machine can reach it; at 127.0.0.1 and without one, any signature is accepted.
+
+    Pages in a browser may ask only if their origin is in `allow_origins`, such as "http://localhost:3000"; "*" is
+    every page. Without a key pair it answers only to loopback names and to `allow_hosts`.
+
+    With more than `max_connections`, those make room that have asked nothing for the longest time. A request that
+    has not come whole `request_timeout` seconds after it began is refused.
     """
     if bool(access_key) != bool(secret_key):
         raise InvalidLocation(f"one half of a key pair is missing; give both, {_KEY_PAIR}, or neither")
     keys = KeyPair(access_key, secret_key) if access_key and secret_key else None
-    if keys is None and not _is_loopback(host):
+    if keys is None and not is_loopback(host):
         raise InvalidLocation(
             f"at {host} others can reach the server; give it a key pair that requests must be signed with, {_KEY_PAIR},"
             " or let it listen at 127.0.0.1"
         )
     if not 0 <= port <= _LAST_PORT:
         raise InvalidLocation(f"{port} is no port to listen at; choose one from 1 to {_LAST_PORT}, or 0 for any")
+    admission = Admission(host, _several(allow_hosts), _several(allow_origins), signed=keys is not None)
+    bounds = Bounds(min(max_connections, _most_sockets()), request_timeout)
     location = parse_location(path)
     if not isinstance(location, FileLocation):
         raise InvalidLocation(f"{path} is DynamoDB itself, which needs no server; name a file, or :memory:")
     store = SQLiteStore(location.path, **{"durability": durability, **location.options})
     try:
-        return Server(store, host, port, keys)
+        return Server(store, host, port, keys, admission, bounds)
     except BaseException:
         store.close()
         raise
+
+
+def _most_sockets() -> int:
+    """Connections for which this process may open files, with some left for the rest of the program."""
+    if resource is None:
+        return sys.maxsize
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if most == resource.RLIM_INFINITY else max(1, most - _OTHER_FILES)
+
+
+def _several(names: Collection[str]) -> Collection[str]:
+    """One name may stand for itself: as a collection it would be its letters."""
+    return (names,) if isinstance(names, str) else names

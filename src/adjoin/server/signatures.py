@@ -12,10 +12,10 @@ import time
 from calendar import timegm
 from dataclasses import dataclass
 from hashlib import sha256
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote
 
 from adjoin.server.faults import Refused
-from adjoin.server.http import Request
+from adjoin.server.reading import Request
 
 _SCHEME = "AWS4-HMAC-SHA256"
 _SKEW = 15 * 60
@@ -23,7 +23,6 @@ _SKEW = 15 * 60
 _STAMP = "%Y%m%dT%H%M%SZ"
 _IN_HEADER = ("Credential", "Signature", "SignedHeaders")
 _IN_ADDRESS = ("X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature", "X-Amz-SignedHeaders", "X-Amz-Date")
-_PARTS = re.compile(r"\s*(Credential|SignedHeaders|Signature)=([^,\s]+)\s*(?:,|$)")
 _SPACES = re.compile(r"\s+")
 
 
@@ -44,7 +43,7 @@ def authentication_fault(request: Request) -> Refused | None:
             "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header.",
         )
     if in_address:
-        given = parse_qs(urlsplit(request.path).query)
+        given = parse_qs(request.path.partition("?")[2])
         missing = [f"AWS query-string parameters must include '{name}'. " for name in _IN_ADDRESS if name not in given]
         advice = "Re-examine the query-string parameters."
     elif not authorization.startswith("AWS4-"):
@@ -62,7 +61,7 @@ def authentication_fault(request: Request) -> Refused | None:
 def check_signature(request: Request, keys: KeyPair, now: float | None = None) -> None:
     """Refuses a request that was not signed with this key pair, or not lately."""
     authorization = request.headers.get("authorization", "")
-    parts = dict(_PARTS.findall(authorization.removeprefix(_SCHEME)))
+    parts = _parts(authorization.removeprefix(_SCHEME))
     stamp = request.headers.get("x-amz-date", "")
     credential = parts.get("Credential", "")
     scope = credential.split("/")
@@ -89,6 +88,12 @@ def check_signature(request: Request, keys: KeyPair, now: float | None = None) -
             "The request signature we calculated does not match the signature you provided. Check your AWS Secret"
             " Access Key and signing method. Consult the service documentation for details.",
         )
+
+
+def _parts(said: str) -> dict[str, str]:
+    """What an Authorization header says of each of its parts, which commas separate."""
+    pairs = (part.strip().partition("=") for part in said.split(","))
+    return {name: value for name, _, value in pairs if name in _IN_HEADER}
 
 
 def _check_date(stamp: str, day: str, now: float) -> None:

@@ -22,7 +22,7 @@ from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 from adjoin.requests import BatchWrite, Delete, Put, Request, TransactWrite, Update
-from adjoin.server.http import Crowd
+from adjoin.server.crowd import Crowd
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.rounds import Round
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from adjoin.errors import InvalidRequest
+from adjoin.errors import InvalidRequest, cut, shown
 from adjoin.requests import TagTable, UpdateTable
 from adjoin.tables import IndexDefinition, TableDefinition
 from adjoin.units import (
@@ -25,15 +25,15 @@ _TAG = re.compile(r"[\w\s+\-=.:/@]*")
 def check_definition(definition: TableDefinition) -> None:
     """Reject what DynamoDB would not create."""
     for fault in _faults(definition):
-        raise InvalidRequest(f"the table {definition.name} cannot be created: {fault}")
+        raise InvalidRequest(f"the table {cut(definition.name)} cannot be created: {fault}")
 
 
 def _faults(definition: TableDefinition) -> Iterator[str]:
     indexes = definition.indexes
     names = [index.name for index in indexes]
     for name in (definition.name, *names):
-        if not _NAME.fullmatch(name):
-            yield f"{name!r} is no name of 3 to 255 letters, digits, underscores, dots and hyphens"
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            yield f"{shown(name)} is no name of 3 to 255 letters, digits, underscores, dots and hyphens"
     if len(set(names)) < len(names):
         yield "two indexes have the same name"
     local = sum(index.local for index in indexes)
@@ -113,7 +113,7 @@ def _tag_faults(definition: TableDefinition) -> Iterator[str]:
 def updated(definition: TableDefinition, request: UpdateTable) -> TableDefinition:
     """The table after a change, which is refused if it cannot be made of that table."""
     for fault in _update_faults(definition, request):
-        raise InvalidRequest(f"the table {definition.name} cannot be changed: {fault}")
+        raise InvalidRequest(f"the table {cut(definition.name)} cannot be changed: {fault}")
     units = dict(request.index_throughput)
     indexes = [
         replace(index, throughput=units.get(index.name, index.throughput))

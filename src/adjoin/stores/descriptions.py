@@ -58,7 +58,7 @@ def described(table: Payload, ttl: str | None) -> TableDefinition:
     """The definition that a description means; recovery and tags are not part of descriptions."""
     types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
     keys = _keys(table["KeySchema"], types)
-    provisioned = table.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED") == "PROVISIONED"
+    provisioned = (table.get("BillingModeSummary") or {}).get("BillingMode", "PROVISIONED") == "PROVISIONED"
     indexes = [
         _index_of(entry, types, local=local, provisioned=provisioned)
         for member, local in (("GlobalSecondaryIndexes", False), ("LocalSecondaryIndexes", True))

@@ -14,14 +14,14 @@ from importlib import import_module
 from typing import Any, TypeAlias, get_args
 from urllib.parse import parse_qsl
 
-from adjoin.errors import InvalidLocation, MissingExtra
+from adjoin.errors import InvalidLocation, MissingExtra, shown
 from adjoin.stores.interface import AsyncStore, Store
 from adjoin.stores.sqlite import AsyncSQLiteStore, SQLiteStore
 from adjoin.stores.sqlite.file import Durability
 
 SERVICE = "dynamodb://"
 _OTHER_SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_NUMBER = re.compile(r"[0-9]*\.?[0-9]+(e-?[0-9]+)?")
+_NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(e-?[0-9]+)?")
 Read: TypeAlias = Callable[[str], Any]
 
 
@@ -55,8 +55,8 @@ def _seconds(value: str) -> float:
 
 
 def _count(value: str) -> int:
-    if not value.isdecimal() or int(value) == 0:
-        raise ValueError("it is a whole number above 0")
+    if not value.isdecimal() or len(value) > 9 or int(value) == 0:
+        raise ValueError("it is a whole number above 0, of nine digits at most")
     return int(value)
 
 
@@ -80,6 +80,10 @@ _SERVICE_OPTIONS: dict[str, Read] = {
 def parse_location(location: str | os.PathLike[str]) -> Location:
     """What a location says; options follow as in a URL: "graph.db?durability=process"."""
     text = os.fspath(location)
+    if not _can_be_a_name(text):
+        raise InvalidLocation(
+            f"{shown(text)} cannot name a file or a table; give text that UTF-8 can carry, without NUL"
+        )
     if not isinstance(location, str):
         return FileLocation(text, {})
     place, _, query = text.partition("?")
@@ -93,22 +97,37 @@ def parse_location(location: str | os.PathLike[str]) -> Location:
     return FileLocation(place, _options(query, _FILE_OPTIONS, "a file"))
 
 
+def _can_be_a_name(text: object) -> bool:
+    """Whether systems, SQLite and the service all take it, as far as its characters are concerned."""
+    try:
+        return isinstance(text, str) and "\0" not in text and bool(text.encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def check_location(location: object) -> None:
+    """A location is text, a path, or a store that is open."""
+    if not isinstance(location, str | os.PathLike) and not hasattr(location, "execute"):
+        raise InvalidLocation(f'{shown(location)} is no place for a graph; give a path, ":memory:" or {SERVICE}Table')
+
+
 def _options(query: str, known: Mapping[str, Read], place: str) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name not in known:
-            raise InvalidLocation(f"there is no option {name!r} for {place}; there is {', '.join(known)}")
+            raise InvalidLocation(f"there is no option {shown(name)} for {place}; there is {', '.join(known)}")
         if name in options:
             raise InvalidLocation(f"{name} is given twice; give it once")
         try:
             options[name] = known[name](value)
         except ValueError as error:
-            raise InvalidLocation(f"{name} cannot be {value!r}; {error}") from None
+            raise InvalidLocation(f"{name} cannot be {shown(value)}; {error}") from None
     return options
 
 
 def table_named_by(location: Any) -> str | None:
     """The table that a location names; files name none, and neither does a store that is open already."""
+    check_location(location)
     if isinstance(location, str) and location.startswith(SERVICE):
         found = parse_location(location)
         return found.table if isinstance(found, ServiceLocation) else None

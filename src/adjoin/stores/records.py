@@ -1,16 +1,19 @@
-"""Records of DynamoDB Streams, as its API and Lambda deliver them, read into changes.
+"""Records of DynamoDB Streams, as its API, Lambda and boto3 deliver them, read into changes.
 
-The two differ in the case of a few names only. Images are in the service's JSON, which is how items are
-stored everywhere here; bytes are base64 text in both.
+The first two differ in the case of a few names only. Images are in the service's JSON, which is how items are
+stored everywhere here; bytes are base64 text in both. boto3 makes datetimes of times, and bytes of binary values.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adjoin.errors import InvalidItem
+from adjoin.errors import InvalidItem, InvalidRequest, InvalidValue
+from adjoin.items import normal_item
 from adjoin.requests import ItemChange
 from adjoin.values import Item
 
@@ -37,14 +40,51 @@ def sequence_number(record: Mapping[str, Any]) -> str:
 
 
 def changed_at(record: Mapping[str, Any]) -> float:
-    at = float(record["dynamodb"].get("ApproximateCreationDateTime", 0.0))
+    """When an item changed, in seconds since 1970; 0 where the record does not tell."""
+    told = record["dynamodb"].get("ApproximateCreationDateTime", 0.0)
+    try:
+        at = _seconds(told) if isinstance(told, dt.datetime) else float(told)
+    except (TypeError, ValueError, OverflowError):
+        at = -1.0
     if not 0 <= at < _NEVER:
-        raise ValueError(f"{at} is no time at which an item changed")
+        raise InvalidItem(f"{str(told)[:40]} is no time at which an item changed")
     return at
 
 
-def check_record(record: Any, key_names: Sequence[str]) -> None:
-    """`InvalidItem` for what is no record of a change in a table with these keys."""
+def _seconds(told: dt.datetime) -> float:
+    return (told if told.tzinfo is not None else told.replace(tzinfo=dt.UTC)).timestamp()
+
+
+def checked_change(record: Any, key_names: Sequence[str]) -> ItemChange:
+    """The change that a record is about; `InvalidItem` for what is no record of one in a table with these keys."""
+    _check_record(record, key_names)
+    images = dict(record["dynamodb"])
+    for name in ("NewImage", "OldImage"):
+        if images.get(name) is not None:
+            images[name] = _plain_item(images[name], name)
+    return change_in({**record, "dynamodb": images}, key_names, sequence_number(record))
+
+
+def _plain_item(image: Any, name: str) -> Item:
+    """An image in the service's JSON."""
+    try:
+        item, _ = normal_item({each: _plain(value) for each, value in image.items()})
+    except (InvalidRequest, InvalidValue, AttributeError) as problem:
+        raise InvalidItem(f"the {name} of the record is no item: {problem}") from None
+    return item
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _check_record(record: Any, key_names: Sequence[str]) -> None:
     images = record.get("dynamodb") if isinstance(record, Mapping) else None
     if not isinstance(images, Mapping):
         raise InvalidItem("it is no record of DynamoDB Streams: it has no 'dynamodb'")
@@ -56,7 +96,7 @@ def check_record(record: Any, key_names: Sequence[str]) -> None:
     if not isinstance(record.get("userIdentity") or {}, Mapping):
         raise InvalidItem("the record does not tell who changed the item: its userIdentity is no map")
     event = record.get("eventName")
-    if event not in _NEEDED:
+    if not isinstance(event, str) or event not in _NEEDED:
         raise InvalidItem(f"{event!r} is nothing that happens to an item; it is one of {', '.join(_NEEDED)}")
     for name in _NEEDED[event]:
         image = images.get(name)

@@ -15,6 +15,7 @@ import pytest
 
 from adjoin.server.serving import Server, serve
 from tests.servers import install
+from tests.waiting import LIMIT
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -53,7 +54,7 @@ def run_python(folder: Path, *arguments: str, expected: int = 0) -> subprocess.C
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LIMIT,
     )
     assert done.returncode == expected, done.stdout + done.stderr
     return done

@@ -11,6 +11,7 @@ import pytest
 from adjoin.server.serving import Server
 from tests.server.clients.conftest import require
 from tests.servers import install
+from tests.waiting import LIMIT
 
 TOUR = Path(__file__).resolve().parent / "tour.mjs"
 
@@ -20,6 +21,8 @@ def test_a_tour(served: Server) -> None:
     node = install.node_command()
     if node is None:
         pytest.skip(f"there is no Node {install.OLDEST_NODE}; run: {install.COMMAND}")
-    done = subprocess.run([str(node), str(TOUR), str(install.JAVASCRIPT)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [str(node), str(TOUR), str(install.JAVASCRIPT)], capture_output=True, text=True, timeout=LIMIT
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines() == re.findall(r"^  async '(.+)'\(\)", TOUR.read_text(), re.MULTILINE)

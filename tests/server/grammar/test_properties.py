@@ -1,9 +1,11 @@
-"""Any tree survives being written as text and read again; any text is read or refused, and soon."""
+"""Any tree survives being written as text and read again; any text is read or refused, with work in proportion."""
 
 from __future__ import annotations
 
 import random
-import time
+import sys
+from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -38,6 +40,7 @@ from adjoin.expressions import (
 )
 from adjoin.requests import Query, SortCondition
 from adjoin.server.grammar import Bindings, Expressions, read_condition, read_projection, read_update
+from adjoin.server.grammar.reading import _kept
 from adjoin.stores.dynamodb.expressions import Expressions as Written
 from adjoin.stores.updates import update_of
 from adjoin.tables import KeyAttribute
@@ -233,12 +236,10 @@ def check(text: str) -> None:
             "ExpressionAttributeValues": {":n": n(1), ":s": s("x")},
         }
         said = None
-        started = time.perf_counter()
         try:
             Expressions.of(request)
         except InvalidRequest as fault:
             said = str(fault)
-        assert time.perf_counter() - started < 2
         assert said is None or said.startswith((f"Invalid {parameter}: ", *REFUSALS))
 
 
@@ -266,6 +267,62 @@ def check(text: str) -> None:
 @settings(max_examples=400, deadline=None)
 def test_any_text_is_read_or_refused(text: str) -> None:
     check(text)
+
+
+# --- work ---------------------------------------------------------------------------------------
+
+GROWING: dict[str, Callable[[int], str]] = {
+    "open": lambda n: "(" * n,
+    "nested": lambda n: "(" * n + "a<b" + ")" * n,
+    "opened operands": lambda n: "a=(" * n,
+    "calls": lambda n: "a < " + "f(" * n + "b" + ")" * n,
+    "sizes": lambda n: "a < " + "size(a, " * n + "b" + ")" * n,
+    "open calls": lambda n: "attribute_exists(" * n,
+    "negations": lambda n: "not " * n + "a<b",
+    "nested negations": lambda n: "not (" * n + "a<b" + ")" * n,
+    "alternatives": lambda n: "a=a OR " * (n // 4) + "a<b",
+    "unfinished alternatives": lambda n: "a=a OR " * n,
+    "alternating": lambda n: "a=a OR a<b AND " * (n // 4) + "a<b",
+    "members": lambda n: "a IN (b" + ",b" * n + ")",
+    "defaults": lambda n: "SET a = " + "if_not_exists(b," * n + ":n" + ")" * n,
+    "open defaults": lambda n: "SET a = " + "if_not_exists(a," * n,
+    "assignments": lambda n: "SET a1 = :n" + "".join(f", a{each} = :n" for each in range(n)),
+    "removals": lambda n: "REMOVE b" + "".join(f", a{each}" for each in range(n)),
+    "deep removals": lambda n: "REMOVE a.b" + ".a" * n + ",a.b" + ".a" * (n // 2),
+    "steps": lambda n: "a" + ".a" * n,
+    "indexes": lambda n: "a" + "[0]" * n,
+    "digits": lambda n: "a[" + "9" * n + "]",
+    "names": lambda n: "#" * n,
+    "places": lambda n: "a" + "".join(f",b{each}" for each in range(n)),
+    "spaces": lambda n: "a" + " " * n + "<b",
+}
+
+
+def calls_to_read(text: str) -> int:
+    """How many functions are called, of Python and built in, to read a text as each kind of expression."""
+    calls = 0
+    _kept.cache_clear()
+
+    def count(frame: FrameType, event: str, function: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        check(text)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+@pytest.mark.parametrize("grown", GROWING.values(), ids=GROWING)
+def test_work_grows_with_the_length_and_no_faster(grown: Callable[[int], str]) -> None:
+    calls_to_read(grown(40))  # what is made once
+    # Below the greatest number of operators, beyond which a text is refused sooner.
+    few, more, most = (calls_to_read(grown(size)) for size in (40, 80, 160))
+    # Twice as much text is twice the work; were it the square, it would be four times.
+    assert most - more <= 3 * max(more - few, 40)
 
 
 @pytest.mark.parametrize("text", [case[0] for case in [*SYNTAX, *FAULTS, *ORDER]] + REDUNDANT)

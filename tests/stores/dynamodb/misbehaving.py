@@ -171,6 +171,10 @@ class MisbehavingServer:
         self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join(10)
 
+    def soon(self, work: Callable[[], object]) -> None:
+        """Does something where requests are answered."""
+        self._loop.call_soon_threadsafe(work)
+
     def hang_up(self) -> None:
         """Closes every connection that is open now, as servers do with idle ones."""
         closed = threading.Event()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
 from adjoin import Graph, Throttled
+from adjoin.stores.dynamodb.retries import Attempts
 from tests.models import SCHOOL, Course
 from tests.stores.dynamodb.misbehaving import (
     CUT_SHORT,
@@ -66,11 +68,19 @@ def test_every_item_is_sent_until_it_is_taken_and_not_again(g: Any, server: Misb
     assert len({json.dumps(each) for batch in batches for each in batch}) == 20
 
 
+@pytest.fixture
+def by_calls(location: str, server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where a deadline of a minute passes by calls, each of which takes four seconds, and not by the clock."""
+    clock = partial(Attempts, clock=lambda: 4.0 * len(server.calls))
+    monkeypatch.setattr("adjoin.stores.dynamodb.store.Attempts", clock)
+    return location.replace("deadline=30", "deadline=60")
+
+
 @pytest.mark.parametrize("how", [ALL, THROTTLED, error(400, "ThrottlingException")], ids=lambda how: how.name)
 def test_nothing_is_ever_taken(
-    location: str, quick: None, server: MisbehavingServer, how: Misbehaviour, name: str
+    by_calls: str, quick: None, server: MisbehavingServer, how: Misbehaviour, name: str
 ) -> None:
-    with Graph(location.replace("deadline=30", "deadline=1.5"), SCHOOL) as g:
+    with Graph(by_calls, SCHOOL) as g:
         server.misbehave_always(how)
         with pytest.raises(Throttled, match="raise the table's throughput") as caught:
             g.put_many(courses(name, 20))
@@ -81,7 +91,7 @@ def test_nothing_is_ever_taken(
 
 
 def test_little_is_taken_for_longer_than_the_deadline(
-    location: str, quick: None, behind: Graph, server: MisbehavingServer, name: str
+    by_calls: str, quick: None, behind: Graph, server: MisbehavingServer, name: str
 ) -> None:
     """As long as something goes forward, it goes on: one item a deadline is enough."""
     taken = [0]
@@ -90,7 +100,7 @@ def test_little_is_taken_for_longer_than_the_deadline(
         taken[0] += 1
         return unprocessed(0.9) if taken[0] % 12 == 0 else ALL
 
-    with Graph(location.replace("deadline=30", "deadline=1.5"), SCHOOL) as g:
+    with Graph(by_calls, SCHOOL) as g:
         server.choose = choose
         g.put_many(courses(name, 10))
     assert len([each for each in behind.get_many(Course, [f"{name}-{each}" for each in range(10)]) if each]) == 10

@@ -12,26 +12,40 @@ from typing import Any
 import pytest
 
 from adjoin import AsyncGraph, Graph, ServiceUnreachable, StoreClosed, field
+from adjoin.stores.dynamodb import blocking as blocking_module
 from tests.models import SCHOOL, Course
 from tests.stores.dynamodb.misbehaving import (
     DROPPED_AFTER,
     SILENT,
     THROTTLED,
-    Call,
     Exchange,
     MisbehavingServer,
     Misbehaviour,
 )
 
 
-async def _late(exchange: Exchange) -> None:
-    await asyncio.sleep(0.2)
-    await exchange.say(await exchange.forward())
+class Held:
+    """Requests are answered when so many of them are under way: never, if they wait for each other."""
 
+    def __init__(self, count: int) -> None:
+        self.most = 0
+        self._count = count
+        self._waiting: list[asyncio.Event] = []
+        self.how = Misbehaviour(f"held until there are {count}", self._act, applied=True)
 
-LATE = Misbehaviour("a fifth of a second late", _late, applied=True)
-IN_TURN = 16 * 0.2
-"""Seconds that sixteen late answers take one after the other."""
+    async def _act(self, exchange: Exchange) -> None:
+        answered = asyncio.Event()
+        self._waiting.append(answered)
+        self.most = max(self.most, len(self._waiting))
+        if len(self._waiting) == self._count:
+            self.release()
+        await answered.wait()
+        await exchange.say(await exchange.forward())
+
+    def release(self) -> None:
+        for each in self._waiting:
+            each.set()
+        self._waiting.clear()
 
 
 @pytest.fixture
@@ -56,19 +70,18 @@ def test_many_threads_are_right(graph: Graph, behind: Graph, name: str) -> None:
 
 
 def test_threads_do_not_wait_for_each_other(graph: Graph, server: MisbehavingServer, name: str) -> None:
-    server.misbehave_always(LATE)
-    started = time.monotonic()
+    held = Held(16)
+    server.misbehave_always(held.how)
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda each: graph.put(Course(id=f"{name}-{each}")), range(16)))
-    assert time.monotonic() - started < IN_TURN * 2 / 3
+    assert (held.most, len(server.calls)) == (16, 16)
 
 
 def test_requests_of_a_call_run_side_by_side(graph: Graph, server: MisbehavingServer, name: str) -> None:
-    server.misbehave_always(LATE)
-    started = time.monotonic()
+    held = Held(16)
+    server.misbehave_always(held.how)
     graph.put_many(Course(id=f"{name}-{each}") for each in range(400))
-    assert len(server.calls) == 16
-    assert time.monotonic() - started < IN_TURN * 2 / 3
+    assert (held.most, len(server.calls)) == (16, 16)
 
 
 def test_no_more_connections_than_asked_for(
@@ -77,33 +90,24 @@ def test_no_more_connections_than_asked_for(
     async def ask() -> int:
         async with AsyncGraph(f"{location}&connections=3", SCHOOL) as g:
             before = server.connections
-            server.misbehave_always(LATE)
+            server.misbehave_always(held.how)
             await asyncio.gather(*(g.get(Course, name) for _ in range(9)))
             return server.connections - before
 
+    held = Held(3)
     # Two were open before, for the description of the table.
     assert asyncio.run(ask()) <= 3
-
-
-def test_waiting_for_a_connection_is_not_limited(
-    location: str, quick: None, behind: Graph, server: MisbehavingServer, name: str
-) -> None:
-    async def ask() -> list[Any]:
-        async with AsyncGraph(f"{location}&connections=1".replace("timeout=10", "timeout=0.6"), SCHOOL) as g:
-            server.misbehave_always(LATE)
-            return await asyncio.gather(*(g.get(Course, name) for _ in range(6)))
-
-    assert asyncio.run(ask()) == [None] * 6
+    assert (held.most, len(server.calls)) == (3, 9 + 2)
 
 
 def test_connections_that_the_server_closed_while_they_were_idle(
-    graph: Graph, behind: Graph, server: MisbehavingServer, name: str
+    graph: Graph, behind: Graph, server: MisbehavingServer, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are not used for what must not be repeated."""
     behind.put(Course(id=name, credits=1))
     graph.get_many(Course, [f"c{each}" for each in range(500)])
     server.hang_up()
-    time.sleep(0.6)
+    monkeypatch.setattr(blocking_module, "_IDLE", -1.0)
     assert graph.update(Course, name, credits=field("credits") + 1).credits == 2
 
 
@@ -137,8 +141,10 @@ def test_a_graph_that_is_closed_while_threads_use_it(
 ) -> None:
     """What was under way is finished; what comes after is refused."""
     graph = Graph(location, SCHOOL)
-    server.misbehave_always(LATE)
-    done: list[object] = []
+    held = Held(99)
+    server.misbehave_always(held.how)
+    server.calls.clear()
+    done: list[str] = []
 
     def work() -> None:
         try:
@@ -151,11 +157,13 @@ def test_a_graph_that_is_closed_while_threads_use_it(
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
-    time.sleep(0.3)
+    while len(server.calls) < 4:
+        time.sleep(0.005)
     graph.close()
+    server.soon(held.release)
     for thread in threads:
-        thread.join(5)
-    assert done.count("closed") == 4
+        thread.join(60)
+    assert sorted(done) == ["closed"] * 4 + ["put"] * 4
     assert behind.get(Course, name) == Course(id=name)
 
 
@@ -167,14 +175,16 @@ def test_an_asynchronous_graph_that_is_closed_while_tasks_use_it(
         g = AsyncGraph(location, SCHOOL)
         await g.get(Course, name)
         server.misbehave_always(how)
+        server.calls.clear()
         tasks = [asyncio.create_task(g.get(Course, name)) for _ in range(5)]
-        await asyncio.sleep(0.1)
+        while len(server.calls) < 5:
+            await asyncio.sleep(0.005)
         await g.close()
         return await asyncio.gather(*tasks, return_exceptions=True)
 
-    started = time.monotonic()
+    # So far away that nobody would see the end.
+    location = location.replace("timeout=10&deadline=30", "timeout=86400&deadline=86400")
     assert {type(each) for each in asyncio.run(ask())} == {StoreClosed}
-    assert time.monotonic() - started < 5
 
 
 def test_a_canceled_call_leaves_the_graph_usable(
@@ -184,9 +194,14 @@ def test_a_canceled_call_leaves_the_graph_usable(
         async with AsyncGraph(location, SCHOOL) as g:
             await g.put(Course(id=name, credits=7))
             for number in range(5):
-                server.misbehave(LATE)
-                with pytest.raises(TimeoutError):
-                    await asyncio.wait_for(g.get(Course, f"{name}-{number}"), 0.01)
+                server.misbehave(SILENT)
+                server.calls.clear()
+                call = asyncio.create_task(g.get(Course, f"{name}-{number}"))
+                while not server.calls:
+                    await asyncio.sleep(0.005)
+                call.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await call
             server.behave()
             return await g.get(Course, name)
 
@@ -194,13 +209,9 @@ def test_a_canceled_call_leaves_the_graph_usable(
 
 
 def test_a_server_that_comes_back(graph: Graph, server: MisbehavingServer, name: str) -> None:
-    def choose(call: Call) -> Misbehaviour | None:
-        return DROPPED_AFTER if time.monotonic() < back else None
-
-    back = time.monotonic() + 0.3
-    server.choose = choose
+    server.misbehave(*[DROPPED_AFTER] * 12)
     graph.put(Course(id=name))
-    assert time.monotonic() >= back
+    assert len(server.calls) == 13
     assert graph.get(Course, name) == Course(id=name)
 
 

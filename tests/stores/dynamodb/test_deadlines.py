@@ -1,10 +1,9 @@
-"""A service that never gets better: a named error, in time."""
+"""A service that never gets better: a named error. That it comes by the deadline is shown in `test_waiting`."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -87,12 +86,8 @@ def test_what_it_ends_with(
     name: str,
 ) -> None:
     server.misbehave_always(how)
-    started = time.monotonic()
     with pytest.raises(kind) as caught:
         short.put(Course(id=name))
-    taken = time.monotonic() - started
-    # The default deadline is thirty seconds; a busy machine may take one more for itself.
-    assert taken < DEADLINE + 1
     assert type(caught.value) is kind
     assert caught.value.retryable
     assert caught.value.request_id == request_id
@@ -111,11 +106,9 @@ def test_nobody_listens(table: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    started = time.monotonic()
     with pytest.raises(ServiceUnreachable, match="cannot be reached") as caught:
         Graph(f"dynamodb://{table}?endpoint=http://127.0.0.1:{port}&deadline=0.3", SCHOOL)
     assert caught.value.retryable
-    assert time.monotonic() - started < 2.0
 
 
 def test_requests_of_an_asynchronous_graph_end_too(location: str, behind: Graph, server: MisbehavingServer) -> None:
@@ -125,9 +118,7 @@ def test_requests_of_an_asynchronous_graph_end_too(location: str, behind: Graph,
             found = await asyncio.gather(*(graph.get(Course, f"c{each}") for each in range(50)), return_exceptions=True)
             assert {type(each) for each in found} == {Throttled}
 
-    started = time.monotonic()
     asyncio.run(ask())
-    assert time.monotonic() - started < 5.0
 
 
 # --- transactions that ran out of time ---------------------------------------------------------

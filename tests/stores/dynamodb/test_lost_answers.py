@@ -156,7 +156,7 @@ def test_reads_of_many(g: Any, behind: Graph, server: MisbehavingServer, how: Mi
 def test_answers_that_take_too_long(
     location: str, quick: None, behind: Graph, server: MisbehavingServer, how: Misbehaviour, name: str
 ) -> None:
-    with Graph(location.replace("timeout=10", "timeout=0.4"), SCHOOL) as g:
+    with Graph(location.replace("timeout=10", "timeout=2"), SCHOOL) as g:
         behind.put(Course(id=name, credits=5))
         server.misbehave(how)
         with pytest.raises(OutcomeUnknown):

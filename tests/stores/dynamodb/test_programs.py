@@ -19,6 +19,7 @@ from pathlib import Path
 from adjoin import Graph
 from tests.models import Course
 from tests.stores.dynamodb.misbehaving import THROTTLED, Call, Exchange, MisbehavingServer, Misbehaviour
+from tests.waiting import LIMIT
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -42,7 +43,7 @@ def run(text: str, location: str, name: str) -> str:
         [sys.executable, "-X", "dev", "-W", "error", "-c", BEGINNING + text, location, name],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )

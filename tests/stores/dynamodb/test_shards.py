@@ -150,7 +150,7 @@ def test_what_is_out_of_reach(parents: dict[str, str | None], read: Read, reason
     assert family(**parents).out_of_reach(read) == reason
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.large_base_example])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.large_base_example, HealthCheck.too_slow])
 @given(st.data())
 def test_condensing_changes_no_meaning(data: st.DataObject) -> None:
     """Readers that go through a tree in any order and condense what they say read the same as others."""

@@ -14,9 +14,12 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from orjson import dumps
 
+from adjoin.stores.dynamodb import transport as transport_module
 from adjoin.stores.dynamodb.access import endpoint_at
-from adjoin.stores.dynamodb.transport import Answer, AnswerLost, NotSent, Transport
+from adjoin.stores.dynamodb.transport import LARGEST_ANSWER, Answer, AnswerLost, NotSent, Transport
+from adjoin.values import AttributeValue, Item, item_size
 
 Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 BODY = b'{"Item": {}}'
@@ -149,6 +152,150 @@ class Silent(Scripted):
 def test_an_answer_that_does_not_come() -> None:
     with pytest.raises(AnswerLost, match="in time"):
         asyncio.run(ask(Silent(), timeout=0.1))
+
+
+class Endless(Scripted):
+    """Answers with a beginning, and then with more and more, until nobody listens."""
+
+    def __init__(self, beginning: bytes, more: bytes, pause: float = 0.0) -> None:
+        super().__init__()
+        self.beginning, self.more, self.pause = beginning, more, pause
+        self.sent = 0
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(self.beginning)
+            while self.more:
+                writer.write(self.more)
+                await writer.drain()
+                self.sent += len(self.more)
+                await asyncio.sleep(self.pause)
+            await reader.read()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+
+LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"
+CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+ONE_MORE = b"1\r\n \r\n"
+UNTIL_CLOSED = b"HTTP/1.1 200 OK\r\n\r\n{"
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        Endless(b"", b""),
+        Endless(b"HTTP/1.1 200 OK\r\nContent-Le", b""),
+        Endless(LENGTH, b""),
+        Endless(LENGTH, b" ", pause=0.01),
+        Endless(CHUNKS + ONE_MORE, b""),
+        Endless(CHUNKS + b"2\r\n{", b""),
+        Endless(CHUNKS, ONE_MORE, pause=0.01),
+        Endless(UNTIL_CLOSED, b""),
+        Endless(UNTIL_CLOSED, b" ", pause=0.01),
+        Endless(b"HTTP/1.1 101 Other\r\nUpgrade: it\r\nConnection: upgrade\r\n\r\n", b" " * 1000, pause=0.001),
+        Endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n", pause=0.001),
+    ],
+)
+def test_an_answer_that_comes_too_slowly(server: Endless) -> None:
+    """Wherever it stalls or drips, it is given up, and the connection with it."""
+    with pytest.raises(AnswerLost, match="in time"):
+        asyncio.run(asyncio.wait_for(ask(server, timeout=0.15), 20))
+
+
+MEGABYTE = b" " * 2**20
+
+
+@pytest.mark.parametrize(
+    ("server", "reason"),
+    [
+        (Endless(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{", b""), "larger than"),
+        (Endless(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{", MEGABYTE), "broke"),
+        (Endless(b"HTTP/1.1 400 Bad\r\nContent-Length: 99999999999999999999999\r\n\r\n{", b""), "broke|larger than"),
+        (Endless(CHUNKS, b"100000\r\n" + MEGABYTE + b"\r\n"), "larger than"),
+        (Endless(CHUNKS, b"1\r\n \r\n" * 9999), "larger than"),
+        (Endless(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", MEGABYTE), "larger than"),
+        (Endless(UNTIL_CLOSED, MEGABYTE), "larger than"),
+        (Endless(b"HTTP/1.1 200 OK\r\nX: ", b"y" * 2**20), "broke"),
+        (Endless(b"HTTP/1.1 200 OK\r\n", b"X: 1\r\n" * 9999), "broke"),
+    ],
+)
+def test_an_answer_that_is_too_large(monkeypatch: pytest.MonkeyPatch, server: Endless, reason: str) -> None:
+    """No more is taken of it than shows that it is; what the system keeps on the way comes on top."""
+    monkeypatch.setattr(transport_module, "LARGEST_ANSWER", 5000)
+    with pytest.raises(AnswerLost, match=reason) as caught:
+        asyncio.run(asyncio.wait_for(ask(server), 60))
+    assert len(str(caught.value)) < 400
+    assert server.sent < 2**25
+
+
+def test_the_largest_answer_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport_module, "LARGEST_ANSWER", 5000)
+    largest = b" " * 5000
+    scripts = (answer(largest), chunked(largest[:2500], largest[2500:]))
+    assert [each.body for each in asyncio.run(ask(Scripted(*scripts), times=2))] == [largest] * 2
+    for script in (answer(largest + b" "), chunked(largest, b" ")):
+        with pytest.raises(AnswerLost, match="larger than"):
+            asyncio.run(ask(Scripted(script)))
+
+
+def test_the_largest_answer_is_larger_than_any_of_the_service() -> None:
+    """Sixteen megabytes of what grows most as JSON."""
+    elements: list[AttributeValue] = [{"S": ""}, {"NULL": True}, {"L": []}, {"M": {}}, {"N": "0"}, {"S": "\x01" * 100}]
+    for element in elements:
+        item: Item = {"a": {"L": [element] * 40}}
+        assert len(dumps(item)) / item_size(item) < LARGEST_ANSWER / 2**24
+
+
+@pytest.mark.parametrize("server", [Endless(b"", b""), Endless(LENGTH, b""), Endless(UNTIL_CLOSED, b" ", pause=0.01)])
+def test_closed_while_an_answer_is_waited_for(server: Endless) -> None:
+    async def closed() -> None:
+        listening, port = await served(server)
+        transport = Transport(4, 3600.0)
+        endpoint = endpoint_at(f"http://127.0.0.1:{port}", "us-east-1")
+        posts = [asyncio.create_task(transport.post(endpoint, {}, b"{}", 3600.0)) for _ in range(2)]
+        await asyncio.sleep(0.1)
+        await transport.close()
+        for post in posts:
+            with pytest.raises(AnswerLost, match="closed"):
+                await post
+        await ended(listening)
+
+    asyncio.run(asyncio.wait_for(closed(), 20))
+
+
+@pytest.mark.parametrize("beginning", [b"", LENGTH, CHUNKS, UNTIL_CLOSED])
+def test_a_canceled_request_gives_its_connection_up(beginning: bytes) -> None:
+    """The pool has room for the next one, which gets an answer of its own."""
+
+    async def canceled() -> list[Answer]:
+        slow, quick = Endless(beginning, b""), Scripted(*[answer()] * 3)
+        handlers: list[Handle] = [slow, slow, quick]
+
+        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await handlers.pop(0)(reader, writer)
+
+        listening, port = await served(handle)
+        transport = Transport(1, 3600.0)
+        endpoint = endpoint_at(f"http://127.0.0.1:{port}", "us-east-1")
+        for number in range(2):
+            post = asyncio.create_task(transport.post(endpoint, {}, b"{}", 3600.0))
+            while slow.connections <= number:
+                await asyncio.sleep(0.005)
+            post.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await post
+        try:
+            return [await transport.post(endpoint, {}, b"{}", 20.0) for _ in range(3)]
+        finally:
+            await transport.close()
+            await ended(listening)
+
+    assert [each.body for each in asyncio.run(asyncio.wait_for(canceled(), 30))] == [BODY] * 3
 
 
 def test_a_proxy_that_says_nothing(no_proxy: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,19 +8,24 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from adjoin.errors import ConditionFailed, InvalidItem, InvalidKey, TransactionCanceled
 from adjoin.expressions import Compare, Not, Value, attribute
-from adjoin.layouts.interface import LIFE, BoundLayout
+from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, get_all, place_of
 from adjoin.plans.copies import copies_on
+from adjoin.plans.maintenance.arrivals import Arrival, arrived, departed, is_taken_down, strike_out, take_down
 from adjoin.plans.maintenance.asides import Unapplied, set_aside, take_back
 from adjoin.plans.maintenance.copies import At, CopyRef, copy_ref, freshen, freshen_at
 from adjoin.plans.maintenance.cycles import moved, set_aside_by
+from adjoin.plans.maintenance.entries import Entry, contributions
 from adjoin.plans.maintenance.expired import edges_of, remove_left
+from adjoin.plans.maintenance.lives import begin_lives
 from adjoin.plans.maintenance.neighbours import settle_near
-from adjoin.plans.maintenance.postings import MARKED
+from adjoin.plans.maintenance.passing import NEVER
+from adjoin.plans.maintenance.postings import LEFT, MARKED, TURN, Near
 from adjoin.plans.maintenance.references import (
     EdgeRef,
     counted_by,
@@ -41,6 +46,8 @@ class _Work:
     """What some changes make worth a look, each thing once."""
 
     edges: dict[tuple[str, Place], EdgeRef] = field(default_factory=dict)
+    changes: dict[Place, list[ItemChange]] = field(default_factory=dict)
+    """The changes of edges, by their keys."""
     far: dict[tuple[str, str], Account] = field(default_factory=dict)
     """Accounts that read a node, by their names and its partition key."""
     came: dict[str, NodeType] = field(default_factory=dict)
@@ -48,6 +55,12 @@ class _Work:
     went: dict[str, NodeType] = field(default_factory=dict)
     """Nodes whose life ended, by partition key."""
 
+    arrived: dict[Place, Arrival] = field(default_factory=dict)
+    """Edges that were brought to their targets."""
+    departed: dict[Place, Arrival] = field(default_factory=dict)
+    """Edges that were taken from them."""
+    gone: set[Place] = field(default_factory=set)
+    """The places of edges that were looked at and are not there, whatever their changes said."""
     copies: dict[Place, CopyRef] = field(default_factory=dict)
     """Edges whose copies may not be what they should."""
     copied: dict[tuple[str, str, str], EdgeType] = field(default_factory=dict)
@@ -63,6 +76,16 @@ class _Work:
 
     looks: int = 0
     """Reasons to look at something, also at what is looked at already."""
+
+    def note(self, entry: Entry) -> None:
+        if entry.edge is None:
+            self.gone.add(place_of(entry.ref.key))
+
+    @property
+    def struck_out(self) -> list[Arrival]:
+        """What need not be taken down any more: somebody may have done so late, after all others were done with it."""
+        late = {place: edge for place, edge in self.arrived.items() if place_of(edge.key) in self.gone}
+        return list((late | self.departed).values())
 
     def add_edge(self, ref: EdgeRef) -> None:
         self.edges[ref.place] = ref
@@ -87,13 +110,16 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
                 work.looks += 1
         if change.old is not None and work.looks > looks:
             work.again.append(change.key)
+    # Before anything is looked at, so that who looks for edges after this finds them.
+    yield from take_down(layout, work.arrived.values())
     yield from _went(layout, work, tally)
     yield from _came(layout, work.came, tally)
     yield from _settle_far(layout, work, tally)
-    yield from settle(layout, work.edges.values(), tally)
+    yield from settle(layout, work.edges.values(), tally, work.note, partial(_has_moved, layout, work))
     yield from _look_again(layout, work, tally)
     yield from freshen_at(layout, (At(kind, end, text) for (_, end, text), kind in work.copied.items()), tally)
-    yield from freshen(layout, work.copies.values(), tally)
+    work.gone |= yield from freshen(layout, work.copies.values(), tally)
+    yield from strike_out(layout, work.struck_out)
     for text, (node, at) in work.expired.items():
         yield from remove_left(layout, node, layout.id_in(node, text), at)
     for unapplied in work.unapplied:
@@ -108,10 +134,16 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
 def _look_at_edge(layout: BoundLayout, kind: EdgeType, change: ItemChange, work: _Work) -> None:
     item = change.new or change.old or {}
     names = [kind.attributes[copy.field] for copy in copies_on(layout, kind)]
+    if is_taken_down(layout, kind):
+        for found, tell in ((work.arrived, arrived), (work.departed, departed)):
+            if (edge := tell(layout, kind, change)) is not None:
+                found[place_of(edge.place(layout))] = edge
     try:
         for account in counted_by(layout, kind):
             if differs(change, account.edge_attributes) or _was_unfit(layout, kind, change):
                 work.add_edge(ref_to(layout, account, item))
+                if not account.is_checked:
+                    work.changes.setdefault(place_of(change.key), []).append(change)
         if names and change.new is not None and differs(change, names):
             work.copies[place_of(change.key)] = copy_ref(layout, kind, item)
             work.looks += 1
@@ -139,12 +171,26 @@ def _look_at_node(layout: BoundLayout, kind: NodeType, change: ItemChange, work:
     if not any(account.hop.near is kind for account in layout.rules.accounts):
         return
     had_life, has_life = (item is not None and LIFE in item for item in (change.old, change.new))
-    if had_life and not has_life:
+    if had_life and not has_life and _has_counted(layout, kind, change.old or {}):
         work.went[text] = kind
         work.looks += 1
     elif change.old is None:
         work.came[text] = kind
         work.looks += 1
+
+
+def _has_counted(layout: BoundLayout, kind: NodeType, item: Item) -> bool:
+    """Whether a node shows that an edge was ever counted for it, in the life that it has."""
+    names = (name for rule in layout.rules.rules if rule.node is kind for name in (rule.attribute, rule.pair) if name)
+    return any(name in item for name in (*names, TURN, LEFT, NEXT))
+
+
+def _has_moved(layout: BoundLayout, work: _Work, ref: EdgeRef) -> bool:
+    """Whether a change of an edge changed what it adds, so that who saw it before would count something else."""
+    return any(
+        contributions(layout, ref.account, change.old) != contributions(layout, ref.account, change.new)
+        for change in work.changes.get(place_of(ref.key), ())
+    )
 
 
 def differs(change: ItemChange, names: Sequence[str]) -> bool:
@@ -159,8 +205,7 @@ def _was_unfit(layout: BoundLayout, kind: EntityType, change: ItemChange) -> boo
         for item in (change.old, change.new):
             if item is not None:
                 layout.decode(kind, item)
-    except Exception:
-        # The classes themselves may raise whatever they like.
+    except NEVER:
         return True
     return False
 
@@ -185,8 +230,14 @@ def _went(layout: BoundLayout, work: _Work, tally: Tally) -> Plan[None]:
 
 
 def _came(layout: BoundLayout, nodes: dict[str, NodeType], tally: Tally) -> Plan[None]:
-    gets = [Get(layout.table, layout.ledgers.marker_key(text), consistent=True) for text in nodes]
-    markers = yield from get_all(gets)
+    markers = yield from get_all(
+        [Get(layout.table, layout.ledgers.marker_key(text), consistent=True) for text in nodes]
+    )
+    keys = {text: key_of_node(layout, kind, text) for text, kind in nodes.items()}
+    found = yield from get_all([Get(layout.table, key, consistent=True) for key in keys.values()])
+    there = [Near(nodes[text], text, key, item) for (text, key), item in zip(keys.items(), found, strict=True) if item]
+    # So that the first edge of a node costs no more than any other.
+    yield from begin_lives(layout, there)
     for (text, kind), marker in zip(nodes.items(), markers, strict=True):
         if marker is None:
             continue
@@ -211,7 +262,7 @@ def _settle_far(layout: BoundLayout, work: _Work, tally: Tally) -> Plan[None]:
             for ref in refs:
                 work.add_edge(ref)
             if len(work.edges) > _MANY:
-                yield from settle(layout, work.edges.values(), tally)
+                yield from settle(layout, work.edges.values(), tally, work.note, partial(_has_moved, layout, work))
                 work.edges.clear()
             if start is None:
                 break

@@ -120,9 +120,9 @@ def _recorded(layout: BoundLayout, own: dict[Place, Item]) -> Plan[list[Item]]:
     """Which of these keys of records are there. Mostly there is none at all, or few, which a short query tells."""
     partition, sort = layout.ledgers.records(UNAPPLIED)
     response: PageResponse
-    (response,) = yield (Query(layout.table, partition, sort, limit=_FEW),)
+    (response,) = yield (Query(layout.table, partition, sort, limit=_FEW, consistent=True),)
     found: Iterable[Item | None] = response.items
     if response.last is not None:
-        found = yield from get_all([Get(layout.table, key) for key in own.values()])
+        found = yield from get_all([Get(layout.table, key, consistent=True) for key in own.values()])
     there = {place_of(layout.key_of(item)) for item in found if item is not None}
     return [key for place, key in own.items() if place in there]

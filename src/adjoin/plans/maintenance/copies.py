@@ -8,18 +8,18 @@ that checks that the nodes still have what is written, so every such write is tr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from adjoin.errors import InvalidItem, InvalidKey, TransactionCanceled
+from adjoin.errors import TransactionCanceled
 from adjoin.expressions import Action, Condition, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.interface import REVISION, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, chunks, get_all, place_of
 from adjoin.plans.copies import as_copied, copied, copies_on, joined_checks
+from adjoin.plans.maintenance.arrivals import arriving_at, found_in
 from adjoin.plans.maintenance.asides import Unapplied, set_aside
 from adjoin.plans.maintenance.postings import is_hopeless, new_revision
-from adjoin.plans.maintenance.references import edges_in, key_of_node, query_at
+from adjoin.plans.maintenance.references import key_of_node, query_at
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.revisions import unchanged
 from adjoin.requests import Check, Get, PageResponse, Query, TransactWrite, Update
@@ -41,11 +41,15 @@ class CopyRef:
 
 
 def copy_ref(layout: BoundLayout, kind: EdgeType, item: Item) -> CopyRef:
-    texts = dict(zip(("source", "target"), layout.ends(kind, item), strict=True))
+    return _copy_ref(layout, kind, layout.key_of(item), *layout.ends(kind, item))
+
+
+def _copy_ref(layout: BoundLayout, kind: EdgeType, key: Item, source: str, target: str) -> CopyRef:
+    texts = {"source": source, "target": target}
     ends: dict[str, Item] = {}
     for copy in copies_on(layout, kind):
         ends[copy.end] = key_of_node(layout, copy.node, texts[copy.end])
-    return CopyRef(kind, layout.key_of(item), ends)
+    return CopyRef(kind, key, ends)
 
 
 @dataclass(frozen=True)
@@ -56,40 +60,48 @@ class At:
     end: str
     text: str
 
-    def query(self, layout: BoundLayout, start: Item | None) -> Query:
-        node = self.kind.source if self.end == "source" else self.kind.target
-        return query_at(layout, self.kind, node, self.text, self.end == "source", start)
+    def queries(self, layout: BoundLayout) -> list[Query]:
+        if self.end == "source":
+            return [query_at(layout, self.kind, self.kind.source, self.text, leaving=True)]
+        return arriving_at(layout, self.kind, self.text)
+
+    def refs(self, layout: BoundLayout, page: PageResponse) -> Iterator[CopyRef]:
+        """The edges that a page tells, without what only has the key of one and leads nowhere."""
+        for edge in found_in(layout, self.kind, self.text, page):
+            yield _copy_ref(layout, self.kind, edge.key, edge.source, edge.target)
 
 
 def freshen_at(layout: BoundLayout, places: Iterable[At], tally: Tally) -> Plan[None]:
     """Brings the copies on edges at nodes up to date; those of several nodes are looked up side by side."""
-    waiting: list[tuple[At, Item | None]] = [(place, None) for place in places]
+    waiting = [(place, query) for place in places for query in place.queries(layout)]
+    seen: set[Place] = set()
     while waiting:
         some, waiting = waiting[:_WIDTH], waiting[_WIDTH:]
-        pages: list[PageResponse] = yield tuple(place.query(layout, start) for place, start in some)
-        refs = [
-            ref
-            for (place, _), page in zip(some, pages, strict=True)
-            for ref in _refs(layout, place.kind, edges_in(layout, place.kind, page))
+        pages: list[PageResponse] = yield tuple(query for _, query in some)
+        found = {
+            place_of(ref.key): ref
+            for (at, _), page in zip(some, pages, strict=True)
+            for ref in at.refs(layout, page)
+            if at.end == "source" or place_of(ref.key) not in seen
+        }
+        # What arrives may be found twice, far apart.
+        seen.update(found)
+        yield from freshen(layout, found.values(), tally)
+        rest = [
+            (at, replace(query, start=page.last))
+            for (at, query), page in zip(some, pages, strict=True)
+            if page.last is not None
         ]
-        yield from freshen(layout, refs, tally)
-        rest = zip(some, pages, strict=True)
-        waiting = [*((place, page.last) for (place, _), page in rest if page.last is not None), *waiting]
+        waiting = [*rest, *waiting]
 
 
-def _refs(layout: BoundLayout, kind: EdgeType, items: Iterable[Item]) -> Iterator[CopyRef]:
-    """The edges that items are, without what only has the key of one and leads nowhere."""
-    for item in items:
-        with suppress(InvalidItem, InvalidKey):
-            yield copy_ref(layout, kind, item)
-
-
-def freshen(layout: BoundLayout, refs: Iterable[CopyRef], tally: Tally) -> Plan[None]:
-    """Brings the copies on edges up to date."""
+def freshen(layout: BoundLayout, refs: Iterable[CopyRef], tally: Tally) -> Plan[set[Place]]:
+    """Brings the copies on edges up to date; answers the places of those that are not there."""
     waiting = {place_of(ref.key): ref for ref in refs}
     width, most, attempts = _WIDTH, MAX_TRANSACTION, 0
+    gone: set[Place] = set()
     while waiting:
-        stale = yield from _stale(layout, list(waiting.values()))
+        stale = yield from _stale(layout, list(waiting.values()), gone)
         groups = list(_grouped(stale, most))
         waiting = {place_of(each.ref.key): each.ref for each in stale}
         for some in chunks(groups, width):
@@ -110,6 +122,7 @@ def freshen(layout: BoundLayout, refs: Iterable[CopyRef], tally: Tally) -> Plan[
                 tally.edges += len(group)
                 for each in group:
                     del waiting[place_of(each.ref.key)]
+    return gone
 
 
 def _give_up(layout: BoundLayout, ref: CopyRef, canceled: TransactionCanceled, tally: Tally) -> Plan[None]:
@@ -131,7 +144,7 @@ class _Stale:
             yield Check(layout.table, key, as_copied(layout, self.ref.kind, end, self.nodes[end]))
 
 
-def _stale(layout: BoundLayout, refs: Sequence[CopyRef]) -> Plan[list[_Stale]]:
+def _stale(layout: BoundLayout, refs: Sequence[CopyRef], gone: set[Place]) -> Plan[list[_Stale]]:
     keys: dict[Place, Item] = {}
     for ref in refs:
         for key in (ref.key, *ref.ends.values()):
@@ -143,6 +156,7 @@ def _stale(layout: BoundLayout, refs: Sequence[CopyRef]) -> Plan[list[_Stale]]:
         edge = items[place_of(ref.key)]
         nodes = {end: items[place_of(key)] for end, key in ref.ends.items()}
         if edge is None:
+            gone.add(place_of(ref.key))
             continue
         actions = _actions(layout, ref.kind, edge, copied(layout, ref.kind, nodes))
         if actions:

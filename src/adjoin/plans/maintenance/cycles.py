@@ -15,7 +15,7 @@ from adjoin.expressions import Add, Compare, Condition, Exists, Not, Value, attr
 from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import get_all
-from adjoin.plans.maintenance.entries import APPLIED
+from adjoin.plans.maintenance.ledger import APPLIED
 from adjoin.plans.maintenance.postings import Posting
 from adjoin.plans.maintenance.references import EdgeRef, key_of_node, ref_in
 from adjoin.requests import Check, Get, ItemResponse, PageResponse, Query, Update
@@ -24,7 +24,6 @@ from adjoin.values import Item
 
 CHANGES = "changes"
 """The attribute of a rule's record that counts changes of order."""
-LIVES = LIFE, NEXT
 
 
 def is_structural(posting: Posting) -> bool:
@@ -82,6 +81,25 @@ def _above(layout: BoundLayout, account: Account, rule: Rule, near: str) -> Plan
 
 
 def _parents(layout: BoundLayout, account: Account, rule: Rule, nodes: Sequence[str]) -> Plan[list[str]]:
+    """The nodes from which applied edges lead to these."""
+    while True:
+        ledgers = yield from _ledgers(layout, account, rule, nodes)
+        nears = {_near(layout, account, ledger): None for ledger in ledgers}
+        found = yield from get_all(
+            [Get(layout.table, key_of_node(layout, account.hop.near, text), consistent=True) for text in nears]
+        )
+        items = dict(zip(nears, found, strict=True))
+        void = [ledger for ledger in ledgers if not _counts(ledger, items[_near(layout, account, ledger)])]
+        # A node that is counted anew changes its ledgers first, and then its life. So a ledger is only void if it
+        # was so when its node was read: it is still what it was before that.
+        again = yield from get_all([Get(layout.table, layout.key_of(ledger), consistent=True) for ledger in void])
+        if again == void:
+            counted = {_near(layout, account, ledger) for ledger in ledgers if ledger not in void}
+            return [text for text in nears if text in counted]
+
+
+def _ledgers(layout: BoundLayout, account: Account, rule: Rule, nodes: Sequence[str]) -> Plan[list[Item]]:
+    """The ledgers of edges that lead to nodes, and are applied by a rule, in whatever life."""
     queries = [Query(layout.table, *layout.ledgers.ledgers(account.name, node), consistent=True) for node in nodes]
     ledgers: list[Item] = []
     while queries:
@@ -92,16 +110,16 @@ def _parents(layout: BoundLayout, account: Account, rule: Rule, nodes: Sequence[
             for query, response in zip(queries, responses, strict=True)
             if response.last is not None
         ]
-    lives = {(ref_in(layout, account, ledger).near, ledger[LIFE]["S"]) for ledger in ledgers}
-    texts = sorted({text for text, _ in lives})
-    items = yield from get_all(
-        [Get(layout.table, key_of_node(layout, account.hop.near, text), consistent=True) for text in texts]
-    )
-    return [
-        text
-        for text, item in zip(texts, items, strict=True)
-        if item is not None and LIFE in item and any((text, item[name]["S"]) in lives for name in LIVES if name in item)
-    ]
+    return ledgers
+
+
+def _near(layout: BoundLayout, account: Account, ledger: Item) -> str:
+    return ref_in(layout, account, ledger).near
+
+
+def _counts(ledger: Item, near: Item | None) -> bool:
+    """Whether a ledger is of a life of its node."""
+    return near is not None and LIFE in near and ledger[LIFE] in (near.get(LIFE), near.get(NEXT))
 
 
 def moved(layout: BoundLayout, rule: Rule) -> Plan[None]:

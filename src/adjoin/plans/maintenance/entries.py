@@ -1,40 +1,35 @@
-"""One edge and its ledger, as they were read: what it adds now, what it added before, and the difference.
-
-attribute of a ledger   what it holds
-edge, near, far         which edge it is about
-adjoin:life             the life of the near node in which it counts; in any other it is void. One that is prepared
-                        counts in the present life too
-applied                 rule to what was added
-aside                   rule to why it is not applied
-rules                   which rules it was written for
-adjoin:revision         another after each write
-"""
+"""One edge and its ledger, as they were read: what it adds now, what it added before, and the difference."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import product
 from types import MappingProxyType
+from typing import TypeAlias
 
 from adjoin.errors import AdjoinError, TransactionCanceled
 from adjoin.expressions import Compare, Condition, Exists, Not, Value, all_of, attribute
-from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
+from adjoin.layouts.interface import BoundLayout
 from adjoin.layouts.ledgers import digest_of
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.maintenance.contributions import RANK, Ends, contribution, total
+from adjoin.plans.maintenance.ledger import WAITING, Ledger, LedgerWrite, ledger_in, ledger_write
+from adjoin.plans.maintenance.passing import NEVER
 from adjoin.plans.maintenance.references import EdgeRef, named_in
-from adjoin.plans.revisions import unchanged
-from adjoin.requests import Check, Delete, Put
-from adjoin.rules import Rule
+from adjoin.requests import Check, Delete, Put, Update
+from adjoin.rules import Account, Rule
 from adjoin.values import AttributeValue, Item
 
-APPLIED, ASIDE, RULES = "applied", "aside", "rules"
 RULE, REASON, ACCOUNT = "rule", "reason", "account"
 """The attributes of a record of what is set aside, besides those that name the edge."""
 _NONE: Mapping[str, str] = MappingProxyType({})
+_NOTHING: Mapping[str, AttributeValue] = MappingProxyType({})
+_ZERO: AttributeValue = {"N": "0"}
+
+
+AnyWrite: TypeAlias = Put | Update | Delete | Check | LedgerWrite
 
 
 @dataclass
@@ -43,7 +38,8 @@ class Entry:
 
     ref: EdgeRef
     edge: Item | None
-    ledger: Item | None
+    item: Item | None
+    """The item of its ledger."""
     near: Item | None
     far: Item | None
     life: str
@@ -54,45 +50,37 @@ class Entry:
     """Rule to what the edge adds."""
     aside: dict[str, str] = field(default_factory=dict)
     """Rule to why the edge cannot be applied."""
-    _made: list[Put | Delete | Check] | None = None
+    ledger: Ledger | None = None
+    _made: list[AnyWrite] | None = None
+
+    def __post_init__(self) -> None:
+        self.ledger = ledger_in(self.ref.account, self.item)
 
     def work_out(self, layout: BoundLayout, refused: Mapping[str, str] = _NONE) -> None:
         """Tells what the edge adds, except by rules with which it was refused, each to why."""
-        if self.edge is None:
-            return
-        ends = Ends(layout, self.ref.account.hop, self.edge, self.far)
-        for rule in self.ref.account.rules:
-            try:
-                value = contribution(layout, rule, ends)
-            except Exception as problem:
-                # The classes themselves may raise whatever they like.
-                self.aside[rule.name] = reason_of(problem)
-                continue
-            if value is None:
-                continue
-            if rule.name in refused:
-                self.aside[rule.name] = refused[rule.name]
-            else:
-                self.wanted[rule.name] = value
+        self.wanted, self.aside = contributions(layout, self.ref.account, self.edge, self.far)
+        for name in refused.keys() & self.wanted.keys():
+            del self.wanted[name]
+            self.aside[name] = refused[name]
 
     @property
     def is_valid(self) -> bool:
         """Whether the ledger is of the near node's present life."""
-        return self.ledger is not None and self.ledger[LIFE]["S"] in (self.life, self.next)
+        return self.ledger is not None and self.ledger.life in (self.life, self.next)
 
     @property
     def is_ahead(self) -> bool:
         """Whether the ledger is of the life that is prepared, too."""
-        return self.is_valid and self.ledger is not None and self.ledger[LIFE]["S"] == self.next
+        return self.ledger is not None and self.next is not None and self.ledger.life == self.next
 
     @property
-    def applied(self) -> dict[str, AttributeValue]:
+    def applied(self) -> Mapping[str, AttributeValue]:
         """Rule to what was added, in this life."""
-        return _part(self.ledger, APPLIED) if self.is_valid else {}
+        return self.ledger.applied if self.ledger is not None and self.is_valid else _NOTHING
 
     @property
-    def was_aside(self) -> dict[str, str]:
-        return {name: reason["S"] for name, reason in _part(self.ledger, ASIDE).items()}
+    def was_aside(self) -> Mapping[str, str]:
+        return _NONE if self.ledger is None else self.ledger.aside
 
     @property
     def is_kept(self) -> bool:
@@ -101,16 +89,43 @@ class Entry:
         return there and bool(self.wanted or self.aside or self.ref.account.reads_far)
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether its ledger says that it waits for a node at its target, which finds it by that."""
+        account = self.ref.account
+        is_counted = self.near is None and self.edge is not None and bool(self.wanted or self.aside)
+        return is_counted and not account.reads_far and account.hop.direction == "into"
+
+    @property
     def is_settled(self) -> bool:
-        if not self.is_kept:
-            return self.ledger is None
-        is_stamped = self.ledger is not None and (self.ledger[LIFE], self.ledger.get(RULES)) == self._stamps
-        return is_stamped and self.applied == self._after and self.was_aside == self.aside
+        after, ledger = self.after, self.ledger
+        if ledger is None or after is None:
+            return ledger is after
+        is_of_rules = not self.ref.account.reads_far or ledger.mark == self.ref.account.mark
+        return is_of_rules and (ledger.life, ledger.applied, ledger.aside) == (after.life, after.applied, after.aside)
+
+    @property
+    def after(self) -> Ledger | None:
+        """What the ledger should say."""
+        if self.is_kept:
+            return Ledger(self.next or self.life, self._after, self.aside)
+        return Ledger(WAITING, {}, {}) if self.is_waiting else None
+
+    @property
+    def comes(self) -> bool:
+        """Whether it gets a ledger, of which there was none."""
+        return self.ledger is None and self.is_kept
+
+    @property
+    def goes(self) -> bool:
+        """Whether its ledger goes."""
+        return self.ledger is not None and self.after is None
 
     @property
     def _after(self) -> dict[str, AttributeValue]:
         """What the ledger holds afterwards; rules that this graph does not know are left as they are."""
-        known = {rule.name for rule in self.ref.account.rules}
+        if not self.applied:
+            return self.wanted
+        known = self.ref.account.keys
         return {name: value for name, value in self.applied.items() if name not in known} | self.wanted
 
     def joined(self, rule: Rule) -> bool:
@@ -121,19 +136,14 @@ class Entry:
         return rule.name in self.applied and rule.name not in self.wanted
 
     def delta(self, rule: Rule) -> Decimal:
-        after, before = (each.get(rule.name, {"N": "0"}) for each in (self.wanted, self.applied))
+        after, before = self.wanted.get(rule.name, _ZERO), self.applied.get(rule.name, _ZERO)
         return total(iter((Decimal(after["N"]), Decimal(before["N"]).copy_negate())))
-
-    @property
-    def _stamps(self) -> tuple[AttributeValue, AttributeValue]:
-        """The life and the rules that a ledger is written with."""
-        return {"S": self.next or self.life}, {"S": self.ref.account.mark}
 
     def delta_ahead(self, rule: Rule) -> Decimal:
         """The difference in the life that is prepared."""
         if self.is_ahead:
             return self.delta(rule)
-        return Decimal(self.wanted.get(rule.name, {"N": "0"})["N"])
+        return Decimal(self.wanted.get(rule.name, _ZERO)["N"])
 
     def moves(self, rule: Rule) -> bool:
         """Whether the ranks of the edge change."""
@@ -141,7 +151,7 @@ class Entry:
 
     # --- writes --------------------------------------------------------------------------------
 
-    def writes(self, layout: BoundLayout) -> list[Put | Delete | Check]:
+    def writes(self, layout: BoundLayout) -> list[AnyWrite]:
         """Everything but the change of the near node itself."""
         if self._made is None:
             self._made = self._make(layout)
@@ -152,40 +162,32 @@ class Entry:
         self.aside[rule.name] = reason
         self._made = None
 
-    def _make(self, layout: BoundLayout) -> list[Put | Delete | Check]:
+    def _make(self, layout: BoundLayout) -> list[AnyWrite]:
         table, ref = layout.table, self.ref
-        writes: list[Put | Delete | Check] = []
-        if self.near is not None:
+        writes: list[AnyWrite] = []
+        # Nothing is left on a node that is not there for who saw the edge before it went.
+        if ref.account.is_checked if self.near is not None else self.is_waiting:
             writes.append(Check(table, ref.key, _as_read(layout, self.edge, ref.account.edge_attributes)))
             if ref.account.reads_far and self.edge is not None and ref.far != ref.near:
                 writes.append(Check(table, ref.far_key(layout), self.far_as_read(layout)))
-        key = ref.ledger_key(layout)
-        if self.is_kept:
-            writes.append(Put(table, {**key, **self._ledger()}, unchanged(layout, self.ledger)))
-        elif self.ledger is not None:
-            writes.append(Delete(table, key, unchanged(layout, self.ledger)))
+        if not self.is_settled:
+            writes.append(ledger_write(layout, ref, ref.ledger_key(layout), self.item, self.after))
         return [*writes, *self._ranks(layout), *self._records(layout)]
 
     def far_as_read(self, layout: BoundLayout) -> Condition:
         return _as_read(layout, self.far, self.ref.account.far_attributes)
 
-    def _ledger(self) -> Item:
-        life, rules = self._stamps
-        ledger = named_in(self.ref) | {
-            LIFE: life,
-            RULES: rules,
-            APPLIED: {"M": self._after},
-            REVISION: {"S": uuid.uuid4().hex[:16]},
-        }
-        if self.aside:
-            ledger[ASIDE] = {"M": {name: {"S": reason} for name, reason in self.aside.items()}}
-        return ledger
-
     def _ranks(self, layout: BoundLayout) -> Iterator[Put | Delete]:
         # Ranks of a former life are of no use to anybody, and go with the ledger that knows them.
         lives = [self.life, self.next] if self.next is not None else [self.life]
-        old = lives if self.is_ahead else [self.ledger[LIFE]["S"]] if self.ledger is not None else []
-        before = dict(self._rank_items(layout, old, _part(self.ledger, APPLIED)))
+        if not any(
+            "L" in value
+            for each in (self.ledger.applied if self.ledger else {}, self.wanted)
+            for value in each.values()
+        ):
+            return
+        old = lives if self.is_ahead else [self.ledger.life] if self.ledger is not None else []
+        before = dict(self._rank_items(layout, old, self.ledger.applied if self.ledger is not None else {}))
         after = dict(self._rank_items(layout, lives, self._after)) if self.is_kept else {}
         for place, item in before.items():
             if place not in after:
@@ -213,6 +215,26 @@ class Entry:
             yield Delete(layout.table, aside_key(layout, name, self.ref))
 
 
+def contributions(
+    layout: BoundLayout, account: Account, edge: Item | None, far: Item | None = None
+) -> tuple[dict[str, AttributeValue], dict[str, str]]:
+    """Rule to what an edge adds, and rule to why that cannot be told."""
+    wanted: dict[str, AttributeValue] = {}
+    aside: dict[str, str] = {}
+    if edge is None:
+        return wanted, aside
+    ends = Ends(layout, account.hop, edge, far)
+    for rule in account.rules:
+        try:
+            value = contribution(layout, rule, ends)
+        except NEVER as problem:
+            aside[rule.name] = reason_of(problem)
+            continue
+        if value is not None:
+            wanted[rule.name] = value
+    return wanted, aside
+
+
 def reason_of(problem: Exception) -> str:
     """Why something is set aside, for people to read."""
     if isinstance(problem, TransactionCanceled):
@@ -222,13 +244,6 @@ def reason_of(problem: Exception) -> str:
 
 def aside_key(layout: BoundLayout, rule: str, ref: EdgeRef) -> Item:
     return layout.ledgers.record_key("ASIDE", f"{rule}#{digest_of(ref.key)}")
-
-
-def _part(ledger: Item | None, name: str) -> dict[str, AttributeValue]:
-    if ledger is None or name not in ledger:
-        return {}
-    part: dict[str, AttributeValue] = ledger[name]["M"]
-    return part
 
 
 def _as_read(layout: BoundLayout, item: Item | None, names: tuple[str, ...]) -> Condition:

@@ -7,7 +7,8 @@ first, down to the change that is to blame:
 - one that cannot be applied now ends it: what comes before it is done, and it has to come again with all that
   follow.
 
-What is about the table or the service as a whole is nobody's fault in particular, and no half is tried.
+What is about the table or the service as a whole is nobody's fault in particular, and no half is tried. What is no
+`AdjoinError` is a fault of adjoin's, and is raised: nothing is set aside for it.
 Everything may come again and again, because nothing is computed from a change itself.
 """
 
@@ -18,35 +19,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from adjoin.errors import (
-    AdjoinError,
-    ConditionFailed,
-    InvalidItem,
-    InvalidKey,
-    InvalidRequest,
-    InvalidValue,
-    OutcomeUnknown,
-    Throttled,
-    TransactionCanceled,
-    TransactionConflict,
-)
+from adjoin.errors import AdjoinError, Throttled, TransactionCanceled
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.applying import apply_changes
 from adjoin.plans.maintenance.asides import Unapplied, set_aside
 from adjoin.plans.maintenance.entries import reason_of
+from adjoin.plans.maintenance.passing import CONTENDED, NEVER, passes
 from adjoin.plans.maintenance.postings import is_hopeless
 from adjoin.plans.maintenance.report import Tally
+from adjoin.plans.maintenance.tenants import layout_for, parted
 from adjoin.requests import ItemChange
 
 T = TypeVar("T")
 
-TOGETHER = 250
+TOGETHER = 1000
 """Changes that are applied together; what one of them is done, none of them has to come again."""
-
-NEVER = (InvalidItem, InvalidKey, InvalidValue, InvalidRequest)
-CONTENDED = (TransactionCanceled, TransactionConflict, ConditionFailed)
-"""Others were in the way, at some items and not at others; or a transaction holds what cannot be stored."""
+_OF_SOME = (*NEVER, *CONTENDED, Throttled)
+"""Errors that may be about some changes only."""
 
 
 @dataclass
@@ -81,17 +71,18 @@ def apply_each(
     pieces = deque((start, min(start + together, len(changes))) for start in range(0, len(changes), together))
     while pieces:
         start, end = pieces.popleft()
-        counted, noted = tally.changes, len(tally.records)
+        # What was set aside before may be applied now, so each piece has a tally of its own.
+        own = Tally()
         try:
-            outcome.found |= yield from _within(has_time, _apply(layout, changes[start:end], tally))
+            outcome.found |= yield from _within(has_time, _apply(layout, changes[start:end], own))
+            tally.include(own)
         except _OutOfTime:
-            tally.changes = counted
+            tally.include(own.undone())
             return outcome
-        except Exception as problem:
-            tally.changes = counted
-            del tally.records[noted:]
-            if not _is_of_some(problem):
-                if isinstance(problem, AdjoinError) and _passes(problem):
+        except AdjoinError as problem:
+            tally.include(own.undone())
+            if not isinstance(problem, _OF_SOME):
+                if passes(problem):
                     outcome.error = problem
                     return outcome
                 raise
@@ -99,7 +90,7 @@ def apply_each(
                 middle = (start + end) // 2
                 pieces.extendleft(((middle, end), (start, middle)))
                 continue
-            if isinstance(problem, AdjoinError) and not _is_for_ever(problem):
+            if not _is_for_ever(problem):
                 outcome.error = problem
                 return outcome
             tally.changes += 1
@@ -107,7 +98,7 @@ def apply_each(
             try:
                 yield from _give_up(layout, changes[start], problem, tally)
             except AdjoinError as another:
-                if not _passes(another):
+                if not passes(another):
                     raise
                 outcome.error = another
                 return outcome
@@ -116,35 +107,25 @@ def apply_each(
 
 
 def _apply(layout: BoundLayout, changes: Sequence[ItemChange | Unapplied], tally: Tally) -> Plan[bool]:
-    found = yield from apply_changes(layout, [each for each in changes if isinstance(each, ItemChange)], tally)
+    found = False
+    for own, some in parted(layout, (each for each in changes if isinstance(each, ItemChange))):
+        found |= yield from apply_changes(own, some, tally)
     for each in changes:
         if isinstance(each, Unapplied):
-            yield from set_aside(layout, each, tally)
+            yield from set_aside(layout_for(layout, each), each, tally)
             found = True
     return found
 
 
-def _give_up(layout: BoundLayout, change: ItemChange | Unapplied, problem: Exception, tally: Tally) -> Plan[None]:
+def _give_up(layout: BoundLayout, change: ItemChange | Unapplied, problem: AdjoinError, tally: Tally) -> Plan[None]:
     if isinstance(change, Unapplied):
         raise problem
     unapplied = Unapplied(change.key, reason_of(problem), change.position, change.at)
-    yield from set_aside(layout, unapplied, tally, None if isinstance(problem, AdjoinError) else problem)
-
-
-def _is_of_some(problem: Exception) -> bool:
-    """Whether it may be about some changes only. What is no error of adjoin's comes from the classes themselves."""
-    if isinstance(problem, AdjoinError):
-        return isinstance(problem, (*NEVER, *CONTENDED, Throttled))
-    return not isinstance(problem, MemoryError)
+    yield from set_aside(layout_for(layout, change), unapplied, tally, problem.__cause__)
 
 
 def _is_for_ever(problem: AdjoinError) -> bool:
     return isinstance(problem, NEVER) or (isinstance(problem, TransactionCanceled) and is_hopeless(problem))
-
-
-def _passes(problem: AdjoinError) -> bool:
-    """Whether the same may go well later; also where it may have gone well already."""
-    return problem.retryable or isinstance(problem, OutcomeUnknown)
 
 
 def _within(has_time: Callable[[], bool], plan: Plan[T]) -> Plan[T]:

@@ -7,11 +7,12 @@ and what that changes in turn, until nothing does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.batches import chunks
+from adjoin.plans.batches import Place, chunks, place_of
+from adjoin.plans.maintenance.arrivals import Arrival, arriving_at, found_in, is_taken_down, strike_out, take_down
 from adjoin.plans.maintenance.entries import Entry
 from adjoin.plans.maintenance.references import EdgeRef, counted_by, edges_in, query_at, ref_in, refs_to
 from adjoin.plans.maintenance.report import Tally
@@ -44,21 +45,51 @@ def settle_near(
     refs: list[EdgeRef] = []
     looked_at = counting(layout, kind) if accounts is None else accounts
     for some in chunks(texts, _NODES):
-        queries = [query for text in some for query in _edges(layout, kind, text, looked_at)]
-        while queries:
-            responses: list[PageResponse] = yield tuple(query for query, _ in queries)
-            for (_, some_accounts), response in zip(queries, responses, strict=True):
-                for account in some_accounts:
-                    refs += refs_to(layout, account, edges_in(layout, account.edge, response))
-            queries = [
-                (replace(query, start=response.last), some_accounts)
-                for (query, some_accounts), response in zip(queries, responses, strict=True)
-                if response.last is not None
+        open_lookups = [lookup for text in some for lookup in lookups(layout, kind, text, looked_at)]
+        # What arrives may be found twice, far apart.
+        seen: set[tuple[str, Place]] = set()
+        while open_lookups:
+            pages: list[PageResponse] = yield tuple(lookup.query for lookup in open_lookups)
+            for lookup, page in zip(open_lookups, pages, strict=True):
+                found = [ref for ref in lookup.refs(layout, page) if ref.place not in seen]
+                if lookup.repeats:
+                    seen.update(ref.place for ref in found)
+                refs += found
+            open_lookups = [
+                lookup.behind(page.last)
+                for lookup, page in zip(open_lookups, pages, strict=True)
+                if page.last is not None
             ]
             if len(refs) >= TOGETHER:
                 yield from _settled(layout, refs, tally, note)
                 refs = []
     yield from _settled(layout, refs, tally, note)
+
+
+def settle_found(layout: BoundLayout, refs: Sequence[EdgeRef], tally: Tally) -> Plan[None]:
+    """Looks at edges that arrive at nodes, found without the stream, and takes them down; they may be gone by now."""
+    for some in chunks(refs, TOGETHER):
+        arriving = {
+            place_of(ref.key): Arrival(ref.account.edge, ref.key, ref.far, ref.near)
+            for ref in some
+            if is_taken_down(layout, ref.account.edge)
+        }
+        yield from take_down(layout, arriving.values())
+        yield from _settle_and_strike_out(layout, some, arriving, tally)
+
+
+def _settle_and_strike_out(
+    layout: BoundLayout, refs: Iterable[EdgeRef], arriving: Mapping[Place, Arrival], tally: Tally
+) -> Plan[None]:
+    """Looks at edges, and removes what was taken down about those that are gone."""
+    gone: set[Place] = set()
+
+    def note(entry: Entry) -> None:
+        if entry.edge is None:
+            gone.add(place_of(entry.ref.key))
+
+    yield from settle(layout, refs, tally, note)
+    yield from strike_out(layout, [edge for place, edge in arriving.items() if place in gone])
 
 
 def settle_again(
@@ -69,13 +100,16 @@ def settle_again(
     An edge is given by the keys of its items, of which a second one leads back, and the partition keys of its ends.
     """
     refs = []
+    arriving: dict[Place, Arrival] = {}
     for keys, source, target in edges:
+        if is_taken_down(layout, kind):
+            arriving[place_of(keys[0])] = Arrival(kind, keys[0], source, target)
         for account in counted_by(layout, kind):
             for key, (start, end) in zip(keys, ((source, target), (target, source)), strict=False):
                 near, far = (start, end) if account.hop.direction == "out" else (end, start)
                 refs.append(EdgeRef(account, key, near, far))
     own = Tally()
-    yield from settle(layout, refs, own)
+    yield from _settle_and_strike_out(layout, refs, arriving, own)
     tally.include(own)
     nears = {ref.near: ref.account.hop.near for ref in refs}
     yield from settle_above(layout, {text: nears[text] for text in own.nodes}, tally)
@@ -88,20 +122,43 @@ def _settled(
         yield from settle(layout, some, tally, note)
 
 
-def _edges(
-    layout: BoundLayout, kind: NodeType, text: str, accounts: Iterable[Account]
-) -> Iterator[tuple[Query, list[Account]]]:
+@dataclass(frozen=True)
+class Lookup:
+    """A query for edges that count for a node, in some accounts, all of edges that leave it or of one class."""
+
+    query: Query
+    accounts: list[Account]
+    text: str
+    leaves: bool
+    repeats: bool
+    """Whether another query may find the same."""
+
+    def behind(self, last: Item) -> Lookup:
+        """What goes on behind a page."""
+        return replace(self, query=replace(self.query, start=last))
+
+    def refs(self, layout: BoundLayout, page: PageResponse) -> Iterator[EdgeRef]:
+        for account in self.accounts:
+            if self.leaves:
+                yield from refs_to(layout, account, edges_in(layout, account.edge, page))
+            else:
+                for edge in found_in(layout, account.edge, self.text, page):
+                    yield EdgeRef(account, edge.key, edge.target, edge.source)
+
+
+def lookups(layout: BoundLayout, kind: NodeType, text: str, accounts: Iterable[Account]) -> Iterator[Lookup]:
     """The queries for all edges that count for a node; those that leave it are found by one."""
     accounts = list(accounts)
     leaving = [account for account in accounts if account.hop.direction == "out"]
     if leaving:
-        yield query_at(layout, leaving[0].edge, kind, text, True), leaving
+        yield Lookup(query_at(layout, leaving[0].edge, kind, text, True), leaving, text, leaves=True, repeats=False)
     arriving: dict[str, list[Account]] = {}
     for account in accounts:
         if account.hop.direction != "out":
             arriving.setdefault(account.edge.label, []).append(account)
     for some in arriving.values():
-        yield query_at(layout, some[0].edge, kind, text, False), some
+        for query in arriving_at(layout, some[0].edge, text):
+            yield Lookup(query, some, text, leaves=False, repeats=True)
 
 
 # --- what is made of nodes ---------------------------------------------------------------------

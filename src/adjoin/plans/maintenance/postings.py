@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TypeAlias
 
 from adjoin.errors import InvalidKey, InvalidValue, TransactionCanceled
 from adjoin.expressions import Action, Add, And, Compare, Condition, Exists, Not, Remove, Set, Value, all_of, attribute
@@ -19,7 +18,8 @@ from adjoin.layouts.interface import LIFE, NEXT, REVISION, BoundLayout
 from adjoin.layouts.ledgers import rank_text
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.maintenance.contributions import RANK, VALUE, total
-from adjoin.plans.maintenance.entries import Entry
+from adjoin.plans.maintenance.entries import AnyWrite, Entry
+from adjoin.plans.maintenance.ledger import LedgerWrite, new_token
 from adjoin.requests import Check, Delete, Put, TransactWrite, Update
 from adjoin.rules import Rule
 from adjoin.schema import NodeType
@@ -32,9 +32,13 @@ TURN = "adjoin:turn"
 """The attribute of a node that counts changes of its ranks."""
 FULL = "adjoin:full"
 """The attribute of a node with the rules for whose values it has no room; there is a record of it then."""
-MARKED = "marked"
+LEFT = "adjoin:left"
+"""The attribute of a node that counts how often an edge stopped adding to it.
 
-AnyWrite: TypeAlias = Put | Update | Delete | Check
+An edge without a ledger is counted only if this is what it was before the edge was read. So nobody counts an edge that
+he saw before it went, however late he comes.
+"""
+MARKED = "marked"
 
 
 def new_revision() -> AttributeValue:
@@ -76,10 +80,15 @@ class Near:
 
     def __post_init__(self) -> None:
         stored = (self.item or {}).get(LIFE)
-        self.life = stored["S"] if stored else uuid.uuid4().hex[:16]
+        self.life = stored["S"] if stored else new_token()
         self.is_new = stored is None
         prepared = (self.item or {}).get(NEXT)
         self.next = prepared["S"] if prepared and not self.is_new else None
+
+    def same(self, name: str) -> Condition:
+        """Holds as long as an attribute is what was read."""
+        value, path = (self.item or {}).get(name), attribute(name)
+        return Not(Exists(path)) if value is None else Compare("=", path, Value(value))
 
     @property
     def alive(self) -> Condition:
@@ -119,8 +128,8 @@ class Posting:
                 place = place_of(write_key(layout, write))
                 self.writes[place] = merged(self.writes.get(place), write)
 
-    def request(self, layout: BoundLayout) -> TransactWrite:
-        """The transaction; asked for when the ones before it for the same node have happened."""
+    def all_writes(self, layout: BoundLayout) -> list[AnyWrite]:
+        """What the transaction does; asked for when the ones before it for the same node have happened."""
         writes = [*self.writes.values(), *self.beyond]
         near = self.near
         if near.item is None:
@@ -128,18 +137,26 @@ class Posting:
             if any(map(waits, self.entries)):
                 # Always another one, so that nobody removes it who looked for edges before.
                 writes += [Check(layout.table, near.key, Not(layout.present)), Put(layout.table, marker)]
-            return TransactWrite(tuple(writes))
+            return writes
         changes = self.changes()
         replaced = self._replaced(changes)
         wanted = all_of(layout.present, near.alive, *self._own_checks(layout, replaced))
         assert wanted is not None
         self.actions = actions = tuple(self._actions(layout, changes, replaced))
         if not actions:
-            return TransactWrite((*writes, Check(layout.table, near.key, wanted)))
+            return [*writes, Check(layout.table, near.key, wanted)]
         copies = copies_of(layout, near)
-        return TransactWrite(
-            (*writes, Update(layout.table, near.key, actions, wanted), *_updates(layout, copies, actions))
-        )
+        return [*writes, Update(layout.table, near.key, actions, wanted), *_updates(layout, copies, actions)]
+
+    def places(self, layout: BoundLayout) -> tuple[set[Place], set[Place]]:
+        """The items that it writes, which no other transaction may write at the same time, and those that it checks."""
+        near, own = self.near, place_of(self.near.key)
+        held = {place for place, write in self.writes.items() if not isinstance(write, Check)}
+        if near.item is not None:
+            held |= {own, *map(place_of, copies_of(layout, near))}
+        elif any(map(waits, self.entries)):
+            return held | {place_of(layout.ledgers.marker_key(near.text))}, {*self.writes, own} - held
+        return held, self.writes.keys() - held
 
     def _own_checks(self, layout: BoundLayout, replaced: Mapping[str, AttributeValue]) -> Iterator[Condition]:
         """A node at the far end of an edge to itself cannot be checked apart."""
@@ -148,14 +165,12 @@ class Posting:
                 yield entry.far_as_read(layout)
         yield from (Compare("=", attribute(name), Value(value)) for name, value in replaced.items())
         if self._told({rule.name: rule for entry in self.entries for rule in moving(entry)}):
-            turn = (self.near.item or {}).get(TURN)
-            path = attribute(TURN)
-            yield Not(Exists(path)) if turn is None else Compare("=", path, Value(turn))
+            yield self.near.same(TURN)
+        if any(entry.comes and not entry.ref.account.is_checked for entry in self.entries):
+            yield self.near.same(LEFT)
         if layout.copy_keys(self.near.kind, self.near.key):
             # Somebody may give the node another copy meanwhile, which would not have what is written here.
-            revision = (self.near.item or {}).get(REVISION)
-            path = attribute(REVISION)
-            yield Not(Exists(path)) if revision is None else Compare("=", path, Value(revision))
+            yield self.near.same(REVISION)
 
     def changes(self) -> dict[str, Decimal]:
         """What is added to which sum, in the present life and in the one that is prepared."""
@@ -193,9 +208,12 @@ class Posting:
             yield Add(attribute(STALE), {"SS": sorted(stale)})
         if moved:
             yield Add(attribute(TURN), {"N": "1"})
+        left = any(entry.goes and not entry.ref.account.is_checked for entry in self.entries)
+        if left:
+            yield Add(attribute(LEFT), {"N": "1"})
         if self.near.is_new:
             yield Set(attribute(LIFE), Value({"S": self.near.life}))
-        if (changes or moved or self.near.is_new) and revises(layout, self.near.kind):
+        if (changes or moved or left or self.near.is_new) and revises(layout, self.near.kind):
             yield Set(attribute(REVISION), Value(self.near.revision))
 
     def _replaced(self, changes: Mapping[str, Decimal]) -> dict[str, AttributeValue]:
@@ -214,11 +232,11 @@ class Posting:
         }
 
     def _told(self, moved: Mapping[str, Rule]) -> dict[str, tuple[str, AttributeValue]]:
-        """Rule to attribute and value, for those whose least or greatest value is known without reading ranks."""
+        """Rule to attribute and value, for those whose first values are known without reading ranks."""
         told = {}
         for name, rule in moved.items():
-            if rule.operation in ("min", "max") and self.is_direct:
-                value = extreme(rule, self.near, [entry for entry in self.entries if rule in entry.ref.account.rules])
+            if rule.operation in _TOLD and self.is_direct:
+                value = first_values(rule, self.near, [each for each in self.entries if rule in each.ref.account.rules])
                 if value is not None:
                     told[name] = rule.attribute, value
         return told
@@ -267,25 +285,30 @@ def moving(entry: Entry) -> list[Rule]:
     return [rule for rule in entry.ref.account.rules if entry.moves(rule)]
 
 
-def extreme(rule: Rule, near: Near, entries: Sequence[Entry]) -> AttributeValue | None:
-    """The least or greatest value after these changes; None if only the ranks can tell."""
+def first_values(rule: Rule, near: Near, entries: Sequence[Entry]) -> AttributeValue | None:
+    """The least or greatest value, or the top ones, after these changes; None if only the ranks can tell."""
     item = {} if near.is_new else near.item or {}
-    current = item.get(rule.attribute)
+    shown = item.get(rule.attribute)
     before = {rank for entry in entries if entry.moves(rule) for rank, _ in ranked(entry.applied.get(rule.name))}
     after = [pair for entry in entries if entry.moves(rule) for pair in ranked(entry.wanted.get(rule.name))]
-    if rule.name in item.get(STALE, {"SS": ()})["SS"] or FULL in item or (before and current is None):
+    if rule.name in item.get(STALE, {"SS": ()})["SS"] or FULL in item or (before and shown is None):
         return None
-    if current is not None:
-        try:
-            after.append((rank_text(current), current))
-        except InvalidKey:
-            # Somebody else wrote it; the ranks know better.
-            return None
-        if after[-1][0] in before:
-            return None
-    if not after:
+    values = [] if shown is None else shown.get("L", ()) if rule.operation == "top" else [shown]
+    try:
+        current = [(rank_text(value), value) for value in values]
+    except InvalidKey:
+        # Somebody else wrote it; the ranks know better.
         return None
-    return (min if rule.operation == "min" else max)(after, key=lambda pair: pair[0])[1]
+    if any(rank in before for rank, _ in current):
+        return None
+    first = sorted((*current, *after), key=lambda pair: pair[0], reverse=rule.operation != "min")
+    if not first:
+        return None
+    return {"L": [value for _, value in first[: rule.k]]} if rule.operation == "top" else first[0][1]
+
+
+_TOLD = {"min", "max", "top"}
+"""The operations whose values on a node tell what becomes of them when others come."""
 
 
 def ranked(value: AttributeValue | None) -> list[tuple[str, AttributeValue]]:
@@ -335,7 +358,9 @@ def packed(layout: BoundLayout, near: Near, entries: Sequence[Entry], most: int)
 
 
 def merged(there: AnyWrite | None, write: AnyWrite) -> AnyWrite:
-    """An item is in a transaction once: two checks of it are one."""
+    """An item is in a transaction once: two checks of it are one, and so are changes of two parts of a ledger."""
+    if isinstance(there, LedgerWrite) and isinstance(write, LedgerWrite):
+        return there.joined(write)
     if isinstance(there, Check) and isinstance(write, Check) and there != write:
         condition = all_of(there.condition, write.condition)
         assert condition is not None
@@ -355,17 +380,84 @@ def write_key(layout: BoundLayout, write: AnyWrite) -> Item:
     return layout.key_of(write.item) if isinstance(write, Put) else write.key
 
 
-def combined(layout: BoundLayout, requests: Iterable[TransactWrite]) -> Iterator[TransactWrite]:
-    """The same writes in fewer transactions, where those of different nodes do not touch the same items."""
-    together: dict[Place, AnyWrite] = {}
-    for request in requests:
-        writes = {place_of(write_key(layout, write)): write for write in request.writes}
-        shared = together.keys() & writes.keys()
-        can_share = all(isinstance(each[place], Check) for place in shared for each in (together, writes))
-        if together and (not can_share or len(together.keys() | writes.keys()) > MAX_TRANSACTION):
-            yield TransactWrite(tuple(together.values()))
-            together = {}
-        for place, write in writes.items():
-            together[place] = merged(together.get(place), write)
-    if together:
-        yield TransactWrite(tuple(together.values()))
+def transaction(layout: BoundLayout, postings: Iterable[Posting]) -> TransactWrite:
+    """The writes of some postings, which share nothing but checks and ledgers, at once."""
+    writes: dict[Place, AnyWrite] = {}
+    for posting in postings:
+        for write in posting.all_writes(layout):
+            place = place_of(write_key(layout, write))
+            writes[place] = merged(writes.get(place), write)
+    return TransactWrite(tuple(performed(layout, writes.values())))
+
+
+def performed(layout: BoundLayout, writes: Iterable[AnyWrite]) -> Iterator[Put | Update | Delete | Check]:
+    """Writes as requests."""
+    for write in writes:
+        yield write.request(layout) if isinstance(write, LedgerWrite) else write
+
+
+@dataclass
+class _Group:
+    """Postings that are written by one transaction."""
+
+    numbers: list[int] = field(default_factory=list)
+    held: set[Place] = field(default_factory=set)
+    checked: set[Place] = field(default_factory=set)
+
+    def takes(self, held: set[Place], checked: set[Place]) -> bool:
+        """Whether there is room for a posting that writes and checks these items. None can be both."""
+        if held & self.checked or checked & self.held:
+            return False
+        return len(self.held | self.checked | held | checked) <= MAX_TRANSACTION
+
+    def add(self, number: int, held: set[Place], checked: set[Place]) -> None:
+        self.numbers.append(number)
+        self.held |= held
+        self.checked |= checked
+
+
+def arranged(layout: BoundLayout, postings: Sequence[Posting], is_apart: bool) -> list[list[list[Posting]]]:
+    """Postings of different nodes in rounds of transactions, of which no two in a round write the same item.
+
+    Those that change the same ledgers go together where they can, because a ledger is written once then. `is_apart`
+    gives each a transaction of its own.
+    """
+    held, checked = zip(*(posting.places(layout) for posting in postings), strict=True)
+    rounds: list[list[list[Posting]]] = []
+    waiting = _neighbourly(held)
+    while waiting:
+        groups: list[_Group] = []
+        taken: dict[Place, _Group] = {}
+        later: list[int] = []
+        for number in waiting:
+            others = {id(group): group for place in held[number] if (group := taken.get(place)) is not None}
+            chosen = next(iter(others.values())) if others else groups[-1] if groups else None
+            if chosen is None or is_apart or not chosen.takes(held[number], checked[number]):
+                chosen = None
+            if len(others) > 1 or (others and chosen is None):
+                later.append(number)
+                continue
+            if chosen is None:
+                chosen = _Group()
+                groups.append(chosen)
+            chosen.add(number, held[number], checked[number])
+            taken |= dict.fromkeys(held[number], chosen)
+        rounds.append([[postings[number] for number in group.numbers] for group in groups])
+        waiting = later
+    return rounds
+
+
+def _neighbourly(held: Sequence[set[Place]]) -> list[int]:
+    """The numbers of sets of items, those that share an item behind each other, the largest first."""
+    sharing: dict[Place, list[int]] = {}
+    for number, places in enumerate(held):
+        for place in places:
+            sharing.setdefault(place, []).append(number)
+    ordered: dict[int, None] = {}
+    for start in sorted(range(len(held)), key=lambda number: -len(held[number])):
+        if start in ordered:
+            continue
+        ordered[start] = None
+        for place in held[start]:
+            ordered |= dict.fromkeys(number for number in sharing[place] if number not in ordered)
+    return list(ordered)

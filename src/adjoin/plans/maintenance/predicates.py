@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeAlias
-from weakref import WeakKeyDictionary
 
 from adjoin.errors import InvalidModel, InvalidRequest, InvalidValue
 from adjoin.evaluate import condition_test
@@ -20,8 +19,6 @@ from adjoin.rules import Rule, fields_of
 from adjoin.schema import Entity, EntityType
 
 Holds: TypeAlias = Callable[[Entity], bool]
-
-_MADE: WeakKeyDictionary[BoundLayout, dict[str, Holds]] = WeakKeyDictionary()
 
 
 def predicate_test(layout: BoundLayout, kind: EntityType, predicate: Predicate) -> Holds:
@@ -40,7 +37,7 @@ def condition_of(layout: BoundLayout, rule: Rule) -> Holds | None:
     """The test of a rule's `where`, made once for each graph; None where every edge counts."""
     if rule.where is None:
         return None
-    made = _MADE.setdefault(layout, {})
+    made = layout.rules.conditions
     if rule.name not in made:
         made[rule.name] = predicate_test(layout, rule.where_kind, rule.where)
     return made[rule.name]

@@ -13,20 +13,21 @@ that it had, and differences are applied to it; a recount that stops is finished
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from adjoin.errors import ConditionFailed, InvalidValue, TransactionCanceled
-from adjoin.expressions import Action, Add, And, Compare, Condition, Exists, Not, Remove, Set, Value, attribute
-from adjoin.layouts.interface import LIFE, NEXT, REVISION, BoundLayout
+from adjoin.expressions import Action, Add, Condition, Exists, Not, Remove, Set, Value, attribute
+from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import chunks, get_all, write_all
 from adjoin.plans.maintenance.contributions import RANK, total
 from adjoin.plans.maintenance.entries import Entry
+from adjoin.plans.maintenance.ledger import new_token
+from adjoin.plans.maintenance.lives import changing, first_actions
 from adjoin.plans.maintenance.neighbours import counting, settle_above, settle_near
-from adjoin.plans.maintenance.postings import FULL, STALE, TURN, copies_of, new_revision, prepared_sum, revises
+from adjoin.plans.maintenance.postings import FULL, STALE, TURN, prepared_sum
 from adjoin.plans.maintenance.postings import Near as Node
 from adjoin.plans.maintenance.ranks import refresh, results, values_of_an_edge
 from adjoin.plans.maintenance.references import key_of_node
@@ -157,13 +158,11 @@ def begin(layout: BoundLayout, kind: NodeType, texts: Iterable[str]) -> Plan[dic
 def _beginning(layout: BoundLayout, node: Node) -> list[Action]:
     rules = rules_of(layout, node.kind)
     if node.is_new:
-        # It never had a life, so nothing was ever counted: what is there is not ours.
-        names = dict.fromkeys(name for rule in rules for name in (rule.attribute, rule.pair) if name is not None)
-        return [Set(attribute(LIFE), Value({"S": node.life})), *(Remove(attribute(name)) for name in names)]
+        return first_actions(layout, node)
     if node.next is not None:
         return []
     left = (Remove(attribute(prepared_sum(rule))) for rule in rules)
-    node.next = uuid.uuid4().hex[:16]
+    node.next = new_token()
     return [Set(attribute(NEXT), Value({"S": node.next})), *left]
 
 
@@ -228,21 +227,10 @@ def _changed(
 
 def _request(layout: BoundLayout, node: Node, change: Callable[[Node], list[Action]]) -> Update | TransactWrite | None:
     """What changes a node and its copies, in the life that was read."""
-    item, alive = node.item or {}, node.alive
+    # The change may prepare another life; what must hold is the one that was read.
+    before = replace(node)
     actions = change(node)
-    if not actions:
-        return None
-    conditions: list[Condition] = [layout.present, alive, *_still_absent(layout, item, actions)]
-    if revises(layout, node.kind):
-        actions.append(Set(attribute(REVISION), Value(new_revision())))
-        path = attribute(REVISION)
-        conditions.append(Compare("=", path, Value(item[REVISION])) if REVISION in item else Not(Exists(path)))
-    update = Update(layout.table, node.key, tuple(actions), And(tuple(conditions)))
-    copies = copies_of(layout, node)
-    if not copies:
-        return update
-    others = (Update(layout.table, key, tuple(_valued(item, actions)), layout.present) for key in copies)
-    return TransactWrite((update, *others))
+    return changing(layout, before, actions, _still_absent(layout, node.item or {}, actions)) if actions else None
 
 
 def _still_absent(layout: BoundLayout, item: Item, actions: Iterable[Action]) -> Iterator[Condition]:
@@ -251,16 +239,6 @@ def _still_absent(layout: BoundLayout, item: Item, actions: Iterable[Action]) ->
     if switches:
         sums = (prepared_sum(rule) for rule in layout.rules.rules if rule.operation == "sum")
         yield from (Not(Exists(attribute(name))) for name in sums if name not in item)
-
-
-def _valued(item: Item, actions: Iterable[Action]) -> Iterator[Action]:
-    """Actions for a copy, which may not have what the node has."""
-    for action in actions:
-        if isinstance(action, Set) and not isinstance(action.value, Value):
-            name = str(action.value.steps[0]) if hasattr(action.value, "steps") else ""
-            yield Set(action.path, Value(item[name]))
-        else:
-            yield action
 
 
 # --- ranks -------------------------------------------------------------------------------------

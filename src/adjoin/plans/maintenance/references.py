@@ -15,7 +15,7 @@ from adjoin.schema import EdgeType, NodeType
 from adjoin.values import Item
 
 EDGE, NEAR, FAR = "edge", "near", "far"
-"""The attributes of a ledger that name its edge: the key of it, and the partition keys of the nodes at its ends."""
+"""The attributes of a record that name its edge: the key of it, and the partition keys of the nodes at its ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,13 @@ class EdgeRef:
         return self.account.name, place_of(self.key)
 
     def ledger_key(self, layout: BoundLayout) -> Item:
-        return layout.ledgers.ledger_key(self.account.name, self.key, self.far if self.account.reads_far else None)
+        if self.account.reads_far:
+            return layout.ledgers.far_ledger_key(self.account.name, self.key, self.far)
+        return layout.ledgers.ledger_key(self.key, self.target if self.account.is_at_target else None)
+
+    @property
+    def target(self) -> str:
+        return self.far if self.account.hop.direction == "out" else self.near
 
     def near_key(self, layout: BoundLayout) -> Item:
         return key_of_node(layout, self.account.hop.near, self.near)
@@ -64,12 +70,12 @@ def refs_to(layout: BoundLayout, account: Account, items: Iterable[Item]) -> lis
 
 
 def ref_in(layout: BoundLayout, account: Account, record: Item) -> EdgeRef:
-    """The edge that a ledger, or a record of one that is set aside, is about."""
+    """The edge that a ledger beside a far node, or a record of one that is set aside, is about."""
     return EdgeRef(account, record[EDGE]["M"], record[NEAR]["S"], record[FAR]["S"])
 
 
 def named_in(ref: EdgeRef) -> Item:
-    """The attributes by which a ledger names its edge."""
+    """The attributes by which a record names its edge."""
     return {EDGE: {"M": dict(ref.key)}, NEAR: {"S": ref.near}, FAR: {"S": ref.far}}
 
 

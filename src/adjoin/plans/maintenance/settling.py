@@ -1,29 +1,36 @@
 """Edges looked at and applied, until each is settled: what it adds is what its ledger says.
 
-Everything that is waiting is read in a few batches. What differs is written, one transaction a near node
-at a time, those of different nodes side by side. Where somebody else came first, what is left is read
-again.
+Everything that is waiting is read in a few batches, ledgers and near nodes before edges. What differs is written,
+one transaction a near node at a time, those of different nodes side by side. Where somebody else came first, what
+is left is read again.
+
+A transaction does not check the edge, unless its account asks for that. It need not: whoever applies a later change of
+the edge reads the ledger after that change, and leaves it another than it was. So a transaction made of an older
+edge finds another ledger than it read, and fails. Where a change leaves nothing to write, the ledger is touched for
+that reason alone, and where there is no ledger, the near node is.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from adjoin.errors import InvalidRequest, InvalidValue, TransactionCanceled
+from adjoin.errors import ConditionFailed, InvalidRequest, InvalidValue, TransactionCanceled
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, chunks, get_all, place_of
 from adjoin.plans.maintenance.blaming import Blame, blame
 from adjoin.plans.maintenance.cycles import is_structural, order
 from adjoin.plans.maintenance.entries import Entry, reason_of
-from adjoin.plans.maintenance.postings import STALE, Near, Posting, combined, is_hopeless, packed, waits
+from adjoin.plans.maintenance.ledger import ledger_touched
+from adjoin.plans.maintenance.lives import begin_lives, touched
+from adjoin.plans.maintenance.postings import STALE, Near, Posting, arranged, is_hopeless, packed, transaction, waits
 from adjoin.plans.maintenance.ranks import refresh
 from adjoin.plans.maintenance.references import EdgeRef
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import Get
+from adjoin.requests import Get, TransactWrite, Update
 from adjoin.schema import NodeType
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import Item
@@ -46,10 +53,14 @@ class _Pace:
     blamed: dict[tuple[str, Place], Blame] = field(default_factory=dict)
     """Edges that can never be applied by all their rules, and by which not."""
 
-    def slow_down(self, error: _Refused, postings: Sequence[Posting]) -> None:
+    def outrun(self, error: Exception) -> None:
+        """Somebody else came first."""
         self.attempts += 1
         if self.attempts == ATTEMPTS:
             raise error
+
+    def slow_down(self, error: _Refused, postings: Sequence[Posting]) -> None:
+        self.outrun(error)
         if isinstance(error, TransactionCanceled) and not is_hopeless(error):
             self.width = max(1, self.width // 4)
             return
@@ -69,36 +80,83 @@ class _Pace:
 
 
 def settle(
-    layout: BoundLayout, refs: Iterable[EdgeRef], tally: Tally, note: Callable[[Entry], None] | None = None
+    layout: BoundLayout,
+    refs: Iterable[EdgeRef],
+    tally: Tally,
+    note: Callable[[Entry], None] | None = None,
+    moved: Callable[[EdgeRef], bool] = lambda _: False,
 ) -> Plan[None]:
-    """Applies what these edges add; each may be named several times. `note` is told of each once it is settled."""
+    """Applies what these edges add; each may be named several times.
+
+    `note` is told of each once it is settled. `moved` says whether a change that is applied here may have changed what
+    an edge adds.
+    """
     waiting = {ref.place: ref for ref in refs}
     pace = _Pace()
     stale: dict[str, NodeType] = {}
     while waiting:
         entries, nears = yield from _read(layout, list(waiting.values()), pace)
         stale |= {near.text: near.kind for near in nears.values() if near.item and STALE in near.item}
+        if born := {entry.ref.near for entry in entries if entry.near is not None and not entry.is_settled} & {
+            text for text, near in nears.items() if near.is_new
+        }:
+            if (error := (yield from begin_lives(layout, [nears[text] for text in born]))) is not None:
+                pace.outrun(error)
+            continue
         rounds = _rounds(layout, entries, nears, pace)
-        waiting = {entry.ref.place: entry.ref for each in rounds for posting in each for entry in posting.entries}
+        written = {entry.ref.place for each in rounds for some in each for posting in some for entry in posting.entries}
+        touching = [entry for entry in entries if _is_touched(entry, moved) and entry.ref.place not in written]
+        waiting = {ref.place: ref for ref in (entry.ref for entry in entries) if ref.place in written}
+        waiting |= {entry.ref.place: entry.ref for entry in touching}
         _tell(note, (entry for entry in entries if entry.ref.place not in waiting))
-        for postings in rounds:
-            written = [entry for posting in postings for entry in posting.entries]
+        if touching:
+            try:
+                if requests := tuple(_touches(layout, touching, nears)):
+                    yield requests
+            except (ConditionFailed, TransactionCanceled) as error:
+                pace.outrun(error)
+                continue
+            _tell(note, touching)
+            for entry in touching:
+                del waiting[entry.ref.place]
+        for transactions in rounds:
+            postings = [posting for some in transactions for posting in some]
+            settled = [entry for posting in postings for entry in posting.entries]
             if is_structural(postings[0]):
                 yield from order(layout, postings[0])
             try:
                 if postings[0].entries:
-                    requests = [posting.request(layout) for posting in postings]
-                    yield tuple(combined(layout, requests) if pace.width > _SEPARATE else requests)
+                    yield tuple(transaction(layout, some) for some in transactions)
             except (TransactionCanceled, InvalidRequest, InvalidValue) as error:
                 pace.slow_down(error, postings)
                 break
             pace.attempts = 0
             for posting in postings:
                 _note(posting, tally, stale)
-            _tell(note, written)
-            for entry in written:
+            _tell(note, settled)
+            for entry in settled:
                 del waiting[entry.ref.place]
     yield from refresh(layout, stale, tally)
+
+
+def _is_touched(entry: Entry, moved: Callable[[EdgeRef], bool]) -> bool:
+    """Whether a change left nothing to write, and must be noticed all the same by whoever saw the edge before it."""
+    return entry.near is not None and not entry.ref.account.is_checked and entry.is_settled and moved(entry.ref)
+
+
+def _touches(
+    layout: BoundLayout, entries: Iterable[Entry], nears: Mapping[str, Near]
+) -> Iterator[Update | TransactWrite]:
+    without: dict[str, Near] = {}
+    for entry in entries:
+        if entry.ledger is None or entry.item is None:
+            without[entry.ref.near] = nears[entry.ref.near]
+        else:
+            yield ledger_touched(layout, entry.ref, entry.ref.ledger_key(layout), entry.item)
+    for near in without.values():
+        # Nobody counts an edge for a node that has no life yet.
+        if not near.is_new:
+            yield touched(layout, near)
 
 
 def _tell(note: Callable[[Entry], None] | None, entries: Iterable[Entry]) -> None:
@@ -122,8 +180,8 @@ def _note(posting: Posting, tally: Tally, stale: dict[str, NodeType]) -> None:
 
 def _rounds(
     layout: BoundLayout, entries: Sequence[Entry], nears: dict[str, Near], pace: _Pace
-) -> list[tuple[Posting, ...]]:
-    """What is to be written, in rounds in which no node occurs twice."""
+) -> list[list[list[Posting]]]:
+    """What is to be written, in rounds of transactions in which no node occurs twice."""
     by_near: dict[str, list[Entry]] = {}
     for entry in entries:
         if not entry.is_settled or waits(entry):
@@ -133,31 +191,36 @@ def _rounds(
         for posting in lane:
             # Where others are at the same nodes, one that depends on less has better chances.
             posting.is_direct = pace.attempts == 0
-    rounds: list[tuple[Posting, ...]] = []
+    rounds: list[list[list[Posting]]] = []
     while lanes:
         heads = [lane.pop(0) for lane in lanes]
-        rounds += ((posting,) for posting in heads if is_structural(posting))
-        rounds += chunks((posting for posting in heads if not is_structural(posting)), pace.width)
+        rounds += ([[posting]] for posting in heads if is_structural(posting))
+        for some in chunks((posting for posting in heads if not is_structural(posting)), pace.width):
+            rounds += arranged(layout, some, is_apart=pace.width <= _SEPARATE)
         lanes = [lane for lane in lanes if lane]
     return rounds
 
 
 def _read(layout: BoundLayout, refs: Sequence[EdgeRef], pace: _Pace) -> Plan[tuple[list[Entry], dict[str, Near]]]:
-    keys: dict[Place, Item] = {}
     nodes = {ref.near: ref.near_key(layout) for ref in refs}
-    nodes |= {ref.far: ref.far_key(layout) for ref in refs if ref.account.reads_far}
     ledgers = [ref.ledger_key(layout) for ref in refs]
-    for key in (*nodes.values(), *ledgers, *(ref.key for ref in refs)):
-        keys.setdefault(place_of(key), key)
-    found = yield from get_all([Get(layout.table, key, consistent=True) for key in keys.values()])
-    items = dict(zip(keys, found, strict=True))
+    items = yield from _items(layout, (*nodes.values(), *ledgers))
+    fars = {ref.far: ref.far_key(layout) for ref in refs if ref.account.reads_far}
+    # Behind the others: who saw an edge before it changed must not have seen what that change left.
+    later = yield from _items(layout, (*(ref.key for ref in refs), *fars.values()))
     kinds = {ref.near: ref.account.hop.near for ref in refs}
     nears = {text: Near(kind, text, nodes[text], items[place_of(nodes[text])]) for text, kind in kinds.items()}
     entries = []
     for ref, ledger in zip(refs, ledgers, strict=True):
         near = nears[ref.near]
-        far = items[place_of(nodes[ref.far])] if ref.account.reads_far else None
-        entry = Entry(ref, items[place_of(ref.key)], items[place_of(ledger)], near.item, far, near.life, near.next)
+        far = later[place_of(fars[ref.far])] if ref.account.reads_far else None
+        entry = Entry(ref, later[place_of(ref.key)], items[place_of(ledger)], near.item, far, near.life, near.next)
         entry.work_out(layout, pace.refused(ref))
         entries.append(entry)
     return entries, nears
+
+
+def _items(layout: BoundLayout, keys: Iterable[Item]) -> Plan[dict[Place, Item | None]]:
+    places = {place_of(key): key for key in keys}
+    found = yield from get_all([Get(layout.table, key, consistent=True) for key in places.values()])
+    return dict(zip(places, found, strict=True))

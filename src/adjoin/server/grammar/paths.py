@@ -62,15 +62,20 @@ class _Node:
 
 def _clash(node: _Node) -> tuple[str, int, int] | None:
     entries = node.entries()
-    for one in entries:
+    newest: dict[type, int] = {}
+    """Ends, positions and names: where the newest of each is. An end clashes with all, others with another kind."""
+    for place, entry in enumerate(entries):
+        newest.setdefault(type(entry.step), place)
+    for place, one in enumerate(entries):
         found = None if one.step is None else _clash(one)
         if found is not None:
             return found
-        for other in entries:
-            if other is one:
-                continue
-            if one.step is None or other.step is None:
-                return "overlap", one.last(), other.last()
-            if isinstance(one.step, int) is not isinstance(other.step, int):
-                return "conflict", one.last(), other.last()
+        if one.step is None:
+            rivals = [each for each in range(min(2, len(entries))) if each != place]
+        else:
+            rivals = [each for kind, each in newest.items() if kind is not type(one.step)]
+        if rivals:
+            other = entries[min(rivals)]
+            how = "overlap" if one.step is None or other.step is None else "conflict"
+            return how, one.last(), other.last()
     return None

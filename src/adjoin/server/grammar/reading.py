@@ -1,7 +1,7 @@
 """Expression text to trees: the one place where parsing, rules and placeholders come together.
 
 A text is parsed and checked once; the last thousand are kept, since programs send the same few again and
-again with other values.
+again with other values. Of long ones few are kept: a tree takes fifty times as much room as its text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from adjoin.server.grammar.updates import update_of
 from adjoin.units import MAX_EXPRESSION_SIZE
 from adjoin.values import text_size
 
-_KEPT = 1024
+_KEPT, _KEPT_LONG = 1024, 32
+_LONG = 512
+"""Characters from which a text is long."""
 
 
 def read_condition(text: str, bindings: Bindings, purpose: str = "ConditionExpression") -> Condition:
@@ -110,11 +112,16 @@ def _parsed(parse: Callable[[str], Any], text: str, purpose: str) -> Any:
             f"Invalid {purpose}: Expression size has exceeded the maximum allowed size; expression size: {size}"
         )
     try:
-        return _kept(parse, text)
+        return _kept(parse, text) if len(text) < _LONG else _kept_long(parse, text)
     except Fault as fault:
         raise InvalidRequest(f"Invalid {purpose}: {fault}") from None
 
 
 @lru_cache(maxsize=_KEPT)
 def _kept(parse: Callable[[str], Any], text: str) -> Any:
+    return parse(text)
+
+
+@lru_cache(maxsize=_KEPT_LONG)
+def _kept_long(parse: Callable[[str], Any], text: str) -> Any:
     return parse(text)

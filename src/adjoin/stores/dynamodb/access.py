@@ -2,6 +2,9 @@
 
 Environment, profiles, containers, instance metadata and web identity are botocore's; so is refreshing
 what expires. A server on this machine needs no credentials: where none are set, any will do for it.
+
+Whoever provides credentials may take for ever, so nobody looks them up himself: a thread does, one for all
+who wait, and each waits as long as he likes.
 """
 
 from __future__ import annotations
@@ -9,6 +12,8 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
+from concurrent.futures import Future
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
@@ -20,6 +25,13 @@ from botocore.exceptions import BotoCoreError
 
 from adjoin.errors import AdjoinError, InvalidCredentials, InvalidLocation
 from adjoin.stores.dynamodb.signing import Credentials, Signer
+
+_USED_UNTIL = 60
+"""Seconds before credentials expire from which on nothing is signed with them any more."""
+_PAUSE = 5.0
+"""Seconds between attempts to renew credentials that are still good."""
+_GIVEN_UP = 60.0
+"""Seconds after which somebody else is sent to look for credentials, if the first one does not come back."""
 
 LOCAL_REGION = "us-east-1"
 _LOCAL = Credentials("local", "local")
@@ -63,8 +75,14 @@ class Access:
 
     def __init__(self, region: str | None, endpoint: str | None, profile: str | None) -> None:
         self._profile = profile
+        self._starting = threading.Lock()
         self._resolving = threading.Lock()
         self._found: Any = None
+        self._current: Credentials | None = None
+        """What was found last, where that expires."""
+        self._lookups: dict[Credentials | None, tuple[Future[Credentials], float]] = {}
+        """Those under way, by the credentials that are to be replaced, and since when."""
+        self._renewed = -_PAUSE
         try:
             self._session = botocore.session.Session(profile=profile)
             given = endpoint or self._configured_endpoint("dynamodb")
@@ -100,35 +118,75 @@ class Access:
         raise InvalidLocation(f"{self.region!r} is no region of AWS; name one such as eu-west-1")
 
     def credentials(self) -> Credentials | None:
-        """Valid credentials if no I/O is needed to have them, else None: ask `fetch` then."""
+        """Valid credentials if nobody must be waited for to have them, else None: see `lookup` then."""
         found = self._found
         if type(found) is Credentials:
             return found
-        if found is None or found.refresh_needed():
+        if found is None or found.refresh_needed(_USED_UNTIL):
             return None
-        return _frozen(found)
+        if found.refresh_needed() and time.monotonic() - self._renewed > _PAUSE:
+            # They are good for some minutes more, whatever becomes of that.
+            self.lookup()
+        return self._current
 
-    def fetch(self, instead_of: Credentials | None = None) -> Credentials:
-        """Credentials, looked up or refreshed; may take its time, so keep it off event loops.
+    def lookup(self, instead_of: Credentials | None = None) -> Future[Credentials]:
+        """Credentials, looked up or refreshed by a thread; `InvalidCredentials` if there are none.
 
         `instead_of` are some that the service refused: they are looked up anew, unless somebody else did so.
         """
-        with self._resolving:
-            try:
-                if self._found is None or (instead_of is not None and self.credentials() == instead_of):
-                    self._found = self._resolve()
-                return self._found if type(self._found) is Credentials else _frozen(self._found)
-            except AdjoinError:
-                raise
-            except Exception as error:
-                # Whoever provides credentials, a program or a server of others, fails in ways of its own.
-                raise InvalidCredentials(f"no credentials could be had: {error}") from error
+        with self._starting:
+            under_way, since = self._lookups.get(instead_of, (None, 0.0))
+            if under_way is not None and time.monotonic() - since > _GIVEN_UP:
+                # It holds locks, ours and botocore's, and may hold them for ever.
+                self._start_over()
+                under_way = None
+            if under_way is None:
+                under_way = Future()
+                # It runs already, so that nobody who ceases to wait can cancel it for the others.
+                under_way.set_running_or_notify_cancel()
+                self._lookups[instead_of] = (under_way, time.monotonic())
+                # A daemon, since a program that ends does not wait for whoever provides credentials.
+                work = (instead_of, under_way, self._resolving)
+                threading.Thread(target=self._look_up, args=work, name="adjoin credentials", daemon=True).start()
+            return under_way
+
+    def _look_up(self, instead_of: Credentials | None, told: Future[Credentials], resolving: threading.Lock) -> None:
+        try:
+            with resolving:
+                found = self._looked_up(instead_of)
+        except BaseException as error:
+            # Whoever provides credentials, a program or a server of others, fails in ways of its own.
+            refusal = error if isinstance(error, AdjoinError) else _not_had(error)
+            self._end(instead_of, told)
+            told.set_exception(refusal)
+        else:
+            self._end(instead_of, told)
+            told.set_result(found)
+
+    def _end(self, instead_of: Credentials | None, told: Future[Credentials]) -> None:
+        with self._starting:
+            self._renewed = time.monotonic()
+            if self._lookups.get(instead_of, (None,))[0] is told:
+                del self._lookups[instead_of]
+
+    def _looked_up(self, instead_of: Credentials | None) -> Credentials:
+        found = self._found
+        if found is None or (instead_of is not None and instead_of in (found, self._current)):
+            found = self._resolve()
+        current = found if type(found) is Credentials else _frozen(found)
+        self._found, self._current = found, current
+        return current
 
     def start_anew(self) -> None:
         """In a forked child: a thread that is not there any more may have held these locks."""
+        self._starting = threading.Lock()
+        self._start_over()
+
+    def _start_over(self) -> None:
         self._resolving = threading.Lock()
+        self._lookups = {}
         if type(self._found) is not Credentials:
-            self._found = None
+            self._found = self._current = None
             self._session = botocore.session.Session(profile=self._profile)
 
     def _resolve(self) -> Any:
@@ -158,6 +216,12 @@ def _default_region(endpoint: str | None) -> str:
             "in AWS_DEFAULT_REGION or in a profile"
         )
     return LOCAL_REGION
+
+
+def _not_had(error: BaseException) -> InvalidCredentials:
+    refusal = InvalidCredentials(f"no credentials could be had: {error}")
+    refusal.__cause__ = error
+    return refusal
 
 
 def _frozen(found: Any) -> Credentials:

@@ -23,6 +23,7 @@ from adjoin.requests import Request, Response
 from adjoin.stores.dynamodb.access import Access
 from adjoin.stores.dynamodb.store import CONNECTIONS, DEADLINE, TIMEOUT, AsyncDynamoDBStore
 from adjoin.stores.dynamodb.streams import Streams
+from adjoin.tables import KeyAttribute
 
 T = TypeVar("T")
 
@@ -65,8 +66,8 @@ class _Driver:
     def close(self) -> None:
         try:
             self._loop.run_until_complete(self._end())
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
         finally:
+            # Its threads, which look up addresses, end by themselves: one may take longer than any deadline.
             self._loop.close()
 
     async def _end(self) -> None:
@@ -93,9 +94,6 @@ class _Drivers:
     def execute(self, requests: Sequence[Request]) -> list[Response]:
         if self._closed:
             raise StoreClosed("this graph was closed; open a new one")
-        if self._access.credentials() is None:
-            # Here, and not on a loop: a thread that waits for them would stay, and threads and forks do not go well.
-            self._access.fetch()
         try:
             driver = self._idle.pop()
         except IndexError:
@@ -143,8 +141,13 @@ def _away_from_loops(work: Callable[[], T]) -> T:
     """Runs it here, or in a thread where this one runs an event loop already, as notebooks do."""
     if not _runs_a_loop():
         return work()
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(work).result()
+    pool = ThreadPoolExecutor(1)
+    under_way = pool.submit(work)
+    try:
+        return under_way.result()
+    finally:
+        # Whoever interrupts this does not wait for the work, which ends by its deadline and cleans up behind itself.
+        pool.shutdown(wait=under_way.done())
 
 
 def _runs_a_loop() -> bool:
@@ -188,10 +191,11 @@ class DynamoDBStore:
     ) -> None:
         access = Access(region, endpoint, profile)
         streams = Streams()
+        keys: dict[str, tuple[KeyAttribute, ...]] = {}
         self._drivers = _Drivers(
             access,
             lambda: AsyncDynamoDBStore(
-                access=access, streams=streams, connections=connections, timeout=timeout, deadline=deadline
+                access=access, streams=streams, keys=keys, connections=connections, timeout=timeout, deadline=deadline
             ),
         )
         _ALL.add(self._drivers)

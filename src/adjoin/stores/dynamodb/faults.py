@@ -44,6 +44,7 @@ class Retry(Enum):
     NEVER = "never"
     LATER = "later"
     IN_DOUBT = "in doubt"
+    IN_VAIN = "never, although it may have been applied"
     REFRESHED = "with refreshed credentials"
     RECLOCKED = "with the service's clock"
 

@@ -8,9 +8,9 @@ or asking again for what is left finishes the rest.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 
 from adjoin.errors import InvalidRequest, NotSupported, TableBusy, TableExists, TableNotFound
 from adjoin.requests import (
@@ -29,9 +29,9 @@ from adjoin.requests import (
 )
 from adjoin.stores.definitions import check_definition, tagged, updated
 from adjoin.stores.descriptions import creation, described, index_payload, throughput_units
-from adjoin.stores.dynamodb.client import Client, together
-from adjoin.stores.dynamodb.protocol import Payload, target
-from adjoin.stores.dynamodb.retries import Attempts
+from adjoin.stores.dynamodb.answers import Misshapen, Payload
+from adjoin.stores.dynamodb.client import Client, pages, together
+from adjoin.stores.dynamodb.protocol import target
 from adjoin.tables import TableDefinition
 
 _PATIENCE = 600.0
@@ -45,7 +45,7 @@ _UNTIL_KNOWN = 30.0
 async def create(client: Client, request: CreateTable) -> TableResponse:
     definition = request.definition
     check_definition(definition)
-    attempts = Attempts(client.backoff)
+    attempts = client.attempts()
     try:
         await client.table_call(target("CreateTable"), creation(definition), attempts)
     except TableBusy as error:
@@ -82,7 +82,7 @@ async def _is_there(client: Client, definition: TableDefinition) -> bool:
 
 async def _enable_time_to_live(client: Client, table: str, name: str) -> None:
     payload = {"TableName": table, "TimeToLiveSpecification": {"Enabled": True, "AttributeName": name}}
-    attempts = Attempts(client.backoff)
+    attempts = client.attempts()
     try:
         await client.table_call(target("UpdateTimeToLive"), payload, attempts)
     except InvalidRequest:
@@ -163,14 +163,11 @@ async def list_tags(client: Client, request: ListTags) -> TagsResponse:
 
 
 async def _tags(client: Client, arn: str) -> tuple[tuple[str, str], ...]:
+    call = partial(client.table_call, target("ListTagsOfResource"))
     tags: list[tuple[str, str]] = []
-    payload: Payload = {"ResourceArn": arn}
-    while True:
-        answer = await client.table_call(target("ListTagsOfResource"), payload)
+    async for answer in pages(call, {"ResourceArn": arn}, "NextToken", "NextToken"):
         tags += [(each["Key"], each["Value"]) for each in answer.get("Tags") or ()]
-        if not answer.get("NextToken"):
-            return tuple(sorted(tags))
-        payload["NextToken"] = answer["NextToken"]
+    return tuple(sorted(tags))
 
 
 # --- describing and dropping -------------------------------------------------------------------
@@ -184,15 +181,15 @@ async def describe(client: Client, request: DescribeTable) -> TableResponse:
 
 def _response(table: Payload, ttl: str | None) -> TableResponse:
     history = TableHistory(
-        table.get("TableId", ""), table.get("CreationDateTime", 0.0), stream_label=table.get("LatestStreamLabel")
+        table.get("TableId") or "", table.get("CreationDateTime") or 0.0, stream_label=table.get("LatestStreamLabel")
     )
-    counts = (table.get("ItemCount", 0), table.get("TableSizeBytes", 0))
+    counts = (table.get("ItemCount") or 0, table.get("TableSizeBytes") or 0)
     return TableResponse(described(table, ttl), *counts, history=history)
 
 
 async def drop(client: Client, request: DropTable) -> TableResponse:
     found = await _settled(client, request.table)
-    attempts = Attempts(client.backoff)
+    attempts = client.attempts()
     with suppress(TableNotFound):
         try:
             await client.table_call(target("DeleteTable"), {"TableName": request.table}, attempts)
@@ -205,19 +202,21 @@ async def drop(client: Client, request: DropTable) -> TableResponse:
 
 
 async def list_tables(client: Client, request: ListTables) -> TablesResponse:
+    call = partial(client.table_call, target("ListTables"))
     names: list[str] = []
-    payload: Payload = {}
-    while True:
-        answer = await client.table_call(target("ListTables"), payload)
+    async for answer in pages(call, {}, "LastEvaluatedTableName", "ExclusiveStartTableName"):
         names += answer["TableNames"]
-        if "LastEvaluatedTableName" not in answer:
-            return TablesResponse(tuple(sorted(names)))
-        payload = {"ExclusiveStartTableName": answer["LastEvaluatedTableName"]}
+    return TablesResponse(tuple(sorted(names)))
 
 
 async def table_description(client: Client, name: str) -> Payload:
-    answer = await client.table_call(target("DescribeTable"), {"TableName": name})
-    found: Payload = answer["Table"]
+    def read(answer: Payload) -> Payload:
+        table: Payload = answer["Table"]
+        if table["TableName"] != name:
+            raise Misshapen("Table", f"is of another name than {name}")
+        return table
+
+    found: Payload = await client.table_call(target("DescribeTable"), {"TableName": name}, None, read)
     return found
 
 
@@ -226,11 +225,12 @@ async def _settled(client: Client, name: str, *, is_new: bool = False) -> Payloa
 
     Descriptions are read eventually consistently: that of a table that `is_new` may not be there yet.
     """
-    started = time.monotonic()
+    now = asyncio.get_running_loop().time
+    started = now()
     pause = _FIRST_LOOK
     status = "creating"
     while True:
-        taken = time.monotonic() - started
+        taken = now() - started
         try:
             table = await table_description(client, name)
         except TableNotFound:

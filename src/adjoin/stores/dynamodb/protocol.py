@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from adjoin.expressions import Path, attribute
+from adjoin.items import normal_item
 from adjoin.requests import (
     BatchGet,
     BatchGetResponse,
@@ -32,10 +33,10 @@ from adjoin.requests import (
     WriteResponse,
 )
 from adjoin.stores.batches import by_table, check_batch_write
+from adjoin.stores.dynamodb.answers import Misshapen, Payload, check_is
 from adjoin.stores.dynamodb.expressions import Expressions
 from adjoin.values import Item, canonical_number
 
-Payload: TypeAlias = dict[str, Any]
 Identity: TypeAlias = tuple[tuple[str, str, str], ...]
 
 _RETURNED = {
@@ -53,6 +54,7 @@ class Operation:
     target: str
     payload: Callable[[Any], Payload]
     response: Callable[[Any, Payload], Response]
+    """Of an answer that is shaped as it must be, see `answers`."""
 
 
 # --- what was consumed -------------------------------------------------------------------------
@@ -64,9 +66,9 @@ def _units(found: Payload | Iterable[Payload] | None, *, writes: bool) -> tuple[
     rows: list[Consumed] = []
     for capacity in (found,) if isinstance(found, dict) else found:
         name = capacity["TableName"]
-        own = capacity.get("Table", capacity)
-        indexes = {**capacity.get("LocalSecondaryIndexes", {}), **capacity.get("GlobalSecondaryIndexes", {})}
-        if own["CapacityUnits"] or not indexes:
+        own = capacity.get("Table") or capacity
+        indexes = {**(capacity.get("LocalSecondaryIndexes") or {}), **(capacity.get("GlobalSecondaryIndexes") or {})}
+        if own.get("CapacityUnits") or not indexes:
             rows.append(_row(name, None, own, writes))
         rows += [_row(name, index, taken, writes) for index, taken in indexes.items()]
     return tuple(rows)
@@ -75,9 +77,9 @@ def _units(found: Payload | Iterable[Payload] | None, *, writes: bool) -> tuple[
 def _row(table: str, index: str | None, taken: Payload, writes: bool) -> Consumed:
     if "ReadCapacityUnits" in taken or "WriteCapacityUnits" in taken:
         # Of transactions: one that is repeated with its token costs reading instead of writing.
-        read, write = taken.get("ReadCapacityUnits", 0.0), taken.get("WriteCapacityUnits", 0.0)
+        read, write = taken.get("ReadCapacityUnits") or 0.0, taken.get("WriteCapacityUnits") or 0.0
         return Consumed(table, index, float(read), float(write))
-    units = float(taken["CapacityUnits"])
+    units = float(taken.get("CapacityUnits") or 0.0)
     return Consumed(table, index, 0.0, units) if writes else Consumed(table, index, units, 0.0)
 
 
@@ -96,7 +98,10 @@ def _get(request: Get) -> Payload:
 
 
 def _got(request: Get, answer: Payload) -> ItemResponse:
-    return ItemResponse(answer.get("Item"), _units(answer.get("ConsumedCapacity"), writes=False))
+    item = answer.get("Item")
+    if item is not None and request.projection is None:
+        check_is(request.key, item, "Item")
+    return ItemResponse(item, _units(answer.get("ConsumedCapacity"), writes=False))
 
 
 def _write(request: Put | Update | Delete | Check) -> Payload:
@@ -129,7 +134,14 @@ def _single(request: Put | Update | Delete) -> Payload:
 
 def _written(request: Put | Update | Delete, answer: Payload) -> ItemResponse:
     # An item that was not there comes back without attributes, or not at all.
-    return ItemResponse(answer.get("Attributes") or None, _units(answer.get("ConsumedCapacity"), writes=True))
+    item = answer.get("Attributes") or None
+    if item is not None and not isinstance(request, Put) and not _is_part(request):
+        check_is(request.key, item, "Attributes")
+    return ItemResponse(item, _units(answer.get("ConsumedCapacity"), writes=True))
+
+
+def _is_part(request: Update | Delete) -> bool:
+    return isinstance(request, Update) and request.returns in ("updated_old", "updated_new")
 
 
 # --- pages -------------------------------------------------------------------------------------
@@ -165,11 +177,16 @@ def _page(request: Query | Scan) -> Payload:
 
 
 def _paged(request: Query | Scan, answer: Payload) -> PageResponse:
+    items, last = answer.get("Items"), answer.get("LastEvaluatedKey") or None
+    if items is None and not request.count_only:
+        raise Misshapen("", "has no Items")
+    if last is not None and last == request.start:
+        raise Misshapen("LastEvaluatedKey", "is the key that was started after, so that pages would never end")
     return PageResponse(
-        answer.get("Items", []),
+        items or [],
         answer["Count"],
         answer["ScannedCount"],
-        answer.get("LastEvaluatedKey"),
+        last,
         _units(answer.get("ConsumedCapacity"), writes=False),
     )
 
@@ -207,22 +224,33 @@ def _unasked_keys(get: Get) -> tuple[Path, ...]:
 
 
 def _batch_got(request: BatchGet, answer: Payload) -> BatchGetResponse:
+    places = [(get.table, identity(get.key, get.key)) for get in request.gets]
+    asked = set(places)
     found: dict[tuple[str, Identity], Item] = {}
     left: set[tuple[str, Identity]] = set()
     for table, gets in by_table(request).items():
         names = tuple(gets[0].key)
         unasked = () if gets[0].projection is None else [path.steps[0] for path in _unasked_keys(gets[0])]
-        for item in answer.get("Responses", {}).get(table, ()):
-            place = (table, identity(names, item))
+        for number, item in enumerate(answer["Responses"].get(table, ())):
+            place = _place(asked, table, names, item, f"Responses.{table}[{number}]")
             found[place] = {name: item[name] for name in item if name not in unasked} if unasked else item
-        for key in answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", ()):
-            left.add((table, identity(names, key)))
-    places = [(get.table, identity(get.key, get.key)) for get in request.gets]
+        unread = (answer.get("UnprocessedKeys") or {}).get(table, {}).get("Keys", ())
+        for number, key in enumerate(unread):
+            left.add(_place(asked, table, names, key, f"UnprocessedKeys.{table}.Keys[{number}]"))
     return BatchGetResponse(
         [found.get(place) for place in places],
         tuple(get for get, place in zip(request.gets, places, strict=True) if place in left) if left else (),
         _units(answer.get("ConsumedCapacity"), writes=False),
     )
+
+
+def _place(
+    asked: set[tuple[str, Identity]], table: str, names: tuple[str, ...], item: Item, at: str
+) -> tuple[str, Identity]:
+    place = (table, identity(names, item)) if all(name in item for name in names) else None
+    if place is None or place not in asked:
+        raise Misshapen(at, "is none that was asked for")
+    return place
 
 
 def _batch_write(request: BatchWrite) -> Payload:
@@ -238,11 +266,23 @@ def _batch_write(request: BatchWrite) -> Payload:
 
 def _batch_written(request: BatchWrite, answer: Payload) -> WriteResponse:
     left: list[Put | Delete] = []
-    for table, entries in answer.get("UnprocessedItems", {}).items():
-        for entry in entries:
+    for table, entries in (answer.get("UnprocessedItems") or {}).items():
+        for number, entry in enumerate(entries):
             put = entry.get("PutRequest")
-            left.append(Put(table, put["Item"]) if put else Delete(table, entry["DeleteRequest"]["Key"]))
+            write = Put(table, put["Item"]) if put else Delete(table, entry["DeleteRequest"]["Key"])
+            asked = next((each for each in request.writes if _is_same(each, write)), None)
+            if asked is None:
+                # It would be written: only what was asked for is.
+                raise Misshapen(f"UnprocessedItems.{table}[{number}]", "is none that was asked for")
+            left.append(asked)
     return WriteResponse(tuple(left), _units(answer.get("ConsumedCapacity"), writes=True))
+
+
+def _is_same(one: Put | Delete, other: Put | Delete) -> bool:
+    if type(one) is not type(other) or one.table != other.table:
+        return False
+    mine, others = (write.item if isinstance(write, Put) else write.key for write in (one, other))
+    return mine == others or normal_item(mine)[0] == normal_item(others)[0]
 
 
 # --- transactions ------------------------------------------------------------------------------
@@ -263,7 +303,12 @@ def _transact_get(request: TransactGet) -> Payload:
 
 
 def _transact_got(request: TransactGet, answer: Payload) -> BatchGetResponse:
+    if len(answer["Responses"]) != len(request.gets):
+        raise Misshapen("Responses", f"has {len(answer['Responses'])} answers to {len(request.gets)} gets")
     items = [found.get("Item") for found in answer["Responses"]]
+    for number, (get, item) in enumerate(zip(request.gets, items, strict=True)):
+        if item is not None and get.projection is None:
+            check_is(get.key, item, f"Responses[{number}].Item")
     return BatchGetResponse(items, (), _units(answer.get("ConsumedCapacity"), writes=False))
 
 

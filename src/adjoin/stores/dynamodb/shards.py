@@ -22,7 +22,8 @@ Read: TypeAlias = dict[str, str]
 """How far shards were read, the one that was read last at the end: up to a number (`17`), or to its end
 (`*`), or not at all: from a number on (`@17`), or there was nothing in it at a time (`-1700000000`)."""
 
-_EXTENT = re.compile(r"\*|[@-]?[0-9]+")
+_EXTENT = re.compile(r"\*|[@-]?[0-9]{1,64}")
+"""The service's numbers have 21 to 40 digits; Python refuses to read one of thousands."""
 _CREATED = re.compile(r"shardId-0*([1-9][0-9]{12})-")
 
 

@@ -11,6 +11,7 @@ import secrets
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from adjoin.errors import AdjoinError, StoreClosed, Throttled
@@ -22,13 +23,19 @@ from adjoin.requests import (
     CreateTable,
     DescribeTable,
     DropTable,
+    ItemResponse,
     ListStreams,
     ListTables,
     ListTags,
+    PageResponse,
+    Put,
+    Query,
     ReadChanges,
     Request,
     Response,
+    Scan,
     SetTimeToLive,
+    TableResponse,
     TagTable,
     TransactWrite,
     UpdateTable,
@@ -36,12 +43,14 @@ from adjoin.requests import (
 )
 from adjoin.stores.dynamodb import lifecycle
 from adjoin.stores.dynamodb.access import Access
+from adjoin.stores.dynamodb.answers import Payload, check_has
 from adjoin.stores.dynamodb.client import Client, together
 from adjoin.stores.dynamodb.doubt import check_before, settled
-from adjoin.stores.dynamodb.protocol import OPERATIONS
+from adjoin.stores.dynamodb.protocol import OPERATIONS, Operation
 from adjoin.stores.dynamodb.retries import Attempts, Backoff, is_safe_in_doubt, with_token
 from adjoin.stores.dynamodb.streams import Streams, list_streams
 from adjoin.stores.dynamodb.transport import Transport
+from adjoin.tables import KeyAttribute
 
 Manage: TypeAlias = Callable[[Client, Any], Awaitable[Response]]
 
@@ -78,10 +87,17 @@ def _end_soon(loop: asyncio.AbstractEventLoop, end: AsyncGenerator[None]) -> Non
 class _Connected:
     """What calls need on one event loop: a client, and whatever is remembered between calls."""
 
-    def __init__(self, access: Access, connections: int, timeout: float, deadline: float) -> None:
+    def __init__(
+        self,
+        access: Access,
+        keys: dict[str, tuple[KeyAttribute, ...]],
+        connections: int,
+        timeout: float,
+        deadline: float,
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         transport = Transport(connections, min(timeout, deadline))
-        self.client = Client(access, transport, Backoff(deadline))
+        self.client = Client(access, transport, Backoff(deadline), keys)
         self._end = _closed_in_the_end(transport)
         # Of a graph that nobody closed, when it is collected before its loop ends.
         self._collected = weakref.finalize(self, _end_soon, self.loop, self._end)
@@ -100,10 +116,15 @@ class _Connected:
             if isinstance(request, ReadChanges):
                 return await streams.read(self.client, request)
             try:
-                return await _MANAGED[type(request)](self.client, request)
+                managed = await _MANAGED[type(request)](self.client, request)
+                if isinstance(managed, TableResponse):
+                    self.client.keys[managed.definition.name] = managed.definition.keys
+                return managed
             finally:
                 if isinstance(request, CreateTable | DropTable):
                     streams.forget()
+                if isinstance(request, DropTable):
+                    self.client.keys.pop(request.table, None)
         backoff = self.client.backoff
         if isinstance(request, TransactWrite):
             backoff = with_token(backoff)
@@ -113,41 +134,57 @@ class _Connected:
             return await self._batch_get(request)
         if isinstance(request, BatchWrite):
             return await self._batch_write(request)
-        attempts = Attempts(backoff)
+        attempts = self.client.attempts(backoff)
         try:
-            answer = await self.client.table_call(
-                operation.target, operation.payload(request), attempts, safe_in_doubt=is_safe_in_doubt(request)
+            response: Response = await self.client.table_call(
+                operation.target,
+                operation.payload(request),
+                attempts,
+                partial(self._read, operation, request),
+                safe_in_doubt=is_safe_in_doubt(request),
             )
         except AdjoinError as error:
             if attempts.in_doubt:
                 return settled(request, error)
             raise
-        response = operation.response(request, answer)
         if attempts.in_doubt:
             check_before(request, response)
+        return response
+
+    def _read(self, operation: Operation, request: Any, answer: Payload) -> Response:
+        response = operation.response(request, answer)
+        keys = self.client.keys.get(request.table, ()) if isinstance(request, Query | Scan | Put) else ()
+        if keys and isinstance(response, PageResponse):
+            if request.projection is None:
+                for number, item in enumerate(response.items):
+                    check_has(keys, item, f"Items[{number}]")
+            if response.last is not None:
+                check_has(keys, response.last, "LastEvaluatedKey")
+        elif keys and isinstance(response, ItemResponse) and response.item is not None:
+            check_has(keys, response.item, "Attributes")
         return response
 
     async def _batch_get(self, request: BatchGet) -> BatchGetResponse:
         """What was read of a batch, which is at least something; what is left may have been too large for one."""
         operation = OPERATIONS[BatchGet]
         payload = operation.payload(request)
-        attempts = Attempts(self.client.backoff)
+        attempts = self.client.attempts()
         while True:
-            answer = await self.client.table_call(operation.target, payload, attempts)
-            response: Any = operation.response(request, answer)
+            read = partial(operation.response, request)
+            response: BatchGetResponse = await self.client.table_call(operation.target, payload, attempts, read)
             if len(response.unprocessed) < len(request.gets):
-                return response  # type: ignore[no-any-return]
+                return response
             await self._pause(attempts, len(request.gets))
 
     async def _batch_write(self, request: BatchWrite) -> WriteResponse:
         """All of a batch, since what is left of one was throttled; at the deadline at least something."""
         operation = OPERATIONS[BatchWrite]
-        attempts = Attempts(self.client.backoff)
+        attempts = self.client.attempts()
         waiting = request
         consumed: tuple[Consumed, ...] = ()
         while True:
-            answer = await self.client.table_call(operation.target, operation.payload(waiting), attempts)
-            response: Any = operation.response(waiting, answer)
+            payload, read = operation.payload(waiting), partial(operation.response, waiting)
+            response: WriteResponse = await self.client.table_call(operation.target, payload, attempts, read)
             consumed += response.consumed
             if not response.unprocessed:
                 return WriteResponse((), consumed)
@@ -189,10 +226,12 @@ class AsyncDynamoDBStore:
         deadline: float = DEADLINE,
         access: Access | None = None,
         streams: Streams | None = None,
+        keys: dict[str, tuple[KeyAttribute, ...]] | None = None,
     ) -> None:
         self._access = access or Access(region, endpoint, profile)
         self._limits = (connections, timeout, deadline)
         self._streams = streams or Streams()
+        self._keys = {} if keys is None else keys
         self._connected: _Connected | None = None
         """On the loop that was used last."""
         self._loops: dict[asyncio.AbstractEventLoop, _Connected] = {}
@@ -214,7 +253,7 @@ class AsyncDynamoDBStore:
         self._loops = {each: found for each, found in self._loops.items() if not each.is_closed()}
         connected = self._loops.get(loop)
         if connected is None:
-            connected = self._loops[loop] = _Connected(self._access, *self._limits)
+            connected = self._loops[loop] = _Connected(self._access, self._keys, *self._limits)
             await connected.open()
         self._connected = connected
         return connected

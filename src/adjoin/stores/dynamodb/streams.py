@@ -10,13 +10,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from adjoin.errors import ChangesTrimmed, InvalidRequest, ServiceFailed, TableNotFound
 from adjoin.requests import ChangesResponse, ListStreams, ReadChanges, StreamsResponse, TableStream
-from adjoin.stores.dynamodb.client import Client, together
+from adjoin.stores.dynamodb.answers import Misshapen, Payload, check_is
+from adjoin.stores.dynamodb.client import Client, Reading, as_it_is, pages, together
 from adjoin.stores.dynamodb.faults import IteratorExpired
 from adjoin.stores.dynamodb.lifecycle import table_description
-from adjoin.stores.dynamodb.protocol import Payload
 from adjoin.stores.dynamodb.shards import EMPTY, FINISHED, FROM, Family, Position, Read, Shard, parse_position
 from adjoin.stores.records import IMAGES, change_in, changed_at, sequence_number
 from adjoin.units import MAX_CHANGES
@@ -55,6 +57,17 @@ class _View:
     family: Family = Family(())
     created: float | None = None
     seen: float = 0.0
+
+    def with_keys(self, answer: Payload) -> Payload:
+        """An answer of records, if each tells the key of its item."""
+        for number, record in enumerate(answer.get("Records") or ()):
+            images, at = record["dynamodb"], f"Records[{number}].dynamodb"
+            if not images["Keys"].keys() >= set(self.key_names):
+                raise Misshapen(f"{at}.Keys", f"is not {' and '.join(self.key_names)}")
+            for name in ("NewImage", "OldImage"):
+                if images.get(name):
+                    check_is(images["Keys"], images[name], f"{at}.{name}")
+        return answer
 
     def is_recent(self, now: float) -> bool:
         life = _LISTING_LIFE * max(1.0, len(self.family.shards) / _LISTED_AT_ONCE)
@@ -111,7 +124,7 @@ class Streams:
                 pass
         view = await self._look(client, request.table)
         if position is not None and position.label != view.label:
-            raise _trimmed(request, "its stream was replaced by another")
+            raise _trimmed(request, "its stream was replaced by another", is_replaced=True)
         return await self._read(client, request, view, position)
 
     async def _read(
@@ -181,15 +194,12 @@ class Streams:
         """The view with all shards that are kept now."""
         seen = self._clock()
         shards: list[Shard] = []
-        payload: Payload = {"StreamArn": view.arn}
-        while True:
-            description = (await _call(client, "DescribeStream", payload))["StreamDescription"]
+        created: float | None = None
+        call = partial(_call, client, "DescribeStream", read=lambda answer: answer["StreamDescription"])
+        async for description in pages(call, {"StreamArn": view.arn}, "LastEvaluatedShardId", "ExclusiveStartShardId"):
             shards += map(_shard, description["Shards"])
-            last = description.get("LastEvaluatedShardId")
-            if not last:
-                break
-            payload["ExclusiveStartShardId"] = last
-        view = replace(view, family=Family(shards), created=description.get("CreationRequestDateTime"), seen=seen)
+            created = description.get("CreationRequestDateTime")
+        view = replace(view, family=Family(shards), created=created, seen=seen)
         before = self._views.get(table)
         self._views[table] = view
         for place in list(self._places):
@@ -257,7 +267,7 @@ class Streams:
             is_new = iterator is None
             try:
                 iterator = iterator or await self._iterator(client, request, view, shard, extent)
-                answer = await _call(client, "GetRecords", {"ShardIterator": iterator, "Limit": limit})
+                answer = await _call(client, "GetRecords", {"ShardIterator": iterator, "Limit": limit}, view.with_keys)
             except (IteratorExpired, ChangesTrimmed, TableNotFound) as error:
                 if is_new and not isinstance(error, IteratorExpired):
                     if shard.ends_at(extent) or (request.after is None and isinstance(error, TableNotFound)):
@@ -310,19 +320,16 @@ class Streams:
         return self._clock() - since < age
 
 
-async def _call(client: Client, operation: str, payload: Payload) -> Payload:
-    return await client.stream_call(f"DynamoDBStreams_20120810.{operation}", payload)
+async def _call(client: Client, operation: str, payload: Payload, read: Reading = as_it_is) -> Any:
+    return await client.stream_call(f"DynamoDBStreams_20120810.{operation}", payload, read)
 
 
 async def list_streams(client: Client, request: ListStreams) -> StreamsResponse:
     found: list[TableStream] = []
-    payload: Payload = {}
-    while True:
-        answer = await _call(client, "ListStreams", payload)
+    call = partial(_call, client, "ListStreams")
+    async for answer in pages(call, {}, "LastEvaluatedStreamArn", "ExclusiveStartStreamArn"):
         found += [TableStream(each["TableName"], each["StreamLabel"]) for each in answer.get("Streams") or ()]
-        if not answer.get("LastEvaluatedStreamArn"):
-            return StreamsResponse(tuple(sorted(found, key=lambda each: (each.table, each.label))))
-        payload["ExclusiveStartStreamArn"] = answer["LastEvaluatedStreamArn"]
+    return StreamsResponse(tuple(sorted(found, key=lambda each: (each.table, each.label))))
 
 
 def _looks(shard: Shard, place: _Place | None, now: float) -> int:
@@ -362,10 +369,11 @@ def _delivered(view: _View, read: Read, pages: Sequence[_Page]) -> ChangesRespon
     return ChangesResponse([*changes, change_in(found[-1][0], view.key_names, end)], end)
 
 
-def _trimmed(request: ReadChanges, reason: str) -> ChangesTrimmed:
+def _trimmed(request: ReadChanges, reason: str, *, is_replaced: bool = False) -> ChangesTrimmed:
     after = request.after or ""
     shown = after if len(after) < 200 else f"{after[:200]}…"
     return ChangesTrimmed(
         f"the change stream of {request.table} does not hold what came after {shown} (any more): {reason};"
-        " read it from the beginning, and rebuild what was made from it"
+        " read it from the beginning, and rebuild what was made from it",
+        is_replaced=is_replaced,
     )

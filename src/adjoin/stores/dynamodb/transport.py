@@ -5,6 +5,7 @@ they are all alike, and building them from parts is half of what aiohttp's sessi
 
 Nothing is retried here and nothing is understood. What goes wrong is either `NotSent` (the service
 never saw the request) or `AnswerLost` (it may have applied it); after `close` it is `StoreClosed`.
+Whatever the other side does, a request ends in time and takes a bounded amount of memory.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ from adjoin.stores.dynamodb.access import Endpoint
 
 _KEPT = 15.0
 """Seconds for which a connection is used again; servers close what is idle for longer."""
+LARGEST_ANSWER = 10 * 16 * 2**20
+"""Bytes. No operation answers with more than the 16 MB of items that BatchGetItem reads, as the service counts
+them. An empty text in a list counts as one byte, and its JSON, `{"S":""},`, takes nine; nothing else grows as
+much. The tenth is for names and whatever surrounds the items."""
 
 
 class NotSent(Exception):
@@ -76,6 +81,8 @@ class Transport:
         self._loop = asyncio.get_running_loop()
         self._addresses: dict[str, _Address] = {}
         self._under_way = 0
+        self._ends: set[asyncio.Timeout] = set()
+        """When to give up each answer that is waited for."""
         self._at_hand: dict[str, tuple[Connection, float]] = {}
         """The connection that was used last and alone, and until when it is good; giving it back costs more."""
 
@@ -92,20 +99,27 @@ class Transport:
         connection = self._taken(endpoint.url)
         if connection is None:
             connection = await self._connection(address, until)
-        # For the whole answer, since one may come so slowly that no pause in it is long.
-        end = self._loop.call_at(min(until, self._loop.time() + self._answer_timeout), connection.close)
+        # For the whole answer, since one may come so slowly that no pause in it is long. Closing the connection
+        # would not do: aiohttp does not tell whoever waits for the rest of a body.
+        end = asyncio.timeout_at(min(until, self._loop.time() + self._answer_timeout))
+        self._ends.add(end)
         try:
-            answer = await self._exchange(connection, address, headers, body)
-        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
+            async with end:
+                answer = await self._exchange(connection, address, headers, body)
+        except TimeoutError as error:
             connection.close()
-            if end.when() <= self._loop.time():
-                raise AnswerLost("no answer came in time") from error
-            raise AnswerLost(f"the connection broke ({type(error).__name__}: {error})") from error
+            raise AnswerLost("the graph was closed" if self._connector.closed else "no answer came in time") from error
+        except (aiohttp.ClientError, HttpProcessingError, OSError, RuntimeError) as error:
+            # A RuntimeError is what aiohttp says of a body whose connection is gone.
+            connection.close()
+            # aiohttp's messages quote what came, all of it.
+            reason = " ".join(str(error).split())[:200]
+            raise AnswerLost(f"the connection broke ({type(error).__name__}: {reason})") from error
         except BaseException:
             connection.close()
             raise
         finally:
-            end.cancel()
+            self._ends.discard(end)
         self._give_back(endpoint.url, connection)
         checksum = answer.headers.get("x-amz-crc32")
         if checksum is not None and checksum != str(crc32(answer.body)):
@@ -152,7 +166,7 @@ class Transport:
         message, content = await protocol.read()
         while message.code < 200:
             message, content = await protocol.read()
-        return Answer(message.code, await content.read(), message.headers)
+        return Answer(message.code, await _whole(content, message.headers), message.headers)
 
     def _address(self, endpoint: Endpoint) -> _Address:
         url = URL(endpoint.url)
@@ -169,9 +183,28 @@ class Transport:
     async def close(self) -> None:
         while self._at_hand:
             self._at_hand.popitem()[1][0].close()
-        await self._connector.close()
+        closing = self._connector.close()
+        for end in self._ends:
+            if not end.expired():
+                end.reschedule(self._loop.time())
+        await closing
         # Lets the transports of closed connections finish.
         await asyncio.sleep(0)
+
+
+async def _whole(content: aiohttp.StreamReader, headers: Mapping[str, str]) -> bytes:
+    """All of a body, unless it is larger than any can be; then no more of it is taken than shows that."""
+    announced = headers.get("Content-Length", "")
+    # An int of that many digits is no length, and reading it could fail.
+    is_too_large = announced.isdecimal() and (len(announced) > 18 or int(announced) > LARGEST_ANSWER)
+    body = bytearray()
+    while not is_too_large:
+        part = await content.readany()
+        is_too_large = len(body) + len(part) > LARGEST_ANSWER
+        if not is_too_large and content.at_eof():
+            return bytes(body) + part if body else part
+        body += part
+    raise AnswerLost(f"it is larger than {LARGEST_ANSWER >> 20} MB, which no answer of the service is")
 
 
 def _reason(error: Exception) -> str:

@@ -39,6 +39,7 @@ class AsyncSQLiteStore:
             SQLiteStore, path, durability, clock, keep_changes, patience
         )
         self._closed = False
+        self._ended = False
 
     async def execute(self, requests: Sequence[Request]) -> list[Response]:
         store = await self._store()
@@ -62,10 +63,12 @@ class AsyncSQLiteStore:
         raise StoreClosed(_CLOSED)
 
     async def close(self) -> None:
-        if self._closed:
+        """What was interrupted, or cancelled, can be done again."""
+        if self._ended:
             return
         self._closed = True
         await asyncio.get_running_loop().run_in_executor(self._pool, self._close_opened)
+        self._ended = True
         self._pool.shutdown()
 
     def _close_opened(self) -> None:

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
+from zlib import crc32
 
 import apsw
 from orjson import loads
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from adjoin.errors import InvalidRequest
 from adjoin.requests import TableHistory
 from adjoin.stores.sqlite.keys import KeyValue
-from adjoin.stores.sqlite.rows import Found
+from adjoin.stores.sqlite.rows import BrokenRow, Found
 from adjoin.stores.sqlite.storage import Storage
 from adjoin.stores.sqlite.tables import AccessPath, KeyColumn, Table
 from adjoin.tables import TableDefinition
+from adjoin.values import Item
 
 _DEFINITION = TypeAdapter(TableDefinition)
 _STORAGE = TypeAdapter(Storage)
@@ -36,7 +39,36 @@ def find_table(connection: apsw.Connection, name: str) -> Table | None:
     if row is None:
         return None
     number, definition, storage, version = row
-    return Table(number, _DEFINITION.validate_json(definition), _STORAGE.validate_json(storage), version)
+    if _has_sums(connection):
+        kept = connection.execute("SELECT sum FROM adjoin_tables WHERE id = ?", (number,)).get
+        if kept != _sum(connection, number):
+            raise BrokenRow
+    return Table(number, _read(_DEFINITION, definition), _read(_STORAGE, storage), version)
+
+
+T = TypeVar("T")
+
+
+def _read(kind: TypeAdapter[T], text: str) -> T:
+    try:
+        return kind.validate_json(text)
+    except ValidationError:
+        raise BrokenRow from None
+
+
+def _has_sums(connection: apsw.Connection) -> bool:
+    """Whether the file is of a version whose tables, and what is in them, have sums."""
+    return bool(connection.pragma("user_version") >= 2)
+
+
+def _sum(connection: apsw.Connection, number: int) -> int:
+    row = connection.execute("SELECT name, definition, storage, history FROM adjoin_tables WHERE id = ?", (number,)).get
+    return crc32("\n".join(map(str, (number, *(row or ())))).encode())
+
+
+def _keep_sum(connection: apsw.Connection, number: int) -> None:
+    if _has_sums(connection):
+        connection.execute("UPDATE adjoin_tables SET sum = ? WHERE id = ?", (_sum(connection, number), number))
 
 
 def table_names(connection: apsw.Connection) -> tuple[str, ...]:
@@ -46,24 +78,25 @@ def table_names(connection: apsw.Connection) -> tuple[str, ...]:
 def histories(connection: apsw.Connection) -> dict[str, TableHistory]:
     """Those of all tables, in the order of their names."""
     rows = connection.execute("SELECT name, history FROM adjoin_tables ORDER BY name")
-    return {name: _HISTORY.validate_json(history) for name, history in rows}
+    return {name: _read(_HISTORY, history) for name, history in rows}
 
 
 def history_of(connection: apsw.Connection, table: Table) -> TableHistory:
     found = connection.execute("SELECT history FROM adjoin_tables WHERE id = ?", (table.id,)).get
-    return TableHistory() if found is None else _HISTORY.validate_json(found)
+    return TableHistory() if found is None else _read(_HISTORY, found)
 
 
 # --- making and dropping -----------------------------------------------------------------------
 
 
 def create_table(connection: apsw.Connection, definition: TableDefinition, history: TableHistory) -> Table:
-    storage = Storage.of(definition)
+    storage = Storage.of(definition, _has_sums(connection))
     connection.execute(
         "INSERT INTO adjoin_tables(name, definition, storage, history) VALUES (?, ?, ?, ?)",
         (definition.name, *_texts(definition, storage), _HISTORY.dump_json(history).decode()),
     )
     table = Table(connection.last_insert_rowid(), definition, storage)
+    _keep_sum(connection, table.id)
     for statement in _schema(table):
         connection.execute(statement)
     return table
@@ -76,9 +109,10 @@ def _texts(definition: TableDefinition, storage: Storage) -> tuple[str, str]:
 def _schema(table: Table) -> Iterator[str]:
     items = table.items
     further = "".join(f"{column.column}, " for column in table.columns if column not in table.primary)
+    kept = "sum INTEGER, " if table.storage.sums else ""
     # The body comes last, so that the columns before it are read without its overflow pages.
     yield (
-        f"CREATE TABLE {items}(pk NOT NULL, sk NOT NULL, size INTEGER NOT NULL, expires INTEGER, {further}"
+        f"CREATE TABLE {items}(pk NOT NULL, sk NOT NULL, size INTEGER NOT NULL, expires INTEGER, {kept}{further}"
         "body BLOB NOT NULL, PRIMARY KEY (pk, sk)) WITHOUT ROWID"
     )
     for path in table.indexes:
@@ -87,7 +121,7 @@ def _schema(table: Table) -> Iterator[str]:
         yield _expiry_index(table)
     yield (
         f"CREATE TABLE {table.changes}(seq INTEGER PRIMARY KEY, at REAL NOT NULL, expired INTEGER NOT NULL,"
-        " items INTEGER NOT NULL, bytes INTEGER NOT NULL, old BLOB, new BLOB)"
+        f" items INTEGER NOT NULL, bytes INTEGER NOT NULL, {kept}old BLOB, new BLOB)"
     )
 
 
@@ -128,6 +162,7 @@ def redefine(
     if history is not None:
         text = _HISTORY.dump_json(history).decode()
         connection.execute("UPDATE adjoin_tables SET history = ? WHERE id = ?", (text, table.id))
+    _keep_sum(connection, table.id)
     _tell(connection)
     return changed
 
@@ -157,10 +192,17 @@ def _remove_indexes(connection: apsw.Connection, before: Table, after: Table) ->
         return
     empty = ", ".join(f"{column.column} = NULL" for column in gone)
     used = " OR ".join(f"{column.column} IS NOT NULL" for column in gone)
-    update = f"UPDATE {before.items} SET {empty}, body = ? WHERE pk = ? AND sk = ?"
+    last = ", sum = ?" if after.storage.sums else ""
+    update = f"UPDATE {before.items} SET {empty}, size = ?, expires = ?, body = ?{last} WHERE pk = ? AND sk = ?"
     for rows in _pages(connection, before, f"({used})"):
         items = [(before.form.item(row), row) for row in rows]
-        connection.executemany(update, [(after.form.body(item), row[2], row[3]) for item, row in items])
+        connection.executemany(update, [(*_rest(after, item, row), row[2], row[3]) for item, row in items])
+
+
+def _rest(table: Table, item: Item, row: Found) -> tuple[object, ...]:
+    further = table.columns[len(table.primary) :]
+    columns = (row[2], row[3], *(_key(column, item) for column in further))
+    return table.rest(columns, item, row[0], table.form.body(item))
 
 
 def _add_indexes(connection: apsw.Connection, before: Table, after: Table) -> None:

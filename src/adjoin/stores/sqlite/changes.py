@@ -7,18 +7,24 @@ and the number, both padded, so that positions compare as text and outlive no ta
 
 from __future__ import annotations
 
+from typing import Any
+
 import apsw
 from orjson import loads
 
-from adjoin.errors import ChangesTrimmed, InvalidRequest, TableNotFound
+from adjoin.errors import ChangesTrimmed, InvalidRequest, TableNotFound, shown
 from adjoin.requests import ChangesResponse, ClosedStream, ItemChange, ReadChanges
 from adjoin.stores.sqlite.catalogue import find_table, history_of
+from adjoin.stores.sqlite.rows import BrokenRow
+from adjoin.stores.sqlite.stored import change_sum
 from adjoin.stores.sqlite.tables import Table, Tables
 from adjoin.units import MAX_CHANGES, MB
 from adjoin.values import Item
 
 _DIGITS = 13
 _NUMBERS = 10**13
+_LONGEST = 100
+"""Characters; no position has nearly as many, and Python refuses to read a number of thousands."""
 
 
 def read_changes(cursor: apsw.Cursor, tables: Tables, request: ReadChanges) -> ChangesResponse:
@@ -33,16 +39,20 @@ def read_changes(cursor: apsw.Cursor, tables: Tables, request: ReadChanges) -> C
     end = _NUMBERS if closed is None else _number(table, closed.last, 0)
     after = _number(table, request.after, start)
     if after < start:
-        raise _trimmed(table, request.after)
+        raise _trimmed(table, request.after, is_replaced=True)
     changes: list[ItemChange] = []
     size = 0
     first = 0
+    sums = table.storage.sums
     rows = cursor.execute(
-        f"SELECT seq, at, expired, old, new FROM {table.changes} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+        f"SELECT seq, at, expired, old, new, {'sum' if sums else 'NULL'} FROM {table.changes}"
+        " WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
         (after, end, request.limit),
     )
-    for number, at, expired, old, new in rows:
+    for number, at, expired, old, new, found in rows:
         first = first or number
+        if number != first + len(changes) or (sums and found != _sum(at, expired, old, new)):
+            raise BrokenRow
         changes.append(_change(table, number, at, bool(expired), old, new))
         size += len(old or b"") + len(new or b"")
         if size >= MB:
@@ -67,6 +77,13 @@ def _closed(cursor: apsw.Cursor, table: Table, label: str) -> ClosedStream | Non
     return closed
 
 
+def _sum(at: Any, expired: Any, old: Any, new: Any) -> int | None:
+    try:
+        return change_sum(at, bool(expired), old, new)
+    except TypeError:
+        return None
+
+
 def _change(table: Table, number: int, at: float, expired: bool, old: bytes | None, new: bytes | None) -> ItemChange:
     before: Item | None = None if old is None else loads(old)
     after: Item | None = None if new is None else loads(new)
@@ -83,16 +100,17 @@ def _number(table: Table, text: str | None, start: int) -> int:
     """The change number of a position; `start` for the beginning."""
     if text is None or not text.strip("0"):
         return start
-    if not (text.isascii() and text.isdigit()):
-        raise InvalidRequest(f"{text!r} is not a position of the change stream of {table.name}")
+    if not (text.isascii() and text.isdigit() and len(text) < _LONGEST):
+        raise InvalidRequest(f"{shown(text)} is not a position of the change stream of {table.name}")
     ident, number = divmod(int(text), _NUMBERS)
     if ident != table.id:
-        raise _trimmed(table, text)
+        raise _trimmed(table, text, is_replaced=True)
     return number
 
 
-def _trimmed(table: Table, after: str | None) -> ChangesTrimmed:
+def _trimmed(table: Table, after: str | None, *, is_replaced: bool = False) -> ChangesTrimmed:
     return ChangesTrimmed(
         f"the change stream of {table.name} does not hold what came after {after} (any more);"
-        " read it from the beginning, and rebuild what was made from it"
+        " read it from the beginning, and rebuild what was made from it",
+        is_replaced=is_replaced,
     )

@@ -7,6 +7,9 @@ opened again on next use, on both sides. (A fork that Python is not told of is n
 id; then the inherited connections are left alone, neither used nor closed.)
 
 A store in memory has one connection, used by one thread at a time; a forked child has a copy of it.
+
+An interrupt may end a call anywhere. A session that it may have spoilt is closed, and the thread gets another; who
+comes to a session checks that nothing is left of the call before.
 """
 
 from __future__ import annotations
@@ -14,26 +17,30 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import apsw
 
 from adjoin.errors import StoreClosed, TableNotFound
 from adjoin.stores.sqlite.catalogue import find_table, table_names
 from adjoin.stores.sqlite.file import CHECKPOINT_PAGES
+from adjoin.stores.sqlite.hold import Hold, close_unused
 from adjoin.stores.sqlite.keys import segment_of
 from adjoin.stores.sqlite.tables import Table
+from adjoin.stores.sqlite.turns import Turn, holds
+
+_CLOSED = "the store was closed; open it again to use it"
 
 
-class Session:
-    """A connection in use by one thread at a time, and the tables the store has met."""
+class Session(Turn):
+    """A connection in use by one thread at a time, whose turn it is, and the tables the store has met."""
 
-    def __init__(self, connection: apsw.Connection, known: dict[str, Table]) -> None:
+    def __init__(self, connection: apsw.Connection, known: dict[str, Table], hold: Hold | None = None) -> None:
+        super().__init__("session")
+        self._hold = hold
         self.connection = connection
         self.cursor = connection.cursor()
         self.known = self._shared = known
-        self.lock = threading.Lock()
         self.open = True
         self.needs_checkpoint = False
         """Of a session that makes none itself: whether the log has become long."""
@@ -60,6 +67,12 @@ class Session:
 
     def know_together(self) -> None:
         self.known = self._shared
+
+    def commit(self) -> None:
+        """All that was written, unless nobody will find it."""
+        if self._hold is not None:
+            self._hold.check_before_commit()
+        self.cursor.execute("COMMIT")
 
     def all_tables(self) -> list[Table]:
         self.forget_stale_tables()
@@ -89,16 +102,30 @@ class Session:
         if self.connection.in_transaction:
             self.cursor.execute("ROLLBACK")
 
+    def mend(self) -> None:
+        """Undo whatever an interrupted call left unfinished; for whose turn it is."""
+        # What was met inside a transaction may never have been.
+        self.know_together()
+        self.known.clear()
+        if self.connection.filename:
+            self.close()
+        else:
+            self.fresh_cursor()
+
     def close(self) -> None:
         self.open = False
         self.connection.close(True)
 
 
 class Connections:
-    """Hands each thread its session. `connect` opens a connection; `shared` says all threads get one."""
+    """Hands each thread its session. `connect` opens a connection; `shared` says all threads get one.
 
-    def __init__(self, connect: Callable[[], apsw.Connection], shared: bool) -> None:
+    `pause` is for how many seconds a writer may rely on what it saw last of the file and its locks.
+    """
+
+    def __init__(self, connect: Callable[[], apsw.Connection], shared: bool, pause: float = 0.0) -> None:
         self._connect = connect
+        self._pause = pause
         self._is_shared = shared
         self._closed = False
         self._known: dict[str, Table] = {}
@@ -107,34 +134,34 @@ class Connections:
 
     def _start(self) -> None:
         self._pid = os.getpid()
-        self._gate = threading.Lock()
+        self._gate = Turn("gate")
+        """Of who opens or closes sessions."""
+        # Before the sessions, so that it ends before them in a store that nobody closes.
+        self._hold: Hold | None = None
         self._local = threading.local()
         self._shared: Session | None = None
         self._apart: Session | None = None
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
-        self._held: list[threading.Lock] = []
+        self._kept: list[Turn] = []
 
-    @contextmanager
-    def session(self) -> Iterator[Session]:
-        """The thread's session, for as long as the block runs."""
-        session = self.acquire()
-        try:
-            yield session
-        finally:
-            session.lock.release()
-
+    @holds("session")
     def acquire(self) -> Session:
-        """The thread's session, locked; whoever asks releases the lock."""
+        """The thread's session, whose turn it is; whoever asks releases it, in a function that is marked to hold it."""
         while True:
             session = self._current()
-            session.lock.acquire()
+            was_left = session.take()
             if session.open:
-                return session
-            # A fork or a close came in between.
-            session.lock.release()
+                if not (was_left or session.connection.in_transaction):
+                    return session
+                session.mend()
+                if session.open:
+                    return session
+            # A fork or a close came in between, or an interrupt before.
+            session.release()
 
+    @holds("session")
     def acquire_apart(self) -> Session:
-        """The session that belongs to no thread and waits for nobody, locked. In memory there is only one."""
+        """The session that belongs to no thread and waits for nobody, likewise. In memory there is only one."""
         if self._is_shared:
             return self.acquire()
         while True:
@@ -143,21 +170,28 @@ class Connections:
             session = self._apart
             if session is None or not session.open:
                 session = self._open_apart()
-            session.lock.acquire()
+            was_left = session.take()
             if session.open:
-                return session
-            session.lock.release()
+                if not (was_left or session.connection.in_transaction):
+                    return session
+                session.mend()
+            session.release()
 
+    @holds("gate")
     def _open_apart(self) -> Session:
-        with self._gate:
+        gate = self._gate
+        gate.take()
+        try:
             if self._closed:
-                raise StoreClosed("the store was closed; open it again to use it")
-            session = Session(self._connect(), self._known)
+                raise StoreClosed(_CLOSED)
+            session = self._new_session()
             session.connection.set_busy_handler(None)
             session.leave_checkpoints()
             self._sessions.add(session)
             self._apart = session
             return session
+        finally:
+            gate.release()
 
     def _current(self) -> Session:
         if self._pid != os.getpid():
@@ -170,19 +204,36 @@ class Connections:
             pass
         return self._open()
 
+    @holds("gate")
     def _open(self) -> Session:
-        with self._gate:
+        gate = self._gate
+        gate.take()
+        try:
             if self._closed:
-                raise StoreClosed("the store was closed; open it again to use it")
+                raise StoreClosed(_CLOSED)
             if self._is_shared and self._shared is not None:
                 session = self._shared
             else:
-                session = Session(self._connect(), self._known)
+                session = self._new_session()
                 self._sessions.add(session)
                 if self._is_shared:
                     self._shared = session
             self._local.session = session
             return session
+        finally:
+            gate.release()
+
+    def _new_session(self) -> Session:
+        """Of the file that the others have open, not of one that took its place."""
+        if self._is_shared:
+            return Session(self._connect(), self._known)
+        if self._hold is not None:
+            self._hold.check()
+        connection = self._connect()
+        if self._hold is None:
+            self._hold = Hold(connection.filename, self._pause)
+        self._hold.check()
+        return Session(connection, self._known, self._hold)
 
     def _abandon(self) -> None:
         if self._is_shared:
@@ -191,43 +242,63 @@ class Connections:
             _ABANDONED.extend(self._sessions)
             self._start()
 
+    @holds("gate")
     def close(self) -> None:
+        """Close every session, each when the call that uses it has ended. What was interrupted can be done again."""
         if self._pid != os.getpid():
             self._abandon()
-        with self._gate:
+        gate = self._gate
+        gate.take()
+        try:
             self._closed = True
-            self._close_sessions()
-            for lock in self._take_held():
-                lock.release()
+            self._let_go()
+            for session in list(self._sessions):
+                self._close_session(session)
+            self._sessions.clear()
+            self._shared = None
+            self._hold = None
+            close_unused()
+        finally:
+            gate.release()
 
-    def _close_sessions(self) -> None:
-        """Close every session, and keep their locks."""
-        for session in list(self._sessions):
-            session.lock.acquire()
-            self._held.append(session.lock)
+    def _let_go(self) -> None:
+        if self._hold is not None:
+            self._hold.let_go()
+
+    @holds("session")
+    def _close_session(self, session: Session) -> None:
+        session.take()
+        try:
             session.close()
-        self._sessions.clear()
-        self._shared = None
-
-    def _take_held(self) -> list[threading.Lock]:
-        held, self._held = self._held, []
-        return held
+        finally:
+            session.release()
 
     # --- around a fork -------------------------------------------------------------------------
 
     def before_fork(self) -> None:
-        self._gate.acquire()
+        """Wait until nobody uses the store, close its sessions, and let nobody use it."""
+        self._keep(self._gate)
         if self._shared is not None:
-            self._shared.lock.acquire()
-            self._held.append(self._shared.lock)
-        else:
-            self._close_sessions()
+            self._keep(self._shared)
+            return
+        self._let_go()
+        for session in list(self._sessions):
+            self._keep(session)
+            session.close()
+        self._sessions.clear()
+        self._hold = None
+        close_unused()
+
+    @holds("gate", "session")
+    def _keep(self, turn: Turn) -> None:
+        turn.take()
+        turn.lend(self)
+        self._kept.append(turn)
 
     def after_fork(self) -> None:
         self._pid = os.getpid()
-        for lock in self._take_held():
-            lock.release()
-        self._gate.release()
+        while self._kept:
+            self._kept.pop().give_back()
 
 
 _ALL: weakref.WeakSet[Connections] = weakref.WeakSet()
@@ -237,8 +308,8 @@ _FORKING: list[Connections] = []
 
 def _before_fork() -> None:
     for connections in list(_ALL):
-        connections.before_fork()
         _FORKING.append(connections)
+        connections.before_fork()
 
 
 def _after_fork() -> None:

@@ -26,13 +26,15 @@ from adjoin.errors import (
     FileNotWritable,
     InvalidLocation,
     NotAnAdjoinFile,
+    shown,
 )
 
 Durability: TypeAlias = Literal["power", "process"]
 
 APPLICATION_ID = 0x61646A6E
 """The letters "adjn"."""
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Files of version 1, which has no sums, are read and written as they are."""
 MEMORY = ":memory:"
 
 _MAGIC = b"SQLite format 3\0"
@@ -48,7 +50,7 @@ _SYNCHRONOUS: dict[Durability, str] = {"power": "FULL", "process": "NORMAL"}
 _SCHEMA = """
 CREATE TABLE adjoin_tables(
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, definition TEXT NOT NULL,
-    storage TEXT NOT NULL, history TEXT NOT NULL
+    storage TEXT NOT NULL, history TEXT NOT NULL, sum INTEGER
 );
 CREATE TABLE adjoin_tokens(
     token TEXT PRIMARY KEY, at REAL NOT NULL, request BLOB NOT NULL
@@ -91,6 +93,8 @@ def _connect(path: str, durability: Durability, patience: float) -> apsw.Connect
             _require_adjoin(connection, path)
         if path != MEMORY:
             _switch_to_wal(connection, patience)
+            # The first read makes the -wal and -shm files.
+            connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
     except BaseException:
         connection.close(True)
         raise
@@ -105,7 +109,11 @@ def _inspect(path: str) -> None:
     file = Path(path)
     if not path or "\0" in path:
         raise InvalidLocation(f"{path!r} is not the name of a file")
-    if file.is_dir():
+    try:
+        is_folder = file.is_dir()
+    except OSError as error:
+        raise InvalidLocation(f"{shown(path)} cannot name a file: {error.strerror}; choose another name") from error
+    if is_folder:
         raise NotAnAdjoinFile(f"{path} is a directory; name a file in it")
     folder = file.absolute().parent
     if not folder.is_dir():

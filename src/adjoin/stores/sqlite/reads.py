@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, overload
 
 import apsw
-from orjson import Fragment, JSONDecodeError, dumps
+from orjson import Fragment, dumps
 
 from adjoin.errors import FileDamaged, InvalidRequest
 from adjoin.evaluate import condition_test, projector
@@ -31,7 +31,7 @@ from adjoin.requests import (
 from adjoin.stores.batches import by_table, canceled_by
 from adjoin.stores.sqlite.key_conditions import partition_value, require_no_keys, sort_bounds, start_columns
 from adjoin.stores.sqlite.keys import KeyValue, segment_of
-from adjoin.stores.sqlite.rows import Found, RowForm
+from adjoin.stores.sqlite.rows import BROKEN, BrokenRow, Found, RowForm
 from adjoin.stores.sqlite.tables import AccessPath, KeyMismatch, Table, Tables
 from adjoin.units import (
     MAX_BATCH_GET,
@@ -271,13 +271,17 @@ def _whole_page(
     found = StoredItems(path.form)
     add = found.values.extend
     total = 0
-    for row in cursor.execute(sql, bindings):
-        add(row)
-        total += row[0]
-        if total >= MAX_PAGE_SIZE:
-            # An unfinished statement would hold its snapshot, and with it the WAL.
-            cursor.execute("SELECT 1").fetchall()
-            break
+    try:
+        for row in cursor.execute(sql, bindings):
+            add(row)
+            total += row[0]
+            if total >= MAX_PAGE_SIZE:
+                # An unfinished statement would hold its snapshot, and with it the WAL.
+                cursor.execute("SELECT 1").fetchall()
+                break
+    except TypeError:
+        # A size that is no number.
+        raise BrokenRow from None
     scanned = count = len(found)
     last = path.last_key(found.last()) if scanned == request.limit or total >= MAX_PAGE_SIZE else None
     if absence is not None:
@@ -328,8 +332,8 @@ class StoredItems(Sequence[Item]):
         try:
             for row in zip(*[iter(self.values)] * self._form.width, strict=True):
                 yield read(row)
-        except JSONDecodeError as error:
-            raise FileDamaged(f"an item in it is broken ({error}); restore the file from a backup") from None
+        except BROKEN:
+            raise FileDamaged("an item in the file is broken; restore it from a backup") from None
 
     @overload
     def __getitem__(self, place: int) -> Item: ...

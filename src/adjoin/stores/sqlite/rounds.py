@@ -9,6 +9,7 @@ import apsw
 
 from adjoin.errors import AdjoinError
 from adjoin.stores.sqlite.connections import Session
+from adjoin.stores.sqlite.turns import Turn
 
 
 class Round:
@@ -17,27 +18,32 @@ class Round:
     Nobody else writes until `commit` was called, which must be.
     """
 
-    __slots__ = ("_end", "_fault", "_session", "outcomes")
+    __slots__ = ("__weakref__", "_fault", "_session", "_writing", "outcomes")
 
     def __init__(
         self,
         session: Session,
+        writing: Turn,
         outcomes: list[Any],
-        end: Callable[[], None],
         fault: Callable[[Session, Exception], AdjoinError],
     ) -> None:
-        """`end` lets others write; `fault` says in adjoin's terms what SQLite reports."""
+        """Both turns belong to the round from here on; `fault` says in adjoin's terms what SQLite reports."""
         self._session = session
-        self._end = end
+        self._writing = writing
         self._fault = fault
         self.outcomes = outcomes
+        session.lend(self)
+        writing.lend(self)
 
     def commit(self) -> None:
         """All of it, or nothing if that fails."""
         try:
-            self._session.cursor.execute("COMMIT")
+            self._session.commit()
         except apsw.Error as error:
             raise self._fault(self._session, error) from error
+        except BaseException:
+            self._session.mend()
+            raise
         finally:
-            self._session.lock.release()
-            self._end()
+            self._session.give_back()
+            self._writing.give_back()

@@ -37,13 +37,15 @@ class Storage:
     """The number of the next SQL index."""
     stream_start: int = 0
     """The number of the last change before the stream that is kept now."""
+    sums: bool = False
+    """Whether rows have sums, by which damage is noticed."""
 
     @classmethod
-    def of(cls, definition: TableDefinition) -> Storage:
+    def of(cls, definition: TableDefinition, sums: bool = False) -> Storage:
         """That of a new table."""
         further = definition.key_attributes[len(definition.keys) :]
         numbers = {index.name: number for number, index in enumerate(definition.indexes)}
-        return cls(tuple(FurtherColumn(key) for key in further), numbers, len(numbers))
+        return cls(tuple(FurtherColumn(key) for key in further), numbers, len(numbers), sums=sums)
 
     @cached_property
     def in_body(self) -> frozenset[str]:

@@ -11,7 +11,6 @@ What requests mean lives in `reads`, `writes`, `changes` and `lifecycle`; what h
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,6 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import apsw
-from orjson import JSONDecodeError
 
 from adjoin.errors import AdjoinError, FileBusy, FileDamaged
 from adjoin.requests import (
@@ -51,7 +49,9 @@ from adjoin.stores.sqlite.connections import Connections, Session
 from adjoin.stores.sqlite.dump import dumped
 from adjoin.stores.sqlite.file import MEMORY, Durability, file_error, open_file
 from adjoin.stores.sqlite.rounds import Round
+from adjoin.stores.sqlite.rows import BROKEN
 from adjoin.stores.sqlite.tables import Tables
+from adjoin.stores.sqlite.turns import Turn, holds
 from adjoin.stores.sqlite.upkeep import Upkeep
 from adjoin.tables import TableDefinition
 
@@ -59,6 +59,7 @@ Read: TypeAlias = Callable[[apsw.Cursor, Tables, Any], Response]
 Write: TypeAlias = Callable[[apsw.Cursor, Tables, Any, float], Response]
 
 DAY = 86400.0
+_PAUSE = 0.01
 
 
 def _of_one_instant(read: Read) -> Read:
@@ -128,12 +129,14 @@ class SQLiteStore:
     ) -> None:
         self._path = os.fspath(path)
         self._clock = clock
-        self._writing = threading.Lock()
+        self._writing = Turn("writing")
         self._upkeep = Upkeep(keep_changes)
         self.waits_for_disk = durability == "power" and self._path != MEMORY
         """Whether a write ends when it has reached the disk."""
         self._connect = partial(open_file, self._path, durability, patience)
-        self._connections = Connections(self._connect, shared=self._path == MEMORY)
+        # A commit that waits for the disk takes long beside a look at the file and its locks; another does not.
+        pause = 0.0 if durability == "power" else _PAUSE
+        self._connections = Connections(self._connect, shared=self._path == MEMORY, pause=pause)
         try:
             self._expire(rounds=1)
         except FileBusy:
@@ -150,6 +153,7 @@ class SQLiteStore:
                 raise outcome
         return outcomes
 
+    @holds("session")
     def outcomes(self, requests: Sequence[Request]) -> list[Any]:
         """For each request its response, or its error; writes are committed together."""
         session = self._connections.acquire()
@@ -161,11 +165,17 @@ class SQLiteStore:
                     # The way below tells a fault of the request from a table that is out of date.
                     pass
             return self._perform(session, requests)
-        except (apsw.Error, JSONDecodeError) as error:
+        except AdjoinError:
+            raise
+        except (apsw.Error, *BROKEN) as error:
             raise self._failure(session, error) from error
+        except BaseException:
+            session.mend()
+            raise
         finally:
-            session.lock.release()
+            session.release()
 
+    @holds("session")
     def text(self, request: Request) -> Response:
         """The response to one read for somebody who sends it on: whole items are JSON text, and were not parsed.
 
@@ -180,14 +190,20 @@ class SQLiteStore:
             except (AdjoinError, apsw.SQLError):
                 # As in `outcomes`.
                 outcome = self._attempt(read, session, request)
-        except (apsw.Error, JSONDecodeError) as error:
+        except AdjoinError:
+            raise
+        except (apsw.Error, *BROKEN) as error:
             raise self._failure(session, error) from error
+        except BaseException:
+            session.mend()
+            raise
         finally:
-            session.lock.release()
+            session.release()
         if isinstance(outcome, AdjoinError):
             raise outcome
         return outcome
 
+    @holds("session")
     def item_text(self, name: Any, key: Any) -> bytes | None:
         """A whole item as JSON text, empty where there is none, for somebody who knows nothing of the name and the key.
 
@@ -201,74 +217,111 @@ class SQLiteStore:
                 return None
             found = session.cursor.execute(table.get_sql, table.locate(key)).get
             return b"" if found is None else table.form.text(found)
-        except (AdjoinError, TypeError, apsw.Error):
+        except (AdjoinError, TypeError, apsw.Error, *BROKEN):
             return None
+        except BaseException:
+            session.mend()
+            raise
         finally:
-            session.lock.release()
+            session.release()
 
+    @holds("session", "writing")
     def begin(self, requests: Sequence[Request]) -> Round | None:
         """Performs writes of items at once, and leaves it to the caller to commit them.
 
         None, and nothing done, where that would take long: while others write to the file, or upkeep is due.
         """
         now = self._clock()
-        if self._upkeep.is_due(now) or not self._writing.acquire(blocking=False):
+        turn = self._writing
+        if self._upkeep.is_due(now) or not turn.try_to_take():
             return None
+        begun = None
         try:
             session = self._connections.acquire_apart()
-        except BaseException:
-            self._writing.release()
-            raise
-        try:
-            if session.needs_checkpoint:
-                session.needs_checkpoint = False
-            else:
-                session.cursor.execute("BEGIN IMMEDIATE")
-                session.forget_stale_tables()
-                outcomes = [self._attempt(_WRITES[type(each)], session, each, now) for each in requests]
-                self._upkeep.count(requests)
-                return Round(session, outcomes, self._writing.release, self._failure)
-        except apsw.BusyError:
-            session.fresh_cursor()
-        except BaseException as error:
-            session.known.clear()
-            failure = self._failure(session, error) if isinstance(error, apsw.Error | JSONDecodeError) else error
-            session.lock.release()
-            self._writing.release()
-            raise failure from error
-        session.lock.release()
-        self._writing.release()
-        return None
+            try:
+                begun = self._begin(session, requests, now)
+                return begun
+            except apsw.BusyError:
+                session.fresh_cursor()
+                return None
+            except (apsw.Error, *BROKEN) as error:
+                session.known.clear()
+                raise self._failure(session, error) from error
+            except BaseException:
+                begun = None
+                session.mend()
+                raise
+            finally:
+                if begun is None:
+                    session.give_back()
+        finally:
+            if begun is None:
+                turn.give_back()
+
+    def _begin(self, session: Session, requests: Sequence[Request], now: float) -> Round | None:
+        if session.needs_checkpoint:
+            session.needs_checkpoint = False
+            return None
+        session.cursor.execute("BEGIN IMMEDIATE")
+        session.forget_stale_tables()
+        outcomes = [self._attempt(_WRITES[type(each)], session, each, now) for each in requests]
+        self._upkeep.count(requests)
+        return Round(session, self._writing, outcomes, self._failure)
 
     def definition(self, name: str) -> TableDefinition:
         """The table of that name; `TableNotFound` if there is none."""
-        with self._connections.session() as session:
-            session.forget_stale_tables()
-            return session.table(name).definition
+        return self._definition(name, as_known=False)
 
     def known_definition(self, name: str) -> TableDefinition:
         """The same, as it was when the store last looked; another process may have changed it since."""
+        return self._definition(name, as_known=True)
+
+    @holds("session")
+    def _definition(self, name: str, as_known: bool) -> TableDefinition:
         session = self._connections.acquire()
         try:
+            if not as_known:
+                session.forget_stale_tables()
             return session.table(name).definition
+        except AdjoinError:
+            raise
+        except (apsw.Error, *BROKEN) as error:
+            raise self._failure(session, error) from error
+        except BaseException:
+            session.mend()
+            raise
         finally:
-            session.lock.release()
+            session.release()
 
     @contextmanager
     def dump(self, name: str) -> Iterator[Iterator[list[bytes]]]:
         """All items of a table as they are at this instant, as JSON texts, in pieces; others may write meanwhile."""
         if self._path == MEMORY:
-            with self._connections.session() as session:
-                yield dumped(session.connection, session.table(name))
+            yield iter(self._dumped(name))
             return
         session = Session(self._connect(), {})
         try:
             session.cursor.execute("BEGIN")
             yield dumped(session.connection, session.table(name))
-        except apsw.Error as error:
+        except (apsw.Error, *BROKEN) as error:
             raise self._failure(session, error) from error
         finally:
             session.close()
+
+    @holds("session")
+    def _dumped(self, name: str) -> list[list[bytes]]:
+        session = self._connections.acquire()
+        try:
+            return list(dumped(session.connection, session.table(name)))
+        except AdjoinError:
+            raise
+        except (apsw.Error, *BROKEN) as error:
+            raise self._failure(session, error) from error
+        except BaseException:
+            session.mend()
+            raise
+        finally:
+            session.release()
 
     def sweep(self) -> int:
         """Remove every expired item now, rather than by and by; answers how many there were."""
@@ -308,14 +361,17 @@ class SQLiteStore:
             if isinstance(request, _CHANGES_OF_TABLES):
                 session.know_alone()
 
+    @holds("writing")
     def _in_transaction(self, session: Session, work: Callable[[float], Any]) -> Any:
-        with self._writing:
+        turn = self._writing
+        turn.take()
+        try:
             session.cursor.execute("BEGIN IMMEDIATE")
             try:
                 # Another process may have changed a table: what is written must fit it as it is now.
                 session.forget_stale_tables()
                 result = work(self._clock())
-                session.cursor.execute("COMMIT")
+                session.commit()
             except BaseException:
                 # What was met inside the transaction may never have been.
                 session.know_together()
@@ -326,6 +382,8 @@ class SQLiteStore:
             finally:
                 session.know_together()
             return result
+        finally:
+            turn.release()
 
     def _attempt(self, perform: Callable[..., Response], session: Session, *arguments: Any) -> Any:
         """The response, or the error if the request is at fault."""
@@ -351,18 +409,26 @@ class SQLiteStore:
         session.fresh_cursor()
         if isinstance(error, apsw.Error):
             return file_error(error, self._path)
-        return FileDamaged(f"{self._path}: an item in it is broken; restore the file from a backup")
+        return FileDamaged(f"{self._path}: an item or a table in the file is broken; restore it from a backup")
 
     # --- expiry --------------------------------------------------------------------------------
 
+    @holds("session")
     def _expire(self, rounds: int | None = None) -> int:
         """Remove expired items of all tables in steps, until there are none or for so many rounds."""
         total = 0
-        with self._connections.session() as session:
-            try:
-                while (rounds is None or rounds > 0) and upkeep.expiring(session, self._clock()):
-                    total += self._in_transaction(session, partial(upkeep.expire_some, session))
-                    rounds = None if rounds is None else rounds - 1
-            except (apsw.Error, JSONDecodeError) as error:
-                raise self._failure(session, error) from error
-        return total
+        session = self._connections.acquire()
+        try:
+            while (rounds is None or rounds > 0) and upkeep.expiring(session, self._clock()):
+                total += self._in_transaction(session, partial(upkeep.expire_some, session))
+                rounds = None if rounds is None else rounds - 1
+            return total
+        except AdjoinError:
+            raise
+        except (apsw.Error, *BROKEN) as error:
+            raise self._failure(session, error) from error
+        except BaseException:
+            session.mend()
+            raise
+        finally:
+            session.release()

@@ -238,6 +238,7 @@ class Table:
                 for column in self.columns
                 if column.tag == "S" and column.name not in storage.in_body
             },
+            storage.sums,
         )
 
         base = AccessPath(name, items, self.form, self._partition, self._sort, self.primary)
@@ -258,15 +259,16 @@ class Table:
         """Whether the table's own rows, and its totals, are all that a write changes."""
 
         further = "".join(f", {column.column}" for column in self._further)
-        marks = ", ".join("?" for _ in range(5 + len(self._further)))
-        values = f"{items}(pk, sk{further}, size, expires, body) VALUES ({marks})"
+        last = ", sum" if storage.sums else ""
+        marks = ", ".join("?" for _ in range(5 + len(self._further) + storage.sums))
+        values = f"{items}(pk, sk{further}, size, expires, body{last}) VALUES ({marks})"
         here = "WHERE pk = ? AND sk = ?"
         self.get_sql = f"SELECT {self.form.fields} FROM {items} {here}"
         self.insert_sql = f"INSERT INTO {values}"
         self.replace_sql = f"REPLACE INTO {values}"
-        self.update_sql = f"UPDATE {items} SET size = ?, expires = ?, body = ? {here}"
+        self.update_sql = f"UPDATE {items} SET size = ?, expires = ?, body = ?{last and ', sum = ?'} {here}"
         self.delete_sql = f"DELETE FROM {items} {here}"
-        self.change_sql = _change_sql(self.changes, definition.stream)
+        self.change_sql = _change_sql(self.changes, definition.stream, storage.sums)
         self._written: dict[float, tuple[Consumed, ...]] = {}
         self.totals_sql = f"SELECT items, bytes, seq FROM {self.changes} ORDER BY seq DESC LIMIT 1"
 
@@ -332,6 +334,13 @@ class Table:
                 self._written.clear()
             return self._written.setdefault(units, (Consumed(self.name, None, 0.0, units),))
 
+    def rest(self, row: Row, item: Item, size: int, body: bytes) -> tuple[Any, ...]:
+        """What a row has beside its key columns, in the order of the statements."""
+        expires = None if self.definition.ttl is None else self.expiry(item)
+        if self.form.has_sum:
+            return size, expires, body, self.form.sum((size, body, *row))
+        return size, expires, body
+
     def key_of(self, item: Item) -> Item:
         return {name: item[name] for name in self.key_names}
 
@@ -348,8 +357,8 @@ Tables: TypeAlias = Callable[[str], Table]
 """Where requests get their tables from, by name."""
 
 
-def _change_sql(changes: str, stream: bool) -> str:
-    """Records a change: time, expired, items more, bytes more, and the images if there is a stream.
+def _change_sql(changes: str, stream: bool, sums: bool) -> str:
+    """Records a change: time, expired, items more, bytes more, and the images, with their sum, if there is a stream.
 
     Every row carries the totals of the table, so that they are known without counting. Without a
     stream the newest row is all there is, and holds nothing else.
@@ -358,7 +367,8 @@ def _change_sql(changes: str, stream: bool) -> str:
         f"? + coalesce((SELECT {total} FROM {changes} ORDER BY seq DESC LIMIT 1), 0)" for total in ("items", "bytes")
     )
     if stream:
-        return f"INSERT INTO {changes}(at, expired, items, bytes, old, new) VALUES (?, ?, {items}, {size}, ?, ?)"
+        names, marks = ("old, new, sum", "?, ?, ?") if sums else ("old, new", "?, ?")
+        return f"INSERT INTO {changes}(at, expired, items, bytes, {names}) VALUES (?, ?, {items}, {size}, {marks})"
     newest = f"coalesce((SELECT max(seq) FROM {changes}), 1)"
     return f"REPLACE INTO {changes}(seq, at, expired, items, bytes) VALUES ({newest}, ?, ?, {items}, {size})"
 

@@ -9,7 +9,7 @@ import apsw
 
 from adjoin.requests import BatchWrite, Request, TransactWrite
 from adjoin.stores.sqlite.connections import Session
-from adjoin.stores.sqlite.rows import Found
+from adjoin.stores.sqlite.rows import BrokenRow, Found
 from adjoin.stores.sqlite.stored import Decided, Prepared, Stored
 from adjoin.stores.sqlite.tables import Table
 from adjoin.stores.sqlite.writes import apply
@@ -95,9 +95,14 @@ def _expire(cursor: apsw.Cursor, table: Table, now: float, most: int) -> int:
     ).fetchall()
     expired = []
     for row in rows:
-        size, _, *columns = cast(Found, row)
+        found = cast(Found, row)
+        second = table.expiry(table.form.item(found))
+        if second is None or second >= now:
+            # The column says otherwise than the item: nothing is removed because of damage.
+            raise BrokenRow
+        size, columns = found[0], found[table.form.keys]
         prepared = Prepared(table, (columns[0], columns[1]), None, lambda _: None)
-        expired.append(Decided(prepared, Stored(table, size, tuple(columns), None, row), None))
+        expired.append(Decided(prepared, Stored(table, size, tuple(columns), None, found), None))
     apply(cursor, expired, now, expired=True)
     return len(rows)
 

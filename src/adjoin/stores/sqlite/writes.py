@@ -35,7 +35,7 @@ from adjoin.requests import (
 )
 from adjoin.stores.batches import canceled, canceled_by, check_batch_write
 from adjoin.stores.sqlite.consumption import consumed, read_again
-from adjoin.stores.sqlite.stored import Decided, Prepared, Stored, size_of
+from adjoin.stores.sqlite.stored import Decided, Prepared, Stored, change_sum, size_of
 from adjoin.stores.sqlite.tables import KeyMismatch, Row, Table, Tables
 from adjoin.stores.sqlite.tokens import Token
 from adjoin.stores.updates import update_of
@@ -159,7 +159,7 @@ def prepare(tables: Tables, request: Writing) -> Prepared:
 
 def decide(cursor: apsw.Cursor, prepared: Prepared) -> Decided:
     found = cursor.execute(prepared.table.get_sql, prepared.key).get
-    old = None if found is None else Stored(prepared.table, found[0], found[2:], None, found)
+    old = None if found is None else Stored(prepared.table, found[0], found[prepared.table.form.keys], None, found)
     if prepared.test is not None and not prepared.test({} if old is None else old.item):
         raise ConditionFailed("The conditional request failed", None if old is None else old.item)
     return Decided(prepared, old, prepared.become(old))
@@ -175,8 +175,9 @@ def apply(cursor: apsw.Cursor, writes: Sequence[Decided], now: float, expired: b
         table, old, new = write.prepared.table, write.old, write.new
         more, size = (new is not None) - (old is not None), size_of(new) - size_of(old)
         if table.definition.stream:
-            images = (None if each is None else each.text for each in (old, new))
-            cursor.execute(table.change_sql, (now, expired, more, size, *images))
+            images = tuple(None if each is None else each.text for each in (old, new))
+            last = (change_sum(now, expired, *images),) if table.storage.sums else ()
+            cursor.execute(table.change_sql, (now, expired, more, size, *images, *last))
         else:
             items, total = grown.get(table, (0, 0))
             grown[table] = (items + more, total + size)
@@ -190,8 +191,7 @@ def _store(cursor: apsw.Cursor, decided: Decided) -> None:
     if new is None:
         cursor.execute(table.delete_sql, key)
     else:
-        item = new.item
-        rest = (new.size, None if table.definition.ttl is None else table.expiry(item), new.body)
+        rest = table.rest(new.row, new.item, new.size, new.body)
         if old is None:
             cursor.execute(table.insert_sql, (*new.row, *rest))
         elif old.row == new.row:
@@ -207,13 +207,13 @@ def _overwrite(cursor: apsw.Cursor, table: Table, puts: Iterable[_Row], now: flo
     The most frequent write of all, in one pass: the table has neither indexes nor a stream, so there is nothing to
     test and nobody to tell. It does what `decide` and `apply` would.
     """
-    ttl, read, body_of = table.definition.ttl, table.form.item, table.form.body
+    read, body_of = table.form.item, table.form.body
     more = grown = 0
     units = 0.0
     for key, item, size in puts:
         found = cursor.execute(table.get_sql, key).get
         body = body_of(item)
-        rest = (size, None if ttl is None else table.expiry(item), body)
+        rest = table.rest(key, item, size, body)
         before = 0 if found is None else found[0]
         units += write_units(size if size > before else before)
         if found is None:

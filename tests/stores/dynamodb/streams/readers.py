@@ -16,10 +16,12 @@ from tests.stores.dynamodb.streams.service import Clock, StreamServer, stream_se
 class Reader:
     """A program that reads the stream of the table `T`, on a store of its own."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, access: Access, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, access: Access, clock: Callable[[], float], deadline: float
+    ) -> None:
         self._loop = loop
         self._streams = Streams(clock)
-        self._store = AsyncDynamoDBStore(access=access, streams=self._streams, deadline=2.0)
+        self._store = AsyncDynamoDBStore(access=access, streams=self._streams, deadline=deadline)
 
     def read(self, after: str | None = None, limit: int = 1000) -> ChangesResponse:
         (response,) = self._loop.run_until_complete(self._store.execute([ReadChanges("T", after, limit)]))
@@ -44,8 +46,8 @@ class Readers:
         self._access = Access("us-east-1", server.url, None)
         self._opened: list[Reader] = []
 
-    def open(self, clock: Clock) -> Reader:
-        self._opened.append(Reader(self._loop, self._access, clock))
+    def open(self, clock: Clock, deadline: float = 60.0) -> Reader:
+        self._opened.append(Reader(self._loop, self._access, clock, deadline))
         return self._opened[-1]
 
     def close_all(self) -> None:

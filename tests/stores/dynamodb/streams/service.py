@@ -210,7 +210,9 @@ class StreamService:
             raise Refused("ResourceNotFoundException", "Requested resource not found: Table: not found")
         table: Json = {
             "TableName": "T",
+            "TableArn": "arn:aws:dynamodb:us-east-1:000000000000:table/T",
             "TableStatus": "ACTIVE",
+            "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK")],
             "KeySchema": [{"AttributeName": "SK", "KeyType": "RANGE"}, {"AttributeName": "PK", "KeyType": "HASH"}],
             "LatestStreamArn": self.arn,
             "LatestStreamLabel": self.label,

@@ -52,7 +52,7 @@ def test_a_shard_that_is_always_throttled(world: World) -> None:
     world.write("a")
     world.service.refuse("GetRecords", "LimitExceededException", 1000)
     with pytest.raises(Throttled):
-        world.reader.read()
+        world.another_reader(deadline=2.0).read()
 
 
 def test_iterators_that_expired(world: World) -> None:

@@ -24,8 +24,8 @@ class World:
         self.service = self.readers.server.service = StreamService(self.clock, shards, stretch=stretch, strict=strict)
         return self.service
 
-    def another_reader(self) -> Reader:
-        return self.readers.open(self.clock)
+    def another_reader(self, deadline: float = 60.0) -> Reader:
+        return self.readers.open(self.clock, deadline)
 
     def write(self, *values: str, item: int = 0) -> None:
         for value in values:

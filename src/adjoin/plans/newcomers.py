@@ -11,18 +11,18 @@ for `maintain`: rules that are not counted at once, or more edges than a transac
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from adjoin.expressions import Compare, Condition, Not, Value, attribute
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.at_once import companions, counting_at_once, together
+from adjoin.plans.at_once import AnyRequest, companions, counting_at_once, together
 from adjoin.plans.batches import Place, get_all, place_of
-from adjoin.plans.maintenance.neighbours import counting
-from adjoin.plans.maintenance.postings import MARKED, AnyWrite
-from adjoin.plans.maintenance.references import EdgeRef, edges_at, refs_to
-from adjoin.requests import Check, Delete, Get, Put
+from adjoin.plans.maintenance.neighbours import counting, lookups
+from adjoin.plans.maintenance.postings import MARKED
+from adjoin.plans.maintenance.references import EdgeRef
+from adjoin.requests import Check, Delete, Get, PageResponse, Put
 from adjoin.schema import NodeType
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import Item
@@ -40,9 +40,9 @@ class Arrived:
     """What must hold for a node to be written, and what is written with it."""
 
     condition: Condition | None = None
-    counted: AnyWrite | None = None
+    counted: AnyRequest | None = None
     """What its edges make of it."""
-    writes: list[AnyWrite] = field(default_factory=list)
+    writes: list[AnyRequest] = field(default_factory=list)
     read: list[Item | None] = field(default_factory=list)
     """The node as it was, if somebody looked."""
 
@@ -75,7 +75,7 @@ class Coming:
         if there is not None:
             return Arrived(layout.present, read=[there])
         waiting = (yield from waiting_at(layout, kind, text)) if left is not None else []
-        made: dict[Place, AnyWrite] = {}
+        made: dict[Place, AnyRequest] = {}
         if waiting:
             made = (yield from companions(layout, (), {place_of(key)}, waiting)).writes
         if waiting is None or len(made) > room:
@@ -103,19 +103,16 @@ def waiting_at(
     layout: BoundLayout, kind: NodeType, text: str, without: Collection[Place] = ()
 ) -> Plan[Sequence[EdgeRef] | None]:
     """The edges that count at once for a node, except some; None if they are more than a transaction takes."""
-    refs: list[EdgeRef] = []
-    for account in counting_at_once(layout, kind):
-        start: Item | None = None
-        while True:
-            is_leaving = account.hop.direction == "out"
-            items, start = yield from edges_at(layout, account.edge, kind, text, is_leaving, start)
-            refs += _others(refs_to(layout, account, items), without)
-            if len(refs) > MAX_TRANSACTION:
-                return None
-            if start is None:
-                break
-    return refs
-
-
-def _others(refs: Iterable[EdgeRef], without: Collection[Place]) -> list[EdgeRef]:
-    return [ref for ref in refs if place_of(ref.key) not in without]
+    refs: dict[tuple[str, Place], EdgeRef] = {}
+    waiting = [*lookups(layout, kind, text, counting_at_once(layout, kind))]
+    while waiting:
+        pages: list[PageResponse] = yield tuple(lookup.query for lookup in waiting)
+        for lookup, page in zip(waiting, pages, strict=True):
+            # What arrives may be found twice: by its ledger, and in the index.
+            refs |= {ref.place: ref for ref in lookup.refs(layout, page) if place_of(ref.key) not in without}
+        if len(refs) > MAX_TRANSACTION:
+            return None
+        waiting = [
+            lookup.behind(page.last) for lookup, page in zip(waiting, pages, strict=True) if page.last is not None
+        ]
+    return [*refs.values()]

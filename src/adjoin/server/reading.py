@@ -1,0 +1,230 @@
+"""Bytes to requests of HTTP/1.1, in pieces of any size. No I/O, and no meaning: nothing here knows an operation.
+
+httptools (llhttp) reads lines, lengths and chunks, and refuses what two readers could take for different
+requests: a length beside a transfer coding, several lengths, folded lines, lines without CR, NULs. What it
+leaves to whoever calls it is here: how large a head, a body and everything between chunks may be, and lines
+of which a head has one only.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
+
+from adjoin.server.heads import MAX_LINES, Form, Lines, form_of, is_plain
+
+MAX_HEAD = 64 * 1024
+"""Bytes of a head; also of trailers, or of whatever else comes in a row and is no part of a body."""
+MAX_BODY = 16 * 1024 * 1024
+
+_MOST_DIGITS = 20
+"""Of a length; more are zeros."""
+
+
+class BadRequest(Exception):
+    """What came is no request, and nothing that follows it on the connection can be one."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+class Request:
+    """One request; `target` is what X-Amz-Target says, and empty where it is not there.
+
+    `is_plain` says that its head is plain, and need not be looked at. `keeps` says whether the client wants to
+    send another on the same connection.
+    """
+
+    __slots__ = ("_headers", "_lines", "body", "is_plain", "keeps", "method", "path", "target")
+
+    def __init__(self, method: str, path: str, target: str, lines: Lines, is_plain: bool) -> None:
+        self.method = method
+        self.path = path
+        self.target = target
+        self.is_plain = is_plain
+        self.keeps = True
+        self.body = b""
+        self._lines = lines
+        self._headers: dict[str, str] | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """By names in lower case; what several lines say of one name, separated by commas."""
+        if self._headers is None:
+            headers: dict[str, str] = {}
+            for name, value in self.lines():
+                lower, text = name.decode("latin-1").lower(), value.decode("latin-1").strip()
+                headers[lower] = f"{headers[lower]},{text}" if lower in headers else text
+            self._headers = headers
+        return self._headers
+
+    def lines(self) -> Iterator[tuple[bytes, bytes]]:
+        """Names and values of the lines of the head, as they came."""
+        return zip(self._lines[::2], self._lines[1::2], strict=True)
+
+
+class Reader:
+    """What one connection receives; `requests` are those that have come whole, the first first."""
+
+    def __init__(self, is_own_host: Callable[[bytes], bool]) -> None:
+        self.requests: deque[Request] = deque()
+        self.count = 0
+        """How many requests have come whole."""
+        self.awaits_continue = False
+        """Whether the client waits with the body until it is told to send it."""
+        self.is_over = False
+        """Whether the client said that it sends no further request."""
+        self._is_own_host = is_own_host
+        self._beside = 0
+        """Bytes in a row that are no part of a body."""
+        self._url = b""
+        self._lines: Lines = []
+        self._head: Request | None = None
+        self._body: bytes | bytearray = b""
+        self._upgrades = False
+        """Whether the request that is under way offers another protocol."""
+        self._parser: HttpRequestParser | None = HttpRequestParser(self)
+
+    @property
+    def is_within(self) -> bool:
+        """Whether a request has begun to come, and has not come whole."""
+        return self._beside > 0 or self._head is not None or self._url != b""
+
+    @property
+    def held(self) -> int:
+        """Bytes of a body that has not come whole."""
+        return len(self._body)
+
+    def feed(self, data: bytes) -> None:
+        """Takes what has come next; whatever is raised is the end."""
+        if self.is_over or self._parser is None:
+            return
+        self._beside += len(data)
+        rest: bytes | None = None
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade as upgrade:
+            rest = data[upgrade.args[0] :]
+        except HttpParserError as error:
+            # What comes behind the last request is nobody's.
+            if not self.is_over:
+                raise _fault(error) from None
+        if rest is not None:
+            self._read_on(rest)
+        elif self._beside >= MAX_HEAD and not self.is_over:
+            raise BadRequest(413, f"the head of a request has at most {MAX_HEAD} bytes, and so has what follows a body")
+
+    def close(self) -> None:
+        """Lets go of everything; the parser and this know each other."""
+        self._parser = None
+        self._body = b""
+        self.requests.clear()
+
+    def _read_on(self, rest: bytes) -> None:
+        """Reads a request that offers to change to another protocol, which the server does not, as if it did not."""
+        head = self._head
+        assert head is not None
+        kept = [b"%b: %b\r\n" % line for line in head.lines() if line[0].lower() != b"upgrade"]
+        start = b"%b %b HTTP/1.1\r\n" % (head.method.encode(), self._url)
+        self._parser = HttpRequestParser(self)
+        self._beside = 0
+        self.feed(b"".join((start, *kept, b"\r\n")))
+        if rest:
+            self.feed(rest)
+
+    # --- what httptools calls ---
+
+    def on_url(self, piece: bytes) -> None:
+        self._url = self._url + piece if self._url else piece
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        lines = self._lines
+        lines.append(name)
+        lines.append(value)
+
+    def on_headers_complete(self) -> None:
+        parser = self._parser
+        assert parser is not None
+        lines, self._lines = self._lines, []
+        self._beside = 0
+        form = form_of(lines)
+        method = parser.get_method()
+        if form.may_be_plain and method == b"POST" and self._url == b"/" and is_plain(form, lines, self._is_own_host):
+            self._head = Request("POST", "/", lines[form.target].decode("latin-1"), lines, True)
+            return
+        version = parser.get_http_version()
+        _check(form, lines, version)
+        if method == b"CONNECT":
+            raise BadRequest(400, "this is no proxy")
+        self._upgrades = parser.should_upgrade()
+        target = lines[form.target].strip().decode("latin-1") if form.target >= 0 else ""
+        self._head = Request(method.decode("latin-1"), self._url.decode("latin-1"), target, lines, False)
+        self._head.keeps = version == "1.1"
+        if form.expect >= 0:
+            self.awaits_continue = lines[form.expect].strip().lower() == b"100-continue" and not self._upgrades
+
+    def on_body(self, piece: bytes) -> None:
+        self._beside = 0
+        self.awaits_continue = False
+        if len(self._body) + len(piece) > MAX_BODY:
+            raise BadRequest(413, f"a request has at most {MAX_BODY} bytes")
+        if not self._body:
+            # Nearly all bodies come in one piece.
+            self._body = piece
+        elif isinstance(self._body, bytearray):
+            self._body += piece
+        else:
+            self._body = bytearray(self._body + piece)
+
+    def on_message_complete(self) -> None:
+        if self._upgrades or self.is_over:
+            return
+        request = self._head
+        assert request is not None
+        assert self._parser is not None
+        body = self._body
+        request.body = body if type(body) is bytes else bytes(body)
+        request.keeps &= self._parser.should_keep_alive()
+        self.requests.append(request)
+        self.count += 1
+        self.is_over = not request.keeps
+        self.awaits_continue = False
+        self._head = None
+        self._url = self._body = b""
+        self._beside = 0
+        # Of trailers nobody wants anything.
+        if self._lines:
+            self._lines.clear()
+
+
+def _fault(error: HttpParserError) -> BaseException:
+    """What was raised here while httptools read, or what it says itself."""
+    if isinstance(error, HttpParserCallbackError):
+        return error.__context__ or error
+    reason = str(error)
+    return BadRequest(400, f"this is no HTTP/1.1: {reason[:1].lower()}{reason[1:]}")
+
+
+def _check(form: Form, lines: Lines, version: str) -> None:
+    """Refuses a head that is not clear, or announces what is not taken."""
+    if len(lines) > 2 * MAX_LINES:
+        raise BadRequest(400, f"the head of a request has at most {MAX_LINES} lines")
+    if form.twice is not None:
+        raise BadRequest(400, f"the head of the request has two lines {form.twice}")
+    if version == "1.0":
+        if form.transfer >= 0:
+            raise BadRequest(400, "HTTP/1.0 has no transfer codings")
+    elif version != "1.1":
+        raise BadRequest(400, f"this is HTTP/{version}; send HTTP/1.1")
+    elif form.host < 0:
+        raise BadRequest(400, "the head of the request has no line Host")
+    if form.length >= 0:
+        length = lines[form.length].strip()
+        if len(length) > _MOST_DIGITS or int(length) > MAX_BODY:
+            raise BadRequest(413, f"a request has at most {MAX_BODY} bytes")
+    if form.transfer >= 0 and lines[form.transfer].strip().lower() != b"chunked":
+        raise BadRequest(400, "the body of a request may come in chunks, and in no other transfer coding")

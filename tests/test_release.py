@@ -1,0 +1,170 @@
+"""What a graph holds ends with it: classes, layouts, statements, threads, loops, connections and descriptors,
+whether it was closed or only dropped. A service that makes graphs for years stays as large as it was.
+
+Classes are made anew for every graph here, so that whatever is kept for a class, a graph or a statement shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import re
+import threading
+import typing
+import weakref
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import uuid4
+
+import pytest
+
+from adjoin import (
+    AdjacencyList,
+    AlreadyExists,
+    AsyncGraph,
+    Count,
+    Edge,
+    Graph,
+    Indexed,
+    MaterializedGraph,
+    Node,
+    Sum,
+    Unique,
+    field,
+)
+from adjoin.layouts.interface import Layout
+from tests.conftest import DrivenGraph
+from tests.servers.open import Stores
+
+ROUNDS = 2
+LIMIT = 60.0
+"""Seconds for a thread to end that has been told to; one that was not never does."""
+
+
+def shop(number: int) -> list[type[Any]]:
+    """Classes that nobody else refers to, with every kind of thing that is worked out once for a class."""
+
+    class Customer(Node, label=f"C{number}"):
+        id: str
+        mail: Annotated[str | None, Unique()] = None
+        city: Annotated[str, Indexed()] = ""
+        placed: Annotated[int, Count("Placed", where=field("status") == f"open{number}")] = 0
+        owed: Annotated[int, Sum("Placed", field="amount", where=field("amount") > number)] = 0
+
+    class Invoice(Node, label=f"I{number}"):
+        id: str
+        customers: Annotated[int, Count("Placed", consistency="transaction")] = 0
+
+    class Placed(Edge[Customer, Invoice], label=f"P{number}"):
+        status: str = ""
+        amount: int = 0
+
+    return [Customer, Invoice, Placed]
+
+
+def use(g: Any, models: list[type[Any]], number: int) -> None:
+    """One of everything."""
+    customer, invoice, placed = models
+    g.put(customer(id="c1", mail="a@x", city="Oslo"))
+    g.put_many([customer(id="c2", city="Rome"), invoice(id="i1"), invoice(id="i2")])
+    g.connect(placed, "c1", "i1", status=f"open{number}", amount=number + 5)
+    with g.transaction() as t:
+        t.connect(placed, "c2", "i1", amount=1)
+        t.update(customer, "c2", city="Bonn")
+    g.maintain(once=True)
+    g.update(placed, "c1", "i1", amount=7, only_if=field("amount") > 0)
+    assert [edge.amount for edge in g.out("c1", placed)] == [7]
+    assert len(list(g.into("i1", placed).nodes())) == 2
+    assert [found.id for found in g.find(customer, field("city") == "Bonn")] == ["c2"]
+    assert g.get(customer, mail="a@x") == g.get(customer, "c1")
+    assert g.explain(getattr(g, "_inner", g).put, customer(id="c3")).wcu
+    with g.meter() as meter:
+        assert g.get(customer, f"nobody{number}") is None
+    assert meter.requests == 1
+    with pytest.raises(AlreadyExists):
+        g.add(customer(id="c2"))
+    assert g.delete(customer, "c1")
+
+
+Watched = list[weakref.ref[Any]]
+
+
+def opened(location: str, models: list[type[Any]], layout: Layout, loop: asyncio.AbstractEventLoop | None) -> Any:
+    if loop is None:
+        return Graph(location, models, layout)
+    return DrivenGraph(AsyncGraph(location, models, layout), loop)
+
+
+def one_life(
+    location: str, layout: Layout, number: int, is_closed: bool, loop: asyncio.AbstractEventLoop | None
+) -> Watched:
+    """Makes classes and a graph, uses them and lets them go; what there was is watched."""
+    models = shop(number)
+    graph = opened(location, models, layout, loop)
+    if location.startswith("dynamodb"):
+        graph.create_table()
+    use(graph, models, number)
+    if location.startswith("dynamodb"):
+        graph.drop_table()
+    if is_closed:
+        graph.close()
+    inner = graph if loop is None else graph._inner
+    return [weakref.ref(thing) for thing in (*models, inner, inner._layout, inner._schema, inner._store)]
+
+
+def settled(loop: asyncio.AbstractEventLoop | None) -> None:
+    """Collects what nobody refers to; the last few types and patterns, which Python keeps, are let go first."""
+    for forget in typing._cleanups:  # type: ignore[attr-defined]
+        forget()
+    re.purge()
+    for _ in range(2):
+        gc.collect()
+        if loop is not None:
+            loop.run_until_complete(asyncio.sleep(0))
+            while tasks := asyncio.all_tasks(loop):
+                loop.run_until_complete(asyncio.wait(tasks))
+        for thread in threading.enumerate():
+            if thread.name.startswith("adjoin"):
+                thread.join(LIMIT)
+
+
+def census() -> Counter[str]:
+    """How many there are of each type of object, and of threads and open descriptors."""
+    found = Counter(f"{type(thing).__module__}.{type(thing).__qualname__}" for thing in gc.get_objects())
+    # Abstract classes remember which classes they were asked about, weakly, and start anew now and then.
+    for name in ("weakref.ReferenceType", "builtins.builtin_function_or_method"):
+        del found[name]
+    found["threads"] = threading.active_count()
+    found["descriptors"] = len(os.listdir("/dev/fd"))
+    return found
+
+
+@pytest.fixture(params=["memory", "file", "service"])
+def location(request: pytest.FixtureRequest, tmp_path: Path, servers: Stores) -> str:
+    if request.param == "service":
+        return f"dynamodb://Shop-{uuid4().hex}?endpoint={servers.address('serve')}"
+    return ":memory:" if request.param == "memory" else f"{tmp_path / 'shop.db'}?durability=process"
+
+
+@pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "dropped"])
+@pytest.mark.parametrize("is_async", [False, True], ids=["waiting", "awaiting"])
+def test_everything_ends_with_the_graph(location: str, is_async: bool, is_closed: bool) -> None:
+    loop = asyncio.new_event_loop() if is_async else None
+    try:
+        before: Counter[str] = Counter()
+        for number in range(2 * ROUNDS + 2):
+            layout: Layout = MaterializedGraph("Mat") if number % 2 else AdjacencyList("Adj")
+            watched = one_life(location, layout, number, is_closed, loop)
+            settled(loop)
+            assert [found for ref in watched if (found := ref()) is not None] == []
+            del watched
+            if number == 1:
+                # Each layout was used once, and what is kept for good is there.
+                before = census()
+        grown = {name: more for name, more in (census() - before).items() if more >= ROUNDS}
+        assert grown == {}, "something grows with every graph"
+    finally:
+        if loop is not None:
+            loop.close()
