@@ -41,9 +41,9 @@ def key_text(value: object) -> str:
     """The plain spelling of a value in a key; dates sort by time, in UTC if they have a zone."""
     # Most ids are text or numbers, and need no search for what they are.
     if type(value) is str:
-        return value
+        return value if value.isascii() else _carried(value)
     if type(value) is int:
-        return str(value)
+        return _int_text(value)
     match value:
         case Enum():
             return key_text(value.value)

@@ -27,6 +27,7 @@ from adjoin.errors import (
     NotFound,
     TransactionCanceled,
     are_transient,
+    shown,
 )
 from adjoin.expressions import Condition, Not, all_of
 from adjoin.fields import Change
@@ -70,8 +71,8 @@ class Claims:
 def described(entity: Entity) -> str:
     """How messages name a node or an edge."""
     if isinstance(entity, Node):
-        return f"{type(entity).__name__} {node_id(entity)!r}"
-    return f"{type(entity).__name__} from {entity.source!r} to {entity.target!r}"
+        return f"{type(entity).__name__} {shown(node_id(entity))}"
+    return f"{type(entity).__name__} from {shown(entity.source)} to {shown(entity.target)}"
 
 
 def revised(layout: BoundLayout, kind: EntityType, item: Item) -> Item:

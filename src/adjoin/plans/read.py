@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from adjoin.errors import InvalidItem
+from adjoin.errors import InvalidItem, InvalidKey
 from adjoin.expressions import Condition, Exists, Not, attribute
 from adjoin.layouts.interface import DELETING, OWNER, BoundLayout, Range
 from adjoin.plans import Plan
@@ -35,9 +35,15 @@ def get_by(layout: BoundLayout, kind: NodeType, name: str, value: Any, consisten
     """The node that has a value of a unique field: the claim to it tells whose it is."""
     response: ItemResponse
     (response,) = yield (Get(layout.table, layout.claim_key(kind, name, value), consistent),)
-    if response.item is None:
+    owner = (response.item or {}).get(OWNER, {}).get("S")
+    try:
+        id = None if owner is None else layout.id_in(kind, owner)
+    except InvalidKey:
+        id = None
+    if id is None:
+        # Nobody's, or of a node that cannot be: others may write anything there.
         return None
-    node = yield from get(layout, kind, layout.id_in(kind, response.item[OWNER]["S"]), consistent)
+    node = yield from get(layout, kind, id, consistent)
     # A claim may be older than its node.
     return node if node is not None and getattr(node, name) == value else None
 

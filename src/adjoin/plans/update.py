@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from adjoin.errors import ConditionFailed, InvalidValue, NotFound, TransactionCanceled, UnknownField
+from adjoin.errors import ConditionFailed, InvalidValue, NotFound, TransactionCanceled, UnknownField, shown
 from adjoin.evaluate import condition_test
 from adjoin.expressions import Compare, Condition, Exists, Not, Value, all_of, attribute
 from adjoin.fields import Change, Predicate
@@ -64,7 +64,7 @@ def identified(
     if len(ids) != 1:
         raise InvalidValue(f"a {kind.name} is named by one id, and {len(ids)} were given")
     id = kind.id(ids[0])
-    named = Identity(kind, [layout.node_key(kind, id)], [{"id": id}], f"{kind.name} {id!r}")
+    named = Identity(kind, [layout.node_key(kind, id)], [{"id": id}], f"{kind.name} {shown(id)}")
     return named, dict(fields)
 
 
@@ -80,7 +80,7 @@ def _identified_edge(
     ends = [(source, target), (target, source)]
     keys = edge_keys(layout, kind, source, target, own)
     values = [{**own, "source.id": one, "target.id": other} for one, other in ends[: len(keys)]]
-    return Identity(kind, keys, values, f"{kind.name} from {source!r} to {target!r}"), rest
+    return Identity(kind, keys, values, f"{kind.name} from {shown(source)} to {shown(target)}"), rest
 
 
 def update(

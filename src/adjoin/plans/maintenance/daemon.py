@@ -56,9 +56,11 @@ class Daemon:
                 raise
             return self._failed(error)
         self._count(own)
-        if self._failures:
-            _log.info("it goes on, after %d attempts", self._failures + 1)
-        self._failures = 0
+        if self._reading.pending_since is None:
+            # All that was applied is behind a position that is stored; before that, nothing is sure to go on.
+            if self._failures:
+                _log.info("it goes on, after %d attempts", self._failures + 1)
+            self._failures = 0
         self._tell(is_drained=not has_more)
         if has_more:
             return 0.0

@@ -75,6 +75,8 @@ class Reading:
     is_begun: bool = False
     applied: int = 0
     """Changes that were applied since it was stored."""
+    pending_since: float | None = None
+    """When the first of what was applied since then was."""
     strayed: bool = False
     """Whether there was anything behind what is stored but the change of that itself."""
     is_early: bool = False
@@ -98,7 +100,7 @@ def maintain_step(
         response: ItemResponse
         (response,) = yield (Get(layout.table, key_of(layout, POSITION), consistent=True),)
         reading.record, reading.is_begun, reading.applied = response.item, True, 0
-        reading.strayed = reading.is_early = False
+        reading.strayed, reading.is_early, reading.pending_since = False, False, None
         reading.after = None if response.item is None else response.item.get(POSITION, {}).get("S")
     changes = yield from _read(layout, reading, limit, clock)
     if changes is None:
@@ -114,7 +116,12 @@ def maintain_step(
     reached = changes.next if is_whole else changes.changes[outcome.done - 1].position if outcome.done else None
     reading.after = changes.next
     is_drained = not changes.changes
-    if reached is not None and (outcome.found or _is_due(reading, reached, clock(), is_drained)):
+    if outcome.found and reading.pending_since is None:
+        reading.pending_since = now
+    is_over = outcome.error is not None or not is_whole
+    if reached is not None and (
+        _is_worth_storing(reading, clock(), is_drained, is_over) or _is_due(reading, reached, clock(), is_drained)
+    ):
         is_stored = yield from _store(layout, reading, reached, clock())
         reading.is_early = not is_drained
         if not is_stored and outcome.error is None:
@@ -130,7 +137,8 @@ def leave(layout: BoundLayout, reading: Reading, clock: Callable[[], float] = ti
     What it wrote itself is behind the last position that it stored. If all of that were trimmed before anybody goes on,
     something would seem to be missing where nothing was written. The same goes for a shard that was closed long ago.
     """
-    if reading.is_begun and (reading.strayed or reading.is_early) and reading.after is not None:
+    is_behind = reading.strayed or reading.is_early or reading.pending_since is not None
+    if reading.is_begun and is_behind and reading.after is not None:
         yield from _store(layout, reading, reading.after, clock())
 
 
@@ -188,8 +196,19 @@ def _store(layout: BoundLayout, reading: Reading, reached: str, now: float) -> P
     except ConditionFailed:
         reading.is_begun = False
         return False
-    reading.record, reading.applied, reading.strayed = record, 0, False
+    reading.record, reading.applied, reading.strayed, reading.pending_since = record, 0, False, None
     return True
+
+
+def _is_worth_storing(reading: Reading, now: float, is_drained: bool, is_over: bool) -> bool:
+    """Whether a position behind what was applied is stored now.
+
+    Once for all that there is: at the end, and before that so often that little comes again to who goes on.
+    """
+    if reading.pending_since is None:
+        return False
+    is_long_ago = not 0 <= now - reading.pending_since < _SOON
+    return is_drained or is_over or is_long_ago or reading.applied >= MAX_CHANGES
 
 
 def _is_due(reading: Reading, position: str, now: float, is_drained: bool) -> bool:
