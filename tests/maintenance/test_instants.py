@@ -271,6 +271,21 @@ def test_as_many_as_fit_are_counted_when_the_node_comes(edges: int, way: str) ->
         ALBUMS.look(g, "a")
 
 
+def test_a_put_that_changes_nothing_notices_who_comes_between() -> None:
+    """What it counts is in the ledger already; it must be so when the edge is written."""
+    with Graph(":memory:", [Album, Track, OnAlbum]) as g:
+        g.put_many([Album(id="a"), Track(id="b")])
+        edge = OnAlbum(source="a", target="b", seconds=1)
+        g.put(edge)
+        putting = Process(g, g._put(edge, None), "put")
+        while not putting.is_about(TransactWrite):
+            putting.step(random.Random(0))
+        g.put(OnAlbum(source="a", target="b", seconds=5))
+        putting.finish()
+        ALBUMS.look(g, "ab")
+        assert g.get(Album, "a").seconds == 1  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("way", ["put", "add", "transaction"])
 def test_what_arrives_is_counted_though_no_index_knows_it(way: str) -> None:
     models = [Album, Track, OnAlbum]

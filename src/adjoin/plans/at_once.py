@@ -119,7 +119,7 @@ def companions(
     writes: dict[Place, AnyWrite] = {}
     for posting in postings.values():
         posting.write_down(layout)
-        for write in (*posting.all_writes(layout), *_unread(layout, posting)):
+        for write in (*posting.all_writes(layout), *_unwritten(layout, posting)):
             place = place_of(write_key(layout, write))
             if place not in edges:
                 writes[place] = merged(writes.get(place), write)
@@ -134,12 +134,12 @@ def _ref(account: Account, each: Written) -> EdgeRef:
     return EdgeRef(account, each.key, near, far)
 
 
-def _unread(layout: BoundLayout, posting: Posting) -> list[AnyWrite]:
-    """Ledgers that are not there and need not be, but must not come in between."""
+def _unwritten(layout: BoundLayout, posting: Posting) -> list[AnyWrite]:
+    """Ledgers that are what they should be, there or not, and must not become another in between."""
     return [
         ledger_held(layout, entry.ref, entry.ref.ledger_key(layout), entry.item)
         for entry in posting.entries
-        if entry.ledger is None and not entry.is_kept
+        if entry.is_settled
     ]
 
 
