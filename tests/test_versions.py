@@ -446,9 +446,14 @@ class Between:
     def __init__(self, store: SQLiteStore) -> None:
         self.store = store
         self.happens: Callable[[], Any] | None = None
+        self.later = 0
+        """How many writes go before."""
 
     def execute(self, requests: Any) -> Any:
-        if self.happens is not None and any(isinstance(each, _WRITES) for each in requests):
+        is_write = any(isinstance(each, _WRITES) for each in requests)
+        if self.happens is not None and is_write and self.later:
+            self.later -= 1
+        elif self.happens is not None and is_write:
             happens, self.happens = self.happens, None
             happens()
         return self.store.execute(requests)
@@ -484,3 +489,33 @@ def test_a_change_that_comes_between_is_neither_overwritten_nor_deleted(model: t
                 t.put(read)
             store.happens = lambda: updated(other, model, text="between")
         assert stored(g, model).text == "between"
+
+
+@pytest.mark.parametrize(("ties", "steps"), [(3, 1), (45, 1), (120, 4)])
+def test_a_change_that_comes_between_is_noticed_by_each_step_of_a_delete(ties: int, steps: int) -> None:
+    """Edges that are counted in the transaction go in several, if they are many, and each checks the version."""
+    left = [ties]
+    for step in range(steps + 1):
+        store = Between(SQLiteStore(":memory:"))
+        g: Any = Graph(store, MODELS)
+        other: Any = Graph(store.store, MODELS)
+        g.put(CountedAtOnce(id="1"))
+        g.put_many(Tie(source="1", target=f"{number:03}") for number in range(ties))
+        read, store.later = g.get(CountedAtOnce, "1"), step
+        seen: list[int] = []
+
+        def change(other: Any = other, seen: list[int] = seen) -> None:
+            seen.append(other.out("1", Tie).count())
+            other.update(CountedAtOnce, "1", text="between")
+
+        store.happens = change
+        if step == steps:
+            assert g.delete(read) is True
+            assert seen == []
+            break
+        with pytest.raises(ConditionFailed, match="has another version than the one to delete"):
+            g.delete(read)
+        node = g.get(CountedAtOnce, "1")
+        assert [node.ties] == [g.out("1", Tie).count()] == seen
+        left += seen
+    assert left == sorted(left, reverse=True)

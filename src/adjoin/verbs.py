@@ -23,8 +23,8 @@ from adjoin.layouts.binding import bound_layout
 from adjoin.layouts.interface import BoundLayout, Layout, Range
 from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref, node_id
 from adjoin.plans import Plan
-from adjoin.plans.at_once import delete_counted
 from adjoin.plans.copies import fans
+from adjoin.plans.counted_deletion import delete
 from adjoin.plans.find import Search, search
 from adjoin.plans.maintenance.daemon import Daemon
 from adjoin.plans.maintenance.expected import expected
@@ -220,7 +220,7 @@ class Verbs(ABC):
         if isinstance(what, Edge):
             return self._disconnect_one(what, if_version)
         kind, id, lock = self._to_delete(what, id, if_version)
-        return delete_counted(self._layout, kind, id, lock)
+        return delete(self._layout, kind, id, lock)
 
     def _to_delete(self, what: Any, id: Any, if_version: IfVersion) -> tuple[NodeType, Any, Condition | None]:
         """The class and id of a node, and what must hold for it to be deleted."""

@@ -65,6 +65,16 @@ class Process:
             self._open = list(range(len(self._batch)))
             self._failure = None
 
+    def is_about(self, kind: type[Any]) -> bool:
+        """Whether such a request is what comes next."""
+        return not self.is_done and any(isinstance(request, kind) for request in self._batch)
+
+    def finish(self) -> None:
+        while not self.is_done:
+            self.step(random.Random(0))
+        if self.error is not None:
+            raise self.error
+
     @property
     def waits_for(self) -> Request:
         """A request that it is about to make."""

@@ -51,4 +51,6 @@ def _begins_with_tenant(layout: BoundLayout, kind: EntityType, attribute: str) -
 def _watched(layout: BoundLayout) -> list[EntityType]:
     """The classes whose changes may lead to something."""
     accounts = [kind for each in layout.rules.accounts for kind in (each.edge, each.hop.near, each.hop.far)]
-    return [*accounts, *(kind for each in layout.rules.copies for kind in (each.edge, each.node))]
+    copies = [kind for each in layout.rules.copies for kind in (each.edge, each.node)]
+    expiring = [kind for edge in layout.schema.edges.values() for kind in (edge.source, edge.target) if kind.expires]
+    return [*accounts, *copies, *expiring]

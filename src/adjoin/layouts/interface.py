@@ -33,6 +33,8 @@ LIFE = "adjoin:life"
 """The attribute of a node with aggregates that is another in each of its lives; what was counted ends with one."""
 NEXT = "adjoin:next"
 """The attribute of a node with the life that a recount prepares, while the present one goes on."""
+WRITTEN = "adjoin:written"
+"""The attribute of an edge at nodes that can expire: when it was put, in seconds since 1970."""
 OWNER = "adjoin:owner"
 """The attribute of a claim to a unique value: the partition key of the node that has it."""
 

@@ -10,24 +10,38 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from adjoin.expressions import Remove, Set, Value
+from adjoin.expressions import Not, Remove, Set, Value, all_of
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.at_once import AnyRequest, Companions, Written, companions, counted_at_once, together
+from adjoin.plans.at_once import (
+    AnyRequest,
+    Companions,
+    Written,
+    companions,
+    counted_at_once,
+    counting_at_once,
+    parts_of,
+    together,
+)
 from adjoin.plans.batches import Place, get_all, place_of
 from adjoin.plans.bundles import refuse_copies
 from adjoin.plans.copies import as_copied, copied, copies_on
-from adjoin.plans.maintenance.references import key_of_node
+from adjoin.plans.maintenance.references import EdgeRef, key_of_node
+from adjoin.plans.newcomers import unmarked, waiting_at
 from adjoin.requests import Check, Delete, Get, Put, Update
-from adjoin.schema import EdgeType
+from adjoin.schema import EdgeType, NodeType
+from adjoin.units import MAX_TRANSACTION
 from adjoin.values import Item
 
 Named: TypeAlias = dict[Place, tuple[AnyRequest, str]]
 """The writes of a transaction, each with what it is for."""
 
 
-def accompany(layout: BoundLayout, writes: Named) -> Plan[dict[Place, Item | None]]:
-    """Adds what goes along with the edges among these writes; gives what was read for that and must still be so."""
+def accompany(layout: BoundLayout, writes: Named, *, has_tried: bool) -> Plan[dict[Place, Item | None]]:
+    """Adds what goes along with these writes; gives what was read for that and must still be so.
+
+    What waits for nodes that are put is looked up only if the transaction `has_tried` without, and failed.
+    """
     edges = {place: kind for place, (write, _) in writes.items() if (kind := _edge_kind(layout, write)) is not None}
     copying = {place: kind for place, kind in edges.items() if copies_on(layout, kind) and _is_put(writes[place][0])}
     read: dict[Place, Item | None] = {}
@@ -38,9 +52,16 @@ def accompany(layout: BoundLayout, writes: Named) -> Plan[dict[Place, Item | Non
         for place, kind in edges.items()
         if counted_at_once(layout, kind) and isinstance(write := writes[place][0], Put | Delete)
     ]
-    if not counted:
+    waiting: list[EdgeRef] = []
+    for place, node in _coming(layout, writes).items():
+        read |= yield from _arrive(layout, writes, place, node, waiting if has_tried else None)
+    if not counted and not waiting:
         return read
-    made = yield from companions(layout, counted, {place for place, (write, _) in writes.items() if _makes(write)})
+    created = {place for place, (write, _) in writes.items() if _makes(write)}
+    made = yield from companions(layout, counted, created, waiting)
+    if waiting and len(writes.keys() | made.writes.keys()) > MAX_TRANSACTION:
+        # There is no room for those; `maintain` will see to them.
+        made = yield from companions(layout, counted, created)
     for place, write in made.writes.items():
         if place in writes:
             there, name = writes[place]
@@ -49,6 +70,43 @@ def accompany(layout: BoundLayout, writes: Named) -> Plan[dict[Place, Item | Non
             writes[place] = write, "what its edges count"
     _share(layout, writes, made)
     return read | made.read
+
+
+def _coming(layout: BoundLayout, writes: Named) -> dict[Place, NodeType]:
+    """The nodes among these writes that may come with them and count something at once."""
+    found = {}
+    for place, (write, _) in writes.items():
+        # What an update changes is there.
+        if isinstance(write, Put) or (isinstance(write, Update) and layout.present not in parts_of(write.condition)):
+            item = write.item if isinstance(write, Put) else write.key
+            kind = None if layout.is_bookkeeping(item) else layout.kind_of(item)
+            if isinstance(kind, NodeType) and counting_at_once(layout, kind):
+                found[place] = kind
+    return found
+
+
+def _arrive(
+    layout: BoundLayout, writes: Named, place: Place, kind: NodeType, waiting: list[EdgeRef] | None
+) -> Plan[dict[Place, Item | None]]:
+    """Checks that nothing waits for a node, or tells what does; nobody looks if that is not asked for."""
+    write, name = writes[place]
+    assert isinstance(write, Put | Update)
+    text, key = place[0], _key(layout, write)
+    marker_key = layout.ledgers.marker_key(text)
+    read: dict[Place, Item | None] = {place_of(marker_key): None}
+    if waiting is not None:
+        keys = {place: key, place_of(marker_key): marker_key}
+        found = yield from get_all([Get(layout.table, each, consistent=True) for each in keys.values()])
+        read = dict(zip(keys, found, strict=True))
+        is_there = read[place] is not None
+        condition = all_of(write.condition, layout.present if is_there else Not(layout.present))
+        writes[place] = replace(write, condition=condition), name
+        if is_there:
+            return {place: read[place]}
+        if read[place_of(marker_key)] is not None:
+            waiting += (yield from waiting_at(layout, kind, text, writes)) or ()
+    writes[place_of(marker_key)] = unmarked(layout, text, read[place_of(marker_key)]), f"{name}: what waits for it"
+    return read
 
 
 def _share(layout: BoundLayout, writes: Named, made: Companions) -> None:

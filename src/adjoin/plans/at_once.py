@@ -2,8 +2,8 @@
 
 The ledger and the near node are read first; what the edge adds then goes into its own transaction, with
 the new ledger, as long as both are what was read. The old edge need not be known, for its ledger says
-what it added. The stream finds nothing left to do, and does what only it can: edges that expire, and
-those of nodes that come later.
+what it added. The stream finds nothing left to do, and does what only it can: what expires. Nodes that come
+where edges wait for them are in `newcomers`, those that go with their edges in `counted_deletion`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from adjoin.errors import TransactionCanceled
+from adjoin.evaluate import condition_test
 from adjoin.expressions import Action, And, Condition, all_of
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import Place, get_all, place_of
-from adjoin.plans.deletion import delete_node, refuse_stale
+from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.maintenance.entries import AnyWrite, Entry
 from adjoin.plans.maintenance.ledger import ledger_held
 from adjoin.plans.maintenance.postings import Near, Posting, acted, merged, performed, write_key
-from adjoin.plans.maintenance.references import EdgeRef, edges_at
+from adjoin.plans.maintenance.references import EdgeRef
 from adjoin.requests import Check, Delete, Get, Put, TransactWrite, Update
 from adjoin.rules import Account
-from adjoin.schema import AnyEdge, EdgeType, EntityType, NodeType
+from adjoin.schema import AnyEdge, EdgeType, EntityType
 from adjoin.values import Item
 
 AnyRequest: TypeAlias = Put | Update | Delete | Check
@@ -61,6 +62,15 @@ def counted_at_once(layout: BoundLayout, kind: EntityType) -> list[Account]:
     ]
 
 
+def counting_at_once(layout: BoundLayout, kind: EntityType) -> list[Account]:
+    """The accounts of a class of nodes with a rule that holds at every instant."""
+    return [
+        account
+        for account in layout.rules.accounts
+        if account.hop.near is kind and any(rule.in_transaction for rule in account.rules)
+    ]
+
+
 def written_edge(layout: BoundLayout, kind: EdgeType, edge: AnyEdge, items: Sequence[Item]) -> list[Written]:
     return written_between(layout, kind, edge.source, edge.target, [(layout.key_of(item), item) for item in items])
 
@@ -74,12 +84,24 @@ def written_between(
     return [Written(kind, key, item, *some) for (key, item), some in zip(items, ends, strict=False)]
 
 
-def companions(layout: BoundLayout, written: Sequence[Written], created: Collection[Place] = ()) -> Plan[Companions]:
-    """What goes into one transaction with these items; `created` are nodes that the transaction makes."""
-    refs = [(_ref(account, each), each.item) for each in written for account in counted_at_once(layout, each.kind)]
-    keys = {place_of(key): key for ref, _ in refs for key in (ref.ledger_key(layout), ref.near_key(layout))}
+def companions(
+    layout: BoundLayout,
+    written: Sequence[Written],
+    created: Collection[Place] = (),
+    waiting: Sequence[EdgeRef] = (),
+) -> Plan[Companions]:
+    """What goes into one transaction with these items; `created` are nodes that the transaction makes.
+
+    `waiting` are edges that are there already, and count for a node that the transaction makes: they are read, and
+    must be what was read.
+    """
+    own = [(_ref(account, each), each.item) for each in written for account in counted_at_once(layout, each.kind)]
+    named = [ref for ref, _ in own] + [*waiting]
+    keys = {place_of(key): key for ref in named for key in (ref.ledger_key(layout), ref.near_key(layout))}
+    keys |= {place_of(ref.key): ref.key for ref in waiting}
     found = yield from get_all([Get(layout.table, key, consistent=True) for key in keys.values()])
     items = dict(zip(keys, found, strict=True))
+    refs = own + [(ref, items[place_of(ref.key)]) for ref in waiting]
     postings: dict[str, Posting] = {}
     made = Companions(read=items)
     for ref, item in refs:
@@ -97,7 +119,7 @@ def companions(layout: BoundLayout, written: Sequence[Written], created: Collect
     writes: dict[Place, AnyWrite] = {}
     for posting in postings.values():
         posting.write_down(layout)
-        for write in (*posting.all_writes(layout), *_unread(layout, posting)):
+        for write in (*posting.all_writes(layout), *_unwritten(layout, posting)):
             place = place_of(write_key(layout, write))
             if place not in edges:
                 writes[place] = merged(writes.get(place), write)
@@ -112,12 +134,12 @@ def _ref(account: Account, each: Written) -> EdgeRef:
     return EdgeRef(account, each.key, near, far)
 
 
-def _unread(layout: BoundLayout, posting: Posting) -> list[AnyWrite]:
-    """Ledgers that are not there and need not be, but must not come in between."""
+def _unwritten(layout: BoundLayout, posting: Posting) -> list[AnyWrite]:
+    """Ledgers that are what they should be, there or not, and must not become another in between."""
     return [
         ledger_held(layout, entry.ref, entry.ref.ledger_key(layout), entry.item)
         for entry in posting.entries
-        if entry.ledger is None and not entry.is_kept
+        if entry.is_settled
     ]
 
 
@@ -147,9 +169,14 @@ def together(layout: BoundLayout, write: AnyRequest, companion: AnyRequest) -> A
 
 
 def _beyond_presence(layout: BoundLayout, companion: AnyRequest) -> list[Condition]:
-    condition = companion.condition
-    parts = condition.conditions if isinstance(condition, And) else (condition,)
-    return [part for part in parts if part is not None and part != layout.present]
+    return [part for part in parts_of(companion.condition) if part != layout.present]
+
+
+def parts_of(condition: Condition | None) -> list[Condition]:
+    """The conditions that one is joined of."""
+    if isinstance(condition, And):
+        return [part for each in condition.conditions for part in parts_of(each)]
+    return [] if condition is None else [condition]
 
 
 def _not_in(write: Update, companion: Update) -> list[Action]:
@@ -170,52 +197,34 @@ def disconnect_counted(
     keys: Sequence[Item],
     lock: Condition | None = None,
 ) -> Plan[bool]:
-    """Removes an edge and what it added, if it has the version that a lock asks for; says whether it was there."""
+    """Removes an edge and what it added, if it has the version that a lock asks for; says whether it was there.
+
+    It was there if `edge` would have shown it.
+    """
     copies = [Delete(layout.table, copy) for key in keys for copy in layout.copy_keys(kind, key)]
     written = written_between(layout, kind, source, target, [(key, None) for key in keys])
+    wanted = all_of(layout.present, UNMARKED, lock)
+    is_shown = True
     for attempt in range(1, ATTEMPTS + 1):
         more = yield from companions(layout, written)
-        deletes = [Delete(layout.table, key, all_of(layout.present, lock)) for key in keys]
+        deletes = [Delete(layout.table, key, wanted) for key in keys]
         try:
             yield (TransactWrite((*deletes, *copies, *more.writes.values())),)
-            return True
+            return is_shown
         except TransactionCanceled as canceled:
             failed = [reason.code == "ConditionalCheckFailed" for reason in canceled.reasons]
-            if lock is not None and any(reason.item is not None for reason in canceled.reasons[: len(keys)]):
-                raise
-            if all(failed[: len(keys)]):
+            met = [canceled.reasons[place].item for place in range(len(keys)) if failed[place]]
+            if met == [None] * len(keys):
                 return False
             if attempt == ATTEMPTS or not (any(failed) or canceled.retryable):
                 raise
+            error = canceled
+        if met:
+            # Half of it, left by somebody who wrote one side only, was no edge, and goes in any case. Whether one
+            # with a mark was there, the record of the deletion that marked it tells.
+            there = [dict(item) for item in met if item is not None]
+            is_shown = None not in met and bool((yield from visible(layout, there)))
+            wanted = lock if is_shown else None
+            if wanted is not None and not all(map(condition_test(wanted), there)):
+                raise error
     return False
-
-
-def delete_counted(layout: BoundLayout, kind: NodeType, id: object, lock: Condition | None = None) -> Plan[bool]:
-    """Removes a node, if it has the version that a lock asks for.
-
-    Edges that others count at every instant go first, each with what it added.
-    """
-    text = layout.node_text(kind, id)
-    if lock is not None:
-        (node,) = yield from get_all([Get(layout.table, layout.node_key(kind, id), consistent=True)])
-        refuse_stale(kind, id, node, lock)
-    for edge in layout.schema.edges.values():
-        if not counted_at_once(layout, edge):
-            continue
-        for is_leaving, end in ((True, edge.source), (False, edge.target)):
-            if end is kind and (is_leaving or not edge.symmetric):
-                yield from _disconnect_at(layout, edge, kind, text, is_leaving)
-    return (yield from delete_node(layout, kind, id, lock))
-
-
-def _disconnect_at(layout: BoundLayout, edge: EdgeType, kind: NodeType, text: str, is_leaving: bool) -> Plan[None]:
-    start: Item | None = None
-    while True:
-        items, start = yield from edges_at(layout, edge, kind, text, is_leaving, start)
-        for item in items:
-            source, target = layout.ends(edge, item)
-            ids = layout.id_in(edge.source, source), layout.id_in(edge.target, target)
-            keys = [layout.key_of(item), *layout.twin_keys(edge, item)]
-            yield from disconnect_counted(layout, edge, *ids, keys)
-        if start is None:
-            return

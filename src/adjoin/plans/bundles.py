@@ -42,10 +42,12 @@ from adjoin.plans.copies import copies_on, filling, joined_checks
 from adjoin.plans.deletion import visible
 from adjoin.plans.guarded import carried, is_carried, put_request, unchangeable, written_items
 from adjoin.plans.imagined import imagined, stored_entity
+from adjoin.plans.newcomers import Coming
 from adjoin.plans.revisions import claimable, unchanged
 from adjoin.plans.versions import Lock, as_seen, seen_in, stale
 from adjoin.requests import Check, Delete, Get, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import EdgeType, Entity, EntityType, NodeType
+from adjoin.units import MAX_TRANSACTION
 from adjoin.values import Item, decode, encode
 
 ATTEMPTS = 20
@@ -74,8 +76,8 @@ def described(entity: Entity) -> str:
 
 
 def revised(layout: BoundLayout, kind: EntityType, item: Item) -> Item:
-    """An item as it is written: with another revision, if something else is written with it."""
-    is_revised = layout.has_satellites(kind) or bool(counted_at_once(layout, kind))
+    """An item as it is written: with another revision, if something else is written with it, or carried over."""
+    is_revised = layout.has_satellites(kind) or is_carried(layout, kind) or bool(counted_at_once(layout, kind))
     return item | {REVISION: {"S": uuid.uuid4().hex[:16]}} if is_revised else item
 
 
@@ -191,6 +193,7 @@ def put_bundle(
     entity: Entity,
     wanted: Condition | None,
     claims: Claims,
+    coming: Coming,
     lock: Lock | None = None,
     *,
     accompany: bool = True,
@@ -216,9 +219,14 @@ def put_bundle(
         version = lock.choose(seen)
         items = tuple(item | version for item in items)
         wanted = all_of(wanted, as_seen(layout, kind, seen))
-        watched += version
+        watched += (*version, DELETING)
     more: list[Put | Update | Delete | Check] = []
-    if accompany:
+    if accompany and isinstance(kind, NodeType) and old is None:
+        room = room_beside(layout, kind, items, entity)
+        arrived = yield from coming.look(layout, kind, layout.key_of(items[0]), room)
+        items, wanted, more = (arrived.on(layout, items[0]),), all_of(wanted, arrived.condition), arrived.writes
+        read = read or arrived.read
+    elif accompany:
         items, more = yield from companioned(layout, kind, entity, items)
     satellites = layout.satellites(kind, items, entity.__dict__)
     satellites += released(layout, kind, old, satellites)
@@ -231,6 +239,11 @@ def _own_write(layout: BoundLayout, kind: EntityType, item: Item, wanted: Condit
     if layout.has_satellites(kind) or counted_at_once(layout, kind) or is_carried(layout, kind):
         return Put(layout.table, revised(layout, kind, item), wanted)
     return put_request(layout, kind, item, wanted)
+
+
+def room_beside(layout: BoundLayout, kind: NodeType, items: Sequence[Item], entity: Entity) -> int:
+    """How many more writes a transaction takes that makes a node, with its claims, some of which may be released."""
+    return MAX_TRANSACTION - 2 - 2 * len(layout.satellites(kind, items, entity.__dict__))
 
 
 def companioned(

@@ -7,19 +7,21 @@ what is maintained. Where that cannot be said without looking, what is there is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from adjoin.errors import InvalidValue
 from adjoin.expressions import Action, Add, Compare, Condition, Exists, Not, Or, Remove, Set, Value, all_of, attribute
-from adjoin.layouts.interface import REVISION, BoundLayout
+from adjoin.layouts.interface import REVISION, WRITTEN, BoundLayout
 from adjoin.model import AS_READ
 from adjoin.plans.maintenance.postings import TURN, revises
 from adjoin.requests import Put, Update
-from adjoin.schema import Entity, EntityType, NodeType
+from adjoin.schema import EdgeType, Entity, EntityType, NodeType
 from adjoin.values import Item
 
 _OWN = "adjoin:"
+clock: Callable[[], float] = time.time
 
 
 def is_carried(layout: BoundLayout, kind: EntityType) -> bool:
@@ -30,8 +32,10 @@ def is_carried(layout: BoundLayout, kind: EntityType) -> bool:
 
 
 def written_items(layout: BoundLayout, kind: EntityType, entity: Entity) -> tuple[Item, ...]:
-    """The items of an instance without what is maintained."""
+    """The items of an instance without what is maintained; an edge at nodes that can expire says when it is written."""
     items = layout.items(entity)
+    if isinstance(kind, EdgeType) and (kind.source.expires or kind.target.expires):
+        items = tuple(item | {WRITTEN: {"N": str(int(clock()))}} for item in items)
     names = [kind.attributes[name] for name in layout.rules.maintained(kind)]
     if not names:
         return items

@@ -21,13 +21,13 @@ from adjoin.errors import (
     TransactionCanceled,
     shown,
 )
-from adjoin.expressions import Condition, all_of
+from adjoin.expressions import Compare, Condition, Value, all_of, attribute
 from adjoin.fields import Predicate
-from adjoin.layouts.interface import OWNER, BoundLayout
+from adjoin.layouts.interface import DELETING, OWNER, BoundLayout
 from adjoin.model import OWN_VERSION, Edge, IfVersion
 from adjoin.plans import Plan
 from adjoin.plans.accompany import accompany
-from adjoin.plans.at_once import counted_at_once
+from adjoin.plans.at_once import counted_at_once, parts_of
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.bundles import (
     ATTEMPTS,
@@ -41,8 +41,9 @@ from adjoin.plans.bundles import (
     update_bundle,
 )
 from adjoin.plans.conditions import condition
-from adjoin.plans.deletion import doomed
+from adjoin.plans.deletion import UNMARKED, doomed, visible
 from adjoin.plans.guarded import is_carried, put_request, refuse_changed, refuse_counted, refuse_given, written_items
+from adjoin.plans.newcomers import Coming, marker
 from adjoin.plans.update import (
     Identity,
     filled_in,
@@ -58,15 +59,18 @@ from adjoin.plans.write import (
     edge_keys,
     end_checks,
     kind_of,
+    relieved,
 )
 from adjoin.requests import Check, Delete, Put, TransactWrite, Update
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType
 from adjoin.units import MAX_TRANSACTION
-from adjoin.values import Item
+from adjoin.values import AttributeValue, Item
 
 Made: TypeAlias = Callable[[Claims], Plan[Bundle]]
 Written: TypeAlias = dict[Place, tuple[Put | Update | Delete | Check, str]]
 """Each write under the key of its item, with what it is for."""
+Told: TypeAlias = dict[Place, tuple[AttributeValue, bool]]
+"""The marks with which edges were met, and whether these are there for everybody all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,8 @@ class Buffer:
     def put(self, entity: Entity, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
         kind = kind_of(self._layout, entity)
         wanted = None if only_if is None else condition(self._layout, kind, only_if)
+        if wanted is not None and isinstance(kind, EdgeType):
+            wanted = all_of(wanted, UNMARKED)
         self._put(entity, f"put {described(entity)}", wanted, lock_for(kind, entity, if_version))
 
     def add(self, entity: Entity) -> None:
@@ -136,7 +142,9 @@ class Buffer:
 
             def made(claims: Claims) -> Plan[Bundle]:
                 if not is_new:
-                    return (yield from put_bundle(layout, kind, entity, wanted, claims, lock, accompany=False))
+                    return (
+                        yield from put_bundle(layout, kind, entity, wanted, claims, Coming(), lock, accompany=False)
+                    )
                 others = beside(layout, layout.satellites(kind, items, entity.__dict__), claims)
                 return Bundle([Put(layout.table, revised(layout, kind, item), wanted) for item in items], others, ())
 
@@ -188,7 +196,8 @@ class Buffer:
         if names := read_first(layout, identity, rest):
             self._look_first(change, names)
         else:
-            requests = update_requests(layout, identity, rest, if_version, only_if)
+            unmarked = UNMARKED if isinstance(identity.kind, EdgeType) else None
+            requests = update_requests(layout, identity, rest, if_version, only_if, unmarked)
             self._writes += [(request, f"update {identity.name}") for request in requests]
             self._unseen += [(place_of(request.key), change) for request in requests]
 
@@ -197,8 +206,12 @@ class Buffer:
 
         def completed(_: Claims) -> Plan[Bundle]:
             known, absolute, as_read, item, _after = yield from filled_in(layout, identity, change.fields, names)
-            updates = update_requests(layout, known, absolute, change.if_version, change.only_if, as_read, names)
             watched = [identity.kind.attributes[each] for each in names]
+            if isinstance(identity.kind, EdgeType):
+                # It was seen to be there by its marks; another may hide it.
+                as_read = all_of(as_read, _as_marked(item))
+                watched.append(DELETING)
+            updates = update_requests(layout, known, absolute, change.if_version, change.only_if, as_read, names)
             return Bundle(updates, [], [item] * len(updates), watched=watched)
 
         self._later.append(_Later(identity.kind, completed, f"update {identity.name}"))
@@ -217,14 +230,16 @@ class Buffer:
     def commit(self) -> Plan[None]:
         claims = Claims()
         attempt = 0
+        told: Told = {}
         while True:
             writes: Written = {}
             bundles = yield from self._add_writes(writes, claims)
+            self._relieve(writes, told)
             gone = yield from self._add_deletes(writes, claims)
             self._add_checks(writes, bundles)
             if not writes:
                 return
-            read = yield from accompany(self._layout, writes)
+            read = yield from accompany(self._layout, writes, has_tried=attempt > 0)
             if len(writes) > MAX_TRANSACTION:
                 raise InvalidRequest(
                     f"the transaction would have {len(writes)} items, and DynamoDB takes {MAX_TRANSACTION}; split it"
@@ -241,7 +256,8 @@ class Buffer:
                 is_outrun = _is_outrun(read, reasons) or bool(read and canceled.retryable)
             try:
                 is_worth_another = yield from self._is_worth_another(bundles, gone, reasons, claims)
-                is_worth_another = self._has_learned(reasons) or is_worth_another
+                is_worth_another = self._has_learned(reasons, told) or is_worth_another
+                is_worth_another = (yield from self._is_told(writes, reasons, told)) or is_worth_another
                 if attempt == ATTEMPTS or not (is_worth_another or is_outrun):
                     self._refuse_changed(reasons)
                     raise named
@@ -294,6 +310,8 @@ class Buffer:
                 held = all_of(each.condition, there[0].condition) if there is not None else each.condition
                 writes[place] = (replace(each, condition=held), name)
                 conditional += [each] if each.condition is not None else []
+            for left in marker(self._layout, kind, self._layout.node_text(kind, id)):
+                writes[self._key(left)] = (left, name)
         return conditional
 
     def _add_checks(self, writes: Written, bundles: list[tuple[EntityType, Bundle]]) -> None:
@@ -327,12 +345,44 @@ class Buffer:
                     claims.others.add(place_of(delete.key))
         return again
 
-    def _has_learned(self, reasons: Mapping[Place, CancellationReason]) -> bool:
+    def _relieve(self, writes: Written, told: Told) -> None:
+        """Lets writes of edges that were met with marks hold for them, as far as they may."""
+        for place, (mark, is_shown) in told.items():
+            write, name = writes[place]
+            assert write.condition is not None
+            wanted = relieved(self._layout, write.condition, mark, is_shown=is_shown)
+            if wanted is not None:
+                writes[place] = replace(write, condition=wanted), name
+
+    def _is_told(self, writes: Written, reasons: Mapping[Place, CancellationReason], told: Told) -> Plan[bool]:
+        """Learns whether edges with marks are there; says whether another attempt may succeed after that."""
+        again = False
+        for place, reason in reasons.items():
+            item, (write, _) = reason.item, writes[place]
+            if reason.code != "ConditionalCheckFailed" or item is None or DELETING not in item:
+                continue
+            if place in told and told[place][0] == item[DELETING]:
+                continue
+            parts = parts_of(write.condition)
+            # A delete that asks for a version holds for an edge that nobody sees.
+            if UNMARKED in parts or absent(self._layout) in parts or isinstance(write, Delete) or place in told:
+                assert write.condition is not None
+                is_shown = bool((yield from visible(self._layout, [dict(item)])))
+                if relieved(self._layout, write.condition, item[DELETING], is_shown=is_shown) is None:
+                    return False
+                told[place] = item[DELETING], is_shown
+                again = True
+        return again
+
+    def _has_learned(self, reasons: Mapping[Place, CancellationReason], told: Told) -> bool:
         """Whether an item did not pass by conditions, but can be read; then it is looked at in the next attempt."""
         learned: dict[int, tuple[_Change, list[str]]] = {}
         for place, change in self._unseen:
             reason = reasons.get(place)
             if reason is None or reason.code != "ConditionalCheckFailed" or reason.item is None:
+                continue
+            if DELETING in reason.item and place not in told:
+                # Whether it is there at all is not known yet.
                 continue
             if names := misfits(self._layout, change.identity, change.fields, dict(reason.item)):
                 learned[id(change)] = change, names
@@ -351,6 +401,11 @@ class Buffer:
 
     def _key(self, write: Put | Update | Delete | Check) -> Place:
         return place_of(self._layout.key_of(write.item) if isinstance(write, Put) else write.key)
+
+
+def _as_marked(item: Item) -> Condition:
+    """Holds as long as an edge has the marks that it had."""
+    return Compare("=", attribute(DELETING), Value(item[DELETING])) if DELETING in item else UNMARKED
 
 
 def _is_outrun(read: Mapping[Place, Item | None], reasons: Mapping[Place, CancellationReason]) -> bool:

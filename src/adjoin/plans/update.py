@@ -31,7 +31,7 @@ from adjoin.plans.bundles import (
     write_bundle,
 )
 from adjoin.plans.conditions import bounds, condition, update_actions
-from adjoin.plans.deletion import visible
+from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.guarded import refuse_maintained
 from adjoin.plans.imagined import imagined, stored_entity
 from adjoin.plans.versions import has_version
@@ -91,7 +91,7 @@ def update(
     only_if: Predicate | None = None,
 ) -> Plan[Any]:
     """The node or edge after the change; an edge that a delete has hidden counts as not there."""
-    unmarked = Not(Exists(attribute(DELETING))) if isinstance(identity.kind, EdgeType) else None
+    unmarked = UNMARKED if isinstance(identity.kind, EdgeType) else None
     try:
         return (yield from _updated(layout, identity, changes, if_version, only_if, unmarked))
     except (ConditionFailed, TransactionCanceled) as error:

@@ -19,13 +19,17 @@ from adjoin.errors import ConditionFailed, InvalidItem, InvalidValue, NotFound
 from adjoin.expressions import Compare, Condition, Exists, Not, Or, Value, all_of, attribute
 from adjoin.layouts.interface import DELETING, BoundLayout
 from adjoin.model import AS_READ, OWN_VERSION, WHOSE, IfVersion, identity_of
-from adjoin.schema import Entity, EntityType
+from adjoin.plans.deletion import UNMARKED
+from adjoin.schema import EdgeType, Entity, EntityType
 from adjoin.values import AttributeValue, Item
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is stored: a version, nothing, or what is left of an edge whose node was deleted, by its mark."""
+    """What is stored: a version, nothing, or what is left of an edge whose node was deleted, which has no version.
+
+    The mark of a delete is told for either, because another may hide an edge that is there.
+    """
 
     version: int | None = None
     mark: AttributeValue | None = None
@@ -145,14 +149,15 @@ def seen_in(kind: EntityType, item: Mapping[str, Any] | None, *, is_hidden: bool
     """What an item that was met is for a lock; `is_hidden` says that nobody sees it any more."""
     if item is None:
         return Seen()
+    mark = item.get(DELETING)
     if is_hidden:
-        return Seen(mark=item[DELETING])
+        return Seen(mark=mark)
     assert kind.version is not None
     stored = item.get(kind.attributes[kind.version])
     if stored is None:
-        return Seen(initial(kind))
+        return Seen(initial(kind), mark)
     try:
-        return Seen(int(stored["N"]))
+        return Seen(int(stored["N"]), mark)
     except (KeyError, ValueError):
         raise InvalidItem(
             f"the stored {kind.name} has the version {next(iter(stored.values()))!r}, which is no whole number; "
@@ -162,11 +167,12 @@ def seen_in(kind: EntityType, item: Mapping[str, Any] | None, *, is_hidden: bool
 
 def as_seen(layout: BoundLayout, kind: EntityType, seen: Seen) -> Condition:
     """Holds as long as there is what was seen."""
-    if seen.mark is not None:
-        return Compare("=", attribute(DELETING), Value(seen.mark))
+    marked: Condition | None = None if seen.mark is None else Compare("=", attribute(DELETING), Value(seen.mark))
     if seen.version is None:
-        return Not(layout.present)
-    return all_of(layout.present, _has_version(kind, seen.version)) or layout.present
+        return marked or Not(layout.present)
+    if isinstance(kind, EdgeType):
+        marked = marked or UNMARKED
+    return all_of(layout.present, _has_version(kind, seen.version), marked) or layout.present
 
 
 def stale(lock: Lock, name: str, item: Mapping[str, Any] | None, seen: Seen) -> ConditionFailed | NotFound:

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from adjoin.errors import AlreadyExists, ConditionFailed, InvalidValue, NotFound, TransactionCanceled, shown
+from adjoin.errors import (
+    AlreadyExists,
+    ConditionFailed,
+    InvalidRequest,
+    InvalidValue,
+    NotFound,
+    TransactionCanceled,
+    shown,
+)
+from adjoin.evaluate import condition_test
 from adjoin.expressions import Compare, Condition, Not, Or, Value, all_of, attribute
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import DELETING, BoundLayout
-from adjoin.model import OWN_VERSION, Edge, IfVersion, Node
+from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, node_id
 from adjoin.plans import Plan
-from adjoin.plans.at_once import counted_at_once, disconnect_counted
+from adjoin.plans.at_once import counted_at_once, counting_at_once, disconnect_counted, parts_of
 from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
 from adjoin.plans.bundles import (
     ATTEMPTS,
@@ -22,12 +31,13 @@ from adjoin.plans.bundles import (
     put_bundle,
     refuse_copies,
     revised,
+    room_beside,
     settled,
     write_bundle,
 )
 from adjoin.plans.conditions import condition
 from adjoin.plans.copies import copies_on, fillings
-from adjoin.plans.deletion import visible
+from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.guarded import (
     carried,
     is_carried,
@@ -37,12 +47,13 @@ from adjoin.plans.guarded import (
     refuse_given,
     written_items,
 )
+from adjoin.plans.newcomers import Coming, unmarked
 from adjoin.plans.shards import report_heat
 from adjoin.plans.versions import Lock, as_seen, lock_for, remember, seen_in, stale
 from adjoin.requests import Check, Delete, ItemResponse, Put, TransactWrite, Update
 from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType
-from adjoin.units import MAX_BATCH_WRITE
-from adjoin.values import Item
+from adjoin.units import MAX_BATCH_WRITE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
+from adjoin.values import AttributeValue, Item, item_size
 
 
 def kind_of(layout: BoundLayout, entity: Any) -> EntityType:
@@ -67,20 +78,38 @@ def put(
     refuse_given(layout, kind, entity)
     wanted = None if only_if is None else condition(layout, kind, only_if)
     lock = lock_for(kind, entity, if_version)
-    try:
-        if layout.has_satellites(kind) or is_carried(layout, kind) or is_accompanied(layout, kind):
-            made = lambda claims: put_bundle(layout, kind, entity, wanted, claims, lock)  # noqa: E731
-            yield from write_bundle(layout, kind, made)
-        elif lock is not None:
-            yield from _put_locked(layout, kind, entity, wanted, lock)
-        else:
-            puts = tuple(put_request(layout, kind, item, wanted) for item in written_items(layout, kind, entity))
-            yield puts if len(puts) == 1 else (TransactWrite(puts),)
-    except (ConditionFailed, TransactionCanceled) as error:
-        refuse_changed(layout, kind, layout.items(entity)[0], met(error), described(entity))
-        raise not_held(kind, described(entity), error) from None
+    if wanted is not None and isinstance(kind, EdgeType):
+        wanted = all_of(wanted, UNMARKED)
+    while True:
+        try:
+            yield from _put(layout, kind, entity, wanted, lock)
+            break
+        except (ConditionFailed, TransactionCanceled) as error:
+            there = met(error)
+            if there is None or DELETING not in there or wanted is None or UNMARKED not in parts_of(wanted):
+                refuse_changed(layout, kind, layout.items(entity)[0], there, described(entity))
+                raise not_held(kind, described(entity), error) from None
+        is_shown = bool((yield from visible(layout, [dict(there)])))
+        told = relieved(layout, wanted, there[DELETING], is_shown=is_shown)
+        if told is None:
+            raise NotFound(f"there is no {described(entity)}; put it first")
+        wanted = told
     if lock is not None:
         lock.keep()
+
+
+def _put(
+    layout: BoundLayout, kind: EntityType, entity: Entity, wanted: Condition | None, lock: Lock | None
+) -> Plan[None]:
+    if layout.has_satellites(kind) or is_carried(layout, kind) or is_accompanied(layout, kind):
+        coming = Coming()
+        made = lambda claims: put_bundle(layout, kind, entity, wanted, claims, coming, lock)  # noqa: E731
+        yield from write_bundle(layout, kind, made)
+    elif lock is not None:
+        yield from _put_locked(layout, kind, entity, wanted, lock)
+    else:
+        puts = tuple(put_request(layout, kind, item, wanted) for item in written_items(layout, kind, entity))
+        yield puts if len(puts) == 1 else (TransactWrite(puts),)
 
 
 def _put_locked(
@@ -111,9 +140,25 @@ def _put_locked(
     raise failed
 
 
+def relieved(layout: BoundLayout, wanted: Condition, mark: AttributeValue, *, is_shown: bool) -> Condition | None:
+    """What must hold, in place of a condition, for an edge that was met with a mark; None if that cannot be.
+
+    An edge that is there must hold the rest of the condition. One that is hidden counts as none: what holds where
+    there is none holds for it, as long as it stays as it is.
+    """
+    rest = all_of(*(part for part in parts_of(wanted) if part != UNMARKED))
+    if is_shown:
+        return None if absent(layout) in parts_of(rest) else rest
+    if rest is not None and not condition_test(rest)({}):
+        return None
+    return Or((absent(layout), Compare("=", attribute(DELETING), Value(mark))))
+
+
 def is_accompanied(layout: BoundLayout, kind: EntityType) -> bool:
-    """Whether instances are written together with what was read before: they copy something, or count at once."""
-    return isinstance(kind, EdgeType) and bool(copies_on(layout, kind) or counted_at_once(layout, kind))
+    """Whether something is written with instances that has to be true with them: what they copy or count at once."""
+    if isinstance(kind, EdgeType):
+        return bool(copies_on(layout, kind) or counted_at_once(layout, kind))
+    return bool(counting_at_once(layout, kind))
 
 
 def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> Plan[Any]:
@@ -123,10 +168,14 @@ def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> 
     attempt = 0
     refuse_counted(layout, kind, entity)
     wanted = absent(layout)
-    claims = Claims()
+    claims, coming = Claims(), Coming()
     while True:
         items = written_items(layout, kind, entity)
         items, first = yield from companioned(layout, kind, entity, items, checks)
+        if isinstance(kind, NodeType):
+            room = room_beside(layout, kind, items, entity)
+            arrived = yield from coming.look(layout, kind, layout.key_of(items[0]), room)
+            items, first = (arrived.on(layout, items[0]),), arrived.writes
         others = beside(layout, layout.satellites(kind, items, entity.__dict__), claims)
         puts = tuple(Put(layout.table, revised(layout, kind, item), wanted) for item in items)
         alone = len(puts) == 1 and not first and not others
@@ -197,6 +246,7 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
         filled = yield from _filled(layout, some)
         writes: dict[Place, Put | Delete] = {}
         alone: dict[Place, Put | Update] = {}
+        counting: dict[Place, Any] = {}
         later: list[Any] = []
         for entity in some:
             kind = kind_of(layout, entity)
@@ -206,6 +256,9 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
                     later.append(entity)
                 else:
                     yield from put(layout, entity)
+                continue
+            if isinstance(kind, NodeType) and counting_at_once(layout, kind):
+                counting[place_of(layout.node_key(kind, node_id(entity)))] = entity
                 continue
             if layout.rules.guards(kind) and isinstance(kind, NodeType):
                 # No batch takes an update or a condition, so these are requests side by side.
@@ -223,6 +276,8 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
         yield from write_all(writes.values())
         if alone:
             yield from _put_alone(layout, list(alone.values()))
+        for many in chunks(counting.values(), MAX_TRANSACTION // 2 * BATCHES_A_ROUND):
+            yield from _put_counting(layout, many)
         for entity in later:
             yield from put(layout, entity)
         yield from report_heat(layout)
@@ -254,6 +309,27 @@ def _filled(layout: BoundLayout, entities: Iterable[Any]) -> Plan[dict[int, Item
 
     made = yield from fillings(layout, edges, coming)
     return {id(entity): filling.values for (_, entity), filling in zip(edges, made, strict=True)}
+
+
+def _put_counting(layout: BoundLayout, nodes: Sequence[Any]) -> Plan[None]:
+    """Nodes that count something at once: several in a transaction, each with a check that nothing waits for it."""
+    transactions: list[list[Put | Update | Check]] = []
+    room = 0
+    for node in nodes:
+        kind = kind_of(layout, node)
+        for item in written_items(layout, kind, node):
+            if not transactions or len(transactions[-1]) == MAX_TRANSACTION or item_size(item) > room:
+                transactions.append([])
+                room = MAX_TRANSACTION_SIZE
+            room -= item_size(item)
+            text = next(iter(layout.key_of(item).values()))["S"]
+            transactions[-1] += [put_request(layout, kind, item, None), unmarked(layout, text, None)]
+    try:
+        yield tuple(TransactWrite(tuple(writes)) for writes in transactions)
+    except (TransactionCanceled, InvalidRequest):
+        # Something waits for one of them, or must not change, or they are too large as they are: each by itself.
+        for node in nodes:
+            yield from put(layout, node)
 
 
 def _put_alone(layout: BoundLayout, requests: list[Put | Update]) -> Plan[None]:
@@ -308,20 +384,28 @@ def _disconnected(
 
 
 def _disconnect_all(layout: BoundLayout, keys: list[Item], copies: list[Item], lock: Condition | None) -> Plan[bool]:
-    """Removes an edge that is stored several times; says whether it was there."""
+    """Removes an edge that is stored several times; says whether it was there, as `edge` would."""
     others = [Delete(layout.table, key) for key in copies]
-    wanted = all_of(layout.present, lock)
+    wanted = all_of(layout.present, UNMARKED, lock)
     try:
         yield (TransactWrite((*(Delete(layout.table, key, wanted) for key in keys), *others)),)
+        return True
     except TransactionCanceled as canceled:
-        failed = [_failed(reason.code) for reason in canceled.reasons[: len(keys)]]
-        if not any(failed) or (lock is not None and met(canceled) is not None):
+        failed = [reason.item for reason in canceled.reasons[: len(keys)] if _failed(reason.code)]
+        if not failed:
             raise
-        if not all(failed):
-            # Half of an edge, left by somebody who wrote one side only.
-            yield (TransactWrite((*(Delete(layout.table, key) for key in keys), *others)),)
+        error = canceled
+    if failed == [None] * len(keys):
         return False
-    return True
+    # Half of an edge, left by somebody who wrote one side only, was none, and goes in any case. Whether one with a
+    # mark was there, the record of the deletion that marked it tells.
+    there = [dict(item) for item in failed if item is not None]
+    is_shown = None not in failed and bool((yield from visible(layout, there)))
+    wanted = lock if is_shown else None
+    if wanted is not None and not all(map(condition_test(wanted), there)):
+        raise error
+    yield (TransactWrite((*(Delete(layout.table, key, wanted) for key in keys), *others)),)
+    return is_shown
 
 
 def edge_keys(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> list[Item]:

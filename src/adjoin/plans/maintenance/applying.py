@@ -21,6 +21,7 @@ from adjoin.plans.maintenance.asides import Unapplied, set_aside, take_back
 from adjoin.plans.maintenance.copies import At, CopyRef, copy_ref, freshen, freshen_at
 from adjoin.plans.maintenance.cycles import moved, set_aside_by
 from adjoin.plans.maintenance.entries import Entry, contributions
+from adjoin.plans.maintenance.expired import edges_of, remove_left
 from adjoin.plans.maintenance.lives import begin_lives
 from adjoin.plans.maintenance.neighbours import settle_near
 from adjoin.plans.maintenance.passing import NEVER
@@ -64,6 +65,8 @@ class _Work:
     """Edges whose copies may not be what they should."""
     copied: dict[tuple[str, str, str], EdgeType] = field(default_factory=dict)
     """Classes of edges that copy from a node, by label, end and its partition key."""
+    expired: dict[str, tuple[NodeType, float]] = field(default_factory=dict)
+    """Nodes that were removed because their time was over, by partition key, and when."""
     touched: set[str] = field(default_factory=set)
     """The names of the accounts whose edges are looked at."""
     unapplied: list[Unapplied] = field(default_factory=list)
@@ -102,6 +105,9 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
             _look_at_edge(layout, kind, change, work)
         elif isinstance(kind, NodeType):
             _look_at_node(layout, kind, change, work)
+            if change.expired and edges_of(layout, kind):
+                work.expired[next(iter(change.key.values()))["S"]] = kind, change.at
+                work.looks += 1
         if change.old is not None and work.looks > looks:
             work.again.append(change.key)
     # Before anything is looked at, so that who looks for edges after this finds them.
@@ -114,6 +120,8 @@ def apply_changes(layout: BoundLayout, changes: Iterable[ItemChange], tally: Tal
     yield from freshen_at(layout, (At(kind, end, text) for (_, end, text), kind in work.copied.items()), tally)
     work.gone |= yield from freshen(layout, work.copies.values(), tally)
     yield from strike_out(layout, work.struck_out)
+    for text, (node, at) in work.expired.items():
+        yield from remove_left(layout, node, layout.id_in(node, text), at)
     for unapplied in work.unapplied:
         yield from set_aside(layout, unapplied, tally)
     yield from take_back(layout, work.again, tally)

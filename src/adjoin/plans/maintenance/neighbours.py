@@ -45,19 +45,19 @@ def settle_near(
     refs: list[EdgeRef] = []
     looked_at = counting(layout, kind) if accounts is None else accounts
     for some in chunks(texts, _NODES):
-        lookups = [lookup for text in some for lookup in _lookups(layout, kind, text, looked_at)]
+        open_lookups = [lookup for text in some for lookup in lookups(layout, kind, text, looked_at)]
         # What arrives may be found twice, far apart.
         seen: set[tuple[str, Place]] = set()
-        while lookups:
-            pages: list[PageResponse] = yield tuple(lookup.query for lookup in lookups)
-            for lookup, page in zip(lookups, pages, strict=True):
+        while open_lookups:
+            pages: list[PageResponse] = yield tuple(lookup.query for lookup in open_lookups)
+            for lookup, page in zip(open_lookups, pages, strict=True):
                 found = [ref for ref in lookup.refs(layout, page) if ref.place not in seen]
                 if lookup.repeats:
                     seen.update(ref.place for ref in found)
                 refs += found
-            lookups = [
-                replace(lookup, query=replace(lookup.query, start=page.last))
-                for lookup, page in zip(lookups, pages, strict=True)
+            open_lookups = [
+                lookup.behind(page.last)
+                for lookup, page in zip(open_lookups, pages, strict=True)
                 if page.last is not None
             ]
             if len(refs) >= TOGETHER:
@@ -123,7 +123,7 @@ def _settled(
 
 
 @dataclass(frozen=True)
-class _Lookup:
+class Lookup:
     """A query for edges that count for a node, in some accounts, all of edges that leave it or of one class."""
 
     query: Query
@@ -132,6 +132,10 @@ class _Lookup:
     leaves: bool
     repeats: bool
     """Whether another query may find the same."""
+
+    def behind(self, last: Item) -> Lookup:
+        """What goes on behind a page."""
+        return replace(self, query=replace(self.query, start=last))
 
     def refs(self, layout: BoundLayout, page: PageResponse) -> Iterator[EdgeRef]:
         for account in self.accounts:
@@ -142,19 +146,19 @@ class _Lookup:
                     yield EdgeRef(account, edge.key, edge.target, edge.source)
 
 
-def _lookups(layout: BoundLayout, kind: NodeType, text: str, accounts: Iterable[Account]) -> Iterator[_Lookup]:
+def lookups(layout: BoundLayout, kind: NodeType, text: str, accounts: Iterable[Account]) -> Iterator[Lookup]:
     """The queries for all edges that count for a node; those that leave it are found by one."""
     accounts = list(accounts)
     leaving = [account for account in accounts if account.hop.direction == "out"]
     if leaving:
-        yield _Lookup(query_at(layout, leaving[0].edge, kind, text, True), leaving, text, leaves=True, repeats=False)
+        yield Lookup(query_at(layout, leaving[0].edge, kind, text, True), leaving, text, leaves=True, repeats=False)
     arriving: dict[str, list[Account]] = {}
     for account in accounts:
         if account.hop.direction != "out":
             arriving.setdefault(account.edge.label, []).append(account)
     for some in arriving.values():
         for query in arriving_at(layout, some[0].edge, text):
-            yield _Lookup(query, some, text, leaves=False, repeats=True)
+            yield Lookup(query, some, text, leaves=False, repeats=True)
 
 
 # --- what is made of nodes ---------------------------------------------------------------------
