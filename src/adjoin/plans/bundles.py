@@ -120,7 +120,8 @@ def settled(
                 del claims.stale[place]
             again = True
         elif reason.item is not None and OWNER in reason.item:
-            yield from _look_at(layout, kind, write, reason.item[OWNER]["S"], claims)
+            # Others may write anything there; what is no text names no node.
+            yield from _look_at(layout, kind, write, reason.item[OWNER].get("S", ""), claims)
             again = True
     return again
 
