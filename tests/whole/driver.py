@@ -18,7 +18,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from adjoin import Graph
@@ -26,19 +29,26 @@ from adjoin.requests import CreateTable
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import KeyAttribute, TableDefinition
 from tests.stores.test_file import make_version_1
-from tests.waiting import LIMIT
-from tests.whole import models, older
-from tests.whole.journal import Broken, Operation, Journal, Told, replayed
+from tests.waiting import LIMIT, until
+from tests.whole import clocked, models, older
+from tests.whole.journal import Broken, Journal, Operation, Told, replayed
 from tests.whole.judge import finish_deletes, judge
 from tests.whole.subjects import plain
 
 ROOT = Path(__file__).resolve().parents[2]
+_FORKING = get_context("forkserver")
+_FORKING.set_forkserver_preload(clocked.PRELOADED)
 JUMP = 11 * 3600
 """Seconds by which a clock may be wrong: any two then differ by less than the day for which changes are kept."""
 SERVER_JUMP = 240
 """The same for the server, which knows a transaction again for ten minutes by its clock."""
 _EXPIRE = 66
 """Seconds for which credentials are good; adjoin uses none for the last 60 of them."""
+_AFTER_INTERRUPT = (0, 130)
+"""How a command ends that was interrupted: as one that was asked to, or unfinished."""
+_MODULE = "tests.whole.models"
+_PAUSE = 0.5
+"""Seconds between two faults, at most."""
 _PAIRS = """
 import datetime, json, pathlib, sys
 pair = json.loads(pathlib.Path(sys.argv[1]).read_text())
@@ -91,51 +101,69 @@ class Actor:
     """A process that is started again whenever it is gone."""
 
     name: str
-    command: Callable[[], list[str]]
+    command: list[str]
     folder: Path
     environment: Callable[[], dict[str, str]]
     ends: tuple[int, ...] = ()
     """Exit statuses with which it may end by itself."""
-    interruptible: bool = True
-    after_interrupt: tuple[int, ...] = (0, 130)
     jump: int = JUMP
-    process: subprocess.Popen[bytes] | None = None
+    older: Path | None = None
+    """The sources of another adjoin, which it runs. An interrupt within a write is what that could not bear."""
+    process: subprocess.Popen[bytes] | BaseProcess | None = None
 
-    @property
-    def clock(self) -> Path:
-        return self.folder / f"{self.name}.clock"
+    def __post_init__(self) -> None:
+        self.clock, self.ready, self.said = (self.folder / f"{self.name}.{each}" for each in ("clock", "ready", "said"))
+        self.clock.write_text("0")
 
     def start(self) -> None:
-        if not self.clock.exists():
-            self.clock.write_text("0")
-        command = [sys.executable, "-m", "tests.whole.clocked", str(self.clock), *self.command()]
-        with (self.folder / f"{self.name}.said").open("wb") as said:
+        self.ready.unlink(missing_ok=True)
+        program, *arguments = self.command
+        environment = self.environment()
+        if self.older is None:
+            how = (environment, str(self.said), str(self.clock), str(self.ready), program, arguments)
+            self.process = _FORKING.Process(target=clocked.forked, args=how)
+            self.process.start()
+            return
+        with self.said.open("wb") as said:
             self.process = subprocess.Popen(
-                command,
+                [sys.executable, "-m", "tests.whole.clocked", str(self.clock), str(self.ready), program, *arguments],
                 cwd=ROOT,
-                env=os.environ | self.environment(),
+                env=os.environ | environment | {"PYTHONPATH": str(self.older)},
                 stdout=said,
                 stderr=said,
-                # Until the program itself begins, see `clocked`.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # noqa: PLW1509
             )
 
     def ended(self) -> int | None:
-        return None if self.process is None else self.process.poll()
+        if isinstance(self.process, subprocess.Popen):
+            return self.process.poll()
+        return None if self.process is None else self.process.exitcode
+
+    def wait(self, seconds: float = LIMIT) -> int | None:
+        """How it ended, if it did in so many seconds."""
+        if isinstance(self.process, subprocess.Popen):
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(seconds)
+        elif self.process is not None:
+            self.process.join(seconds)
+        return self.ended()
 
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
-        self.process.wait()
+        self.wait()
 
-    def wait(self) -> int:
-        assert self.process is not None
-        return self.process.wait(timeout=LIMIT)
+    def interrupt(self) -> bool:
+        """Whether it is there to be interrupted."""
+        if not self.ready.exists() or self.older is not None or self.process is None or self.process.pid is None:
+            return False
+        if self.ended() is None:
+            os.kill(self.process.pid, signal.SIGINT)
+        return True
 
     def check(self, allowed: tuple[int, ...]) -> int:
         """The exit status, which must be one of these."""
         status = self.wait()
-        said = (self.folder / f"{self.name}.said").read_text(errors="replace")
+        said = self.said.read_text(errors="replace")
         if status not in allowed or "Traceback" in said:
             raise Broken(f"{self.name} ended with status {status}:\n{said[-4000:]}")
         return status
@@ -175,18 +203,16 @@ class Round:
             self._worker("topics", "topics", self.location),
             self._worker("plain", "b0", served),
             *self._older(),
-            Actor("maintain 1", self._adjoin("maintain", self.location, "tests.whole.models", "--every", "0.2"), **self._at()),
-            Actor("maintain 2", self._adjoin("maintain", self.location, "tests.whole.models", "--every", "0.1"), **self._at()),
-            Actor(
-                "verify",
-                self._adjoin("verify", str(self.file), "tests.whole.models", "--repair", "--quiet"),
-                **self._at(),
-                # Edges whose ends come later are found, and left alone.
-                ends=(0, 1, 3),
-            ),
-            Actor("copy", self._adjoin(*self._copying()), **self._at(), ends=(0,)),
-            Actor("serve", self._serving, **self._at(), jump=SERVER_JUMP),
+            self._command("maintain 1", "maintain", self.location, _MODULE, "--every", "0.2"),
+            self._command("maintain 2", "maintain", self.location, _MODULE, "--every", "0.1"),
+            # Edges whose ends come later are found, and left alone.
+            self._command("verify", "verify", str(self.file), _MODULE, "--repair", "--quiet", ends=(0, 1, 3)),
+            self._command("copy", *self._copying(), ends=(0,)),
+            self._command("serve", *self._serving(), jump=SERVER_JUMP),
         ]
+
+    def _command(self, name: str, *arguments: str, ends: tuple[int, ...] = (), jump: int = JUMP) -> Actor:
+        return Actor(name, ["adjoin", *arguments], self.folder, self._environment, ends, jump)
 
     def _make_file(self) -> None:
         if self.version == 1:
@@ -209,52 +235,41 @@ class Round:
         new.write_text(json.dumps(pair))
         new.rename(self.pair)
 
-    def _at(self) -> dict[str, object]:
-        return {"folder": self.folder, "environment": self._environment}
-
     def _environment(self) -> dict[str, str]:
         access, secret = json.loads(self.pair.read_text())
-        nowhere = {name: str(self.folder / "none") for name in ("AWS_SHARED_CREDENTIALS_FILE",)}
         return {
             "AWS_CONFIG_FILE": str(self.folder / "config"),
+            plain.PAIR: str(self.pair),
             "ADJOIN_ACCESS_KEY": access,
             "ADJOIN_SECRET_KEY": secret,
-            "PYTHONPATH": str(ROOT / "src"),
-            **nowhere,
+            "AWS_SHARED_CREDENTIALS_FILE": str(self.folder / "none"),
         }
 
-    def _adjoin(self, *arguments: str) -> Callable[[], list[str]]:
-        return lambda: ["adjoin", *arguments]
-
     def _copying(self) -> list[str]:
-        # It lets the copy be made anew once it came to its end.
         return ["copy", str(self.file), f"{self.copy}?durability=process", "--table", models.TABLE, "--quiet"]
 
     def _serving(self) -> list[str]:
-        return ["adjoin", "serve", str(self.file), "--port", str(self.port), "--durability", self.durability]
+        return ["serve", str(self.file), "--port", str(self.port), "--durability", self.durability]
 
     def _worker(self, subject: str, name: str, location: str) -> Actor:
         journal = self.journals[name] = self.folder / f"{name}.journal"
         seed = str(self.chance.random())
         arguments = [subject, name, location, str(journal), str(self.stop), seed, str(self.edges)]
-        return Actor(name, lambda: ["tests.whole.worker", *arguments], **self._at())
+        return Actor(name, ["tests.whole.worker", *arguments], self.folder, self._environment)
 
     def _older(self) -> list[Actor]:
         """A worker of an adjoin that knows version 1 only, where it can be had; it refuses what it does not know."""
         if self.old is None:
             return []
-        old = {"PYTHONPATH": str(self.old)}
         if self.version == 1:
             actor = self._worker("hubs", "old", self.location)
-            # An interrupt within a write is what it could not bear.
-            actor.interruptible = False
-            actor.environment = lambda: self._environment() | old
+            actor.older = self.old
             return [actor]
         before = self.file.read_bytes()
         done = subprocess.run(
             [sys.executable, "-m", "adjoin", "show", str(self.file)],
             cwd=ROOT,
-            env=os.environ | old,
+            env=os.environ | {"PYTHONPATH": str(self.old)},
             capture_output=True,
             text=True,
             timeout=LIMIT,
@@ -270,9 +285,10 @@ class Round:
         try:
             for actor in actors:
                 actor.start()
-            until = time.monotonic() + seconds
-            while time.monotonic() < until:
-                time.sleep(self.chance.random() * 0.4)
+            self._wait_for_all(actors)
+            over = time.monotonic() + seconds
+            while time.monotonic() < over:
+                time.sleep(self.chance.random() * _PAUSE)
                 self._revive(actors)
                 self._disturb(actors)
             self._end(actors)
@@ -280,6 +296,15 @@ class Round:
             for actor in actors:
                 if actor.process is not None and actor.ended() is None:
                     actor.kill()
+
+    def _wait_for_all(self, actors: list[Actor]) -> None:
+        """Until every worker is at work: on a slow machine nobody would be hit in the middle of anything else."""
+
+        def all_are_at_work() -> bool:
+            self._revive(actors)
+            return all(replayed(path).acknowledged.total() > 1 for path in self.journals.values())
+
+        until(all_are_at_work, looks_every=0.1)
 
     def _revive(self, actors: list[Actor]) -> None:
         for actor in actors:
@@ -298,7 +323,7 @@ class Round:
             actor.kill()
             self.figures.kills[actor.name] += 1
             actor.start()
-        elif how < 0.75 and actor.interruptible:
+        elif how < 0.75:
             self._interrupt(actor)
         elif how < 0.9:
             actor.clock.write_text(str(self.chance.uniform(-actor.jump, actor.jump)))
@@ -312,18 +337,13 @@ class Round:
             server.start()
 
     def _interrupt(self, actor: Actor) -> None:
-        assert actor.process is not None
-        actor.process.send_signal(signal.SIGINT)
+        if not actor.interrupt():
+            return
         self.figures.interrupts[actor.name] += 1
         if actor.name in self.journals:
             # A worker goes on.
             return
-        # Nothing happens to one that has not begun yet.
-        try:
-            actor.process.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            return
-        status = actor.check((*actor.after_interrupt, *actor.ends))
+        status = actor.check((*_AFTER_INTERRUPT, *actor.ends))
         if status == 0 and actor.name == "copy":
             self.copy.unlink()
         actor.start()
@@ -359,11 +379,11 @@ class Round:
 def simulate(seconds: float, seed: int, *, edges: int = 300, round_seconds: float = 12.0) -> Figures:
     """Rounds until the time is over; the one that is under way is brought to its end."""
     figures = Figures()
-    until = time.monotonic() + seconds
+    over = time.monotonic() + seconds
     number = 0
     with tempfile.TemporaryDirectory() as name:
         old = older.sources(Path(name) / "older")
-        while number == 0 or time.monotonic() < until:
+        while number == 0 or time.monotonic() < over:
             folder = Path(name) / str(number)
             folder.mkdir()
             try:

@@ -106,7 +106,8 @@ class Told:
         self.perhaps_added.update(operation.adds)
         self.unknown += 1
         if operation.kind == "delete":
-            self.unfinished = operation if any(key in found for key in operation.changes) else None
+            # Also where nothing is seen any more: a large node looks gone before all of it is.
+            self.unfinished = operation
 
 
 class Journal:

@@ -182,8 +182,9 @@ def _wrong_aggregates(items: list[Item]) -> Iterator[str]:
         if key.startswith("PERSON#") and (_plain(node.get("follows")) or 0) != follows[key]:
             yield f"{key} has {follows[key]} edges, and counts {_plain(node.get('follows'))}"
     for person, topic, copied in copies:
-        if copied != nodes[f"TOPIC#{topic}"]["name"]["S"]:
-            yield f"the edge of {person} repeats {copied!r} of {topic}, which is {nodes[f'TOPIC#{topic}']['name']['S']!r}"
+        name = nodes[f"TOPIC#{topic}"]["name"]["S"]
+        if copied != name:
+            yield f"the edge of {person} repeats {copied!r} of {topic}, which is {name!r}"
 
 
 def _plain(value: Any) -> Any:

@@ -8,15 +8,15 @@ from io import BytesIO
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LAST_OF_VERSION_1 = "a0b39a46"
-"""The commit behind it made format version 2."""
+FIRST_OF_VERSION_2 = "a0b39a4c02db"
+"""The commit that made it; the one before knows version 1 only."""
 
 
 def sources(folder: Path) -> Path | None:
     """A folder for `PYTHONPATH`, or None where there is no history, as in a shallow clone or a source package."""
     try:
         made = subprocess.run(
-            ["git", "archive", f"{LAST_OF_VERSION_1}^", "src"], cwd=ROOT, capture_output=True, check=True
+            ["git", "archive", f"{FIRST_OF_VERSION_2}^", "src"], cwd=ROOT, capture_output=True, check=True
         )
     except (OSError, subprocess.CalledProcessError):
         return None

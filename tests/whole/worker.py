@@ -31,6 +31,8 @@ class Subject(Protocol):
     """What a worker does: it decides on a call, makes it, and reads what is stored for its owners."""
 
     remote: bool
+    pause: float
+    """Seconds between two calls, at most."""
 
     def next(self, told: Told, chance: random.Random) -> Operation: ...
     def perform(self, operation: Operation) -> None: ...
@@ -60,7 +62,7 @@ class Worker:
                 if self._stop.exists() and journal.told.unfinished is None:
                     return
                 self._step(journal)
-                time.sleep(self._chance.random() * 0.01)
+                time.sleep(self._chance.random() * self._subject.pause)
         finally:
             journal.close()
 

@@ -7,6 +7,8 @@ from tests.whole.models import MODELS
 
 
 class Opened:
+    pause = 0.01
+
     def __init__(self, name: str, location: str, edges: int) -> None:
         self.remote = location.startswith("dynamodb:")
         self.name, self.edges = name, edges

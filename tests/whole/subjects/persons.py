@@ -56,7 +56,9 @@ class Persons(Opened):
         if kind == "put":
             return Operation("put", {f"person:{person}": fields})
         if kind == "many":
-            return Operation("many", {f"person:{id}": fields for id, fields in map(self._made, [chance] * 3)}, whole=False)
+            return Operation(
+                "many", {f"person:{id}": fields for id, fields in map(self._made, [chance] * 3)}, whole=False
+            )
         edges = {f"follows:{person}:{topic}": chance.randrange(1, 100) for topic in chance.sample(TOPICS, 2)}
         changes: Values = {f"person:{person}": fields, **edges}
         if mine:

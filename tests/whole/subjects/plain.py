@@ -5,7 +5,10 @@ A counter that all such workers count up is `counts:all`.
 
 from __future__ import annotations
 
+import json
+import os
 import random
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -16,6 +19,8 @@ from adjoin import InvalidCredentials, ServiceUnreachable
 from tests.whole.journal import Operation, Told, Values, owner_of
 
 TABLE = "Plain"
+PAIR = "ADJOIN_WHOLE_PAIR"
+"""The variable that names a file with the server's key pair."""
 _WAIT = 10
 
 
@@ -24,16 +29,19 @@ def key(name: str) -> dict[str, Any]:
 
 
 class Plain:
-    remote = True
+    remote, pause = True, 0.01
 
     def __init__(self, name: str, location: str, edges: int) -> None:
         self.name, self._endpoint = name, location
         self._open()
 
     def _open(self) -> None:
-        # boto3 keeps credentials until it takes them for expired; a new session asks anew.
+        # Read here: boto3 would ask for credentials that expire so soon before each request.
+        access_key, secret_key = json.loads(Path(os.environ[PAIR]).read_text())
         self._client = boto3.session.Session().client(
             "dynamodb",
+            aws_access_key_id=access_key,
+            aws_secret_access_key=secret_key,
             endpoint_url=self._endpoint,
             region_name="us-east-1",
             # Nothing is sent twice, so that a count that was not acknowledged is there once at most.

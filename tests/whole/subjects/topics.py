@@ -10,6 +10,9 @@ from tests.whole.subjects.opened import Opened
 
 
 class Topics(Opened):
+    # Every edge of a topic is written anew for each.
+    pause = 0.2
+
     def next(self, told: Told, chance: random.Random) -> Operation:
         return Operation("rename", {f"topic:{chance.choice(TOPICS)}": f"name {chance.randrange(10**6)}"})
 
