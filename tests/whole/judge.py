@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from adjoin import Graph
+from adjoin import Graph, Node
 from adjoin.requests import PageResponse, Scan
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import Item
@@ -45,7 +45,7 @@ def judge(path: Path, copy: Path, journals: Mapping[str, Told]) -> None:
 
 def finish_deletes(path: Path, journals: Mapping[str, Told]) -> None:
     """Runs those deletes again of which nobody knows how they ended."""
-    classes = {"person": models.Person, "hub": models.Hub}
+    classes: dict[str, type[Node]] = {"person": models.Person, "hub": models.Hub}
     with Graph(path, models.MODELS) as g:
         for told in journals.values():
             for operation, _ in told.doubtful:

@@ -1,4 +1,4 @@
-"""A minute of the fault simulation. `ADJOIN_FAULTS_SECONDS=3600` makes it an hour, `ADJOIN_FAULTS_SEED` the same again."""
+"""A minute of fault simulation. `ADJOIN_FAULTS_SECONDS` and `ADJOIN_FAULTS_SEED` choose how long, and what happens."""
 
 from __future__ import annotations
 

@@ -240,8 +240,8 @@ def readable(source: Source, engine: Engine) -> Iterator[None]:
     """
     try:
         yield
-    except (*engine.errors, RuntimeError) as error:
-        if _is_interrupt(error):
+    except Exception as error:
+        if isinstance(error, (RuntimeError, *engine.errors)) and _is_interrupt(error):
             raise KeyboardInterrupt from error
         if not isinstance(error, engine.errors):
             raise
