@@ -24,8 +24,9 @@ from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from adjoin import Graph
-from adjoin.requests import CreateTable
+from adjoin import FileBusy, Graph
+from adjoin.expressions import Set, Value, attribute
+from adjoin.requests import CreateTable, Update
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import KeyAttribute, TableDefinition
 from tests.stores.test_file import make_version_1
@@ -69,6 +70,7 @@ class Figures:
     interrupts: Counter[str] = field(default_factory=Counter)
     jumps: int = 0
     pairs: int = 0
+    spoilt: int = 0
     acknowledged: Counter[str] = field(default_factory=Counter)
     unknown: int = 0
     errors: Counter[str] = field(default_factory=Counter)
@@ -90,7 +92,7 @@ class Figures:
                 f"{self.rounds} rounds: {listed(self.versions)}",
                 f"{self.kills.total()} kills: {listed(self.kills)}",
                 f"{self.interrupts.total()} interrupts: {listed(self.interrupts)}",
-                f"{self.jumps} jumps of clocks, {self.pairs} key pairs replaced",
+                f"{self.jumps} jumps of clocks, {self.pairs} key pairs replaced, {self.spoilt} aggregates spoilt",
                 f"{self.acknowledged.total()} calls acknowledged: {listed(self.acknowledged)}",
                 f"{self.unknown} calls of unknown outcome; errors: {listed(self.errors)}",
                 f"commands that ended by themselves: {listed(self.ended)}",
@@ -181,6 +183,10 @@ class Round:
         self.location = f"{self.file}?durability={self.durability}"
         self.pair = folder / "pair.json"
         self.journals: dict[str, Path] = {}
+        self.finished: set[str] = set()
+        """Commands that came to an end by themselves."""
+        self.is_spoilt = number % 3 == 2
+        """Whether somebody else writes aggregates meanwhile, so that they have to be repaired at the end."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -293,6 +299,7 @@ class Round:
                 time.sleep(self.chance.random() * _PAUSE)
                 self._revive(actors)
                 self._disturb(actors)
+            self._wait_for_commands(actors)
             self._end(actors)
         finally:
             for actor in actors:
@@ -308,12 +315,23 @@ class Round:
 
         until(all_are_at_work, looks_every=0.1)
 
+    def _wait_for_commands(self, actors: list[Actor]) -> None:
+        """Until those that come to an end by themselves did so once, beside writers, however slow the machine is."""
+        wanted = {actor.name for actor in actors if actor.ends}
+
+        def all_have_ended() -> bool:
+            self._revive(actors)
+            return wanted <= self.finished
+
+        until(all_have_ended, looks_every=0.1)
+
     def _revive(self, actors: list[Actor]) -> None:
         for actor in actors:
             if actor.ended() is None:
                 continue
             status = actor.check(actor.ends)
             self.figures.ended[f"{actor.name} {status}"] += 1
+            self.finished.add(actor.name)
             if actor.name == "copy":
                 self.copy.unlink()
             actor.start()
@@ -329,6 +347,8 @@ class Round:
             actor.start()
         elif how < 0.75:
             self._interrupt(actor)
+        elif how < 0.8 and self.is_spoilt:
+            self._spoil()
         elif how < 0.95:
             actor.clock.write_text(str(self.chance.uniform(-actor.jump, actor.jump)))
             self.figures.jumps += 1
@@ -352,6 +372,17 @@ class Round:
             self.copy.unlink()
         actor.start()
 
+    def _spoil(self) -> None:
+        """Writes aggregates that nobody may write."""
+        key = {"PK": {"S": f"TOPIC#{self.chance.choice(models.TOPICS)}"}, "SK": {"S": "#META"}}
+        name = self.chance.choice(("followers", "weight", "listed"))
+        store = SQLiteStore(self.file, durability="process")
+        with suppress(FileBusy):
+            value = Value({"N": str(self.chance.randrange(1000))})
+            store.execute([Update(models.TABLE, key, (Set(attribute(name), value),))])
+            self.figures.spoilt += 1
+        store.close()
+
     # --- at the end ----------------------------------------------------------------------------
 
     def _end(self, actors: list[Actor]) -> None:
@@ -370,6 +401,9 @@ class Round:
         finish_deletes(self.file, told)
         with Graph(self.location, models.MODELS) as g:
             g.maintain(once=True)
+            if self.is_spoilt:
+                g.verify(repair=True)
+                g.maintain(once=True)
         # Whatever it was at, it goes on and includes what was written since.
         copy.clock.write_text("0")
         copy.start()
