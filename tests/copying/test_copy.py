@@ -387,6 +387,23 @@ def test_a_source_without_rest_comes_to_an_end(destination: FaultyStore) -> None
     source.close()
 
 
+def test_a_clock_of_writers_that_is_ahead_ends_no_copy_too_early(tmp_path: Path, destination: FaultyStore) -> None:
+    """Which changes belong to a copy is told by their order, and not by a clock: others may have been set right since."""
+    source = SQLiteStore(tmp_path / "ahead.db", durability="process", clock=lambda: time.time() + 3600)
+    filled(source, PLAIN, many(10, 10))
+
+    def come_and_go(progress: Progress) -> None:
+        if progress.stage == "copying" and progress.done == 10:
+            # More than one reading of the stream brings, and gone again at the end.
+            source.execute([Put("Plain", item("passing", str(each))) for each in range(1500)])
+            source.execute([Delete("Plain", key("passing", str(each))) for each in range(1500)])
+
+    copied = copy(source, destination, "Plain", progress=come_and_go)
+    assert copied.changes == 3000
+    assert_same(source, destination, "Plain")
+    source.close()
+
+
 def test_a_writer_in_another_thread(tmp_path: Path, destination: FaultyStore) -> None:
     source = SQLiteStore(tmp_path / "live.db", durability="process")
     filled(source, PLAIN, many(3_000, 2_000))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,6 +34,9 @@ Want: TypeAlias = tuple[str, ...]
 """Where a value is in an item: ("balance", "N"), or ("address",) for all of an attribute, as JSON; () is the item."""
 
 BATCH = 50_000
+_STOPPED = "Query interrupted"
+_RAISED = re.compile(r"(^|: )KeyboardInterrupt(:|$)", re.MULTILINE)
+"""In the traceback that it quotes, or in front of a message."""
 _CALLED = "An error occurred while calling "
 
 
@@ -231,16 +235,26 @@ def opened_source(source: Source | str | os.PathLike[str], engine: Engine, table
 def readable(source: Source, engine: Engine) -> Iterator[None]:
     """Turns what an engine says about the files of an export, or the values in them, into `InvalidExport`.
 
-    What else it says, about a full disk for example, becomes `EngineFailed`.
+    What else it says, about a full disk for example, becomes `EngineFailed`. An interrupt is none of these, whatever
+    an engine makes of it.
     """
     try:
         yield
-    except engine.errors as error:
+    except Exception as error:
+        if isinstance(error, (RuntimeError, *engine.errors)) and _is_interrupt(error):
+            raise KeyboardInterrupt from error
+        if not isinstance(error, engine.errors):
+            raise
         if not isinstance(source, Export) or not (isinstance(error, engine.malformed) or source.place in str(error)):
             raise EngineFailed(f"{engine.name} could not go on: {_first_line(error)}") from error
         raise InvalidExport(
             f"{source.place} cannot be read, though it is what its checksums say: {_first_line(error)}; export again"
         ) from error
+
+
+def _is_interrupt(error: Exception) -> bool:
+    """DuckDB tells of an interrupt in words: its own, or those of the Python code that it had called."""
+    return isinstance(error, duckdb.InterruptException) or str(error) == _STOPPED or bool(_RAISED.search(str(error)))
 
 
 def _first_line(error: Exception) -> str:

@@ -224,11 +224,12 @@ class _Copying:
         """Applies the source's changes up to now, as far as its stream tells them; it may lag behind.
 
         A source that is written to all the time has no end; its changes are followed until one was made
-        after the last page was read.
+        after the last page was read. A file tells by its order which one that is, whatever the clocks of its writers
+        say; from there on it is followed for some seconds more, since most sources do rest.
         """
         if self._current.mark is None:
             return
-        ended = time.time()
+        ended, since, end = time.time(), time.monotonic(), self._read(describe(self._table)).latest
         while True:
             response = self._read_on()
             if response.changes:
@@ -236,7 +237,12 @@ class _Copying:
                 count = self._current.changes + len(response.changes)
                 self._state = replace(self._current, applied=response.next, changes=count)
                 self._step("following")
-                if response.changes[-1].at >= ended + CLOCKS_DIFFER:
+                last = response.changes[-1]
+                is_later = last.at >= ended + CLOCKS_DIFFER
+                # Positions of a file are digits of one length.
+                if end is not None:
+                    is_later = last.position >= end and (is_later or time.monotonic() - since >= CLOCKS_DIFFER)
+                if is_later:
                     return
             elif time.time() >= ended + lag:
                 return

@@ -1,0 +1,54 @@
+"""An interrupt inside of DuckDB is an interrupt, in whatever words DuckDB tells it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from adjoin.batch.engines import DuckDBEngine, readable
+from adjoin.batch.sources import Dump
+from adjoin.errors import EngineFailed
+
+
+def raising(error: BaseException) -> Dump:
+    """A table whose second piece is never handed over."""
+
+    @contextmanager
+    def opened() -> Iterator[Iterator[list[bytes]]]:
+        def pieces() -> Iterator[list[bytes]]:
+            yield [b'{"Item":{"PK":{"S":"a"}}}']
+            raise error
+
+        yield pieces()
+
+    return Dump("Plain", opened)
+
+
+def test_while_it_is_handed_the_items() -> None:
+    source = raising(KeyboardInterrupt())
+    with DuckDBEngine(threads=1) as engine, pytest.raises(KeyboardInterrupt), readable(source, engine):
+        engine.stage(engine.rows(source, [("PK", "S")]))
+
+
+def test_what_else_is_raised_there_is_told_as_it_is() -> None:
+    source = raising(OSError("the disk is full"))
+    with DuckDBEngine(threads=1) as engine, pytest.raises(EngineFailed), readable(source, engine):
+        engine.stage(engine.rows(source, [("PK", "S")]))
+
+
+def test_while_it_computes() -> None:
+    source = raising(OSError())
+    with DuckDBEngine(threads=1) as engine, pytest.raises(KeyboardInterrupt), readable(source, engine):
+        # It sends the interrupt itself, from its first row on, and would go on for hours.
+        engine._backend.con.create_function("stop", stop, ["BIGINT"], "BIGINT", side_effects=True)
+        engine._backend.con.execute("SELECT count(stop(r.range)) FROM range(100000000000) r").fetchall()
+
+
+def stop(row: int) -> int:
+    if row == 0:
+        os.kill(os.getpid(), signal.SIGINT)
+    return row
