@@ -251,6 +251,8 @@ class Rules:
         """Those that are kept now: what is stored is of their declarations, or will be when a rebuild ends."""
         self.accounts: tuple[Account, ...] = tuple(_accounts(self.declared, self.declared))
         self.standing = Standing()
+        self.is_told = False
+        """Whether it was ever read which declarations what is stored is of."""
         self.forgotten: dict[str, frozenset[str]] = {}
         """While a rebuild runs: where nodes of a class, by label, hold values that nobody keeps any more."""
         self._maintained = {kind.model: self._maintained_fields(kind) for kind in schema.types}
@@ -265,12 +267,13 @@ class Rules:
     def of_a_tenant(self) -> Self:
         """The same declarations, of which other values may be stored."""
         rules = copy(self)
-        rules.conditions = {}
         rules.stand(Standing())
+        rules.conditions, rules.is_told = {}, False
         return rules
 
     def stand(self, standing: Standing) -> None:
         """Takes down which declarations what is stored is of."""
+        self.is_told = True
         if standing == self.standing:
             return
         rules = tuple(rule for rule in self.declared if rule.name not in standing.due)

@@ -101,7 +101,8 @@ class Verbs(ABC):
         index = self._layout.overloaded
         if index is not None and any(map(index.book.is_stale, index.scopes)):
             yield from read_shard_maps(self._layout)
-        yield from opened_standing(self._layout)
+        if not self._layout.rules.is_told:
+            yield from opened_standing(self._layout)
 
     def _view(self, tenant: str) -> Self:
         """The same graph for another tenant."""
