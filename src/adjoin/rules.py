@@ -255,6 +255,8 @@ class Rules:
         """Whether it was ever read which declarations what is stored is of."""
         self.forgotten: dict[str, frozenset[str]] = {}
         """While a rebuild runs: where nodes of a class, by label, hold values that nobody keeps any more."""
+        self.is_forgetting = False
+        """While a rebuild looks at nodes that it has counted: what ledgers say of other declarations is forgotten."""
         self._maintained = {kind.model: self._maintained_fields(kind) for kind in schema.types}
         self._immutable = {kind.model: _immutable(kind) for kind in schema.types}
         self._nodes = {rule.node.model for rule in self.rules}

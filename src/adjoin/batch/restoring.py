@@ -238,7 +238,11 @@ class Restorer:
                 self._run(finish(self._layout, stage.kind, begun, tally))
             if stage.kind.label in self._layout.rules.forgotten:
                 # What others counted is forgotten in the new life, ledger by ledger.
-                self._run(settle_near(self._layout, stage.kind, wrong, tally))
+                self._layout.rules.is_forgetting = True
+                try:
+                    self._run(settle_near(self._layout, stage.kind, wrong, tally))
+                finally:
+                    self._layout.rules.is_forgetting = False
         room = EXAMPLES - len(self.restored.set_aside)
         self.restored.set_aside += tally.report().set_aside[:room]
         return compared

@@ -53,6 +53,8 @@ class Entry:
     """Rule to why the edge cannot be applied."""
     foreign: frozenset[str] = frozenset()
     """Rules whose value on the near node is of another declaration; they count in the life that is prepared alone."""
+    forgets: bool = False
+    """Whether what the ledger says of rules that this graph does not know is forgotten."""
     ledger: Ledger | None = None
     _made: list[AnyWrite] | None = None
 
@@ -62,6 +64,7 @@ class Entry:
     def work_out(self, layout: BoundLayout, refused: Mapping[str, str] = _NONE) -> None:
         """Tells what the edge adds, except by rules with which it was refused, each to why."""
         self.wanted, self.aside = contributions(layout, self.ref.account, self.edge, self.far)
+        self.forgets = layout.rules.is_forgetting
         if self.near is not None and LIFE in self.near:
             rules, near = layout.rules, self.near
             self.foreign = frozenset(rule.name for rule in self.ref.account.rules if not is_of(rules, rule, near))
@@ -136,6 +139,8 @@ class Entry:
         if not self.applied and not foreign:
             return self.wanted
         known, kept = self.ref.account.keys, keys_on(self.near or {}) if self.next is None else None
+        if self.forgets and self.next is None:
+            kept = kept or set()
         left = {
             name: value
             for name, value in self.applied.items()

@@ -218,7 +218,9 @@ def _named(layout: BoundLayout, node: Node, rules: Iterable[Rule]) -> Iterator[A
         yield Remove(attribute(COUNTED))
     own = {prepared_sum(rule) for rule in rules}
     yield from (Remove(attribute(name)) for name in item if name.startswith(PREPARED) and name not in own)
-    kept = {rule.attribute for rule in layout.rules.declared if rule.node is node.kind} | {*node.kind.attributes.values()}
+    kept = {rule.attribute for rule in layout.rules.declared if rule.node is node.kind} | {
+        *node.kind.attributes.values()
+    }
     yield from (Remove(attribute(name)) for name in layout.rules.forgotten.get(node.kind.label, ()) if name not in kept)
 
 
