@@ -225,6 +225,10 @@ class CyclicRule(AdjoinError):
     """Aggregates are made of each other in a circle, so none of them has a value."""
 
 
+class DeclarationReplaced(AdjoinError):
+    """Aggregates are declared otherwise by a later program, and this one cannot keep them."""
+
+
 class InvalidLocation(AdjoinError):
     """A graph's location cannot be understood."""
 

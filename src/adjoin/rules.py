@@ -13,9 +13,10 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from adjoin.aggregates import Direction, Immutable, Summary
 from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate
@@ -86,11 +87,17 @@ class Rule:
     k: int = 1
     is_recursive: bool = False
     in_transaction: bool = False
+    is_at_target: bool = False
+    """Whether its ledgers lie beside the targets of edges; one that lies elsewhere is of another declaration."""
+    below: tuple[str, ...] = ()
+    """The keys of the rules whose attributes it reads at far ends."""
 
     @cached_property
     def key(self) -> str:
-        """A short text for what is declared, another where that is another; ledgers name rules by it."""
-        declared = (self.name, self.operation, self.terms, self.where, self.where_at, self.by, self.k)
+        """A short text for what is declared, another where that is another; ledgers and ranks name rules by it."""
+        edge, direction = self.hop.edge.label, self.hop.direction
+        over = (self.name, self.attribute, edge, direction, self.is_at_target, self.below)
+        declared = (*over, self.operation, self.terms, self.where, self.where_at, self.by, self.k)
         return base64.urlsafe_b64encode(hashlib.sha256(repr(declared).encode()).digest())[:_KEY_LENGTH].decode()
 
     @property
@@ -212,14 +219,44 @@ class SummaryRule:
     summary: Summary
 
 
+@dataclass(frozen=True)
+class Standing:
+    """Which of the rules of a graph the values in its table are of, by their names, as far as this graph knows."""
+
+    due: frozenset[str] = frozenset()
+    """Those of which nothing is counted: what is stored under their names, if anything, is of other declarations."""
+    unfinished: frozenset[str] = frozenset()
+    """Those that a rebuild counts, which has not ended."""
+    listed: frozenset[str] = frozenset()
+    """Those that were declared otherwise before, or not at all: a node says whether its value is theirs."""
+    is_former: bool = False
+    """Whether these declarations were replaced by those of another program."""
+
+    @property
+    def awaited(self) -> list[str]:
+        """What a rebuild has to count."""
+        return sorted(self.due | self.unfinished)
+
+
 class Rules:
     """Everything that is kept true by itself in one graph."""
 
     def __init__(
         self, schema: Schema, rules: Iterable[Rule], copies: Iterable[CopyRule], summaries: Iterable[SummaryRule]
     ) -> None:
-        self.rules, self.copies, self.summaries = tuple(rules), tuple(copies), tuple(summaries)
-        self.accounts: tuple[Account, ...] = tuple(_accounts(self.rules))
+        self.copies, self.summaries = tuple(copies), tuple(summaries)
+        self.declared: tuple[Rule, ...] = _linked(_placed(tuple(rules)))
+        """All that is declared."""
+        self.rules = self.declared
+        """Those that are kept now: what is stored is of their declarations, or will be when a rebuild ends."""
+        self.accounts: tuple[Account, ...] = tuple(_accounts(self.declared, self.declared))
+        self.standing = Standing()
+        self.is_told = False
+        """Whether it was ever read which declarations what is stored is of."""
+        self.forgotten: dict[str, frozenset[str]] = {}
+        """While a rebuild runs: where nodes of a class, by label, hold values that nobody keeps any more."""
+        self.is_forgetting = False
+        """While a rebuild looks at nodes that it has counted: what ledgers say of other declarations is forgotten."""
         self._maintained = {kind.model: self._maintained_fields(kind) for kind in schema.types}
         self._immutable = {kind.model: _immutable(kind) for kind in schema.types}
         self._nodes = {rule.node.model for rule in self.rules}
@@ -227,7 +264,29 @@ class Rules:
         """The test that a plan makes of each `where`. It refers to the layout, and ends with the graph."""
 
     def __bool__(self) -> bool:
-        return bool(self.rules or self.copies)
+        return bool(self.declared or self.copies)
+
+    def of_a_tenant(self) -> Self:
+        """The same declarations, of which other values may be stored."""
+        rules = copy(self)
+        rules.stand(Standing())
+        rules.conditions, rules.is_told = {}, False
+        return rules
+
+    def stand(self, standing: Standing) -> None:
+        """Takes down which declarations what is stored is of."""
+        self.is_told = True
+        if standing == self.standing:
+            return
+        rules = tuple(rule for rule in self.declared if rule.name not in standing.due)
+        self.accounts = tuple(_accounts(rules, self.declared))
+        self.rules, self.standing = rules, standing
+
+    @cached_property
+    def mark(self) -> str:
+        """A short text for all that is declared, another where something is."""
+        keys = sorted(rule.key for rule in self.declared)
+        return hashlib.sha256(repr(keys).encode()).hexdigest()[:12]
 
     def maintained(self, kind: EntityType) -> tuple[str, ...]:
         """The fields of a class that nobody writes by hand."""
@@ -253,19 +312,48 @@ class Rules:
         return bool(self._maintained[kind.model]) or kind.model in self._nodes
 
     def _maintained_fields(self, kind: EntityType) -> tuple[str, ...]:
-        own = [rule.field for rule in self.rules if rule.node is kind and rule.field is not None]
+        own = [rule.field for rule in self.declared if rule.node is kind and rule.field is not None]
         own += [copy.field for copy in self.copies if copy.edge is kind]
         own += [summary.field for summary in self.summaries if summary.node is kind]
         return tuple(own)
 
 
-def _accounts(rules: Iterable[Rule]) -> Iterator[Account]:
+def _accounts(rules: Iterable[Rule], declared: Iterable[Rule]) -> Iterator[Account]:
+    """The accounts of some rules of all that are declared, which tell where ledgers lie."""
     shared: dict[tuple[type[Any], Direction, bool], list[Rule]] = {}
     for rule in rules:
         shared.setdefault((rule.hop.edge.model, rule.hop.direction, rule.reads_far), []).append(rule)
+    there = {(rule.hop.edge.model, rule.hop.direction) for rule in declared if not rule.reads_far}
     for (model, direction, reads_far), some in shared.items():
-        other: Direction = "into" if direction == "out" else "out"
-        yield Account(some[0].hop, reads_far, tuple(some), not reads_far and (model, other, False) in shared)
+        yield Account(some[0].hop, reads_far, tuple(some), not reads_far and (model, _other(direction)) in there)
+
+
+def _other(direction: Direction) -> Direction:
+    return "into" if direction == "out" else "out"
+
+
+def _placed(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Rules that know where their ledgers lie."""
+    at_target = {rule.name for account in _accounts(rules, rules) if account.is_at_target for rule in account.rules}
+    return tuple(replace(rule, is_at_target=rule.name in at_target) for rule in rules)
+
+
+def _linked(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Rules that know what they are made of: where that is declared otherwise, so are they."""
+    made = {(rule.node.model, name): rule for rule in rules for name in (rule.attribute, rule.pair) if name is not None}
+    linked: dict[str, Rule] = {}
+
+    def link(rule: Rule, above: tuple[str, ...]) -> Rule:
+        if rule.name not in linked:
+            names = sorted({*_read_at(rule, "far", rule.hop.far)})
+            below = [made[place] for name in names if (place := (rule.hop.far.model, name)) in made]
+            keys = (link(each, (*above, rule.name)).key for each in below if each.name not in (*above, rule.name))
+            linked[rule.name] = replace(rule, below=tuple(keys))
+        return linked[rule.name]
+
+    for rule in rules:
+        link(rule, ())
+    return tuple(linked[rule.name] for rule in rules)
 
 
 def _read_at(rule: Rule, at: Literal["edge", "far"], kind: EntityType) -> Iterator[str]:

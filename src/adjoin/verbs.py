@@ -31,6 +31,7 @@ from adjoin.plans.maintenance.expected import expected
 from adjoin.plans.maintenance.health import Health, health
 from adjoin.plans.maintenance.predicates import check_rules
 from adjoin.plans.maintenance.ranks import check_room
+from adjoin.plans.maintenance.standing import opened_standing
 from adjoin.plans.read import Question, edge, get, get_by, get_many
 from adjoin.plans.shards import read_shard_maps, written
 from adjoin.plans.table import drop_table, open_table
@@ -94,12 +95,15 @@ class Verbs(ABC):
     def _open_plan(self, creates_tables: bool) -> Plan[None]:
         yield from open_table(self._layout.definition, create=creates_tables)
         yield from read_shard_maps(self._layout)
+        yield from opened_standing(self._layout)
 
     def _maps_plan(self) -> Plan[None]:
         """What a view of a tenant has to know of a table that is open; nothing, if another view learned it just now."""
         index = self._layout.overloaded
         if index is not None and any(map(index.book.is_stale, index.scopes)):
             yield from read_shard_maps(self._layout)
+        if not self._layout.rules.is_told:
+            yield from opened_standing(self._layout)
 
     def _view(self, tenant: str) -> Self:
         """The same graph for another tenant."""

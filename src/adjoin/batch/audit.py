@@ -2,6 +2,7 @@
 
 | finding | what is wrong |
 |---|---|
+| declaration | an aggregate is declared otherwise than it was counted, which only a rebuild puts right |
 | aggregate | a stored aggregate or summary is not what the edges say |
 | ledger | what was counted for an edge is not what the edge adds, or there is no such edge |
 | rank | a value in order, for a least, greatest, latest or top one, is missing, left over, or not its edge's |
@@ -57,6 +58,7 @@ from adjoin.plans.copies import copies_on
 from adjoin.plans.maintenance.copies import CopyRef, freshen
 from adjoin.plans.maintenance.neighbours import settle_again
 from adjoin.plans.maintenance.report import Tally
+from adjoin.plans.maintenance.standing import fields
 from adjoin.plans.repair import remove_dangling, remove_stray, restore_satellites, restore_twin, write_fields
 from adjoin.rules import CopyRule, Rules
 from adjoin.schema import EdgeType
@@ -123,6 +125,10 @@ class _Auditor:
         self.job = Job(engine, source, layout, rules, extra=every, keys=[*layout.schema.edges])
 
     def findings(self) -> Iterator[Finding]:
+        for name in fields(self._rules.standing.awaited):
+            finding = Finding("declaration", name)
+            finding.add(reason="it is declared otherwise than it was counted; run rebuild")
+            yield finding
         yield from self._aggregates()
         yield from self._summaries()
         for copy in self._rules.copies:

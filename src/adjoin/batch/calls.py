@@ -21,6 +21,7 @@ from adjoin.batch.sources import SCAN, Dump, dump_of, index_delay, scan_of
 from adjoin.errors import InvalidValue
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
+from adjoin.plans.maintenance.standing import end_rebuild, keep, read_standing, recounted, take_up
 from adjoin.plans.maintenance.upkeep import REBUILT, VERIFIED, Begun, begin, end
 from adjoin.plans.shards import read_shard_maps
 from adjoin.rules import Rules
@@ -33,7 +34,7 @@ Run: TypeAlias = Callable[[Plan[Any]], Any]
 PathName: TypeAlias = str | os.PathLike[str]
 Progress: TypeAlias = Callable[[str, int], None]
 
-_KEPT = ("aggregate", "ledger", "rank", "copy")
+_KEPT = ("declaration", "aggregate", "ledger", "rank", "copy")
 """What is wrong if changes were missed: the kinds of findings that must be repaired before none is due."""
 
 
@@ -106,9 +107,13 @@ def rebuilt(
     names = None if only is None else list(only)
     upkeep = _Upkeep(over, REBUILT, is_recorded=names is None and not dry_run)
     results: dict[str | None, Rebuilt] = {}
+    if not dry_run:
+        # Before anything is read: who applies what comes after that knows what is declared.
+        over.run(take_up(over.layout, over.clock))
     with _parts(over) as parts:
         for part in parts:
             begun = upkeep.begin(part)
+            taken = None if dry_run else over.run(take_up(part.layout, over.clock))
             result: Rebuilt = needed("rebuild").rebuild(
                 part.layout,
                 part.layout.rules,
@@ -116,6 +121,7 @@ def rebuilt(
                 part.engine,
                 run=None if dry_run else over.run,
                 only=names,
+                recounted=recounted(part.layout, taken) if names is None else {},
                 state=state if part.tenant is None else None,
                 diff=diff,
                 tenant=part.tenant,
@@ -124,6 +130,8 @@ def rebuilt(
                 **part.options,
             )
             results[part.tenant] = result
+            if names is None and not dry_run and not result.left:
+                over.run(end_rebuild(part.layout, taken, getattr(part.source, "at", None)))
             is_missing = begun is not None and (upkeep.missed or begun.due is not None)
             upkeep.end(part, begun, not result.left and (not is_missing or _copied(over, part)))
     upkeep.finish()
@@ -144,6 +152,8 @@ def verified(over: Over, repair: bool | Iterable[str | bool], report: PathName |
     audits: dict[str | None, Audit] = {}
     with _parts(over) as parts:
         for part in parts:
+            # Who repairs keeps what is declared, like a maintainer.
+            over.run(keep(part.layout, over.clock) if kinds else read_standing(part.layout))
             begun = upkeep.begin(part)
             audits[part.tenant] = _audited(over, part, part.layout.rules, kinds)
             upkeep.end(part, begun, _is_kept(audits[part.tenant]))
@@ -195,6 +205,7 @@ def _tenants(over: Over, slices: Mapping[str, Dump]) -> Iterator[_Part]:
     for tenant, source in slices.items():
         layout = over.layout.for_tenant(tenant)
         over.run(read_shard_maps(layout))
+        over.run(read_standing(layout))
         yield _Part(layout, source, over.engine, over.options, tenant)
 
 

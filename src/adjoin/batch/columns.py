@@ -50,7 +50,7 @@ def default_of(layout: BoundLayout, kind: EntityType, want: Want) -> Default | N
     name = next((name for name, stored in kind.attributes.items() if stored == want[0]), None)
     if name is None or name not in layout.key_templates(kind).stored:
         return None
-    if any(rule.field == name for rule in layout.rules.rules if rule.node is kind):
+    if any(rule.field == name for rule in layout.rules.declared if rule.node is kind):
         # Where nothing was counted, nothing is stored; a default is only how that is shown.
         return None
     value = kind.fields[name].get_default(call_default_factory=True)

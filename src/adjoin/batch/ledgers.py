@@ -114,7 +114,7 @@ class LedgerAudit:
                 wants[f"life_{account.part}"] = life_want(account)
         for place, rule in enumerate(self._rules):
             account = self._account_of(rule)
-            start: Want = (APPLIED, "M", rule.name) if account.reads_far else rule_want(account, rule)
+            start: Want = (APPLIED, "M", rule.key) if account.reads_far else rule_want(account, rule)
             if rule.operation == "sum":
                 wants[f"r{place}"] = (*start, "N")
             else:
@@ -383,7 +383,7 @@ class LedgerAudit:
 
     def _ranks(self, rule: Rule) -> ir.Table:
         rows = self._rows.filter(self._rows.account == self._ranks_number)
-        mine = rows.sk.substr(len(self._rank_start)).re_search(rf"\A[^#]*#{escaped(rule.name)}#")
+        mine = rows.sk.substr(len(self._rank_start)).re_search(rf"\A[^#]*#{escaped(rule.key)}#")
         node = rows.pk.substr(0, rows.pk.length() - len(BESIDE))
         rows = rows.filter(mine & self._is_node(rule.node, node)).mutate(node=node)
         stem = rows.sk.substr(0, rows.sk.length() - _DIGEST_LENGTH - 1)
@@ -401,7 +401,7 @@ class LedgerAudit:
         both = ibis.union(own, ahead.select("id", *columns, life=ahead.node_life).select("id", "life", *columns))
         parts = []
         for rank in ranks:
-            stem = ibis.literal(self._rank_start) + both.life + f"#{rule.name}#" + both[rank]
+            stem = ibis.literal(self._rank_start) + both.life + f"#{rule.key}#" + both[rank]
             held = _held(*(both[f"{rank}_{name}"] for name in _shown_by(rule)))
             part = both.select(id=both.id, stem=stem, held=held, n=ibis.literal(-1, "int64"))
             parts.append(part.filter(part.stem.notnull()))

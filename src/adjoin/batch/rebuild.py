@@ -21,12 +21,26 @@ from adjoin.batch.engines import Engine, Source, open_engine, opened_source, rea
 from adjoin.batch.exports import Export
 from adjoin.batch.job import Job, summary_name
 from adjoin.batch.ledgers import LedgerAudit, wanted
-from adjoin.batch.restoring import EXAMPLES, Progress, Restored, Restorer, Run, hints, spoilt, stages, suspects
+from adjoin.batch.restoring import (
+    EXAMPLES,
+    SPOILT,
+    Progress,
+    Restored,
+    Restorer,
+    Run,
+    Stage,
+    Suspect,
+    hints,
+    spoilt,
+    stages,
+    suspects,
+)
 from adjoin.batch.state import State
-from adjoin.layouts.interface import BoundLayout
+from adjoin.layouts.interface import LIFE, BoundLayout
 from adjoin.plans.maintenance.report import SetAside
 from adjoin.plans.repair import ROUND, write_fields
 from adjoin.rules import Rules, SummaryRule
+from adjoin.schema import NodeType
 from adjoin.values import decode
 
 
@@ -109,6 +123,7 @@ def rebuild(
     *,
     run: Run | None = None,
     only: Collection[str] | None = None,
+    recounted: Mapping[str, frozenset[str]] | None = None,
     state: str | os.PathLike[str] | None = None,
     diff: str | os.PathLike[str] | None = None,
     tenant: str | None = None,
@@ -120,7 +135,8 @@ def rebuild(
 
     With `run`, what differs is written back. `state` names a file that remembers how far writing from an export
     came, so that the same call goes on after an interruption. `diff` names a file for everything that differs; what
-    differs of a `tenant` is added to it.
+    differs of a `tenant` is added to it. `recounted` names classes of which all nodes are counted anew, each with the
+    attributes of declarations that are no more.
     """
     started = time.monotonic()
     opened = open_engine(engine, **options)
@@ -129,13 +145,17 @@ def rebuild(
         with readable(read, opened):
             is_written = run is not None
             extra = wanted(layout) if is_written else {}
+            anew = [kind for kind in layout.schema.nodes.values() if is_written and kind.label in (recounted or {})]
+            for kind in anew:
+                extra.setdefault(kind.model, set()).add((LIFE, "S"))
             edges = [account.edge.model for account in layout.rules.accounts] if is_written else []
             job = Job(opened, read, layout, rules, only=only, extra=extra, keys=edges)
             # A live table tells by itself what is written already; an export stays as it was.
             remembered = State(state if isinstance(read, Export) else None, f"{read.identity} {_mark(layout, job)}")
             with _Diff(diff, tenant) as written_down:
+                layout.rules.forgotten = dict(recounted or {})
                 work = _Rebuild(layout, job, read, run, remembered, delay, progress or (lambda name, done: None))
-                results = [*work.aggregates(written_down), *work.summaries(written_down)]
+                results = [*work.aggregates(written_down, anew), *work.summaries(written_down)]
             remembered.finish()
             restored = work.restored
             failures = [each for some in restored.reasons.values() for each in some]
@@ -149,6 +169,7 @@ def rebuild(
                 tuple(restored.set_aside),
             )
     finally:
+        layout.rules.forgotten = {}
         if opened is not engine:
             opened.close()
 
@@ -177,14 +198,14 @@ class _Rebuild:
         self.restored = Restored()
         self.uncounted = 0
 
-    def aggregates(self, diff: _Diff) -> list[Recomputed]:
+    def aggregates(self, diff: _Diff, anew: Sequence[NodeType] = ()) -> list[Recomputed]:
         found = {}
         for rule in self._job.rules:
             self._tell(rule.name, 0)
             found[rule.name] = self._job.aggregate(rule)
         seen = {name: _Seen(name, differences, self._tell, diff) for name, (differences, _) in found.items()}
-        if self._run is not None and found:
-            self._restore(self._run, seen, {name: differences for name, (differences, _) in found.items()})
+        if self._run is not None and (found or anew):
+            self._restore(self._run, seen, {name: differences for name, (differences, _) in found.items()}, anew)
         results = []
         for rule in self._job.rules:
             circular = found[rule.name][1].circular
@@ -194,16 +215,34 @@ class _Rebuild:
             results.append(seen[rule.name].result(written, len(texts), ids))
         return results
 
-    def _restore(self, run: Run, seen: dict[str, _Seen], found: dict[str, Differences]) -> None:
+    def _restore(
+        self, run: Run, seen: dict[str, _Seen], found: dict[str, Differences], anew: Sequence[NodeType]
+    ) -> None:
         audit = LedgerAudit(self._job, self._source, found)
         restorer = Restorer(self._layout, run, self._state, self._delay, self._tell)
         self.restored = restorer.restored
-        for stage in stages(self._job):
+        staged = stages(self._job)
+        # Of a class without aggregates only what it had is removed.
+        left = [kind for kind in anew if all(stage.kind is not kind for stage in staged)]
+        for kind in left:
+            restorer.restore(Stage(-1, kind, ()), [self._nodes(kind)])
+        for stage in staged:
             streams = [
                 suspects(self._layout, name if kind == "aggregate" else kind, self._counted(kind, some))
                 for kind, name, some in hints(stage, seen, audit)
             ]
-            restorer.restore(stage, [*streams, *spoilt(stage, self._layout, audit)])
+            every = [self._nodes(stage.kind)] if stage.kind in anew else []
+            restorer.restore(stage, [*streams, *every, *spoilt(stage, self._layout, audit)])
+
+    def _nodes(self, kind: NodeType) -> Iterator[Suspect]:
+        """All nodes of a class that count, or may have to."""
+        tables = self._job.tables
+        nodes = tables.table(kind)
+        is_made = any(rule.node is kind for rule in self._layout.rules.rules)
+        found = nodes if is_made else nodes.filter(nodes[tables.column((LIFE, "S"))].notnull())
+        for row in self._job.engine.fetch(self._job.engine.stage(found.select("id")), ["id"]):
+            text = self._layout.node_text(kind, tables.id_of(kind, row["id"]))
+            yield Suspect(text, SPOILT, is_recounted=True)
 
     def _counted(self, kind: str, found: Iterable[Any]) -> Iterator[Any]:
         for each in found:

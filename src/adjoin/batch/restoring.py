@@ -24,7 +24,7 @@ from adjoin.errors import (
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.entries import reason_of
-from adjoin.plans.maintenance.neighbours import settle_found
+from adjoin.plans.maintenance.neighbours import settle_found, settle_near
 from adjoin.plans.maintenance.passing import CONTENDED, NEVER
 from adjoin.plans.maintenance.postings import is_hopeless
 from adjoin.plans.maintenance.recounting import Compared, begin, begun_before, finish, settle_and_compare
@@ -236,6 +236,13 @@ class Restorer:
                 if begun and self._is_behind(stage.kind):
                     time.sleep(self._delay)
                 self._run(finish(self._layout, stage.kind, begun, tally))
+            if stage.kind.label in self._layout.rules.forgotten:
+                # What others counted is forgotten in the new life, ledger by ledger.
+                self._layout.rules.is_forgetting = True
+                try:
+                    self._run(settle_near(self._layout, stage.kind, wrong, tally))
+                finally:
+                    self._layout.rules.is_forgetting = False
         room = EXAMPLES - len(self.restored.set_aside)
         self.restored.set_aside += tally.report().set_aside[:room]
         return compared

@@ -115,7 +115,7 @@ class BoundAdjacencyList:
             book = ShardBook(layout.shards)
             self.overloaded = OverloadedIndex(self._keys.overloaded, schema, self._keys.prefix, book)
         self._satellites = Satellites(self._keys, self.overloaded)
-        self.rules: Rules = rules_of(schema) if like is None else like.rules
+        self.rules: Rules = rules_of(schema) if like is None else like.rules.of_a_tenant()
         check_declared(self.rules)
         self.ledgers = Ledgers(self._keys)
         self._deletion_sort = self._keys.tenant_part(layout.sort_key) + DELETION_SORT_KEY

@@ -7,11 +7,12 @@ from typing import Any, TypeAlias
 
 from adjoin.errors import InvalidItem
 from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
+from adjoin.layouts.counted import believed
 from adjoin.layouts.keys import Template, key_text, value_of
 from adjoin.layouts.wire import given
 from adjoin.model import AS_READ, WHOSE, Node, identity_of
 from adjoin.rules import Rules
-from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, plain_type
+from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, plain_type
 from adjoin.values import Item
 
 Reader: TypeAlias = Callable[[Item], Entity | None]
@@ -197,11 +198,15 @@ class AdjacencyReader:
 def _remembering(read: Reader, kind: EntityType, rules: Rules) -> Reader:
     """A reader whose instances know what they had in fields that are maintained, and that they were read."""
     names, is_guarded = rules.told_apart(kind), kind.is_guarded and not kind.takes_any
+    if isinstance(kind, NodeType) and kind.takes_any and any(rule.node is kind for rule in rules.declared):
+        return lambda item: read(believed(rules, kind, item))
     if not names and not is_guarded:
         return read
 
+    is_counted = any(rule.node is kind for rule in rules.declared)
+
     def remember(item: Item) -> Entity | None:
-        entity = read(item)
+        entity = read(believed(rules, kind, item) if is_counted else item)
         if entity is not None:
             values = entity.__dict__
             values[AS_READ] = {name: values[name] for name in names}

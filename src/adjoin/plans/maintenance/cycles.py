@@ -104,7 +104,7 @@ def _ledgers(layout: BoundLayout, account: Account, rule: Rule, nodes: Sequence[
     ledgers: list[Item] = []
     while queries:
         responses: list[PageResponse] = yield tuple(queries)
-        ledgers += [item for response in responses for item in response.items if rule.name in item[APPLIED]["M"]]
+        ledgers += [item for response in responses for item in response.items if rule.key in item[APPLIED]["M"]]
         queries = [
             replace(query, start=response.last)
             for query, response in zip(queries, responses, strict=True)

@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 from adjoin.errors import AdjoinError, TransactionCanceled
 from adjoin.expressions import Compare, Condition, Exists, Not, Value, all_of, attribute
-from adjoin.layouts.interface import BoundLayout
+from adjoin.layouts.counted import is_of, keys_on
+from adjoin.layouts.interface import LIFE, BoundLayout
 from adjoin.layouts.ledgers import digest_of
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.maintenance.contributions import RANK, Ends, contribution, total
@@ -50,6 +51,10 @@ class Entry:
     """Rule to what the edge adds."""
     aside: dict[str, str] = field(default_factory=dict)
     """Rule to why the edge cannot be applied."""
+    foreign: frozenset[str] = frozenset()
+    """Rules whose value on the near node is of another declaration; they count in the life that is prepared alone."""
+    forgets: bool = False
+    """Whether what the ledger says of rules that this graph does not know is forgotten."""
     ledger: Ledger | None = None
     _made: list[AnyWrite] | None = None
 
@@ -59,6 +64,10 @@ class Entry:
     def work_out(self, layout: BoundLayout, refused: Mapping[str, str] = _NONE) -> None:
         """Tells what the edge adds, except by rules with which it was refused, each to why."""
         self.wanted, self.aside = contributions(layout, self.ref.account, self.edge, self.far)
+        self.forgets = layout.rules.is_forgetting
+        if self.near is not None and LIFE in self.near:
+            rules, near = layout.rules, self.near
+            self.foreign = frozenset(rule.name for rule in self.ref.account.rules if not is_of(rules, rule, near))
         for name in refused.keys() & self.wanted.keys():
             del self.wanted[name]
             self.aside[name] = refused[name]
@@ -122,32 +131,47 @@ class Entry:
 
     @property
     def _after(self) -> dict[str, AttributeValue]:
-        """What the ledger holds afterwards; rules that this graph does not know are left as they are."""
-        if not self.applied:
+        """What the ledger holds afterwards; rules that this graph does not know are left as they are.
+
+        They are forgotten where the node was counted by others since.
+        """
+        foreign = self.foreign if self.next is None else frozenset()
+        if not self.applied and not foreign:
             return self.wanted
-        known = self.ref.account.keys
-        return {name: value for name, value in self.applied.items() if name not in known} | self.wanted
+        known, kept = self.ref.account.keys, keys_on(self.near or {}) if self.next is None else None
+        if self.forgets and self.next is None:
+            kept = kept or set()
+        left = {
+            name: value
+            for name, value in self.applied.items()
+            if name in foreign or (name not in known and (kept is None or name in kept))
+        }
+        return left | {name: value for name, value in self.wanted.items() if name not in foreign}
 
     def joined(self, rule: Rule) -> bool:
         """Whether the edge becomes part of what a rule goes over."""
-        return rule.name in self.wanted and rule.name not in self.applied
+        return rule.name not in self.foreign and rule.name in self.wanted and rule.name not in self.applied
 
     def left(self, rule: Rule) -> bool:
-        return rule.name in self.applied and rule.name not in self.wanted
+        return rule.name not in self.foreign and rule.name in self.applied and rule.name not in self.wanted
 
     def delta(self, rule: Rule) -> Decimal:
+        return Decimal(0) if rule.name in self.foreign else self._difference(rule)
+
+    def _difference(self, rule: Rule) -> Decimal:
         after, before = self.wanted.get(rule.name, _ZERO), self.applied.get(rule.name, _ZERO)
         return total(iter((Decimal(after["N"]), Decimal(before["N"]).copy_negate())))
 
     def delta_ahead(self, rule: Rule) -> Decimal:
         """The difference in the life that is prepared."""
         if self.is_ahead:
-            return self.delta(rule)
+            return self._difference(rule)
         return Decimal(self.wanted.get(rule.name, _ZERO)["N"])
 
     def moves(self, rule: Rule) -> bool:
         """Whether the ranks of the edge change."""
-        return rule.operation != "sum" and self.applied.get(rule.name) != self.wanted.get(rule.name)
+        is_own = rule.operation != "sum" and rule.name not in self.foreign
+        return is_own and self.applied.get(rule.name) != self.wanted.get(rule.name)
 
     # --- writes --------------------------------------------------------------------------------
 
@@ -199,9 +223,11 @@ class Entry:
     def _rank_items(
         self, layout: BoundLayout, lives: Iterable[str | None], values: Mapping[str, AttributeValue]
     ) -> Iterator[tuple[Place, Item]]:
+        keys = self.ref.account.keys
         for life, (name, value) in product(filter(None, lives), values.items()):
             for number, entry in enumerate(value.get("L", ())):
-                key = layout.ledgers.rank_key(self.ref.near, life, name, entry["M"][RANK]["S"], self.ref.key, number)
+                rule = keys.get(name, name)
+                key = layout.ledgers.rank_key(self.ref.near, life, rule, entry["M"][RANK]["S"], self.ref.key, number)
                 yield place_of(key), {**key, **entry["M"]}
 
     def _records(self, layout: BoundLayout) -> Iterator[Put | Delete]:

@@ -14,6 +14,7 @@ from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import get_all
 from adjoin.plans.maintenance.asides import UNAPPLIED
+from adjoin.plans.maintenance.standing import fields, read_standing
 from adjoin.plans.maintenance.stream import faded
 from adjoin.plans.maintenance.tenants import layout_for
 from adjoin.plans.maintenance.upkeep import (
@@ -57,12 +58,15 @@ class Health:
     """When the last whole rebuild began."""
     verified_at: float | None
     """When the last audit began that left nothing to repair."""
+    uncounted: tuple[str, ...] = ()
+    """The fields that are declared otherwise than they were counted, as "CUSTOMER.owed", until a rebuild has ended."""
 
 
 def health(layout: BoundLayout, clock: Callable[[], float]) -> Plan[Health]:
     names = (POSITION, DUE, REBUILT, VERIFIED)
     found = yield from get_all([Get(layout.table, key_of(layout, name), consistent=True) for name in names])
     records = dict(zip(names, found, strict=True))
+    yield from read_standing(layout)
     position, now = records[POSITION], clock()
     at = number_in(position, AT)
     lag = yield from _lag(layout, position, now)
@@ -77,6 +81,7 @@ def health(layout: BoundLayout, clock: Callable[[], float]) -> Plan[Health]:
         due_in(records[DUE]),
         number_in(records[REBUILT], AT),
         number_in(records[VERIFIED], AT),
+        tuple(fields(layout.rules.standing.awaited)),
     )
 
 

@@ -28,6 +28,7 @@ from adjoin.plans.maintenance.entries import reason_of
 from adjoin.plans.maintenance.passing import CONTENDED, NEVER, passes
 from adjoin.plans.maintenance.postings import is_hopeless
 from adjoin.plans.maintenance.report import Tally
+from adjoin.plans.maintenance.standing import keep
 from adjoin.plans.maintenance.tenants import layout_for, parted
 from adjoin.requests import ItemChange
 
@@ -67,6 +68,9 @@ def apply_each(
     What is known to be no proper change comes as `Unapplied`, in its place. What is about the table as a whole is
     raised.
     """
+    for part, some in parted(layout, (each for each in changes if isinstance(each, ItemChange))):
+        if part.rules.declared and any(not part.is_bookkeeping(each.key) for each in some):
+            yield from keep(part)
     outcome = Outcome()
     pieces = deque((start, min(start + together, len(changes))) for start in range(0, len(changes), together))
     while pieces:

@@ -72,7 +72,7 @@ def ledger_in(account: Account, item: Item | None) -> Ledger | None:
     if item is None:
         return None
     if account.reads_far:
-        return _far_ledger(item)
+        return _far_ledger(account, item)
     part: dict[str, AttributeValue] | None = item.get(account.part, {}).get("M")
     if part is None or _LIFE not in part:
         return None
@@ -92,10 +92,12 @@ def rule_want(account: Account, rule: Rule) -> tuple[str, ...]:
     return account.part, "M", rule.key
 
 
-def _far_ledger(item: Item) -> Ledger:
-    aside = {name: reason["S"] for name, reason in item[ASIDE]["M"].items()} if ASIDE in item else {}
+def _far_ledger(account: Account, item: Item) -> Ledger:
+    names = account.by_key
+    applied = {names.get(key, key): value for key, value in item[APPLIED]["M"].items()}
+    aside = {names.get(key, key): reason["S"] for key, reason in item[ASIDE]["M"].items()} if ASIDE in item else {}
     mark = item[RULES]["S"] if RULES in item else None
-    return Ledger(item[LIFE]["S"], item[APPLIED]["M"], aside, mark)
+    return Ledger(item[LIFE]["S"], applied, aside, mark)
 
 
 def edge_of(layout: BoundLayout, item: Item) -> Item:
@@ -244,14 +246,15 @@ def _part_as_read(there: Item | None, part: str) -> Condition:
 
 
 def _far_item(ref: EdgeRef, ledger: Ledger) -> Item:
+    keys = ref.account.keys
     item = named_in(ref) | {
         LIFE: {"S": ledger.life},
         RULES: {"S": ref.account.mark},
-        APPLIED: {"M": dict(ledger.applied)},
+        APPLIED: {"M": {keys.get(name, name): value for name, value in ledger.applied.items()}},
         REVISION: {"S": new_token()},
     }
     if ledger.aside:
-        item[ASIDE] = {"M": {name: {"S": reason} for name, reason in ledger.aside.items()}}
+        item[ASIDE] = {"M": {keys.get(name, name): {"S": reason} for name, reason in ledger.aside.items()}}
     return item
 
 

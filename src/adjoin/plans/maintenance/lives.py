@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from adjoin.errors import ConditionFailed, TransactionCanceled
 from adjoin.expressions import Action, Add, And, Condition, Remove, Set, Value, attribute
+from adjoin.layouts.counted import COUNTED, at_birth
 from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.postings import LEFT, Near, copies_of, new_revision, revises
@@ -33,9 +34,12 @@ def begin_lives(layout: BoundLayout, nodes: Iterable[Near]) -> Plan[ConditionFai
 
 def first_actions(layout: BoundLayout, node: Near) -> list[Action]:
     """The beginning of a first life. Nothing was ever counted before it: what is there is not ours."""
-    rules = [rule for rule in layout.rules.rules if rule.node is node.kind]
+    rules = [rule for rule in layout.rules.declared if rule.node is node.kind]
     names = dict.fromkeys(name for rule in rules for name in (rule.attribute, rule.pair) if name is not None)
-    return [Set(attribute(LIFE), Value({"S": node.life})), *(Remove(attribute(name)) for name in names)]
+    named = at_birth(layout.rules, node.kind)
+    counted = Remove(attribute(COUNTED)) if named is None else Set(attribute(COUNTED), Value(named))
+    left = [*(Remove(attribute(name)) for name in names), *([counted] if named or COUNTED in (node.item or {}) else [])]
+    return [Set(attribute(LIFE), Value({"S": node.life})), *left]
 
 
 def touched(layout: BoundLayout, node: Near) -> Update | TransactWrite:

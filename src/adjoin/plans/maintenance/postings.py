@@ -14,6 +14,7 @@ from decimal import Decimal
 
 from adjoin.errors import InvalidKey, InvalidValue, TransactionCanceled
 from adjoin.expressions import Action, Add, And, Compare, Condition, Exists, Not, Remove, Set, Value, all_of, attribute
+from adjoin.layouts.counted import COUNTED, at_birth
 from adjoin.layouts.interface import LIFE, NEXT, REVISION, BoundLayout
 from adjoin.layouts.ledgers import rank_text
 from adjoin.plans.batches import Place, place_of
@@ -39,6 +40,8 @@ An edge without a ledger is counted only if this is what it was before the edge 
 he saw before it went, however late he comes.
 """
 MARKED = "marked"
+PREPARED = f"{NEXT}:"
+"""What the names of attributes begin with that hold sums in a life that is prepared."""
 
 
 def new_revision() -> AttributeValue:
@@ -192,7 +195,7 @@ class Posting:
         stale = {name: rule for name, rule in stale.items() if name not in told}
         if self.near.is_new:
             # Nothing was counted yet, whatever somebody else may have left there.
-            rules = [rule for rule in layout.rules.rules if rule.node is self.near.kind]
+            rules = [rule for rule in layout.rules.declared if rule.node is self.near.kind]
             known = {*changes, *(stale_rule.attribute for stale_rule in rules if stale_rule.name in told)}
             yield from (Remove(attribute(rule.attribute)) for rule in rules if rule.attribute not in known)
         for name, change in changes.items():
@@ -213,6 +216,8 @@ class Posting:
             yield Add(attribute(LEFT), {"N": "1"})
         if self.near.is_new:
             yield Set(attribute(LIFE), Value({"S": self.near.life}))
+            if (named := at_birth(layout.rules, self.near.kind)) is not None:
+                yield Set(attribute(COUNTED), Value(named))
         if (changes or moved or left or self.near.is_new) and revises(layout, self.near.kind):
             yield Set(attribute(REVISION), Value(self.near.revision))
 
@@ -277,7 +282,7 @@ def _is_number(change: Decimal) -> bool:
 
 def prepared_sum(rule: Rule) -> str:
     """Where the sum of a rule is kept in a life that is prepared."""
-    return f"{NEXT}:{rule.name}"
+    return f"{PREPARED}{rule.key}"
 
 
 def moving(entry: Entry) -> list[Rule]:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from adjoin.errors import ConditionFailed, InvalidModel, InvalidRequest, TransactionCanceled
 from adjoin.expressions import Action, Compare, Condition, Remove, Set, Value, all_of, attribute
+from adjoin.layouts.counted import is_of
 from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import chunks, get_all
@@ -93,7 +94,8 @@ def _stale(layout: BoundLayout, nodes: Mapping[str, NodeType]) -> Plan[list[Near
 def _rules(layout: BoundLayout, near: Near) -> list[Rule]:
     item = near.item or {}
     stale = {name for attribute in (STALE, FULL) if attribute in item for name in item[attribute]["SS"]}
-    return [rule for rule in layout.rules.rules if rule.name in stale and rule.operation != "sum"]
+    ranked = [rule for rule in layout.rules.rules if rule.name in stale and rule.operation != "sum"]
+    return [rule for rule in ranked if rule.node is near.kind and is_of(layout.rules, rule, item)]
 
 
 def _first(layout: BoundLayout, asked: Sequence[tuple[Near, Rule]]) -> Plan[list[list[Item]]]:
@@ -113,7 +115,7 @@ def _first(layout: BoundLayout, asked: Sequence[tuple[Near, Rule]]) -> Plan[list
 
 
 def _query(layout: BoundLayout, near: Near, rule: Rule) -> Query:
-    partition, sort = layout.ledgers.ranks(near.text, near.life, rule.name)
+    partition, sort = layout.ledgers.ranks(near.text, near.life, rule.key)
     return Query(layout.table, partition, sort, limit=rule.k, forward=rule.operation == "min", consistent=True)
 
 

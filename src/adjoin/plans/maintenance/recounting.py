@@ -19,6 +19,7 @@ from decimal import Decimal
 
 from adjoin.errors import ConditionFailed, InvalidValue, TransactionCanceled
 from adjoin.expressions import Action, Add, Condition, Exists, Not, Remove, Set, Value, attribute
+from adjoin.layouts.counted import COUNTED, is_of, when_counted
 from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.batches import chunks, get_all, write_all
@@ -27,7 +28,7 @@ from adjoin.plans.maintenance.entries import Entry
 from adjoin.plans.maintenance.ledger import new_token
 from adjoin.plans.maintenance.lives import changing, first_actions
 from adjoin.plans.maintenance.neighbours import counting, settle_above, settle_near
-from adjoin.plans.maintenance.postings import FULL, STALE, TURN, prepared_sum
+from adjoin.plans.maintenance.postings import FULL, PREPARED, STALE, TURN, prepared_sum
 from adjoin.plans.maintenance.postings import Near as Node
 from adjoin.plans.maintenance.ranks import refresh, results, values_of_an_edge
 from adjoin.plans.maintenance.references import key_of_node
@@ -113,9 +114,15 @@ def settle_and_compare(
     yield from settle_above(layout, dict.fromkeys(own.nodes, kind), tally)
     rules = [rule for account in looked_at for rule in account.rules]
     nodes = yield from _read(layout, kind, texts)
-    is_off = {node.text: node.next is not None or not added[node.text].agrees(rules, node.item or {}) for node in nodes}
+    is_off = {node.text: _is_off(layout, node, rules, added[node.text]) for node in nodes}
     gone = {text for text in texts if text not in is_off}
     return Compared([text for text in texts if is_off.get(text)], gone, aside)
+
+
+def _is_off(layout: BoundLayout, node: Node, rules: Sequence[Rule], added: _Added) -> bool:
+    item = node.item or {}
+    is_own = LIFE not in item or all(is_of(layout.rules, rule, item) for rule in rules)
+    return node.next is not None or not is_own or not added.agrees(rules, item)
 
 
 def rules_of(layout: BoundLayout, kind: NodeType) -> list[Rule]:
@@ -156,12 +163,11 @@ def begin(layout: BoundLayout, kind: NodeType, texts: Iterable[str]) -> Plan[dic
 
 
 def _beginning(layout: BoundLayout, node: Node) -> list[Action]:
-    rules = rules_of(layout, node.kind)
     if node.is_new:
         return first_actions(layout, node)
     if node.next is not None:
         return []
-    left = (Remove(attribute(prepared_sum(rule))) for rule in rules)
+    left = (Remove(attribute(name)) for name in node.item or {} if name.startswith(PREPARED))
     node.next = new_token()
     return [Set(attribute(NEXT), Value({"S": node.next})), *left]
 
@@ -174,7 +180,7 @@ def finish(layout: BoundLayout, kind: NodeType, begun: Mapping[str, str | None],
         done = yield from _changed(layout, kind, some, lambda node: _switch(layout, node, begun[node.text]))
         switched |= {node.text: kind for node in done}
     tally.nodes.update(switched)
-    if any(rule.operation != "sum" for rule in rules_of(layout, kind)):
+    if layout.rules.forgotten or any(rule.operation != "sum" for rule in rules_of(layout, kind)):
         yield from refresh(layout, switched, tally)
         yield from remove_void_ranks(layout, kind, switched)
     yield from settle_above(layout, switched, tally)
@@ -193,9 +199,29 @@ def _switch(layout: BoundLayout, node: Node, life: str | None) -> list[Action]:
                 actions += [Set(path, prepared), Remove(prepared)]
             else:
                 actions.append(Remove(path))
+        elif not is_of(layout.rules, rule, item):
+            # Until the ranks are read it has none, rather than that of another declaration.
+            names = (rule.attribute, rule.pair) if rule.pair else (rule.attribute,)
+            actions += (Remove(attribute(name)) for name in names)
+    actions += _named(layout, node, rules)
     if ranked := sorted(rule.name for rule in rules if rule.operation != "sum"):
         actions += [Add(attribute(STALE), {"SS": ranked}), Add(attribute(TURN), {"N": "1"})]
     return actions
+
+
+def _named(layout: BoundLayout, node: Node, rules: Iterable[Rule]) -> Iterator[Action]:
+    """What a node says about which declarations it was counted by, and what others left on it."""
+    item, named = node.item or {}, when_counted(layout.rules, node.kind)
+    if named is not None:
+        yield Set(attribute(COUNTED), Value(named))
+    elif COUNTED in item:
+        yield Remove(attribute(COUNTED))
+    own = {prepared_sum(rule) for rule in rules}
+    yield from (Remove(attribute(name)) for name in item if name.startswith(PREPARED) and name not in own)
+    kept = {rule.attribute for rule in layout.rules.declared if rule.node is node.kind} | {
+        *node.kind.attributes.values()
+    }
+    yield from (Remove(attribute(name)) for name in layout.rules.forgotten.get(node.kind.label, ()) if name not in kept)
 
 
 def _changed(
