@@ -388,7 +388,7 @@ def test_a_source_without_rest_comes_to_an_end(destination: FaultyStore) -> None
 
 
 def test_a_clock_of_writers_that_is_ahead_ends_no_copy_too_early(tmp_path: Path, destination: FaultyStore) -> None:
-    """Which changes belong to a copy is told by their order, and not by a clock: others may have been set right since."""
+    """Which changes belong to a copy is told by their order, not by a clock: others may have been set right since."""
     source = SQLiteStore(tmp_path / "ahead.db", durability="process", clock=lambda: time.time() + 3600)
     filled(source, PLAIN, many(10, 10))
 
