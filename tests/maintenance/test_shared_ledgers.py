@@ -6,6 +6,7 @@ writer's part may be the last and go, with the item, between what the maintainer
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from adjoin import Count, Edge, Graph, Node
@@ -39,7 +40,10 @@ def test_a_part_that_is_written_when_the_other_has_gone_makes_a_whole_ledger() -
     writer = Graph(store.inner, [Reader, Book, Loan])
     writer.put_many([Reader(id="R1"), Book(id="B1")])
     writer.connect(Loan, "R1", "B1")
-    steps = [lambda: writer.disconnect(Loan, "R1", "B1"), lambda: writer.connect(Loan, "R1", "B1")]
+    steps: list[Callable[[], object]] = [
+        lambda: writer.disconnect(Loan, "R1", "B1"),
+        lambda: writer.connect(Loan, "R1", "B1"),
+    ]
 
     def come_between(_: int, request: Request) -> None:
         """The edge goes before the maintainer writes its part, and comes again before it has seen that."""
