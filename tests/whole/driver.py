@@ -299,7 +299,6 @@ class Round:
                 time.sleep(self.chance.random() * _PAUSE)
                 self._revive(actors)
                 self._disturb(actors)
-            self._wait_for_commands(actors)
             self._end(actors)
         finally:
             for actor in actors:
@@ -316,7 +315,7 @@ class Round:
         until(all_are_at_work, looks_every=0.1)
 
     def _wait_for_commands(self, actors: list[Actor]) -> None:
-        """Until those that come to an end by themselves did so once, beside writers, however slow the machine is."""
+        """Until those that come to an end by themselves did so once, however slow the machine is."""
         wanted = {actor.name for actor in actors if actor.ends}
 
         def all_have_ended() -> bool:
@@ -390,6 +389,7 @@ class Round:
         self.stop.touch()
         for name in self.journals:
             by_name[name].check((0,))
+        self._wait_for_commands([actor for actor in actors if actor.name not in self.journals])
         for name in ("serve", "maintain 1", "maintain 2", "verify"):
             by_name[name].kill()
         copy = by_name["copy"]

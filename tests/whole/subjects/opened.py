@@ -7,7 +7,7 @@ from tests.whole.models import MODELS
 
 
 class Opened:
-    pause = 0.01
+    pause = 0.03
 
     def __init__(self, name: str, location: str, edges: int) -> None:
         self.remote = location.startswith("dynamodb:")

@@ -29,7 +29,7 @@ def key(name: str) -> dict[str, Any]:
 
 
 class Plain:
-    remote, pause = True, 0.01
+    remote, pause = True, 0.03
 
     def __init__(self, name: str, location: str, edges: int) -> None:
         self.name, self._endpoint = name, location

@@ -194,7 +194,8 @@ def ledger_write(
             return Delete(layout.table, key, condition)
         return Put(layout.table, {**key, **_far_item(ref, ledger)}, condition)
     part = None if ledger is None else _part(account, ledger)
-    names = _names(layout, ref, key) if there is None else {}
+    # Where its part is new: the other one may be the last and go, with the item, before this is written.
+    names = {} if there is not None and account.part in there else _names(layout, ref, key)
     return LedgerWrite(layout.table, key, there, {account.part: part}, names, is_shared=account.is_shared)
 
 
