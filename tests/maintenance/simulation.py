@@ -21,7 +21,7 @@ from adjoin.plans.maintenance.report import Tally
 from adjoin.requests import Delete, ItemChange, Put, Query, ReadChanges, Request, Response, Scan
 from adjoin.stores.sqlite import SQLiteStore
 
-SEEDS = int(os.environ.get("ADJOIN_SIMULATION_SEEDS", "500"))
+SEEDS = int(os.environ.get("ADJOIN_SIMULATION_SEEDS", "200"))
 """For each set of classes. Simulations that take longer, or vary what others have shown, run with fewer."""
 FEW = max(SEEDS // 25, 1)
 FIRST = int(os.environ.get("ADJOIN_SIMULATION_FIRST", "0"))
