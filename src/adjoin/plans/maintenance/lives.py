@@ -42,7 +42,7 @@ def first_actions(layout: BoundLayout, node: Near) -> list[Action]:
     return [Set(attribute(LIFE), Value({"S": node.life})), *left]
 
 
-def touched(layout: BoundLayout, node: Near) -> Update | TransactWrite:
+def touched_node(layout: BoundLayout, node: Near) -> Update | TransactWrite:
     """What makes a node another for whoever read it before, and wants to count an edge for it."""
     return changing(layout, node, [Add(attribute(LEFT), {"N": "1"})])
 

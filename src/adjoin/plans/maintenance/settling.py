@@ -25,7 +25,7 @@ from adjoin.plans.maintenance.blaming import Blame, blame
 from adjoin.plans.maintenance.cycles import is_structural, order
 from adjoin.plans.maintenance.entries import Entry, reason_of
 from adjoin.plans.maintenance.ledger import ledger_touched
-from adjoin.plans.maintenance.lives import begin_lives, touched
+from adjoin.plans.maintenance.lives import begin_lives, touched_node
 from adjoin.plans.maintenance.postings import STALE, Near, Posting, arranged, is_hopeless, packed, transaction, waits
 from adjoin.plans.maintenance.ranks import refresh
 from adjoin.plans.maintenance.references import EdgeRef
@@ -94,6 +94,8 @@ def settle(
     waiting = {ref.place: ref for ref in refs}
     pace = _Pace()
     stale: dict[str, NodeType] = {}
+    # Edges without a ledger whose nodes were made another, so that whoever saw them before fails from then on.
+    touched: set[tuple[str, Place]] = set()
     while waiting:
         entries, nears = yield from _read(layout, list(waiting.values()), pace)
         stale |= {near.text: near.kind for near in nears.values() if near.item and STALE in near.item}
@@ -105,7 +107,9 @@ def settle(
             continue
         rounds = _rounds(layout, entries, nears, pace)
         written = {entry.ref.place for each in rounds for some in each for posting in some for entry in posting.entries}
-        touching = [entry for entry in entries if _is_touched(entry, moved) and entry.ref.place not in written]
+        touching = [
+            entry for entry in entries if entry.ref.place not in written | touched and _is_touched(entry, moved)
+        ]
         waiting = {ref.place: ref for ref in (entry.ref for entry in entries) if ref.place in written}
         waiting |= {entry.ref.place: entry.ref for entry in touching}
         _tell(note, (entry for entry in entries if entry.ref.place not in waiting))
@@ -116,8 +120,12 @@ def settle(
             except (ConditionFailed, TransactionCanceled) as error:
                 pace.outrun(error)
                 continue
-            _tell(note, touching)
-            for entry in touching:
+            # Who read no ledger may have been outrun before the node was touched, and not after: one more look tells.
+            again = {entry.ref.place for entry in touching if entry.ledger is None}
+            touched |= again
+            done = [entry for entry in touching if entry.ref.place not in again]
+            _tell(note, done)
+            for entry in done:
                 del waiting[entry.ref.place]
         for transactions in rounds:
             postings = [posting for some in transactions for posting in some]
@@ -156,7 +164,7 @@ def _touches(
     for near in without.values():
         # Nobody counts an edge for a node that has no life yet.
         if not near.is_new:
-            yield touched(layout, near)
+            yield touched_node(layout, near)
 
 
 def _tell(note: Callable[[Entry], None] | None, entries: Iterable[Entry]) -> None:
