@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Annotated
 
 import pytest
 
-from adjoin import Graph
+from adjoin import Count, Edge, Graph, Node
 from adjoin.plans.maintenance.applying import apply_changes
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import ChangesResponse, ReadChanges, TransactWrite
+from adjoin.requests import ChangesResponse, ItemChange, ReadChanges, TransactWrite
 from tests.maintenance.models import MODELS, Customer, Invoice, Part, Placed, Uses
 from tests.maintenance.simulation import Process
 from tests.maintenance.test_simulation import check
@@ -63,3 +64,46 @@ def test_it_writes_nothing_that_is_not_true_any_more(what: str) -> None:
         assert slow.error is None
         g.maintain(once=True)
         check(g)
+
+
+class Shop(Node):
+    id: str
+    sales: Annotated[int, Count("Sold")] = 0
+
+
+class Good(Node):
+    id: str
+
+
+class Sold(Edge[Shop, Good]):
+    pass
+
+
+@pytest.mark.parametrize("most", range(12))
+def test_somebody_slower_comes_between_any_two_requests(most: int) -> None:
+    """Who applies that an edge went finds nothing to do, and the one who saw it comes at any of his requests."""
+    with Graph(":memory:", [Shop, Good, Sold]) as g:
+        g.put(Shop(id="S"))
+        g.maintain(once=True)
+        before = [change.position for change in g.changes()][-1]
+        g.put(Sold(source="S", target="G"))
+        slow = Process(g, apply_changes(g._layout, _since(g, before), Tally()), "slow")
+        while not any(isinstance(request, TransactWrite) for request in slow._batch):
+            slow.step(random.Random(0))
+        between = [change.position for change in g.changes()][-1]
+        g.disconnect(Sold, "S", "G")
+        fast = Process(g, apply_changes(g._layout, _since(g, between), Tally()), "fast")
+        for _ in range(most):
+            if not fast.is_done:
+                fast.step(random.Random(0))
+        for each in (slow, fast):
+            while not each.is_done:
+                each.step(random.Random(0))
+            assert each.error is None
+        assert g.get(Shop, "S") == Shop(id="S", sales=0)
+
+
+def _since(g: Graph, position: str) -> tuple[ItemChange, ...]:
+    (response,) = g._store.execute((ReadChanges(g._layout.table, position),))
+    assert isinstance(response, ChangesResponse)
+    return tuple(response.changes)
