@@ -65,7 +65,8 @@ def spoilt(store: Any) -> Graph:
     def one(part: str, name: str) -> Any:
         return next(item for item in items if name in item and part in str(layout.key_of(item)))
 
-    claim, rank, ledger = one("code#x", "adjoin:owner"), one("BAND.best", "rank"), one("PLAYED.into", "applied")
+    best = next(rule.key for rule in layout.rules.rules if rule.name == "BAND.best")
+    claim, rank, ledger = one("code#x", "adjoin:owner"), one(f"#{best}#", "rank"), one("=E#PLAYED#", "i")
     edge = layout.edge_key(layout.schema.edge(Played), "b", "k", {})
     graph._store.execute(
         [

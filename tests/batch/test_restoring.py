@@ -140,7 +140,7 @@ class Spoilt:
             item
             for item in self._items
             if "rank" in item
-            and f"#{rule}#" in list(self.key(item).values())[1]["S"]
+            and f"#{self.key_of_rule(rule)}#" in list(self.key(item).values())[1]["S"]
             and f"#{id}#=" in next(iter(self.key(item).values()))["S"]
         )
 
@@ -256,7 +256,7 @@ def test_another_rule_in_an_account_is_built(tmp_path: Path) -> None:
         kind: str = "x"
 
     with Graph(tmp_path / "g.db", [More, SoldMore]) as graph:
-        assert found(graph.verify(threads=1)) == {("aggregate", "SHOP.twice"): 1, ("ledger", "SOLD.out"): 1}
+        assert found(graph.verify(threads=1)) == {("declaration", "SHOP.twice"): 1}
         graph.rebuild(threads=1)
         assert graph.get(More, "S1") == More(id="S1", trusted=1, balance=5, largest=5, twice=5)
         assert graph.verify(threads=1)

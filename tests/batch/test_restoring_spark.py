@@ -11,7 +11,7 @@ from tests.batch.test_spark import engine, java, pytestmark  # noqa: F401 - its 
 from tests.maintenance.ledgers import is_ledger
 from tests.maintenance.simulation import stored
 
-EXPECTED = {("ledger", "SOLD.out"): 1, ("rank", "SHOP.largest"): 1}
+EXPECTED = {("ledger", "SOLD.out"): 1, ("ledger", "SOLD.into"): 1, ("rank", "SHOP.largest"): 1}
 
 
 def test_ledgers_and_ranks(engine: Any) -> None:  # noqa: F811 - the fixture

@@ -261,7 +261,7 @@ def write_export(
     _write_manifest(place, FILES, b"".join(dumps(entry) + b"\n" for entry in entries))
     _write_manifest(place, SUMMARY, dumps(summary) + b"\n")
     files = tuple(f"{place}/data/{entry['dataFileS3Key'].rpartition('/')[2]}" for entry in entries)
-    return Export(str(place), files, count, table, id)
+    return Export(str(place), files, count, table, id, _time_in(summary["exportTime"]))
 
 
 def _files(pieces: Iterable[list[bytes]], items_a_file: int) -> Iterator[Iterator[list[bytes]]]:
