@@ -133,8 +133,9 @@ def settled(loop: asyncio.AbstractEventLoop | None) -> None:
 def census() -> Counter[str]:
     """How many there are of each type of object, and of threads and open descriptors."""
     found = Counter(f"{type(thing).__module__}.{type(thing).__qualname__}" for thing in gc.get_objects())
-    # Abstract classes remember which classes they were asked about, weakly, and start anew now and then.
-    for name in ("weakref.ReferenceType", "builtins.builtin_function_or_method"):
+    # Abstract classes remember which classes they were asked about, weakly, and start anew now and then. What is logged
+    # is kept by pytest, for the report.
+    for name in ("weakref.ReferenceType", "builtins.builtin_function_or_method", "logging.LogRecord"):
         del found[name]
     found["threads"] = threading.active_count()
     found["descriptors"] = len(os.listdir("/dev/fd"))

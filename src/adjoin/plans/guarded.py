@@ -63,8 +63,8 @@ def put_request(layout: BoundLayout, kind: EntityType, item: Item, wanted: Condi
     actions: list[Action] = [Set(attribute(name), Value(value)) for name, value in item.items() if name not in key]
     absent = (name for name in own if name not in item and name not in maintained)
     removed = [Remove(attribute(name)) for name in absent]
-    if removed and not actions:
-        # Removing alone makes no item where there is none; adding nothing does.
+    if not actions:
+        # Removing alone makes no item where there is none, and a transaction takes no update without an action.
         actions.append(Add(attribute(TURN), {"N": "0"}))
     actions += removed
     return Update(layout.table, key, tuple(actions), condition)
