@@ -9,6 +9,7 @@ import gc
 import gzip
 import os
 import re
+import signal
 import subprocess
 import sys
 import warnings
@@ -174,6 +175,8 @@ def test_a_cluster_of_two_workers_gives_the_same(java: None, tmp_path: Path) -> 
     """Runs last: a process has one session, and this is another."""
     if (session := pyspark.sql.SparkSession.getActiveSession()) is not None:
         session.stop()
+    # The handler of the session that was stopped fails without it; this one is to stay.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config = {**CONFIG, "spark.default.parallelism": "2", "spark.executor.memory": "512m"}
     with Graph(":memory:", MODELS) as graph:
         graph.put_many(filled(6).all)
@@ -182,5 +185,7 @@ def test_a_cluster_of_two_workers_gives_the_same(java: None, tmp_path: Path) -> 
             found = everything(engine, export, graph._layout, FEW[:2])
             context = pyspark.SparkContext._active_spark_context
             executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1
+            assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         assert found == with_duckdb(graph, export, FEW[:2])
         assert executors == 2

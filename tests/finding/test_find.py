@@ -188,8 +188,7 @@ def test_copies_are_nobody_s_nodes(g: Any) -> None:
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_nobody_finds_half_of_a_delete(stop: int, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large delete that stops anywhere: what is found is what the edges themselves say."""
-    monkeypatch.setattr(deletion, "MAX_TRANSACTION", 8)
-    monkeypatch.setattr(deletion, "MAX_BATCH_WRITE", 2)
+    monkeypatch.setattr(deletion, "MAX_TRANSACTION", 4)
     monkeypatch.setattr(deletion, "BATCHES_A_ROUND", 1)
     store = FaultyStore(SQLiteStore(":memory:"))
     with Graph(store, MODELS) as graph:

@@ -7,7 +7,9 @@ import itertools
 import os
 import re
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -69,6 +71,7 @@ class SparkEngine:
     ) -> None:
         found = session or SparkSession.getActiveSession()
         self._is_own = found is None
+        self._interrupt = signal.getsignal(signal.SIGINT)
         if found is None:
             builder = SparkSession.builder.master(master).appName("adjoin")
             defaults = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
@@ -203,12 +206,18 @@ class SparkEngine:
         shutil.rmtree(self._folder, ignore_errors=True)
         if self._is_own:
             self._session.stop()
+            self._put_back_interrupts()
             return
         for name, value in self._before.items():
             if value is None:
                 self._session.conf.unset(name)
             else:
                 self._session.conf.set(name, value)
+
+    def _put_back_interrupts(self) -> None:
+        """Ctrl-C as it was: Spark's own handler stays after its session, and fails without one."""
+        if threading.current_thread() is threading.main_thread() and self._interrupt is not None:
+            signal.signal(signal.SIGINT, self._interrupt)
 
     def __enter__(self) -> Self:
         return self

@@ -306,7 +306,7 @@ def _ends(layout: BoundLayout, kind: EdgeType, item: Item) -> tuple[str, str] | 
 
 def _mark(layout: BoundLayout, text: str, token: str, around: Neighbourhood, places: list[Place]) -> Plan[None]:
     mark = (Add(attribute(DELETING), {"SS": [f"{token}:{text}"]}),)
-    waiting = list(_transactions(around, places, _MARK_SIZE + len(text.encode())))
+    waiting = list(_transactions(around, places, _MARK_SIZE + len(text.encode()), MAX_TRANSACTION))
     while waiting:
         some = waiting.pop()
         updates = tuple(
@@ -323,9 +323,7 @@ def _mark(layout: BoundLayout, text: str, token: str, around: Neighbourhood, pla
                 waiting.append(left)
 
 
-def _transactions(
-    around: Neighbourhood, places: Iterable[Place], more: int, most: int = MAX_TRANSACTION
-) -> Iterator[list[Place]]:
+def _transactions(around: Neighbourhood, places: Iterable[Place], more: int, most: int) -> Iterator[list[Place]]:
     """Places in groups of what one transaction takes, each item grown by `more` bytes."""
     group: list[Place] = []
     size = 0
