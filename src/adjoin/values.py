@@ -10,6 +10,7 @@ Nothing here knows models, keys or tables.
 from __future__ import annotations
 
 import datetime as dt
+import re
 import uuid
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
@@ -30,6 +31,8 @@ MAX_DIGITS = 38
 MAX_EXPONENT = 125
 MIN_EXPONENT = -130
 _EXACT = Context(prec=1000, Emin=-(10**6), Emax=10**6, traps=[InvalidOperation, Overflow, Underflow, Inexact])
+_PLAIN = re.compile(r"0|-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9]")
+"""A number in its one spelling, however long."""
 _SMALL_INT = 10**MAX_DIGITS
 _TOO_MANY_DIGITS = f"{{}} has more than {MAX_DIGITS} significant digits; round it, or store it as text"
 _TOO_DEEP = f"lists and maps are nested too deep; DynamoDB takes {MAX_NESTING} levels at most"
@@ -41,6 +44,10 @@ _OUT_OF_RANGE = "{} is outside DynamoDB's range of 1E-130 to 9.99E+125 in magnit
 
 def canonical_number(number: Decimal | str) -> str:
     """The one spelling of a number: no exponent, no leading or trailing zeros, "-0" is "0"."""
+    text = str(number)
+    # Most numbers are spelled so already, and short enough for every limit.
+    if len(text) <= MAX_DIGITS and _PLAIN.fullmatch(text):
+        return text
     try:
         value = _EXACT.create_decimal(number)
     except InvalidOperation:

@@ -29,12 +29,12 @@ from adjoin.plans.maintenance.passing import CONTENDED, NEVER, passes
 from adjoin.plans.maintenance.postings import is_hopeless
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.standing import keep
-from adjoin.plans.maintenance.tenants import layout_for, parted
+from adjoin.plans.maintenance.tenants import Sorted, layout_for
 from adjoin.requests import ItemChange
 
 T = TypeVar("T")
 
-TOGETHER = 1000
+TOGETHER = 5000
 """Changes that are applied together; what one of them is done, none of them has to come again."""
 _OF_SOME = (*NEVER, *CONTENDED, Throttled)
 """Errors that may be about some changes only."""
@@ -68,8 +68,9 @@ def apply_each(
     What is known to be no proper change comes as `Unapplied`, in its place. What is about the table as a whole is
     raised.
     """
-    for part, some in parted(layout, (each for each in changes if isinstance(each, ItemChange))):
-        if part.rules.declared and any(not part.is_bookkeeping(each.key) for each in some):
+    by_tenant = Sorted(layout, changes)
+    for part, _ in by_tenant.parts(0, len(changes)):
+        if part.rules.declared:
             yield from keep(part)
     outcome = Outcome()
     pieces = deque((start, min(start + together, len(changes))) for start in range(0, len(changes), together))
@@ -78,7 +79,7 @@ def apply_each(
         # What was set aside before may be applied now, so each piece has a tally of its own.
         own = Tally()
         try:
-            outcome.found |= yield from _within(has_time, _apply(layout, changes[start:end], own))
+            outcome.found |= yield from _within(has_time, _apply(by_tenant, start, end, own))
             tally.include(own)
         except _OutOfTime:
             tally.include(own.undone())
@@ -110,14 +111,13 @@ def apply_each(
     return outcome
 
 
-def _apply(layout: BoundLayout, changes: Sequence[ItemChange | Unapplied], tally: Tally) -> Plan[bool]:
+def _apply(changes: Sorted, start: int, end: int, tally: Tally) -> Plan[bool]:
     found = False
-    for own, some in parted(layout, (each for each in changes if isinstance(each, ItemChange))):
-        found |= yield from apply_changes(own, some, tally)
-    for each in changes:
-        if isinstance(each, Unapplied):
-            yield from set_aside(layout_for(layout, each), each, tally)
-            found = True
+    for layout, some in changes.parts(start, end):
+        found |= yield from apply_changes(layout, some, tally)
+    for layout, each in changes.unapplied(start, end):
+        yield from set_aside(layout, each, tally)
+        found = True
     return found
 
 

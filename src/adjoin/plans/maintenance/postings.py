@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import TypeAlias
 
 from adjoin.errors import InvalidKey, InvalidValue, TransactionCanceled
 from adjoin.expressions import Action, Add, And, Compare, Condition, Exists, Not, Remove, Set, Value, all_of, attribute
@@ -46,6 +47,10 @@ PREPARED = f"{NEXT}:"
 
 def new_revision() -> AttributeValue:
     return {"S": uuid.uuid4().hex[:16]}
+
+
+_Told: TypeAlias = dict[str, tuple[str, AttributeValue]]
+"""Rule to attribute and value, for those whose first values are known without reading ranks."""
 
 
 def acted(item: Item, actions: Iterable[Action]) -> Item:
@@ -143,9 +148,11 @@ class Posting:
             return writes
         changes = self.changes()
         replaced = self._replaced(changes)
-        wanted = all_of(layout.present, near.alive, *self._own_checks(layout, replaced))
+        moved = {rule.name: rule for entry in self.entries for rule in moving(entry)}
+        told = self._told(moved)
+        wanted = all_of(layout.present, near.alive, *self._own_checks(layout, replaced, told))
         assert wanted is not None
-        self.actions = actions = tuple(self._actions(layout, changes, replaced))
+        self.actions = actions = tuple(self._actions(layout, changes, replaced, moved, told))
         if not actions:
             return [*writes, Check(layout.table, near.key, wanted)]
         copies = copies_of(layout, near)
@@ -161,13 +168,15 @@ class Posting:
             return held | {place_of(layout.ledgers.marker_key(near.text))}, {*self.writes, own} - held
         return held, self.writes.keys() - held
 
-    def _own_checks(self, layout: BoundLayout, replaced: Mapping[str, AttributeValue]) -> Iterator[Condition]:
+    def _own_checks(
+        self, layout: BoundLayout, replaced: Mapping[str, AttributeValue], told: _Told
+    ) -> Iterator[Condition]:
         """A node at the far end of an edge to itself cannot be checked apart."""
         for entry in self.entries:
             if entry.ref.account.reads_far and entry.edge is not None and entry.ref.far == entry.ref.near:
                 yield entry.far_as_read(layout)
         yield from (Compare("=", attribute(name), Value(value)) for name, value in replaced.items())
-        if self._told({rule.name: rule for entry in self.entries for rule in moving(entry)}):
+        if told:
             yield self.near.same(TURN)
         if any(entry.comes and not entry.ref.account.is_checked for entry in self.entries):
             yield self.near.same(LEFT)
@@ -187,12 +196,14 @@ class Posting:
         return {name: change for name, some in deltas.items() if (change := total(iter(some)))}
 
     def _actions(
-        self, layout: BoundLayout, changes: Mapping[str, Decimal], replaced: Mapping[str, AttributeValue]
+        self,
+        layout: BoundLayout,
+        changes: Mapping[str, Decimal],
+        replaced: Mapping[str, AttributeValue],
+        moved: Mapping[str, Rule],
+        told: _Told,
     ) -> Iterator[Action]:
-        stale = {rule.name: rule for entry in self.entries for rule in moving(entry)}
-        told = self._told(stale)
-        moved = bool(stale)
-        stale = {name: rule for name, rule in stale.items() if name not in told}
+        stale = sorted(name for name in moved if name not in told)
         if self.near.is_new:
             # Nothing was counted yet, whatever somebody else may have left there.
             rules = [rule for rule in layout.rules.declared if rule.node is self.near.kind]
@@ -208,7 +219,7 @@ class Posting:
                 yield Add(path, {"N": canonical_number(change)})
         yield from (Set(attribute(name), Value(value)) for name, value in told.values())
         if stale:
-            yield Add(attribute(STALE), {"SS": sorted(stale)})
+            yield Add(attribute(STALE), {"SS": stale})
         if moved:
             yield Add(attribute(TURN), {"N": "1"})
         left = any(entry.goes and not entry.ref.account.is_checked for entry in self.entries)
@@ -236,8 +247,8 @@ class Posting:
             if name in item and ("N" not in item[name] or name in too_long)
         }
 
-    def _told(self, moved: Mapping[str, Rule]) -> dict[str, tuple[str, AttributeValue]]:
-        """Rule to attribute and value, for those whose first values are known without reading ranks."""
+    def _told(self, moved: Mapping[str, Rule]) -> _Told:
+        """What is known without reading ranks, of rules by which ranks move."""
         told = {}
         for name, rule in moved.items():
             if rule.operation in _TOLD and self.is_direct:

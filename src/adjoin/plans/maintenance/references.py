@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from adjoin.errors import InvalidItem, InvalidKey
 from adjoin.layouts.interface import BoundLayout
@@ -27,7 +28,7 @@ class EdgeRef:
     near: str
     far: str
 
-    @property
+    @cached_property
     def place(self) -> tuple[str, Place]:
         return self.account.name, place_of(self.key)
 

@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from adjoin.errors import ChangesTrimmed, ConditionFailed, InvalidRequest
+from adjoin.errors import AdjoinError, ChangesTrimmed, ConditionFailed, InvalidRequest
 from adjoin.layouts.interface import REVISION, BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.maintenance.isolating import apply_each
+from adjoin.plans.maintenance.isolating import TOGETHER, apply_each
 from adjoin.plans.maintenance.postings import new_revision
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.upkeep import (
@@ -105,6 +105,7 @@ def maintain_step(
     changes = yield from _read(layout, reading, limit, clock)
     if changes is None:
         return True
+    changes = yield from _read_on(layout, changes, limit)
     now, own = clock(), key_of(layout, POSITION)
     reading.lag = max(0.0, now - changes.changes[0].at) if changes.changes else 0.0
     reading.strayed |= any(change.key != own for change in changes.changes)
@@ -171,6 +172,19 @@ def _read(
         _log.warning("a rebuild is due, and changes are applied from the oldest that there is: %s", reason)
         reading.due = reason
     return changes
+
+
+def _read_on(layout: BoundLayout, found: ChangesResponse, limit: int) -> Plan[ChangesResponse]:
+    """What follows on a full page, as far as it is applied together: a node is written once for all its edges."""
+    page = found
+    while len(page.changes) == limit and len(found.changes) + limit <= TOGETHER:
+        try:
+            (page,) = yield (ReadChanges(layout.table, page.next, limit),)
+        except AdjoinError:
+            # It will be told when it is read first.
+            break
+        found = ChangesResponse([*found.changes, *page.changes], page.next)
+    return found
 
 
 def _forgotten(reading: Reading, now: float) -> str | None:

@@ -6,7 +6,7 @@ that everything that is written about it is the tenant's own: ledgers, ranks, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans.maintenance.asides import Unapplied
@@ -26,13 +26,30 @@ def layout_for(layout: BoundLayout, change: ItemChange | Unapplied) -> BoundLayo
     return layout if tenant is None else layout.for_tenant(tenant)
 
 
-def parted(layout: BoundLayout, changes: Iterable[ItemChange]) -> list[tuple[BoundLayout, list[ItemChange]]]:
-    """The changes of each tenant, in their order, with its layout; those of no tenant first."""
-    parts: dict[str | None, tuple[BoundLayout, list[ItemChange]]] = {layout.tenant: (layout, [])}
-    for change in changes:
-        own = layout_for(layout, change)
-        parts.setdefault(own.tenant, (own, []))[1].append(change)
-    return list(parts.values())
+class Sorted:
+    """Changes, each with the layout of its tenant; what adjoin wrote for its own use has none."""
+
+    def __init__(self, layout: BoundLayout, changes: Sequence[ItemChange | Unapplied]) -> None:
+        self._changes = changes
+        self._layouts: list[BoundLayout | None] = []
+        for change in changes:
+            own = layout_for(layout, change)
+            is_own = isinstance(change, ItemChange) and own.is_bookkeeping(change.key)
+            self._layouts.append(None if is_own else own)
+
+    def parts(self, start: int, end: int) -> list[tuple[BoundLayout, list[ItemChange]]]:
+        """Some of the changes by their tenants, in their order."""
+        found: dict[str | None, tuple[BoundLayout, list[ItemChange]]] = {}
+        for change, layout in zip(self._changes[start:end], self._layouts[start:end], strict=True):
+            if layout is not None and isinstance(change, ItemChange):
+                found.setdefault(layout.tenant, (layout, []))[1].append(change)
+        return list(found.values())
+
+    def unapplied(self, start: int, end: int) -> Iterator[tuple[BoundLayout, Unapplied]]:
+        """Those that are no proper changes."""
+        for change, layout in zip(self._changes[start:end], self._layouts[start:end], strict=True):
+            if layout is not None and isinstance(change, Unapplied):
+                yield layout, change
 
 
 def _is_text(value: object) -> bool:
