@@ -2,8 +2,8 @@
 
     python -m benchmarks.sharding [--quick] [--chart PATH]
 
-It is `adjoin simulate` with its defaults, over several seeds. Nothing here depends on the machine but how long it
-takes: about half a minute for each way and seed.
+It is `python -m benchmarks.partitions` with its defaults, over several seeds. Nothing here depends on the machine but
+how long it takes: about half a minute for each way and seed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from adjoin.cli.simulate import COMPARED, WARM_UP
-from adjoin.simulation.chart import chart, percent
-from adjoin.simulation.partitions import Rules
-from adjoin.simulation.running import Outcome, simulate
-from adjoin.simulation.workloads import Zipf
+from benchmarks.partitions.__main__ import COMPARED, WARM_UP
+from benchmarks.partitions.chart import chart, percent
+from benchmarks.partitions.partitions import Rules
+from benchmarks.partitions.running import Outcome, simulate
+from benchmarks.partitions.workloads import Zipf
 from benchmarks.tables import table
 
 GOAL, LOST, SHARDS = 0.001, 0.9, 2.0

@@ -2,7 +2,7 @@
 
     cli
     aws
-    graph                 copying, simulation, batch
+    graph                 copying, batch
     verbs
     queries
                                                 server
@@ -59,7 +59,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "server": {"errors", "units", "values", "tables", "expressions", "requests", "items", "evaluate", "stores"},
     "runner": {"errors", "requests", "plans", "stores.interface"},
     "cost": {"errors", "units", "values", "tables", "expressions", "requests", "runner"},
-    "simulation": {"errors", "units", "values", "tables", "requests", "cost", "sharding"},
     "copying": {
         "errors", "units", "values", "tables", "requests", "plans", "runner", "cost",
         "stores.interface", "items",
@@ -87,7 +86,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "cli": {
         "", "aws", "batch", "errors", "units", "values", "tables", "expressions", "requests", "graph", "cost",
-        "copying", "bookkeeping", "server", "simulation", "stores.interface", "stores.locations",
+        "copying", "bookkeeping", "server", "stores.interface", "stores.locations",
     },
     "__main__": {"cli"},
     # Public names only: it may name everything but the command line.

@@ -6,8 +6,8 @@ of DynamoDB, it is one of MiniStack.
 - In a Python block, `expression  # -> text` is checked against the value's repr, and
   `statement  # -> raises Name` against the error; `>>>` works as in doctest.
 - A Python block with tests is a file of its own, which pytest runs with adjoin's plugin.
-- In a console block, each `$ adjoin …` line is run, and what follows it is its output. `aws` is run where the AWS CLI
-  is installed, and JavaScript where Node and the SDK are.
+- In a console block, each `$ adjoin …` and `$ python -m …` line is run, and what follows it is its output. `aws` is run
+  where the AWS CLI is installed, and JavaScript where Node and the SDK are.
 - `$ adjoin serve … &` runs to the end of the document. What the document calls port 8000 is one that is free.
 - "..." in an expected text stands for anything.
 """
@@ -250,6 +250,8 @@ def run_shell(block: Block, capsys: pytest.CaptureFixture[str], served: Served) 
             shown = served.start(words[1:]) if words[-1] == "&" else run_command(block, words, capsys)
         elif words[0] == "aws" and install.is_installed(install.AWSCLI):
             shown = run_program(block, [sys.executable, "-m", "awscli", *words[1:]], install.AWSCLI)
+        elif words[:2] == ["python", "-m"] and expected:
+            shown = run_program(block, [sys.executable, *words[1:]], ROOT)
         else:
             continue
         if expected:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from adjoin import __version__
-from adjoin.cli import changes, copy, export, maintain, rebuild, render, serve, show, simulate, tables, verify
+from adjoin.cli import changes, copy, export, maintain, rebuild, render, serve, show, tables, verify
 from adjoin.cli.command import FAILED, MISUSED, Command, InvalidArguments, told
 from adjoin.errors import AdjoinError
 
@@ -32,7 +32,6 @@ COMMANDS: tuple[Command, ...] = (
     verify.COMMAND,
     serve.COMMAND,
     render.COMMAND,
-    simulate.COMMAND,
 )
 
 

@@ -14,11 +14,11 @@ import pytest
 from adjoin.errors import InvalidValue
 from adjoin.requests import BatchWrite, Delete, DescribeTable, Get, Put, Query, SortCondition, TransactWrite
 from adjoin.sharding.maps import FIRST_GRACE, LEASE, Shard
-from adjoin.simulation.partitions import Rules
-from adjoin.simulation.placing import Adaptive, Fixed, placing_of
-from adjoin.simulation.running import replay, simulate
-from adjoin.simulation.workloads import Zipf, lines_of, poisson, read_log
 from adjoin.tables import IndexDefinition, KeyAttribute, Projection, TableDefinition
+from benchmarks.partitions.partitions import Rules
+from benchmarks.partitions.placing import Adaptive, Fixed, placing_of
+from benchmarks.partitions.running import replay, simulate
+from benchmarks.partitions.workloads import Zipf, lines_of, poisson, read_log
 
 STRICT = Rules(burst=0)
 SMALL = Zipf(writes=5000, seconds=240, values=100, ramp=0)

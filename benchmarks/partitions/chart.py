@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from adjoin.simulation.running import Outcome
+from benchmarks.partitions.running import Outcome
 
 _WIDTH, _HEIGHT = 860, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 200, 60, 50

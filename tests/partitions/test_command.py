@@ -1,4 +1,4 @@
-"""`adjoin simulate`: what it prints, draws and refuses."""
+"""`python -m benchmarks.partitions`: what it prints, draws and refuses."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from adjoin.cli import main
-from adjoin.simulation.chart import percent
+from benchmarks.partitions.__main__ import main
+from benchmarks.partitions.chart import percent
 
-SMALL = ["simulate", "--writes=3000", "--seconds=90", "--values=50", "--burst=0", "--ramp=0"]
+SMALL = ["--writes=3000", "--seconds=90", "--values=50", "--burst=0", "--ramp=0"]
 
 
 def shown(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -51,7 +51,7 @@ def test_a_log_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         for at in range(50)
     ]
     log.write_text("\n".join(map(json.dumps, lines)))
-    (line,) = shown(["simulate", str(log), "--sharding=single", "--burst=0", "--json"], capsys).splitlines()
+    (line,) = shown([str(log), "--sharding=single", "--burst=0", "--json"], capsys).splitlines()
     outcome = json.loads(line)
     assert outcome["throttled"] == pytest.approx(0.5)
     assert outcome["minutes"] == [pytest.approx(0.5)]
@@ -60,13 +60,13 @@ def test_a_log_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_what_cannot_be_simulated_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.touch()
-    assert "there is no sharding 'some'" in refused(["simulate", "--sharding=some"], capsys)
-    assert "there cannot be 0 writers" in refused(["simulate", "--writers=0"], capsys)
-    assert "leaves nothing of 60 s" in refused(["simulate", "--seconds=60", "--warm-up=60"], capsys)
-    assert "values cannot be 0" in refused(["simulate", "--values=0"], capsys)
-    assert "there is no file nowhere" in refused(["simulate", "nowhere"], capsys, 1)
-    assert "has no requests" in refused(["simulate", str(empty)], capsys, 1)
-    assert "--writes is for a workload that is made" in refused(["simulate", str(empty), "--writes=1"], capsys)
+    assert "there is no sharding 'some'" in refused(["--sharding=some"], capsys)
+    assert "there cannot be 0 writers" in refused(["--writers=0"], capsys)
+    assert "leaves nothing of 60 s" in refused(["--seconds=60", "--warm-up=60"], capsys)
+    assert "values cannot be 0" in refused(["--values=0"], capsys)
+    assert "there is no file nowhere" in refused(["nowhere"], capsys, 1)
+    assert "has no requests" in refused([str(empty)], capsys, 1)
+    assert "--writes is for a workload that is made" in refused([str(empty), "--writes=1"], capsys)
     chart = f"--chart={tmp_path}/nowhere/chart.svg"
     assert "No such file or directory" in refused([*SMALL, "--sharding=single", chart], capsys, 1)
 

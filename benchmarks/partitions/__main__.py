@@ -1,21 +1,23 @@
-"""`adjoin simulate`: a workload against a model of DynamoDB's partitions, with ways of sharding beside each other."""
+"""`python -m benchmarks.partitions`: a workload against a model of DynamoDB's partitions, sharded in several ways."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from adjoin.cli.command import Command, InvalidArguments, of_arguments
+from adjoin.cli.command import FAILED, MISUSED, InvalidArguments, of_arguments, told
 from adjoin.cli.drawing import Column, draw
 from adjoin.cost import PRICES
-from adjoin.errors import InvalidValue, NotFound
-from adjoin.simulation.chart import chart, percent
-from adjoin.simulation.partitions import Rules
-from adjoin.simulation.placing import placing_of
-from adjoin.simulation.running import Outcome, replay, simulate
-from adjoin.simulation.tables import FRESH_READS, FRESH_WRITES
-from adjoin.simulation.workloads import Zipf, read_log
+from adjoin.errors import AdjoinError, InvalidValue, NotFound
+from benchmarks.partitions.chart import chart, percent
+from benchmarks.partitions.partitions import Rules
+from benchmarks.partitions.placing import placing_of
+from benchmarks.partitions.running import Outcome, replay, simulate
+from benchmarks.partitions.tables import FRESH_READS, FRESH_WRITES
+from benchmarks.partitions.workloads import Zipf, read_log
 
 WORKLOADS = {"zipf-skills": "entries of one field whose values are Zipf-distributed, as skills of people are"}
 WARM_UP = 1500
@@ -145,6 +147,21 @@ def _hottest(outcomes: list[Outcome]) -> str:
     return "\n".join(lines)
 
 
-COMMAND = Command(
-    "simulate", "tries ways of sharding an index against a model of DynamoDB's partitions", add_arguments, run, False
-)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the simulation; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.partitions",
+        description="Tries ways of sharding an index against a model of DynamoDB's partitions.",
+    )
+    add_arguments(parser)
+    parsed = parser.parse_args(arguments)
+    try:
+        run(parsed)
+    except (AdjoinError, OSError) as error:
+        print(told(error), file=sys.stderr)
+        return MISUSED if isinstance(error, InvalidArguments) else FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

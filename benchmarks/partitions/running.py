@@ -15,10 +15,10 @@ from typing import Any
 
 from adjoin.cost import dollars
 from adjoin.sharding.maps import Shard, Sharding
-from adjoin.simulation.partitions import EVERYWHERE, Rules, Span, span_of
-from adjoin.simulation.placing import Placing, placing_of, shards_asked
-from adjoin.simulation.tables import FRESH_READS, FRESH_WRITES, Read, Route, Space, Table, Write
-from adjoin.simulation.workloads import Place, Recorded, Zipf, poisson
+from benchmarks.partitions.partitions import EVERYWHERE, Rules, Span, span_of
+from benchmarks.partitions.placing import Placing, placing_of, shards_asked
+from benchmarks.partitions.tables import FRESH_READS, FRESH_WRITES, Read, Route, Space, Table, Write
+from benchmarks.partitions.workloads import Place, Recorded, Zipf, poisson
 
 INDEX = "index"
 MONTH = 30 * 24 * 3600

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from adjoin.simulation.partitions import Part, Partition, Partitions, Rules, Span
+from benchmarks.partitions.partitions import Part, Partition, Partitions, Rules, Span
 
 FRESH_WRITES, FRESH_READS = 4000.0, 12000.0
 HALF_HOUR = 1800.0

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from adjoin.simulation.partitions import COLLECTION, EVERYWHERE, LINE, Partitions, Rules, Span, span_of
-from adjoin.simulation.tables import Read, Route, Space, Table, Write
+from benchmarks.partitions.partitions import COLLECTION, EVERYWHERE, LINE, Partitions, Rules, Span, span_of
+from benchmarks.partitions.tables import Read, Route, Space, Table, Write
 
 NEVER = Rules(sustained=10**9)
 """Without splits."""
