@@ -353,6 +353,8 @@ class TableResponse:
     """The position behind the newest change, where a store knows one."""
     earliest: str | None = field(default=None, compare=False)
     """The position before the oldest change that the stream could have."""
+    has_all_changes: bool = field(default=True, compare=False)
+    """Whether the stream has every change since the table was created, as far as the store can know."""
     before: TableDefinition | None = field(default=None, compare=False)
     """What the table was before it was changed."""
 

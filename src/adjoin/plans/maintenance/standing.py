@@ -27,7 +27,7 @@ from adjoin.layouts.interface import REVISION, BoundLayout
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.postings import new_revision
 from adjoin.plans.maintenance.upkeep import key_of, number, still
-from adjoin.requests import Get, ItemResponse, Put
+from adjoin.requests import DescribeTable, Get, ItemResponse, Put, TableResponse
 from adjoin.rules import Rules, Standing
 from adjoin.values import Item
 
@@ -134,7 +134,7 @@ def keep(layout: BoundLayout, clock: Callable[[], float] = time.time) -> Plan[No
 
     def kept(record: Record | None) -> Record | None:
         if record is None:
-            return _first(layout.rules)
+            return None
         standing, unknown = layout.rules.standing, _unknown(layout, record)
         if not unknown and (standing.is_former or not standing.due):
             return record
@@ -145,16 +145,38 @@ def keep(layout: BoundLayout, clock: Callable[[], float] = time.time) -> Plan[No
             )
         return _taken(layout, record, clock())
 
-    yield from _changed(layout, kept)
+    if (yield from _changed(layout, kept)) is None:
+        yield from _begin(layout, kept, clock())
+
+
+def _begin(layout: BoundLayout, going_on: Callable[[Record | None], Record | None], now: float) -> Plan[Record | None]:
+    """Records the first declarations of a table; what others recorded meanwhile is gone on with.
+
+    They are counted from the change stream alone if that has everything. If not, the table was filled before anything
+    was counted: the declarations are as new as others would be that are added to a table that is counted.
+    """
+    if not layout.rules.declared:
+        return None
+    response: TableResponse
+    (response,) = yield (DescribeTable(layout.table),)
+    first = _first(layout.rules)
+    if not response.has_all_changes:
+        first = _taken(layout, Record(layout.rules.mark, {}), now)
+        _log.warning(
+            "the table was filled before %s were declared, and its change stream does not have all of that; run rebuild",
+            ", ".join(fields(first.rules)),
+        )
+    return (yield from _changed(layout, lambda record: first if record is None else going_on(record)))
 
 
 def take_up(layout: BoundLayout, clock: Callable[[], float] = time.time) -> Plan[Record | None]:
     """What a rebuild does first: makes the declarations of this graph those of the table."""
 
     def taken(record: Record | None) -> Record | None:
-        return _first(layout.rules) if record is None else _taken(layout, record, clock())
+        return None if record is None else _taken(layout, record, clock())
 
-    return (yield from _changed(layout, taken))
+    found = yield from _changed(layout, taken)
+    return (yield from _begin(layout, taken, clock())) if found is None else found
 
 
 def _taken(layout: BoundLayout, record: Record, now: float) -> Record:
@@ -203,9 +225,7 @@ def end_rebuild(layout: BoundLayout, before: Record | None, read_at: float | Non
     yield from _changed(layout, ended)
 
 
-def _first(rules: Rules) -> Record | None:
-    if not rules.declared:
-        return None
+def _first(rules: Rules) -> Record:
     return Record(rules.mark, {rule.name: Recorded(rule.key, rule.attribute) for rule in rules.declared})
 
 

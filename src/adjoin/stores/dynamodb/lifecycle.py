@@ -8,8 +8,10 @@ or asking again for what is left finishes the rest.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 
 from adjoin.errors import InvalidRequest, NotSupported, TableBusy, TableExists, TableNotFound
@@ -34,6 +36,9 @@ from adjoin.stores.dynamodb.client import Client, pages, together
 from adjoin.stores.dynamodb.protocol import target
 from adjoin.tables import TableDefinition
 
+_SURELY_KEPT, _AT_ONCE, _COUNTED_AGAIN = 23 * 3600.0, 300.0, 8 * 3600.0
+"""Seconds for which a stream keeps changes, in which one is switched on with its table, and after which the items of a
+table were counted again. A stream keeps a day, items are counted every six hours or so, and clocks may differ."""
 _PATIENCE = 600.0
 """Seconds that a table may take to be made or dropped; large indexes take minutes."""
 _FIRST_LOOK, _LONGEST_PAUSE = 0.02, 2.0
@@ -184,7 +189,24 @@ def _response(table: Payload, ttl: str | None) -> TableResponse:
         table.get("TableId") or "", table.get("CreationDateTime") or 0.0, stream_label=table.get("LatestStreamLabel")
     )
     counts = (table.get("ItemCount") or 0, table.get("TableSizeBytes") or 0)
-    return TableResponse(described(table, ttl), *counts, history=history)
+    return TableResponse(described(table, ttl), *counts, history=history, has_all_changes=_has_all_changes(table))
+
+
+def _has_all_changes(table: Payload) -> bool:
+    """Whether a stream that keeps changes for a day has all of them.
+
+    It has if the table is younger, and its stream as old as the table. It also has if the table was empty when its
+    items were counted last, which is done every six hours or so, and the stream is older than that.
+    """
+    created, label = table.get("CreationDateTime") or 0.0, table.get("LatestStreamLabel")
+    try:
+        switched_on = datetime.fromisoformat(label or "").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return False
+    now = time.time()
+    if now - created < _SURELY_KEPT and switched_on - created < _AT_ONCE:
+        return True
+    return not table.get("ItemCount") and now - switched_on > _COUNTED_AGAIN
 
 
 async def drop(client: Client, request: DropTable) -> TableResponse:

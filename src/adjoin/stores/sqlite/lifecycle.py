@@ -69,6 +69,8 @@ def _response(
     cursor: apsw.Cursor, table: Table, history: TableHistory, before: TableDefinition | None = None
 ) -> TableResponse:
     count, size, newest = cursor.execute(table.totals_sql).get or (0, 0, 0)
+    # The first change of all has the number 1.
+    oldest = cursor.execute(f"SELECT min(seq) FROM {table.changes}").get or 1
     return TableResponse(
         table.definition,
         count,
@@ -76,6 +78,7 @@ def _response(
         history=history,
         latest=position(table, newest),
         earliest=position(table, table.storage.stream_start),
+        has_all_changes=oldest == 1 and not table.storage.stream_start,
         before=before,
     )
 
