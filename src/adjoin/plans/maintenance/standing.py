@@ -163,7 +163,7 @@ def _begin(layout: BoundLayout, going_on: Callable[[Record | None], Record | Non
     if not response.has_all_changes:
         first = _taken(layout, Record(layout.rules.mark, {}), now)
         _log.warning(
-            "the table was filled before %s were declared, and its change stream does not have all of that; run rebuild",
+            "the table was filled before %s were declared, and its change stream does not have all of it; run rebuild",
             ", ".join(fields(first.rules)),
         )
     return (yield from _changed(layout, lambda record: first if record is None else going_on(record)))
