@@ -21,6 +21,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from adjoin.errors import ConditionFailed, DeclarationReplaced, TableNotFound
 from adjoin.layouts.interface import REVISION, BoundLayout
@@ -132,9 +133,7 @@ def _record(item: Item) -> Record:
 def keep(layout: BoundLayout, clock: Callable[[], float] = time.time) -> Plan[None]:
     """What a maintainer does first: `DeclarationReplaced` if it must not go on."""
 
-    def kept(record: Record | None) -> Record | None:
-        if record is None:
-            return None
+    def kept(record: Record) -> Record:
         standing, unknown = layout.rules.standing, _unknown(layout, record)
         if not unknown and (standing.is_former or not standing.due):
             return record
@@ -145,38 +144,37 @@ def keep(layout: BoundLayout, clock: Callable[[], float] = time.time) -> Plan[No
             )
         return _taken(layout, record, clock())
 
-    if (yield from _changed(layout, kept)) is None:
-        yield from _begin(layout, kept, clock())
-
-
-def _begin(layout: BoundLayout, going_on: Callable[[Record | None], Record | None], now: float) -> Plan[Record | None]:
-    """Records the first declarations of a table; what others recorded meanwhile is gone on with.
-
-    They are counted from the change stream alone if that has everything. If not, the table was filled before anything
-    was counted: the declarations are as new as others would be that are added to a table that is counted.
-    """
-    if not layout.rules.declared:
-        return None
-    response: TableResponse
-    (response,) = yield (DescribeTable(layout.table),)
-    first = _first(layout.rules)
-    if not response.has_all_changes:
-        first = _taken(layout, Record(layout.rules.mark, {}), now)
-        _log.warning(
-            "the table was filled before %s were declared, and its change stream does not have all of it; run rebuild",
-            ", ".join(fields(first.rules)),
-        )
-    return (yield from _changed(layout, lambda record: first if record is None else going_on(record)))
+    yield from _changed(layout, kept, partial(_first, layout, clock))
 
 
 def take_up(layout: BoundLayout, clock: Callable[[], float] = time.time) -> Plan[Record | None]:
     """What a rebuild does first: makes the declarations of this graph those of the table."""
 
-    def taken(record: Record | None) -> Record | None:
-        return None if record is None else _taken(layout, record, clock())
+    def taken(record: Record) -> Record:
+        return _taken(layout, record, clock())
 
-    found = yield from _changed(layout, taken)
-    return (yield from _begin(layout, taken, clock())) if found is None else found
+    return (yield from _changed(layout, taken, partial(_first, layout, clock)))
+
+
+def _first(layout: BoundLayout, clock: Callable[[], float]) -> Plan[Record | None]:
+    """The record of the first declarations of a table.
+
+    They are counted from the change stream alone if that has everything. If not, the table was filled before anything
+    was counted: the declarations are as new as others would be that are added to a table that is counted.
+    """
+    rules = layout.rules
+    if not rules.declared:
+        return None
+    response: TableResponse
+    (response,) = yield (DescribeTable(layout.table),)
+    if response.has_all_changes:
+        return Record(rules.mark, {rule.name: Recorded(rule.key, rule.attribute) for rule in rules.declared})
+    first = _taken(layout, Record(rules.mark, {}), clock())
+    _log.warning(
+        "the table was filled before %s were declared, and its change stream does not have all of it; run rebuild",
+        ", ".join(fields(first.rules)),
+    )
+    return first
 
 
 def _taken(layout: BoundLayout, record: Record, now: float) -> Record:
@@ -210,8 +208,8 @@ def end_rebuild(layout: BoundLayout, before: Record | None, read_at: float | Non
     that came in between are not counted.
     """
 
-    def ended(record: Record | None) -> Record | None:
-        if record is None or before is None:
+    def ended(record: Record) -> Record:
+        if before is None:
             return record
         rules = {}
         for name, each in record.rules.items():
@@ -223,10 +221,6 @@ def end_rebuild(layout: BoundLayout, before: Record | None, read_at: float | Non
         return replace(record, rules=rules)
 
     yield from _changed(layout, ended)
-
-
-def _first(rules: Rules) -> Record:
-    return Record(rules.mark, {rule.name: Recorded(rule.key, rule.attribute) for rule in rules.declared})
 
 
 def _labels(layout: BoundLayout) -> set[str]:
@@ -243,13 +237,21 @@ def _unknown(layout: BoundLayout, record: Record) -> list[str]:
     ]
 
 
-def _changed(layout: BoundLayout, change: Callable[[Record | None], Record | None]) -> Plan[Record | None]:
+def _changed(
+    layout: BoundLayout,
+    change: Callable[[Record], Record],
+    first: Callable[[], Plan[Record | None]] | None = None,
+) -> Plan[Record | None]:
+    """Changes the record as long as nobody else does; where there is none, it becomes the first, if that is given."""
     for attempt in range(_ATTEMPTS):
         response: ItemResponse
         (response,) = yield (Get(layout.table, key_of(layout, RECORD), consistent=True),)
         record = None if response.item is None else _record(response.item)
         layout.rules.stand(standing_in(layout.rules, record))
-        after = change(record)
+        if record is not None:
+            after: Record | None = change(record)
+        else:
+            after = None if first is None else (yield from first())
         if after is None or after == record:
             return after
         try:
