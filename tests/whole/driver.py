@@ -321,15 +321,21 @@ class Round:
 
     def _start(self, actor: Actor) -> None:
         if actor.name == "copy":
-            self.figures.resumed += any(self.folder.glob("whole.db.copy-*.json"))
+            if any(self.folder.glob("whole.db.copy-*.json")):
+                self.figures.resumed += 1
+            else:
+                # The one before was killed after its end: a copy writes down that it has begun before anything else.
+                self._remove_copy()
         actor.start()
+
+    def _remove_copy(self) -> None:
+        for ending in ("", "-wal", "-shm"):
+            Path(f"{self.copy}{ending}").unlink(missing_ok=True)
 
     def _ended(self, actor: Actor, status: int) -> None:
         """What a command leaves that came to its end by itself."""
         self.figures.ended[f"{actor.name} {status}"] += 1
         self.finished.add(actor.name)
-        if actor.name == "copy":
-            self.copy.unlink()
         if found := _REPAIRED.search(actor.said.read_text(errors="replace")):
             self.figures.repaired += int(found[1].replace(",", ""))
 
