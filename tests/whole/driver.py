@@ -350,7 +350,7 @@ class Round:
             self._start(actor)
         elif how < 0.75:
             self._interrupt(actor)
-        elif how < 0.8 and self.is_spoilt:
+        elif how < 0.85 and self.is_spoilt:
             self._spoil()
         elif how < 0.95:
             actor.clock.write_text(str(self.chance.uniform(-actor.jump, actor.jump)))
