@@ -324,11 +324,13 @@ class Round:
             if any(self.folder.glob("whole.db.copy-*.json")):
                 self.figures.resumed += 1
             else:
-                # The one before was killed after its end: a copy writes down that it has begun before anything else.
-                self._remove_copy()
+                self._remove_copy(actor)
         actor.start()
 
-    def _remove_copy(self) -> None:
+    def _remove_copy(self, actor: Actor) -> None:
+        """Where nothing tells that a copy is unfinished, the one before must have said that it is finished."""
+        if self.copy.exists() and "copied to" not in (said := actor.said.read_text(errors="replace")):
+            raise Broken(f"a copy that said {said!r} cannot be gone on with")
         for ending in ("", "-wal", "-shm"):
             Path(f"{self.copy}{ending}").unlink(missing_ok=True)
 
