@@ -283,7 +283,9 @@ class Round:
                 actor.start()
             self._wait_for_all(actors)
             over = time.monotonic() + seconds
-            while time.monotonic() < over:
+            while time.monotonic() < over or not self._has_deleted_large():
+                if time.monotonic() > over + self.patience:
+                    raise Broken("no node of the largest kind was ever deleted")
                 time.sleep(self.chance.random() * _PAUSE)
                 self._revive(actors)
                 self._disturb(actors)
@@ -301,6 +303,12 @@ class Round:
             return all(replayed(path).acknowledged.total() > 1 for path in self.journals.values())
 
         until(all_are_at_work, looks_every=0.1)
+
+    def _has_deleted_large(self) -> bool:
+        """Whether a node with as many edges as there may be was deleted, however slow the machine is."""
+        told = replayed(self.journals["h0"])
+        is_at_it = told.unfinished is not None and len(told.unfinished.changes) > self.edges // 2
+        return is_at_it or told.largest > self.edges // 2
 
     def _wait_for_commands(self, actors: list[Actor]) -> None:
         """Until those that come to an end by themselves did so once, however slow the machine is."""

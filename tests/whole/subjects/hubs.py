@@ -33,7 +33,8 @@ class Hubs(Opened):
                 return Operation("list", changes, whole=False)
         large = [hub for hub in hubs if hub.endswith(_LARGE)]
         if len(hubs) > _KEPT:
-            hub = chance.choice(large + hubs)
+            # First one of the largest, which takes the longest to make.
+            hub = chance.choice(large + hubs if told.largest > self.edges // 2 else large or hubs)
             return Operation("delete", {key: None for key in told.values if owner_of(key) == hub}, whole=False)
         # One of the largest is among them, so that some of these are deleted in any run.
         return Operation("put", {f"hub:{self.name}-{chance.getrandbits(48):x}{'' if large else _LARGE}": True})
