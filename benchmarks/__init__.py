@@ -1,6 +1,7 @@
 """What adjoin costs: calls to DynamoDB, LinkBench's request mix beside other programs, files of different size,
 and what its server answers beside other servers.
 
+    python -m benchmarks.checksums     what checksums cost: a file with them beside one without
     python -m benchmarks.client        calls to DynamoDB: adjoin beside other clients, at a stub
     python -m benchmarks.linkbench     the request mix: adjoin, a hand-written program, moto
     python -m benchmarks.scale         10,000 edges against 10,000,000

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import client, linkbench, maintain, rebuild, scale, serve, sharding
+from benchmarks import checksums, client, linkbench, maintain, rebuild, scale, serve, sharding
 
 if __name__ == "__main__":
     if unknown := [argument for argument in sys.argv[1:] if argument != "--quick"]:
         raise SystemExit(f"{unknown[0]!r} is not known here; run one benchmark, such as benchmarks.client, for more")
+    checksums.main(sys.argv[1:])
     client.main(sys.argv[1:])
     linkbench.main(sys.argv[1:])
     scale.main(sys.argv[1:])

@@ -23,7 +23,7 @@ import apsw
 import pytest
 from orjson import loads
 
-from benchmarks import client, linkbench, maintain, rebuild, scale, serve, sharding
+from benchmarks import checksums, client, linkbench, maintain, rebuild, scale, serve, sharding
 from benchmarks.clients.answers import LAYOUT, Follows, Person
 from benchmarks.clients.plain import SOURCE, follows, person
 from benchmarks.contestant import Contestant
@@ -347,3 +347,19 @@ def test_rebuild_computes_what_the_query_does_and_tells_the_memory(
     told = capsys.readouterr().out
     assert "rebuild of one sum over 3,000 edges of 150 nodes" in told
     assert told.count(" MB |") == 4
+
+
+# --- checksums ---------------------------------------------------------------------------------
+
+
+def test_files_with_and_without_checksums_hold_the_same(tmp_path: Path) -> None:
+    assert set(checksums.measured(2, tmp_path)) == set(checksums.CALLS)
+    rows = []
+    for name, has_sum in (("1.db", False), ("2.db", True)):
+        connection = apsw.Connection(str(tmp_path / name))
+        columns = {row[1] for row in connection.execute("PRAGMA table_info(items_1)")}
+        assert ("sum" in columns) is has_sum
+        rows.append(connection.execute("SELECT pk, sk, size FROM items_1 ORDER BY pk, sk").fetchall())
+        connection.close()
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == checksums.ITEMS

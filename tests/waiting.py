@@ -11,9 +11,9 @@ LIMIT = 300.0
 """Seconds after which something that was waited for will not happen any more."""
 
 
-def until(holds: Callable[[], object], *, looks_every: float = 0.01) -> None:
+def until(holds: Callable[[], object], *, looks_every: float = 0.01, limit: float = LIMIT) -> None:
     """Waits until it holds; fails if it never does."""
-    last = time.monotonic() + LIMIT
+    last = time.monotonic() + limit
     while not holds():
         assert time.monotonic() < last, "it never happened"
         time.sleep(looks_every)

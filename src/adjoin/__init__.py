@@ -1,5 +1,8 @@
 """Many-to-many for DynamoDB: typed nodes and edges in one table, in a file that behaves as the service does."""
 
+from adjoin import beginning  # noqa: F401 being imported is all it does
+
+# isort: split
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

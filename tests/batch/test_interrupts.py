@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +14,7 @@ import pytest
 from adjoin.batch.engines import DuckDBEngine, readable
 from adjoin.batch.sources import Dump
 from adjoin.errors import EngineFailed
+from tests.waiting import LIMIT
 
 
 def raising(error: BaseException) -> Dump:
@@ -52,3 +55,39 @@ def stop(row: int) -> int:
     if row == 0:
         os.kill(os.getpid(), signal.SIGINT)
     return row
+
+
+_IMPORTING = """
+import sys
+from contextlib import nullcontext
+from importlib.abc import MetaPathFinder
+
+from adjoin.batch.engines import DuckDBEngine, readable
+from adjoin.batch.sources import Dump
+
+asked = []
+
+class Interrupted(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        frame = sys._getframe(1)
+        while "importlib" in frame.f_code.co_filename:
+            frame = frame.f_back
+        # Whose import it is: what DuckDB imports, it imports from within a call of ours.
+        if frame.f_code.co_filename == sys.modules["adjoin.batch.engines"].__file__:
+            asked.append(name)
+            raise KeyboardInterrupt
+        return None
+
+with DuckDBEngine() as engine:
+    sys.meta_path.insert(0, Interrupted())
+    source = Dump("T", lambda: nullcontext(iter([[b'{"PK":{"S":"p"}}']])))
+    with readable(source, engine):
+        table = engine.stage(engine.rows(source, [("PK", "S")]))
+        print(list(engine.fetch(table)), engine.size(table), asked)
+"""
+
+
+def test_duckdb_imports_nothing_that_could_be_interrupted() -> None:
+    # It takes an import that fails for a module that is not installed, and goes on.
+    done = subprocess.run([sys.executable, "-c", _IMPORTING], capture_output=True, text=True, timeout=LIMIT)
+    assert (done.stdout, done.stderr) == ("[{'w0': 'p'}] 1 []\n", "")

@@ -111,6 +111,24 @@ def test_interrupted_and_run_again(tmp_path: Path, how: signal.Signals) -> None:
     assert_copied(str(path), str(to), "Plain")
 
 
+def test_a_copy_that_could_not_say_that_it_is_finished_is_run_again(tmp_path: Path) -> None:
+    path, to = tmp_path / "from.db", tmp_path / "to.db"
+    store = SQLiteStore(path, durability="process")
+    filled(store, PLAIN, many(20, 50))
+    store.close()
+    command = [sys.executable, "-m", "adjoin", "copy", str(path), str(to), "--quiet"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    unheard = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert unheard.returncode == 1
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Plain: copied to" in done.stdout
+    assert not list(tmp_path.glob("*.json*"))
+    assert_copied(str(path), str(to), "Plain")
+
+
 # --- what goes wrong ---------------------------------------------------------------------------
 
 

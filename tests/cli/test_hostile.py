@@ -12,6 +12,7 @@ import pytest
 from adjoin import Graph
 from adjoin.cli import main
 from tests.models import ANN, SCHOOL, Student
+from tests.waiting import LIMIT
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,52 @@ def test_interrupted_while_models_are_imported(
     (tmp_path / "interrupted_models.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
     assert run("render", "cloudformation", "interrupted_models") == 130
     assert capsys.readouterr().err == ""
+
+
+_INTERRUPTING = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["INTERRUPTED_AT"]:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+"""
+_SCRIPT = """
+import sys
+from adjoin.cli import main
+sys.exit(main())
+"""
+
+
+def interrupted_at(module: str, folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """How a Python ends that is interrupted while it begins to import a module."""
+    (folder / "sitecustomize.py").write_text(_INTERRUPTING)
+    paths = os.pathsep.join([str(folder), *sys.path])
+    environment = os.environ | {"PYTHONPATH": paths, "INTERRUPTED_AT": module}
+    return subprocess.run(
+        [sys.executable, *command], env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+
+
+@pytest.mark.parametrize("module", ["adjoin.aggregates", "pydantic", "adjoin.cli", "adjoin.cli.verify"])
+def test_interrupted_while_it_is_imported(module: str, tmp_path: Path) -> None:
+    script = tmp_path / "adjoin"
+    script.write_text(_SCRIPT)
+    for command in (["-m", "adjoin"], ["-madjoin"], [str(script)]):
+        done = interrupted_at(module, tmp_path, *command, "show", "none.db")
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_interrupts_of_other_programs_are_theirs(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "try:\n    import adjoin\nexcept KeyboardInterrupt:\n    print('theirs', *__import__('sys').argv[1:])"
+    )
+    for command in ([str(program)], ["-m", "program"]):
+        done = interrupted_at("adjoin.aggregates", tmp_path, *command, "adjoin")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "theirs adjoin\n", "")
 
 
 def test_nobody_reads_the_output(file: Path) -> None:

@@ -36,7 +36,7 @@ from adjoin import (
     Unique,
     field,
 )
-from adjoin.copying import Binding, Progress, StateFile, copy, transfer, verify
+from adjoin.copying import Binding, Copied, Progress, StateFile, copy, transfer, verify
 from adjoin.plans.batches import by_size
 from adjoin.plans.copying import apply_changes
 from adjoin.requests import (
@@ -308,6 +308,26 @@ def test_goes_on_where_it_was(source: FaultyStore, tmp_path: Path) -> None:
     written = sum(len(request.writes) for request in destination.requests if isinstance(request, BatchWrite))
     assert written == 200, "nothing was written twice"
     assert_same(source, destination, "Plain")
+
+
+def test_who_was_not_told_of_the_end_may_run_it_again(
+    source: FaultyStore, destination: FaultyStore, tmp_path: Path
+) -> None:
+    filled(source, PLAIN, many(20, 100))
+    state = state_file(tmp_path)
+
+    def stop(copied: Copied) -> None:
+        raise Interrupted
+
+    with pytest.raises(Interrupted):
+        copy(source, destination, "Plain", state=state, finished=stop)
+    put(source, "Plain", item("since", "1"))
+    told: list[Copied] = []
+    copied = copy(source, destination, "Plain", state=state, finished=told.append)
+    assert told == [copied]
+    assert copied.items == 20, "over both runs"
+    assert_same(source, destination, "Plain")
+    assert not state.path.exists()
 
 
 def test_a_killed_process_goes_on(tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ import gc
 import json
 import socket
 import threading
-import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,9 +22,7 @@ from adjoin.server.http import MOST_WAITING, UNCOUNTED, Connection
 from adjoin.server.serving import Server, serve
 from adjoin.stores.sqlite import SQLiteStore
 from tests.server.test_serving import _HEAD, ONE, TABLE, client
-
-PATIENCE = 20
-"""Seconds for what comes at once on a machine that does nothing else."""
+from tests.waiting import LIMIT, until
 
 
 @pytest.fixture
@@ -36,7 +33,7 @@ def server(loop: None, tmp_path: Path) -> Iterator[Server]:
 
 def connected(server: Server) -> socket.socket:
     host, port = server.endpoint.removeprefix("http://").split(":")
-    opened = socket.create_connection((host, int(port)), timeout=PATIENCE)
+    opened = socket.create_connection((host, int(port)), timeout=LIMIT)
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return opened
 
@@ -48,14 +45,6 @@ def bounded(bounds: Bounds) -> Server:
 def request(target: str, body: dict[str, Any]) -> bytes:
     content = json.dumps(body).encode()
     return _HEAD.replace(b"ListTables", target.encode()) + b"Content-Length: %d\r\n\r\n%b" % (len(content), content)
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Waits for what is bound to come."""
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def rest(connection: socket.socket) -> bytes:
@@ -110,7 +99,7 @@ def test_a_client_is_told_to_send_its_body_when_it_is_its_turn(server: Server, m
     monkeypatch.setattr(writer, "write", lambda asked, done: waiting.append((asked, done)))
     with connected(server) as connection:
         connection.sendall(put + _HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
-        until(lambda: bool(waiting))
+        until(lambda: waiting)
         monkeypatch.undo()
         assert server._loop is not None
         server._loop.call_soon_threadsafe(writer.write, *waiting[0])
@@ -296,7 +285,7 @@ def test_connections_beyond_all_that_wait_are_refused(loop: None, monkeypatch: p
         monkeypatch.setattr(writer, "write", lambda asked, done: waiting.append((asked, done)))
         with connected(server) as busy:
             busy.sendall(request("PutItem", {"TableName": "Things", "Item": {"PK": {"S": "a"}, "SK": {"S": "b"}}}))
-            until(lambda: bool(waiting))
+            until(lambda: waiting)
             with connected(server) as other:
                 assert rest(other).startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
             monkeypatch.undo()

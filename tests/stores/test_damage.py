@@ -176,3 +176,43 @@ def test_writing_to_a_damaged_file_raises_no_other_error(whole: bytes, tmp_path:
                     store.execute([Put("Edges", {**each, "words": s("new")})])
         except (FileDamaged, NotAnAdjoinFile, FileFromTheFuture):
             continue
+
+
+# --- pages -------------------------------------------------------------------------------------
+
+SPOILT = {
+    "a letter of the body": "body = CAST(replace(body, 'word', 'ward') AS BLOB)",
+    "the body of another": "body = (SELECT body FROM items_1 WHERE sk = '000')",
+    "a body that is text": "body = CAST(body AS TEXT)",
+    "another size": "size = size + 1",
+    "a key of an index": "k1 = 'Y'",
+    "no key of an index": "k2 = NULL",
+    "another sum": "sum = sum + 1",
+    "a sum that is text": "sum = 'x'",
+}
+
+
+@pytest.mark.parametrize("damage", SPOILT)
+def test_one_row_of_a_page_is_damaged(damage: str, tmp_path: Path) -> None:
+    """Rows are checked in pieces: first and last ones of a piece, and what is left over, are as good as any."""
+    path = tmp_path / "page.db"
+    whole = [item("A", f"{each:03d}", RPK=s("X"), RSK=s(f"r{each}"), words=s(f"word {each}")) for each in range(70)]
+    with closing(opened(path)) as store:
+        store.execute([CreateTable(EDGES)])
+        put(store, EDGES.name, *whole)
+        assert list(page(store, Query(EDGES.name, ("PK", s("A")))).items) == whole
+    for place in (1, 31, 32, 63, 64, 69):
+        with closing(apsw.Connection(str(path))) as connection:
+            connection.execute("BEGIN")
+            before = connection.execute("SELECT * FROM items_1 WHERE sk = ?", (f"{place:03d}",)).get
+            connection.execute(f"UPDATE items_1 SET {SPOILT[damage]} WHERE sk = ?", (f"{place:03d}",))
+            connection.execute("COMMIT")
+            with closing(opened(path)) as store:
+                request = Query(EDGES.name, ("PK", s("A")))
+                with pytest.raises(FileDamaged):
+                    list(page(store, request).items)
+                with pytest.raises(FileDamaged):
+                    store.text(request)
+                assert list(page(store, Query(EDGES.name, ("PK", s("A")), limit=place)).items) == whole[:place]
+            connection.execute("DELETE FROM items_1 WHERE sk = ?", (f"{place:03d}",))
+            connection.execute(f"INSERT INTO items_1 VALUES ({', '.join('?' * len(before))})", before)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from importlib import import_module
 from pathlib import Path
@@ -25,7 +26,8 @@ PRELOADED = [
     *(f"tests.whole.subjects.{name}" for name in ("persons", "hubs", "topics", "plain")),
 ]
 _LOOKS_EVERY = 0.05
-_real, _monotonic = time.time, time.monotonic
+_LOOKS_FOR_DRIVER = 2.0
+_real, _monotonic, _sleep = time.time, time.monotonic, time.sleep
 
 
 class Clock:
@@ -45,8 +47,19 @@ CLOCK = Clock()
 time.time = CLOCK
 
 
-def begin(clock: str, ready: str, program: str, arguments: list[str]) -> None:
+def end_with(driver: int) -> None:
+    """Ends this process when the one that drives it is gone, killed perhaps: nobody else would."""
+    while True:
+        _sleep(_LOOKS_FOR_DRIVER)
+        try:
+            os.kill(driver, 0)
+        except ProcessLookupError:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def begin(driver: str, clock: str, ready: str, program: str, arguments: list[str]) -> None:
     """Runs it to its end. An interrupt counts from the moment on at which the file `ready` is there."""
+    threading.Thread(target=end_with, args=(int(driver),), daemon=True).start()
     CLOCK.path = Path(clock)
     module = import_module("adjoin.cli" if program == "adjoin" else program)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -69,4 +82,4 @@ def forked(environment: dict[str, str], said: str, *how: object) -> None:
 
 
 if __name__ == "__main__":
-    begin(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:])
+    begin(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:])

@@ -2,6 +2,8 @@
 
 A round is a new file: some have format version 1, some the durability `power`. All is drawn from a seed. The system
 decides how processes come between each other, so a seed gives the same faults and not the same history.
+
+Whatever ends a run, SIGTERM as well, ends its processes; what was there then is kept, and its place is told.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -16,15 +19,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import FrameType
 
-from adjoin import FileBusy, Graph
+from adjoin import FileBusy, Graph, TableNotFound
 from adjoin.expressions import Set, Value, attribute
 from adjoin.requests import CreateTable, Update
 from adjoin.stores.sqlite import SQLiteStore
@@ -32,8 +35,9 @@ from adjoin.tables import KeyAttribute, TableDefinition
 from tests.stores.test_file import make_version_1
 from tests.waiting import LIMIT, until
 from tests.whole import clocked, models, older
-from tests.whole.journal import Broken, Journal, Operation, Told, replayed
-from tests.whole.judge import finish_deletes, judge
+from tests.whole.figures import Figures
+from tests.whole.journal import Broken, Journal, Operation, replayed
+from tests.whole.judge import finish_deletes, judge, rows
 from tests.whole.subjects import plain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,52 +56,18 @@ _SPARED = 0.8
 """How often one is left alone that has not begun yet, so that most are at work when they are hit."""
 _PAUSE = 0.6
 """Seconds between two faults, at most."""
+_OLD_EDGES = 1000
+"""Edges of the largest node of an older adjoin, at most: one that makes very many is enough for a file."""
+_REPAIRED = re.compile(r"faults?, ([\d,]+) repaired in ")
 _PAIRS = """
 import datetime, json, pathlib, sys
 pair = json.loads(pathlib.Path(sys.argv[1]).read_text())
+with open(sys.argv[1] + ".asked", "a") as asked:
+    asked.write(".")
 ends = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=int(sys.argv[2]))
 print(json.dumps({"Version": 1, "AccessKeyId": pair[0], "SecretAccessKey": pair[1], "Expiration": ends.isoformat()}))
 """
 """A program that provides credentials, as AWS's own configuration names one."""
-
-
-@dataclass
-class Figures:
-    """What a run did."""
-
-    rounds: int = 0
-    kills: Counter[str] = field(default_factory=Counter)
-    interrupts: Counter[str] = field(default_factory=Counter)
-    jumps: int = 0
-    pairs: int = 0
-    spoilt: int = 0
-    acknowledged: Counter[str] = field(default_factory=Counter)
-    unknown: int = 0
-    errors: Counter[str] = field(default_factory=Counter)
-    ended: Counter[str] = field(default_factory=Counter)
-    """Commands that came to their end, by name and exit status."""
-    versions: Counter[str] = field(default_factory=Counter)
-
-    def add(self, told: Told) -> None:
-        self.acknowledged.update(told.acknowledged)
-        self.unknown += told.unknown
-        self.errors.update(told.errors)
-
-    def __str__(self) -> str:
-        def listed(counted: Counter[str]) -> str:
-            return ", ".join(f"{name} {number}" for name, number in sorted(counted.items()))
-
-        return "\n".join(
-            [
-                f"{self.rounds} rounds: {listed(self.versions)}",
-                f"{self.kills.total()} kills: {listed(self.kills)}",
-                f"{self.interrupts.total()} interrupts: {listed(self.interrupts)}",
-                f"{self.jumps} jumps of clocks, {self.pairs} key pairs replaced, {self.spoilt} aggregates spoilt",
-                f"{self.acknowledged.total()} calls acknowledged: {listed(self.acknowledged)}",
-                f"{self.unknown} calls of unknown outcome; errors: {listed(self.errors)}",
-                f"commands that ended by themselves: {listed(self.ended)}",
-            ]
-        )
 
 
 @dataclass
@@ -111,6 +81,8 @@ class Actor:
     ends: tuple[int, ...] = ()
     """Exit statuses with which it may end by itself."""
     jump: int = JUMP
+    patience: float = LIMIT
+    """Seconds after which it will not end any more."""
     older: Path | None = None
     """The sources of another adjoin, which it runs. An interrupt within a write is what that could not bear."""
     process: subprocess.Popen[bytes] | BaseProcess | None = None
@@ -122,15 +94,25 @@ class Actor:
     def start(self) -> None:
         self.ready.unlink(missing_ok=True)
         program, *arguments = self.command
+        driver = str(os.getpid())
         environment = self.environment()
         if self.older is None:
-            how = (environment, str(self.said), str(self.clock), str(self.ready), program, arguments)
+            how = (environment, str(self.said), driver, str(self.clock), str(self.ready), program, arguments)
             self.process = _FORKING.Process(target=clocked.forked, args=how)
             self.process.start()
             return
         with self.said.open("wb") as said:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.whole.clocked", str(self.clock), str(self.ready), program, *arguments],
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.whole.clocked",
+                    driver,
+                    str(self.clock),
+                    str(self.ready),
+                    program,
+                    *arguments,
+                ],
                 cwd=ROOT,
                 env=os.environ | environment | {"PYTHONPATH": str(self.older)},
                 stdout=said,
@@ -142,13 +124,13 @@ class Actor:
             return self.process.poll()
         return None if self.process is None else self.process.exitcode
 
-    def wait(self, seconds: float = LIMIT) -> int | None:
-        """How it ended, if it did in so many seconds."""
+    def wait(self) -> int | None:
+        """How it ended, if it ever does."""
         if isinstance(self.process, subprocess.Popen):
             with suppress(subprocess.TimeoutExpired):
-                self.process.wait(seconds)
+                self.process.wait(self.patience)
         elif self.process is not None:
-            self.process.join(seconds)
+            self.process.join(self.patience)
         return self.ended()
 
     def kill(self) -> None:
@@ -187,6 +169,9 @@ class Round:
         """Commands that came to an end by themselves."""
         self.is_spoilt = number % 3 == 2
         """Whether somebody else writes aggregates meanwhile, so that they have to be repaired at the end."""
+        self.is_rebuilt = number % 3 == 1
+        """Whether aggregates are rebuilt meanwhile."""
+        self.patience = LIMIT * max(1.0, edges / 1000)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -215,12 +200,13 @@ class Round:
             self._command("maintain 2", "maintain", self.location, _MODULE, "--every", "0.1"),
             # Edges whose ends come later are found, and left alone.
             self._command("verify", "verify", str(self.file), _MODULE, "--repair", "--quiet", ends=(0, 1, 3)),
+            *([self._command("rebuild", "rebuild", str(self.file), _MODULE, "--quiet", ends=(0,))] * self.is_rebuilt),
             self._command("copy", *self._copying(), ends=(0,)),
             self._command("serve", *self._serving(), jump=SERVER_JUMP),
         ]
 
     def _command(self, name: str, *arguments: str, ends: tuple[int, ...] = (), jump: int = JUMP) -> Actor:
-        return Actor(name, ["adjoin", *arguments], self.folder, self._environment, ends, jump)
+        return Actor(name, ["adjoin", *arguments], self.folder, self._environment, ends, jump, self.patience)
 
     def _make_file(self) -> None:
         if self.version == 1:
@@ -259,18 +245,19 @@ class Round:
     def _serving(self) -> list[str]:
         return ["serve", str(self.file), "--port", str(self.port), "--durability", self.durability]
 
-    def _worker(self, subject: str, name: str, location: str) -> Actor:
+    def _worker(self, subject: str, name: str, location: str, most: int | None = None) -> Actor:
         journal = self.journals[name] = self.folder / f"{name}.journal"
         seed = str(self.chance.random())
-        arguments = [subject, name, location, str(journal), str(self.stop), seed, str(self.edges)]
-        return Actor(name, ["tests.whole.worker", *arguments], self.folder, self._environment)
+        edges = self.edges if most is None else min(self.edges, most)
+        arguments = [subject, name, location, str(journal), str(self.stop), seed, str(edges)]
+        return Actor(name, ["tests.whole.worker", *arguments], self.folder, self._environment, patience=self.patience)
 
     def _older(self) -> list[Actor]:
         """A worker of an adjoin that knows version 1 only, where it can be had; it refuses what it does not know."""
         if self.old is None:
             return []
         if self.version == 1:
-            actor = self._worker("hubs", "old", self.location)
+            actor = self._worker("hubs", "old", self.location, _OLD_EDGES)
             actor.older = self.old
             return [actor]
         before = self.file.read_bytes()
@@ -284,6 +271,7 @@ class Round:
         )
         if done.returncode == 0 or "format version 2" not in done.stderr or self.file.read_bytes() != before:
             raise Broken(f"an older adjoin was let into a file of version 2: {done}")
+        self.figures.refused += 1
         return []
 
     # --- meanwhile -----------------------------------------------------------------------------
@@ -295,7 +283,9 @@ class Round:
                 actor.start()
             self._wait_for_all(actors)
             over = time.monotonic() + seconds
-            while time.monotonic() < over:
+            while time.monotonic() < over or not self._has_deleted_large():
+                if time.monotonic() > over + self.patience:
+                    raise Broken("no node of the largest kind was ever deleted")
                 time.sleep(self.chance.random() * _PAUSE)
                 self._revive(actors)
                 self._disturb(actors)
@@ -314,6 +304,12 @@ class Round:
 
         until(all_are_at_work, looks_every=0.1)
 
+    def _has_deleted_large(self) -> bool:
+        """Whether a node with as many edges as there may be was deleted, however slow the machine is."""
+        told = replayed(self.journals["h0"])
+        is_at_it = told.unfinished is not None and len(told.unfinished.changes) > self.edges // 2
+        return is_at_it or told.largest > self.edges // 2
+
     def _wait_for_commands(self, actors: list[Actor]) -> None:
         """Until those that come to an end by themselves did so once, however slow the machine is."""
         wanted = {actor.name for actor in actors if actor.ends}
@@ -322,18 +318,39 @@ class Round:
             self._revive(actors)
             return wanted <= self.finished
 
-        until(all_have_ended, looks_every=0.1)
+        until(all_have_ended, looks_every=0.1, limit=self.patience)
 
     def _revive(self, actors: list[Actor]) -> None:
         for actor in actors:
             if actor.ended() is None:
                 continue
-            status = actor.check(actor.ends)
-            self.figures.ended[f"{actor.name} {status}"] += 1
-            self.finished.add(actor.name)
-            if actor.name == "copy":
-                self.copy.unlink()
-            actor.start()
+            self._ended(actor, actor.check(actor.ends))
+            self._start(actor)
+
+    def _start(self, actor: Actor) -> None:
+        if actor.name == "copy":
+            if any(self.folder.glob("whole.db.copy-*.json")):
+                self.figures.resumed += 1
+            else:
+                self._remove_copy(actor)
+        actor.start()
+
+    def _remove_copy(self, actor: Actor) -> None:
+        """Where nothing tells that a copy is unfinished, it must have said that it is finished, or holds nothing."""
+        said = actor.said.read_text(errors="replace") if actor.said.exists() else ""
+        if "copied to" not in said and self.copy.exists():
+            with suppress(TableNotFound):
+                if rows(self.copy, models.TABLE):
+                    raise Broken(f"a copy that said {said!r} holds items, and cannot be gone on with")
+        for ending in ("", "-wal", "-shm"):
+            Path(f"{self.copy}{ending}").unlink(missing_ok=True)
+
+    def _ended(self, actor: Actor, status: int) -> None:
+        """What a command leaves that came to its end by itself."""
+        self.figures.ended[f"{actor.name} {status}"] += 1
+        self.finished.add(actor.name)
+        if found := _REPAIRED.search(actor.said.read_text(errors="replace")):
+            self.figures.repaired += int(found[1].replace(",", ""))
 
     def _disturb(self, actors: list[Actor]) -> None:
         actor = self.chance.choice(actors)
@@ -341,23 +358,29 @@ class Round:
         if not actor.ready.exists() and self.chance.random() < _SPARED:
             return
         if how < 0.45:
-            actor.kill()
-            self.figures.kills[actor.name] += 1
-            actor.start()
+            self._kill(actor)
+            self._start(actor)
         elif how < 0.75:
             self._interrupt(actor)
-        elif how < 0.8 and self.is_spoilt:
+        elif how < 0.85 and self.is_spoilt:
             self._spoil()
         elif how < 0.95:
             actor.clock.write_text(str(self.chance.uniform(-actor.jump, actor.jump)))
             self.figures.jumps += 1
         else:
             (server,) = (actor for actor in actors if actor.name == "serve")
-            server.kill()
+            self._kill(server)
             self._replace_pair()
             self.figures.pairs += 1
-            self.figures.kills["serve"] += 1
-            server.start()
+            self._start(server)
+
+    def _kill(self, actor: Actor) -> None:
+        actor.kill()
+        if actor.ended() == -signal.SIGKILL:
+            self.figures.kills[actor.name] += 1
+        else:
+            # It was faster.
+            self._ended(actor, actor.check(actor.ends))
 
     def _interrupt(self, actor: Actor) -> None:
         if not actor.interrupt():
@@ -367,9 +390,10 @@ class Round:
             # A worker goes on.
             return
         status = actor.check((*_AFTER_INTERRUPT, *actor.ends))
-        if status == 0 and actor.name == "copy":
-            self.copy.unlink()
-        actor.start()
+        if status in actor.ends:
+            # It was faster.
+            self._ended(actor, status)
+        self._start(actor)
 
     def _spoil(self) -> None:
         """Writes aggregates that nobody may write."""
@@ -390,13 +414,13 @@ class Round:
         for name in self.journals:
             by_name[name].check((0,))
         self._wait_for_commands([actor for actor in actors if actor.name not in self.journals])
-        for name in ("serve", "maintain 1", "maintain 2", "verify"):
-            by_name[name].kill()
-        copy = by_name["copy"]
+        copy = by_name.pop("copy")
+        for actor in by_name.values():
+            actor.kill()
         if copy.ended() is None:
             copy.kill()
-        elif copy.check((0,)) == 0:
-            self.copy.unlink()
+        else:
+            self._ended(copy, copy.check(copy.ends))
         told = {name: replayed(path) for name, path in self.journals.items()}
         finish_deletes(self.file, told)
         with Graph(self.location, models.MODELS) as g:
@@ -406,32 +430,51 @@ class Round:
                 g.maintain(once=True)
         # Whatever it was at, it goes on and includes what was written since.
         copy.clock.write_text("0")
-        copy.start()
+        self._start(copy)
         copy.check((0,))
         judge(self.file, self.copy, told)
-        for each in told.values():
-            self.figures.add(each)
+        for name, each in told.items():
+            self.figures.add(name, each)
+        asked = self.folder / f"{self.pair.name}.asked"
+        self.figures.asked += asked.stat().st_size if asked.exists() else 0
         self.figures.rounds += 1
 
 
-def simulate(seconds: float, seed: int, *, edges: int = 300, round_seconds: float = 12.0) -> Figures:
-    """Rounds until the time is over; the one that is under way is brought to its end."""
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """SIGTERM is an exception here, so that whatever was started is ended."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def simulate(
+    seconds: float, seed: int, *, edges: int = 300, round_seconds: float = 12.0, first: int = 0, least: int = 1
+) -> Figures:
+    """Rounds from the first on until the time is over, `least` of them; the last is brought to its end."""
     figures = Figures()
     over = time.monotonic() + seconds
-    number = 0
-    with tempfile.TemporaryDirectory() as name:
+    number = first
+    with _ended_in_order(), tempfile.TemporaryDirectory(prefix="adjoin-whole-") as name:
         old = older.sources(Path(name) / "older")
-        while number == 0 or time.monotonic() < over:
+        while number < first + least or time.monotonic() < over:
             folder = Path(name) / str(number)
             folder.mkdir()
             try:
                 Round(folder, seed, number, edges, old, figures).run(round_seconds)
             except BaseException as error:
-                kept = Path(tempfile.mkdtemp(prefix="adjoin-whole-"))
-                shutil.copytree(folder, kept, dirs_exist_ok=True)
+                kept = Path(tempfile.mkdtemp(prefix="adjoin-whole-kept-"))
+                shutil.move(folder, kept)
                 error.add_note(
-                    f"round {number} of `python -m tests.whole --seconds {seconds:g} --seed {seed} --edges {edges}`;"
-                    f" its files are in {kept}"
+                    f"in round {number} of seed {seed}; its file and its journals are in {kept / folder.name}, and its"
+                    f" faults are those of: python -m tests.whole --seconds 1 --seed {seed} --first {number}"
+                    f" --edges {edges} --round {round_seconds:g}\nuntil then:\n{figures}"
                 )
                 raise
             shutil.rmtree(folder)

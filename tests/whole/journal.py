@@ -67,6 +67,10 @@ class Told:
     """A delete that was stopped in its midst, and has to be run again."""
     acknowledged: Counter[str] = field(default_factory=Counter)
     """Operations by kind."""
+    finished: int = 0
+    """Deletes that were stopped in their midst, and are finished."""
+    largest: int = 0
+    """Items that the largest delete took away."""
     unknown: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     added: Counter[str] = field(default_factory=Counter)
@@ -86,6 +90,9 @@ class Told:
             self.values = merged(self.values, operation.changes)
             self.acknowledged[operation.kind] += 1
             self.added.update(operation.adds)
+            if operation.kind == "delete":
+                self.largest = max(self.largest, len(operation.changes))
+                self.finished += self.unfinished is not None
             self.unfinished = None
         elif "failed" in line:
             self.errors[line["failed"]] += 1

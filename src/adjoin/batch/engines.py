@@ -24,6 +24,9 @@ import ibis.expr.operations as ops
 import ibis.expr.types as ir
 import pyarrow as pa
 
+# For DuckDB, which imports it inside a call, takes an interrupt there for a module that is not installed, and goes on.
+import pyarrow.dataset
+
 from adjoin.batch.buckets import copied
 from adjoin.batch.exports import Export, is_remote, open_export
 from adjoin.batch.sources import Dump

@@ -14,12 +14,10 @@ import sys
 from collections.abc import Sequence
 
 from adjoin import __version__
+from adjoin.beginning import INTERRUPTED, over
 from adjoin.cli import changes, copy, export, maintain, rebuild, render, serve, show, tables, verify
 from adjoin.cli.command import FAILED, MISUSED, Command, InvalidArguments, told
 from adjoin.errors import AdjoinError
-
-INTERRUPTED = 130
-"""What shells answer for a command that was ended from the keyboard."""
 
 COMMANDS: tuple[Command, ...] = (
     show.COMMAND,
@@ -54,6 +52,7 @@ def build_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; answers the exit status."""
     try:
+        over()
         return _main(arguments)
     except KeyboardInterrupt:
         # Wherever it is: also while something else that went wrong is told.

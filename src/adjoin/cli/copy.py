@@ -70,8 +70,15 @@ def run(arguments: argparse.Namespace) -> None:
             if begun and not arguments.quiet:
                 print(f"adjoin: going on with the copy that {state.path} remembers", file=sys.stderr)
             shown = _Shown(table, arguments.quiet)
+
+            def finished(copied: Copied) -> None:
+                shown.line.close()
+                # It has to be out before the state is removed: who did not read it runs the command again.
+                print(_summary(table, to, arguments.destination, copied), flush=True)
+                shown.stage = ""
+
             try:
-                copied = copy(
+                copy(
                     source,
                     destination,
                     table,
@@ -81,9 +88,8 @@ def run(arguments: argparse.Namespace) -> None:
                     lag=STREAM_LAG if _is_service(arguments.source) else 0.0,
                     state=state,
                     progress=shown,
+                    finished=finished,
                 )
-                shown.line.close()
-                print(_summary(table, to, arguments.destination, copied))
                 if arguments.verify:
                     same = verify(source, destination, table, to=to, segments=segments, progress=shown)
                     shown.line.close()

@@ -82,22 +82,24 @@ def copy(
     lag: float = 0.0,
     state: StateFile | None = None,
     progress: Callable[[Progress], None] | None = None,
+    finished: Callable[[Copied], None] | None = None,
 ) -> Copied:
     """Copies a table's items, and makes the table if there is none; `to` is its name at the destination.
 
     With `state`, a copy that was interrupted goes on where it was. A table that holds items is refused
     unless `overwrite`: then items of the same key are replaced, and others stay. `lag` is by how many seconds
-    the source's change stream may lag behind its items.
+    the source's change stream may lag behind its items. `finished` is told what was copied before the state is
+    removed, so that whoever was not told can run the same copy again.
     """
     work = _Copying(source, destination, table, to or table, state, progress or (lambda _: None))
     try:
         work.begin(segments, overwrite)
         work.copy_pages()
         work.follow(lag)
+        return work.finish(finished or (lambda _: None))
     except BaseException:
         work.save()
         raise
-    return work.finish()
 
 
 class _Copying:
@@ -295,11 +297,13 @@ class _Copying:
         if self._file is not None:
             self._file.remove()
 
-    def finish(self) -> Copied:
+    def finish(self, finished: Callable[[Copied], None]) -> Copied:
         state = self._accounted()
-        self._forget()
         changes = None if state.mark is None else state.changes
-        return Copied(state.copied.items, state.copied.size, changes, state.read, state.write, state.seconds)
+        copied = Copied(state.copied.items, state.copied.size, changes, state.read, state.write, state.seconds)
+        finished(copied)
+        self._forget()
+        return copied
 
     # --- the two stores ----------------------------------------------------------------------------
 

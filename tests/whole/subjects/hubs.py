@@ -14,6 +14,8 @@ from tests.whole.subjects.opened import Opened
 _BATCH = 500
 _KEPT = 2
 """Whole hubs that are left alone, so that something is there at the end."""
+_LARGE = "-0"
+"""How the id of a hub ends that gets as many edges as there may be."""
 
 
 class Hubs(Opened):
@@ -22,17 +24,20 @@ class Hubs(Opened):
         hubs = sorted({owner_of(key) for key in told.values} - barred)
         for hub in hubs:
             edges = sum(key.startswith(f"listed:{hub}:") for key in told.values)
-            wanted = self.edges if hub.endswith("0") else 1 + int(hub[-3:], 16) * self.edges // 4096
+            wanted = self.edges if hub.endswith(_LARGE) else 1 + int(hub[-3:], 16) * self.edges // 4096
             if edges < wanted:
                 numbers = range(edges, min(edges + _BATCH, wanted))
                 changes = {f"listed:{hub}:{TOPICS[number % 2]}:{number}": True for number in numbers}
                 if all(key in told.values for key in changes):
                     break
                 return Operation("list", changes, whole=False)
+        large = [hub for hub in hubs if hub.endswith(_LARGE)]
         if len(hubs) > _KEPT:
-            hub = chance.choice(hubs)
+            # First one of the largest, which takes the longest to make.
+            hub = chance.choice(large + hubs if told.largest > self.edges // 2 else large or hubs)
             return Operation("delete", {key: None for key in told.values if owner_of(key) == hub}, whole=False)
-        return Operation("put", {f"hub:{self.name}-{chance.getrandbits(48):x}": True})
+        # One of the largest is among them, so that some of these are deleted in any run.
+        return Operation("put", {f"hub:{self.name}-{chance.getrandbits(48):x}{'' if large else _LARGE}": True})
 
     def perform(self, operation: Operation) -> None:
         first, *_ = operation.changes

@@ -107,8 +107,8 @@ def settle(
             continue
         rounds = _rounds(layout, entries, nears, pace)
         written = {entry.ref.place for each in rounds for some in each for posting in some for entry in posting.entries}
-        done_with = written | touched
-        touching = [entry for entry in entries if entry.ref.place not in done_with and _is_touched(entry, moved)]
+        noticed = written | touched
+        touching = [entry for entry in entries if entry.ref.place not in noticed and _is_touched(entry, moved)]
         waiting = {ref.place: ref for ref in (entry.ref for entry in entries) if ref.place in written}
         waiting |= {entry.ref.place: entry.ref for entry in touching}
         _tell(note, (entry for entry in entries if entry.ref.place not in waiting))

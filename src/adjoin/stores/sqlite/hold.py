@@ -18,6 +18,7 @@ import os
 import struct
 import time
 import weakref
+from collections.abc import Callable
 
 from adjoin.errors import FileBusy, FileGone
 from adjoin.stores.sqlite.turns import Turn, holds
@@ -70,7 +71,8 @@ class Hold:
         self._log_file = _identity(self._log)
         self._descriptor: int | None = None
         """Of the shared memory."""
-        self._take()
+        if _HAS_LOCKS:
+            _alone(self._take)
 
     def check(self) -> None:
         """Refuse to go on with a file that nobody will find."""
@@ -106,49 +108,47 @@ class Hold:
 
     # --- locks ---------------------------------------------------------------------------------
 
-    @holds("registry")
     def _take(self) -> None:
-        if not _HAS_LOCKS:
-            return
-        registry = _registry
-        registry.take()
+        file = _files.setdefault(self._file, _File())
+        shared = self._path + "-shm"
         try:
-            _forget_other_processes()
-            file = _files.setdefault(self._file, _File())
-            shared = self._path + "-shm"
-            try:
-                if len(file.descriptors) == 2 and not os.path.samestat(os.fstat(file.descriptors[1]), os.stat(shared)):
-                    # It is of an earlier time, removed when the last connection was closed.
-                    os.close(file.descriptors.pop())
-                for name in (self._path, shared)[len(file.descriptors) :]:
-                    file.descriptors.append(os.open(name, os.O_RDWR | os.O_CLOEXEC))
-                _lock(file, fcntl.F_RDLCK)
-            except OSError:
-                # A file system may have no such locks.
-                return
-            file.users.add(self)
-            weakref.finalize(self, _unlock, self._file).atexit = False
-            self._descriptor = file.descriptors[1]
-        finally:
-            registry.release()
+            if len(file.descriptors) == 2 and not os.path.samestat(os.fstat(file.descriptors[1]), os.stat(shared)):
+                # It is of an earlier time, removed when the last connection was closed.
+                os.close(file.descriptors.pop())
+            for name in (self._path, shared)[len(file.descriptors) :]:
+                file.descriptors.append(os.open(name, os.O_RDWR | os.O_CLOEXEC))
+            _lock(file, fcntl.F_RDLCK)
+        except OSError:
+            # A file system may have no such locks.
+            return
+        file.users.add(self)
+        weakref.finalize(self, _unlock, self._file).atexit = False
+        self._descriptor = file.descriptors[1]
 
-    @holds("registry")
     def let_go(self) -> None:
         """Before the last connection is closed, which may then remove the log. It can be done again."""
-        if not _HAS_LOCKS:
-            return
-        registry = _registry
-        registry.take()
-        try:
-            _forget_other_processes()
-            self._descriptor = None
-            file = _files.get(self._file)
-            if file is not None:
-                file.users.discard(self)
-                if not file.is_used:
-                    _lock(file, fcntl.F_UNLCK)
-        finally:
-            registry.release()
+        if _HAS_LOCKS:
+            _alone(self._let_go)
+
+    def _let_go(self) -> None:
+        self._descriptor = None
+        file = _files.get(self._file)
+        if file is not None:
+            file.users.discard(self)
+            if not file.is_used:
+                _lock(file, fcntl.F_UNLCK)
+
+
+@holds("registry")
+def _alone(work: Callable[[], None]) -> None:
+    """Does something with the files of this process, while nobody else does."""
+    registry = _registry
+    registry.take()
+    try:
+        _forget_other_processes()
+        work()
+    finally:
+        registry.release()
 
 
 @holds("registry")
@@ -175,25 +175,21 @@ def _unlock_all() -> None:
         _lock(file, fcntl.F_UNLCK)
 
 
-@holds("registry")
 def close_unused() -> None:
     """Close descriptors of files that nobody locks, so that no lock falls with them."""
-    if not _files:
-        return
-    registry = _registry
-    registry.take()
-    try:
-        _forget_other_processes()
-        for identity, file in list(_files.items()):
-            if file.is_used:
-                continue
-            # It may belong to a store that nobody closed.
-            _lock(file, fcntl.F_UNLCK)
-            if not any(_is_locked(each, _ANYBODY) for each in file.descriptors):
-                del _files[identity]
-                _close(file)
-    finally:
-        registry.release()
+    if _files:
+        _alone(_close_unused)
+
+
+def _close_unused() -> None:
+    for identity, file in list(_files.items()):
+        if file.is_used:
+            continue
+        # It may belong to a store that nobody closed.
+        _lock(file, fcntl.F_UNLCK)
+        if not any(_is_locked(each, _ANYBODY) for each in file.descriptors):
+            del _files[identity]
+            _close(file)
 
 
 def _forget_other_processes() -> None:

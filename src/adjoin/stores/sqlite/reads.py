@@ -14,7 +14,7 @@ from typing import Any, overload
 import apsw
 from orjson import Fragment, dumps
 
-from adjoin.errors import FileDamaged, InvalidRequest
+from adjoin.errors import InvalidRequest
 from adjoin.evaluate import condition_test, projector
 from adjoin.expressions import Condition, Exists, Not
 from adjoin.requests import (
@@ -31,7 +31,7 @@ from adjoin.requests import (
 from adjoin.stores.batches import by_table, canceled_by
 from adjoin.stores.sqlite.key_conditions import partition_value, require_no_keys, sort_bounds, start_columns
 from adjoin.stores.sqlite.keys import KeyValue, segment_of
-from adjoin.stores.sqlite.rows import BROKEN, BrokenRow, Found, RowForm
+from adjoin.stores.sqlite.rows import BrokenRow, Found, RowForm
 from adjoin.stores.sqlite.tables import AccessPath, KeyMismatch, Table, Tables
 from adjoin.units import (
     MAX_BATCH_GET,
@@ -318,8 +318,7 @@ class StoredItems(Sequence[Item]):
         return self.values[1 :: self._form.width]
 
     def texts(self) -> list[Fragment]:
-        rows = zip(*[iter(self.values)] * self._form.width, strict=True)
-        return [*map(Fragment, map(self._form.text, rows))]
+        return [*map(Fragment, self._form.texts(self.values))]
 
     def last(self) -> Item:
         return self._form.item(self.values[-self._form.width :])
@@ -328,12 +327,7 @@ class StoredItems(Sequence[Item]):
         return len(self.values) // self._form.width
 
     def __iter__(self) -> Iterator[Item]:
-        read = self._form.item
-        try:
-            for row in zip(*[iter(self.values)] * self._form.width, strict=True):
-                yield read(row)
-        except BROKEN:
-            raise FileDamaged("an item in the file is broken; restore it from a backup") from None
+        return self._form.items(self.values)
 
     @overload
     def __getitem__(self, place: int) -> Item: ...

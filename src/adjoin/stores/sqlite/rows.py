@@ -12,12 +12,13 @@ Nothing here executes SQL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 from zlib import crc32
 
 from orjson import JSONDecodeError, dumps, loads
 
+from adjoin.errors import FileDamaged
 from adjoin.values import Item
 
 Found: TypeAlias = Sequence[Any]
@@ -30,9 +31,13 @@ class BrokenRow(ValueError):
 
 BROKEN = (BrokenRow, JSONDecodeError, UnicodeDecodeError)
 """What damage to the file leads to, beside errors of SQLite."""
+DAMAGED = "an item in the file is broken; restore it from a backup"
+_Items: TypeAlias = Callable[[list[Any]], Iterator[Item]]
 
 _PARTITION, _SORT = 2, 3
 """Where the keys of the table are in it."""
+_PIECE = 32
+"""Rows that are checked and parsed together: a call for each would take a seventh longer."""
 
 
 class RowForm:
@@ -57,11 +62,25 @@ class RowForm:
         """The item of a row; what is broken in it is one of `BROKEN`."""
         self.text = _text_reader(places, check)
         """The item of a row as JSON, for who sends it on: nothing is parsed."""
+        self._check = _checker(places, self.width) if has_sum else None
+        self._checked_text = _text_reader(places, [])
+        self.items = (
+            _pieces_reader(places, self.width, self._check) if self._check else _rows_reader(places, self.width)
+        )
+        """The items of rows whose values lie one behind the other in a list; what is broken there is `FileDamaged`."""
         self.sum: Callable[[Found], int] = _compiled(
             ["def sum(found):", f"    return {_sum_of(places)}"], "sum", crc32=crc32
         )
         """The sum of a row, whose last value is not looked at."""
         self._names = tuple(texts.values())
+
+    def texts(self, values: list[Any]) -> Iterator[bytes]:
+        """The same as `text`, for rows whose values lie one behind the other."""
+        rows = zip(*[iter(values)] * self.width, strict=True)
+        if self._check is None:
+            return map(self.text, rows)
+        self._check(values)
+        return map(self._checked_text, rows)
 
     def body(self, item: Item) -> bytes:
         rest = item.copy()
@@ -70,34 +89,78 @@ class RowForm:
         return dumps(rest)
 
 
-def _sum_of(texts: dict[int, str]) -> str:
-    """An expression for the sum of a row.
+def _sum_of(texts: dict[int, str], value: str = "found[%d]") -> str:
+    """An expression for the sum of a row, of which `value` is one at some place.
 
     What is not part of the item is no part of it, so that it stays the same when indexes come and go: columns that
     repeat what is in the body, and columns that are NULL.
     """
-    keys = " + ".join(f"found[{place}]" if place in texts else f"found[{place}].hex()" for place in (_PARTITION, _SORT))
+    keys = " + ".join(value % place if place in texts else f"{value % place}.hex()" for place in (_PARTITION, _SORT))
     further = "".join(
-        f" + ('' if found[{place}] is None else {f'|{name}|'!r} + found[{place}])"
+        f" + ('' if {value % place} is None else {f'|{name}|'!r} + {value % place})"
         for place, name in texts.items()
         if place > _SORT
     )
-    return f"crc32(found[1], crc32(({keys}{further}).encode(), found[0]))"
+    return f"crc32({value % 1}, crc32(({keys}{further}).encode(), {value % 0}))"
+
+
+def _checker(texts: dict[int, str], width: int) -> Callable[[list[Any]], None]:
+    """Compiled as the readers are: it compares the sums of many rows, whose values lie one behind the other."""
+    needed = sorted({0, 1, _PARTITION, _SORT, *texts})
+    names = ", ".join(f"v{place}" for place in needed)
+    columns = ", ".join(f"values[{place}::{width}]" for place in needed)
+    lines = [
+        "def check(values):",
+        f"    sums = [{_sum_of(texts, 'v%d')} for {names} in zip({columns}, strict=True)]",
+        f"    if sums != values[{width - 1}::{width}]:",
+        "        raise BrokenRow",
+    ]
+    return _compiled(_guarded(lines), "check", crc32=crc32, BrokenRow=BrokenRow)
 
 
 def _reader(texts: dict[int, str], check: list[str]) -> Callable[[Found], Item]:
     """Compiled for one table, as every item that is read comes through it: a loop takes a sixth longer."""
-    own = "".join(f"{name!r}: {{'S': found[{place}]}}, " for place, name in texts.items() if place <= _SORT)
-    lines = ["def item(found):", *check, f"    item = {{{own}**loads(found[1])}}"]
+    lines = ["def item(found):", *check, *_building(texts, "loads(found[1])"), "    return item"]
+    return _compiled(_guarded(lines), "item", loads=loads, crc32=crc32, BrokenRow=BrokenRow)
+
+
+def _rows_reader(texts: dict[int, str], width: int) -> _Items:
+    """Compiled as well, for many rows, of which each is parsed by itself."""
+    lines = [
+        "def items(values):",
+        f"    for found in zip(*[iter(values)] * {width}, strict=True):",
+        *("    " + line for line in _building(texts, "loads(found[1])")),
+        "        yield item",
+    ]
+    return _compiled(_guarded(lines, _TOLD), "items", loads=loads, BROKEN=BROKEN, FileDamaged=FileDamaged)
+
+
+def _pieces_reader(texts: dict[int, str], width: int, check: Callable[[list[Any]], None]) -> _Items:
+    """The same for rows with sums, which are compared first: then all bodies of a piece are one text in JSON."""
+    places = sorted(texts)
+    names = "".join(f"v{place}, " for place in places)
+    columns = "".join(f"piece[{place}::{width}], " for place in places)
+    lines = [
+        "def items(values):",
+        f"    for start in range(0, len(values), {_PIECE * width}):",
+        f"        piece = values[start : start + {_PIECE * width}]",
+        "        check(piece)",
+        f"        bodies = loads(b'[' + b','.join(piece[1::{width}]) + b']')",
+        f"        for {names}body, in zip({columns}bodies, strict=True):",
+        *("        " + line for line in _building(texts, "body", "v%d")),
+        "            yield item",
+    ]
+    return _compiled(_guarded(lines, _TOLD), "items", check=check, loads=loads, BROKEN=BROKEN, FileDamaged=FileDamaged)
+
+
+def _building(texts: dict[int, str], body: str, value: str = "found[%d]") -> list[str]:
+    """What makes the item of a row, of which `value` is one at some place."""
+    own = "".join(f"{name!r}: {{'S': {value % place}}}, " for place, name in texts.items() if place <= _SORT)
+    lines = [f"    item = {{{own}**{body}}}"]
     for place, name in texts.items():
         if place > _SORT:
-            lines += [
-                f"    value = found[{place}]",
-                "    if value is not None:",
-                f"        item[{name!r}] = {{'S': value}}",
-            ]
-    lines.append("    return item")
-    return _compiled(_guarded(lines), "item", loads=loads, crc32=crc32, BrokenRow=BrokenRow)
+            lines += [f"    if {value % place} is not None:", f"        item[{name!r}] = {{'S': {value % place}}}"]
+    return lines
 
 
 def _text_reader(texts: dict[int, str], check: list[str]) -> Callable[[Found], bytes]:
@@ -133,18 +196,19 @@ def _member(name: str) -> bytes:
     return dumps(name).replace(b"%", b"%%") + b':{"S":%b}'
 
 
-def _guarded(lines: Sequence[str]) -> list[str]:
+_BROKEN = ["    except (AttributeError, TypeError):", "        raise BrokenRow from None"]
+_TOLD = [
+    "    except (AttributeError, TypeError, *BROKEN):",
+    f"        raise FileDamaged({DAMAGED!r}) from None",
+]
+
+
+def _guarded(lines: Sequence[str], otherwise: Sequence[str] = _BROKEN) -> list[str]:
     """A column of another type than was written breaks a row too."""
-    return [
-        lines[0],
-        "    try:",
-        *("    " + line for line in lines[1:]),
-        "    except (AttributeError, TypeError):",
-        "        raise BrokenRow from None",
-    ]
+    return [lines[0], "    try:", *("    " + line for line in lines[1:]), *otherwise]
 
 
-def _compiled(lines: Sequence[str], name: str, **names: Any) -> Callable[[Found], Any]:
+def _compiled(lines: Sequence[str], name: str, **names: Any) -> Callable[..., Any]:
     exec("\n".join(lines), names)
-    made: Callable[[Found], Any] = names[name]
+    made: Callable[..., Any] = names[name]
     return made

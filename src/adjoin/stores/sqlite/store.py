@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import apsw
 
@@ -55,6 +55,7 @@ from adjoin.stores.sqlite.turns import Turn, holds
 from adjoin.stores.sqlite.upkeep import Upkeep
 from adjoin.tables import TableDefinition
 
+T = TypeVar("T")
 Read: TypeAlias = Callable[[apsw.Cursor, Tables, Any], Response]
 Write: TypeAlias = Callable[[apsw.Cursor, Tables, Any, float], Response]
 
@@ -153,52 +154,33 @@ class SQLiteStore:
                 raise outcome
         return outcomes
 
-    @holds("session")
     def outcomes(self, requests: Sequence[Request]) -> list[Any]:
         """For each request its response, or its error; writes are committed together."""
-        session = self._connections.acquire()
-        try:
-            if len(requests) == 1 and (read := _READS.get(type(requests[0]))):
-                try:
-                    return [read(session.cursor, session.table, requests[0])]
-                except (AdjoinError, apsw.SQLError):
-                    # The way below tells a fault of the request from a table that is out of date.
-                    pass
-            return self._perform(session, requests)
-        except AdjoinError:
-            raise
-        except (apsw.Error, *BROKEN) as error:
-            raise self._failure(session, error) from error
-        except BaseException:
-            session.mend()
-            raise
-        finally:
-            session.release()
+        return self._with_session(self._outcomes, requests)
 
-    @holds("session")
+    def _outcomes(self, session: Session, requests: Sequence[Request]) -> list[Any]:
+        if len(requests) == 1 and (read := _READS.get(type(requests[0]))):
+            try:
+                return [read(session.cursor, session.table, requests[0])]
+            except (AdjoinError, apsw.SQLError):
+                # The way below tells a fault of the request from a table that is out of date.
+                pass
+        return self._perform(session, requests)
+
     def text(self, request: Request) -> Response:
         """The response to one read for somebody who sends it on: whole items are JSON text, and were not parsed.
 
         Such an item is an `orjson.Fragment`, which `orjson.dumps` takes for a value.
         """
-        session = self._connections.acquire()
+        return self._with_session(self._text, request)
+
+    def _text(self, session: Session, request: Request) -> Response:
+        read = _TEXTS[type(request)]
         try:
-            outcome: Response | AdjoinError
-            read = _TEXTS[type(request)]
-            try:
-                return read(session.cursor, session.table, request)
-            except (AdjoinError, apsw.SQLError):
-                # As in `outcomes`.
-                outcome = self._attempt(read, session, request)
-        except AdjoinError:
-            raise
-        except (apsw.Error, *BROKEN) as error:
-            raise self._failure(session, error) from error
-        except BaseException:
-            session.mend()
-            raise
-        finally:
-            session.release()
+            return read(session.cursor, session.table, request)
+        except (AdjoinError, apsw.SQLError):
+            # As in `_outcomes`.
+            outcome: Response | AdjoinError = self._attempt(read, session, request)
         if isinstance(outcome, AdjoinError):
             raise outcome
         return outcome
@@ -276,22 +258,13 @@ class SQLiteStore:
         """The same, as it was when the store last looked; another process may have changed it since."""
         return self._definition(name, as_known=True)
 
-    @holds("session")
     def _definition(self, name: str, as_known: bool) -> TableDefinition:
-        session = self._connections.acquire()
-        try:
+        def look(session: Session) -> TableDefinition:
             if not as_known:
                 session.forget_stale_tables()
             return session.table(name).definition
-        except AdjoinError:
-            raise
-        except (apsw.Error, *BROKEN) as error:
-            raise self._failure(session, error) from error
-        except BaseException:
-            session.mend()
-            raise
-        finally:
-            session.release()
+
+        return self._with_session(look)
 
     @contextmanager
     def dump(self, name: str) -> Iterator[Iterator[list[bytes]]]:
@@ -308,20 +281,8 @@ class SQLiteStore:
         finally:
             session.close()
 
-    @holds("session")
     def _dumped(self, name: str) -> list[list[bytes]]:
-        session = self._connections.acquire()
-        try:
-            return list(dumped(session.connection, session.table(name)))
-        except AdjoinError:
-            raise
-        except (apsw.Error, *BROKEN) as error:
-            raise self._failure(session, error) from error
-        except BaseException:
-            session.mend()
-            raise
-        finally:
-            session.release()
+        return self._with_session(lambda session: list(dumped(session.connection, session.table(name))))
 
     def sweep(self) -> int:
         """Remove every expired item now, rather than by and by; answers how many there were."""
@@ -331,6 +292,22 @@ class SQLiteStore:
         self._connections.close()
 
     # --- performing ----------------------------------------------------------------------------
+
+    @holds("session")
+    def _with_session(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What some work with this thread's session answers; what SQLite raises there becomes an error of ours."""
+        session = self._connections.acquire()
+        try:
+            return work(session, *arguments)
+        except AdjoinError:
+            raise
+        except (apsw.Error, *BROKEN) as error:
+            raise self._failure(session, error) from error
+        except BaseException:
+            session.mend()
+            raise
+        finally:
+            session.release()
 
     def _perform(self, session: Session, requests: Sequence[Request]) -> list[Any]:
         outcomes: list[Any] = [None] * len(requests)
@@ -413,22 +390,14 @@ class SQLiteStore:
 
     # --- expiry --------------------------------------------------------------------------------
 
-    @holds("session")
     def _expire(self, rounds: int | None = None) -> int:
         """Remove expired items of all tables in steps, until there are none or for so many rounds."""
-        total = 0
-        session = self._connections.acquire()
-        try:
-            while (rounds is None or rounds > 0) and upkeep.expiring(session, self._clock()):
+
+        def expire(session: Session) -> int:
+            total = done = 0
+            while (rounds is None or done < rounds) and upkeep.expiring(session, self._clock()):
                 total += self._in_transaction(session, partial(upkeep.expire_some, session))
-                rounds = None if rounds is None else rounds - 1
+                done += 1
             return total
-        except AdjoinError:
-            raise
-        except (apsw.Error, *BROKEN) as error:
-            raise self._failure(session, error) from error
-        except BaseException:
-            session.mend()
-            raise
-        finally:
-            session.release()
+
+        return self._with_session(expire)
