@@ -1,0 +1,46 @@
+"""`python -m tests.mutation FOLDER`: tries mutants of a folder, and prints those that no test notices."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections import Counter
+
+from tests.mutation.folders import FOLDERS
+from tests.mutation.mutants import Mutant, mutants_of
+from tests.mutation.trials import Trials, Verdict
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
+    parser.add_argument("folder", choices=FOLDERS)
+    parser.add_argument("--sample", type=int, help="at most so many mutants of each module, drawn with a fixed seed")
+    parser.add_argument("--only", help="only mutants whose line begins with this, such as write.py or write.py:120:")
+    parser.add_argument("--budget", type=float, default=10, help="seconds of tests for each mutant (10)")
+    parser.add_argument("--verbose", action="store_true", help="show every mutant with the test that noticed it")
+    asked = parser.parse_args()
+    folder = FOLDERS[asked.folder]
+    mutants: list[Mutant] = []
+    for path in folder.modules():
+        found = [each for each in mutants_of(path) if asked.only is None or str(each).startswith(asked.only)]
+        order = list(range(len(found)))
+        # A larger sample holds the smaller one.
+        random.Random(path.name).shuffle(order)
+        mutants += [found[number] for number in sorted(order[: asked.sample])]
+
+    def report(verdict: Verdict) -> None:
+        if asked.verbose or not verdict.is_kill:
+            print(f"{verdict.outcome}: {verdict.mutant} [{verdict.by}]", flush=True)
+
+    verdicts = Trials(mutants, asked.budget, report).run(folder.tests)
+    outcomes = Counter((each.mutant.path.name, each.is_kill) for each in verdicts)
+    for path in folder.modules():
+        killed, left = outcomes[path.name, True], outcomes[path.name, False]
+        if killed + left:
+            print(f"{path.name}: {killed} of {killed + left}")
+    killed = sum(verdict.is_kill for verdict in verdicts)
+    print(f"{asked.folder}: {killed} of {len(verdicts)} killed, {killed / max(len(verdicts), 1):.1%}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Which tests are a folder's own: those that are run against its mutants.
+
+Tests of whole programs and tests that start other processes are none of them: they are slow, and what they notice
+should be noticed nearer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "adjoin"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Source files, and the paths of their tests."""
+
+    sources: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    def modules(self) -> list[Path]:
+        found = [path for source in self.sources for path in sorted(PACKAGE.glob(source))]
+        return [path for path in found if path.name != "__init__.py"]
+
+
+_GRAPHS = (
+    "tests/test_evaluate.py", "tests/test_explain.py", "tests/test_failed_updates.py", "tests/test_graph.py",
+    "tests/test_hostile_arguments.py", "tests/test_index_updates.py", "tests/test_layouts_agree.py",
+    "tests/test_patterns.py", "tests/test_schema.py", "tests/test_sharded_graph.py", "tests/test_sharp_corners.py",
+    "tests/test_tables.py", "tests/test_tenants.py", "tests/test_transactions.py", "tests/test_unique.py",
+    "tests/test_values.py", "tests/test_versions.py",
+)  # fmt: skip
+
+_READS = ("tests/plans", "tests/queries", "tests/finding", *_GRAPHS)
+
+FOLDERS = {
+    "queries": Folder(("queries/*.py",), _READS),
+    "layouts": Folder(("layouts/*.py",), ("tests/layouts", *_READS)),
+    "plans": Folder(("plans/*.py",), ("tests/layouts", "tests/maintenance", "tests/copying", *_READS)),
+    "maintenance": Folder(("plans/maintenance/*.py",), ("tests/maintenance", "tests/plans", "tests/test_tenants.py")),
+    "short": Folder(
+        ("server/short.py", "server/service.py", "items.py"),
+        ("tests/server", "tests/test_values.py", "tests/test_evaluate.py"),
+    ),
+}
+"""By the name that the command takes. `short`: the server's short ways, and the sizes that they compute."""
+
+LEFT_OUT = ("tests/server/clients", "tests/maintenance/test_ministack.py", "tests/copying/test_dynamodb.py")
+"""Tests against programs of others."""

@@ -1,0 +1,93 @@
+"""Which tests run which lines of adjoin, and how long each takes: measured once for a file of tests, and kept.
+
+What was measured is kept in `build/mutation` for as long as neither adjoin nor the file of tests changes.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+
+import coverage
+import pytest
+from _pytest.runner import runtestprotocol
+
+from tests.mutation.forks import Tell, in_a_fork
+from tests.mutation.mutants import Mutant
+
+SLOWEST = 5.0
+"""Seconds of the processor that a test may take; slower ones are not run against mutants."""
+
+
+@dataclass
+class Reach:
+    """The seconds of each test that passes, and the tests that run a line."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    tests: dict[Path, dict[int, set[str]]] = field(default_factory=dict)
+
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """Those that run a mutant's line, or its statement if the line is but a part of one; the fastest first."""
+        lines = self.tests.get(mutant.path, {})
+        found = lines.get(mutant.line, set()) or {test for line in mutant.lines for test in lines.get(line, ())}
+        return sorted(found & self.seconds.keys(), key=lambda test: (self.seconds[test], test))
+
+    def add(self, other: Reach) -> None:
+        self.seconds |= other.seconds
+        for path, lines in other.tests.items():
+            known = self.tests.setdefault(path, {})
+            for line, tests in lines.items():
+                known.setdefault(line, set()).update(tests)
+
+
+def run(item: pytest.Item) -> list[pytest.TestReport]:
+    """One test from its fixtures to their end, with nothing printed."""
+    reports: list[pytest.TestReport] = runtestprotocol(item, log=False, nextitem=None)
+    return reports
+
+
+def reach_of(items: Iterable[pytest.Item], package: Path, keep: Path) -> Reach:
+    """The lines of a package that these tests reach; all of a file are measured together, and kept in a folder."""
+    source = sha256(b"".join(path.read_bytes() for path in sorted(package.rglob("*.py")))).digest()
+    keep.mkdir(parents=True, exist_ok=True)
+    whole = Reach()
+    for path, group in groupby(items, key=lambda item: item.path):
+        kept = keep / sha256(source + path.read_bytes()).hexdigest()
+        if not kept.exists():
+            found = _measured(list(group), package)
+            print(f"measured {len(found.seconds)} tests of {path.parent.name}/{path.name}", flush=True)
+            kept.write_bytes(pickle.dumps(found))
+        whole.add(pickle.loads(kept.read_bytes()))
+    return whole
+
+
+def _measured(items: list[pytest.Item], package: Path) -> Reach:
+    def measure(tell: Tell) -> bool:
+        watch = coverage.Coverage(data_file=None, include=[f"{package}/*"], config_file=False)
+        watch.start()
+        for item in items:
+            watch.switch_context(item.nodeid)
+            started = time.process_time()
+            reports = run(item)
+            seconds = time.process_time() - started
+            if seconds <= SLOWEST and not any(report.failed or report.skipped for report in reports):
+                tell((item.nodeid, seconds))
+        watch.stop()
+        data = watch.get_data()
+        for path in data.measured_files():
+            tell((Path(path), {line: set(tests) for line, tests in data.contexts_by_lineno(path).items()}))
+        return True
+
+    result, told = in_a_fork(measure, limit=600)
+    if not result:
+        print(f"the tests of {items[0].path.name} came to no end, and are left out", flush=True)
+        return Reach()
+    return Reach(
+        {name: value for name, value in told if isinstance(name, str)},
+        {name: value for name, value in told if isinstance(name, Path)},
+    )
