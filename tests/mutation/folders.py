@@ -25,23 +25,27 @@ class Folder:
         return [path for path in found if path.name != "__init__.py"]
 
 
-_GRAPHS = (
-    "tests/test_evaluate.py", "tests/test_explain.py", "tests/test_failed_updates.py", "tests/test_graph.py",
-    "tests/test_hostile_arguments.py", "tests/test_index_updates.py", "tests/test_layouts_agree.py",
-    "tests/test_patterns.py", "tests/test_schema.py", "tests/test_sharded_graph.py", "tests/test_sharp_corners.py",
-    "tests/test_tables.py", "tests/test_tenants.py", "tests/test_transactions.py", "tests/test_unique.py",
-    "tests/test_values.py", "tests/test_versions.py",
+_READS = (
+    "tests/queries", "tests/finding/test_find.py", "tests/finding/test_requests.py", "tests/plans/test_pages.py",
+    "tests/test_graph.py", "tests/test_sharp_corners.py",
 )  # fmt: skip
-
-_READS = ("tests/plans", "tests/queries", "tests/finding", *_GRAPHS)
+_KEYS = (
+    "tests/layouts", "tests/test_schema.py", "tests/test_patterns.py", "tests/test_layouts_agree.py",
+    "tests/test_sharded_graph.py", "tests/test_tenants.py", "tests/test_unique.py", "tests/test_versions.py",
+    "tests/test_index_updates.py", "tests/test_hostile_arguments.py",
+)  # fmt: skip
+_WRITES = (
+    "tests/plans", "tests/test_failed_updates.py", "tests/test_transactions.py", "tests/test_explain.py",
+    "tests/copying/test_copy.py", "tests/finding",
+)  # fmt: skip
 
 FOLDERS = {
     "queries": Folder(("queries/*.py",), _READS),
-    "layouts": Folder(("layouts/*.py",), ("tests/layouts", *_READS)),
-    "plans": Folder(("plans/*.py",), ("tests/layouts", "tests/maintenance", "tests/copying", *_READS)),
-    "maintenance": Folder(("plans/maintenance/*.py",), ("tests/maintenance", "tests/plans", "tests/test_tenants.py")),
+    "layouts": Folder(("layouts/*.py",), (*_KEYS, *_READS)),
+    "plans": Folder(("plans/*.py",), (*_WRITES, *_KEYS, *_READS, "tests/maintenance")),
+    "maintenance": Folder(("plans/maintenance/*.py",), ("tests/maintenance", "tests/test_tenants.py")),
     "short": Folder(
-        ("server/short.py", "server/service.py", "items.py"),
+        ("server/short.py", "server/heads.py", "server/service.py", "items.py"),
         ("tests/server", "tests/test_values.py", "tests/test_evaluate.py"),
     ),
 }

@@ -20,8 +20,10 @@ from _pytest.runner import runtestprotocol
 from tests.mutation.forks import Tell, in_a_fork
 from tests.mutation.mutants import Mutant
 
-SLOWEST = 5.0
+SLOWEST = 2.0
 """Seconds of the processor that a test may take; slower ones are not run against mutants."""
+LONGEST = 60.0
+"""Seconds that the tests of one file may take; those that come after are not run either."""
 
 
 @dataclass
@@ -69,8 +71,12 @@ def reach_of(items: Iterable[pytest.Item], package: Path, keep: Path) -> Reach:
 def _measured(items: list[pytest.Item], package: Path) -> Reach:
     def measure(tell: Tell) -> bool:
         watch = coverage.Coverage(data_file=None, include=[f"{package}/*"], config_file=False)
+        # A file may well have no test that runs any of it.
+        watch.set_option("run:disable_warnings", ["no-data-collected"])
         watch.start()
         for item in items:
+            if time.process_time() > LONGEST:
+                break
             watch.switch_context(item.nodeid)
             started = time.process_time()
             reports = run(item)
@@ -83,7 +89,7 @@ def _measured(items: list[pytest.Item], package: Path) -> Reach:
             tell((Path(path), {line: set(tests) for line, tests in data.contexts_by_lineno(path).items()}))
         return True
 
-    result, told = in_a_fork(measure, limit=600)
+    result, told = in_a_fork(measure, limit=10 * LONGEST)
     if not result:
         print(f"the tests of {items[0].path.name} came to no end, and are left out", flush=True)
         return Reach()

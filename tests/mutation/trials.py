@@ -69,7 +69,8 @@ class Trials:
     def pytest_sessionstart(self) -> None:
         """Lets Hypothesis stop at the first example that fails, and try the same ones each time."""
         phases = (Phase.explicit, Phase.generate)
-        settings.register_profile("mutation", settings.get_profile("adjoin"), phases=phases, derandomize=True)
+        plain = settings.get_profile("adjoin")
+        settings.register_profile("mutation", plain, phases=phases, derandomize=True, max_examples=30)
         settings.load_profile("mutation")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
