@@ -15,14 +15,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("folder", choices=FOLDERS)
     parser.add_argument("--sample", type=int, help="at most so many mutants of each module, drawn with a fixed seed")
-    parser.add_argument("--only", help="only mutants whose line begins with this, such as write.py or write.py:120:")
+    parser.add_argument("--only", nargs="+", default=[""], help="those of these files or lines: write.py write.py:120:")
+    parser.add_argument("--tests", nargs="+", help="other tests than the folder's own")
     parser.add_argument("--budget", type=float, default=10, help="seconds of tests for each mutant (10)")
     parser.add_argument("--verbose", action="store_true", help="show every mutant with the test that noticed it")
     asked = parser.parse_args()
     folder = FOLDERS[asked.folder]
     mutants: list[Mutant] = []
     for path in folder.modules():
-        found = [each for each in mutants_of(path) if asked.only is None or str(each).startswith(asked.only)]
+        found = [each for each in mutants_of(path) if str(each).startswith(tuple(asked.only))]
         order = list(range(len(found)))
         # A larger sample holds the smaller one.
         random.Random(path.name).shuffle(order)
@@ -32,7 +33,7 @@ def main() -> None:
         if asked.verbose or not verdict.is_kill:
             print(f"{verdict.outcome}: {verdict.mutant} [{verdict.by}]", flush=True)
 
-    verdicts = Trials(mutants, asked.budget, report).run(folder.tests)
+    verdicts = Trials(mutants, asked.budget, report).run(asked.tests or folder.tests)
     outcomes = Counter((each.mutant.path.name, each.is_kill) for each in verdicts)
     for path in folder.modules():
         killed, left = outcomes[path.name, True], outcomes[path.name, False]

@@ -20,8 +20,6 @@ from _pytest.runner import runtestprotocol
 from tests.mutation.forks import Tell, in_a_fork
 from tests.mutation.mutants import Mutant
 
-SLOWEST = 2.0
-"""Seconds of the processor that a test may take; slower ones are not run against mutants."""
 LONGEST = 60.0
 """Seconds that the tests of one file may take; those that come after are not run either."""
 
@@ -81,7 +79,7 @@ def _measured(items: list[pytest.Item], package: Path) -> Reach:
             started = time.process_time()
             reports = run(item)
             seconds = time.process_time() - started
-            if seconds <= SLOWEST and not any(report.failed or report.skipped for report in reports):
+            if not any(report.failed or report.skipped for report in reports):
                 tell((item.nodeid, seconds))
         watch.stop()
         data = watch.get_data()
