@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from enum import Enum
 from typing import Annotated, Any
 
 import pytest
@@ -251,3 +252,94 @@ def test_a_protected_table_stays() -> None:
         with pytest.raises(InvalidRequest, match="protected against deletion; disable deletion protection first"):
             g.drop_table()
         assert g.get(Person, "1") == Person(id="1")
+
+
+# --- tenants -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("item", "tenant"),
+    [
+        ({"PK": "acme#PERSON#1", "SK": "#META"}, "acme"),
+        (
+            {"PK": "acme#PERSON#1", "SK": "KNOWS#PERSON#2", "GSI1PK": "acme#PERSON#2", "GSI1SK": "KNOWS#PERSON#1"},
+            "acme",
+        ),
+        ({"PK": "PERSON#1", "SK": "#META"}, None),
+        ({"PK": "acme#NOBODY#1", "SK": "#META"}, None),
+        ({"PK": "acme", "SK": "#META"}, None),
+        ({"PK": "#PERSON#1", "SK": "#META"}, None),
+        # A record of adjoin's own is nobody's, whatever it begins with.
+        ({"PK": "#adjoin#x", "SK": "#META"}, None),
+    ],
+)
+def test_whose_an_item_is(item: dict[str, str], tenant: str | None) -> None:
+    assert LAYOUT.tenant_in({name: {"S": text} for name, text in item.items()}) == tenant
+
+
+def test_an_item_is_of_a_tenant_if_all_its_keys_are() -> None:
+    # Edges are found from their targets by the sort key, so that begins with the tenant as well.
+    layout = AdjacencyList(node="{node}", edge="{target}", reverse=Index("Reverse", "SK"))
+    bound = layout.bind(Schema([User, Group, Member]))
+    tenants = {"acme#GROUP#g": "acme", "GROUP#g": None, "beta#GROUP#g": None}
+    for sort, tenant in tenants.items():
+        assert bound.tenant_in({"PK": {"S": "acme#USER#u"}, "SK": {"S": sort}}) == tenant
+    (item,) = bound.for_tenant("acme").items(Member(source="u", target="g"))
+    assert bound.tenant_in(item) == "acme"
+    # A tenant knows of no tenants.
+    assert bound.for_tenant("acme").tenant_in({"PK": {"S": "beta#USER#u"}, "SK": {"S": "beta#GROUP#g"}}) is None
+
+
+# --- what is said of keys ----------------------------------------------------------------------
+
+
+def test_which_edges_may_have_the_key_of_a_node() -> None:
+    own = AdjacencyList(node="{node}", edge="{target}", reverse=Index("Reverse", "SK")).bind(Schema([Part, Contains]))
+    plain = AdjacencyList().bind(Schema([Part, Contains]))
+    for layout, may_meet in ((own, True), (plain, False)):
+        assert layout.key_templates(layout.schema.edge(Contains)).may_meet_node == may_meet
+        assert not layout.key_templates(layout.schema.node(Part)).may_meet_node
+
+
+class Mixed(Enum):
+    ONE = 1
+    TOP = "top"
+
+
+class Numbered(Enum):
+    ONE = 1
+    TEN = 10
+    TWO = 2
+
+
+class Seen(Edge[Person, Person], order="how"):
+    how: Mixed = Mixed.ONE
+
+
+class Placed(Edge[Person, Person], order="how"):
+    how: Numbered = Numbered.ONE
+
+
+def test_members_that_are_numbers_come_in_their_order_and_others_as_text() -> None:
+    with Graph(":memory:", [Seen, Placed]) as g:
+        g.put_many(Placed(source="a", target=str(how.value), how=how) for how in Numbered)
+        g.put_many(Seen(source="a", target=str(how.value), how=how) for how in Mixed)
+        assert [edge.how for edge in g.out("a", Placed)] == [Numbered.ONE, Numbered.TWO, Numbered.TEN]
+        assert [edge.how for edge in g.out("a", Seen)] == [Mixed.ONE, Mixed.TOP]
+
+
+# --- what does not fit any more ----------------------------------------------------------------
+
+
+def test_an_item_is_decoded_as_far_as_it_fits() -> None:
+    layout = AdjacencyList().bind(Schema([Person, Ranked]))
+    kind = layout.schema.edge(Ranked)
+    (item,) = layout.items(Ranked(source="a", target="b", rank=7))
+    assert layout.decode_as_far(kind, item) == Ranked(source="a", target="b", rank=7)
+    edge = layout.decode_as_far(kind, {**item, "rank": {"S": "many"}})
+    assert isinstance(edge, Ranked)
+    assert (edge.source, edge.target, edge.rank) == ("a", "b", "many")
+    person = {"PK": {"S": "PERSON#a"}, "SK": {"S": "#META"}}
+    assert layout.decode_as_far(layout.schema.node(Person), person) == Person(id="a")
+    # What is of another class by its keys is nothing of this one.
+    assert layout.decode_as_far(kind, person) is None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -32,10 +33,19 @@ class Reach:
     tests: dict[Path, dict[int, set[str]]] = field(default_factory=dict)
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Those that run a mutant's line, or its statement if the line is but a part of one; the fastest first."""
+        """Those that run a mutant's line, or its statement if the line is but a part of one.
+
+        The fastest first; but of a test that has many parameters, one before the next: they are much alike.
+        """
         lines = self.tests.get(mutant.path, {})
         found = lines.get(mutant.line, set()) or {test for line in mutant.lines for test in lines.get(line, ())}
-        return sorted(found & self.seconds.keys(), key=lambda test: (self.seconds[test], test))
+        alike: Counter[str] = Counter()
+        ranks: dict[str, int] = {}
+        for test in sorted(found & self.seconds.keys(), key=lambda test: (self.seconds[test], test)):
+            function = test.partition("[")[0]
+            ranks[test] = alike[function]
+            alike[function] += 1
+        return sorted(ranks, key=lambda test: (ranks[test], self.seconds[test], test))
 
     def add(self, other: Reach) -> None:
         self.seconds |= other.seconds
