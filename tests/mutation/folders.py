@@ -32,10 +32,12 @@ _READS = (
 _KEYS = (
     "tests/layouts", "tests/test_schema.py", "tests/test_patterns.py", "tests/test_layouts_agree.py",
     "tests/test_sharded_graph.py", "tests/test_tenants.py", "tests/test_unique.py", "tests/test_versions.py",
-    "tests/test_index_updates.py", "tests/test_hostile_arguments.py",
+    "tests/test_index_updates.py", "tests/test_hostile_arguments.py", "tests/test_failed_updates.py",
+    "tests/maintenance/test_tenants.py", "tests/examples/test_education.py", "tests/examples/test_homes.py",
+    "tests/examples/test_invoices.py", "tests/examples/test_people.py",
 )  # fmt: skip
 _WRITES = (
-    "tests/plans", "tests/test_failed_updates.py", "tests/test_transactions.py", "tests/test_explain.py",
+    "tests/plans", "tests/test_transactions.py", "tests/test_explain.py",
     "tests/copying/test_copy.py", "tests/finding",
 )  # fmt: skip
 
