@@ -29,6 +29,7 @@ from adjoin import (
 )
 from adjoin.layouts.keys import Part, Quoting, Template, transform
 from adjoin.requests import Put
+from adjoin.schema import Schema
 from adjoin.stores.sqlite import SQLiteStore
 
 
@@ -246,6 +247,28 @@ def test_edges_with_such_keys_are_nobodys_too() -> None:
     assert list(g.out("a", Knows)) == [Knows(source="a", target="b")]
     collection = g.collection(Person.ref("a"))
     assert (len(collection.edges), len(collection.others)) == (1, 3)
+
+
+class Owns(Edge[Person, Numbered]):
+    pass
+
+
+class OwnedBy(Edge[Numbered, Person]):
+    pass
+
+
+def test_one_end_that_spells_no_id_is_enough() -> None:
+    layout = AdjacencyList().bind(Schema([Person, Numbered, Owns, OwnedBy]))
+    spelled = {"PERSON#a": "NUMBERED#1", "PERSON#b": "NUMBERED#01", "PERSON#c": "NUMBERED#+1"}
+    for person, numbered in spelled.items():
+        edges: list[Any] = [
+            layout.read(key(person, f"OWNS#{numbered}")),
+            layout.read(key(numbered, f"OWNED_BY#{person}")),
+        ]
+        if numbered == "NUMBERED#1":
+            assert edges == [Owns(source="a", target=1), OwnedBy(source=1, target="a")]
+        else:
+            assert edges == [None, None]
 
 
 @given(st.text(alphabet="%#| !aB0123456789ABCDEFabcdef\x00\x1fé-+._~op", max_size=8))

@@ -80,6 +80,27 @@ def test_sizes_of_plain_items(item: Item, size: int) -> None:
     assert normal_item(item)[1] == size
 
 
+@pytest.mark.parametrize(
+    ("item", "size"),
+    [
+        ({"ä": {"S": "öü"}}, 2 + 4),
+        ({"a": {"B": "YWI="}}, 1 + 2),
+        ({"a": {"SS": ["b", "cd"]}}, 1 + 1 + 2),
+        ({"a": {"NS": ["1", "22"]}}, 1 + 2 + 2),
+        ({"a": {"BS": ["YQ==", "YWI="]}}, 1 + 1 + 2),
+        ({"a": {"L": []}}, 1 + 3),
+        ({"a": {"M": {}}}, 1 + 3),
+        ({"a": {"L": [{"S": "bc"}, {"N": "1"}]}}, 1 + 3 + (1 + 2) + (1 + 2)),
+        ({"a": {"M": {"b": {"S": "cd"}, "ef": {"BOOL": True}}}}, 1 + 3 + (1 + 1 + 2) + (1 + 2 + 1)),
+        ({"a": {"L": [{"L": [{"NULL": True}]}]}}, 1 + 3 + 1 + 3 + 1 + 1),
+    ],
+)
+def test_sizes_of_other_items(item: Item, size: int) -> None:
+    assert plain_item(item) is None
+    assert normal_item(item) == (item, size)
+    assert item_size(item) == size
+
+
 def test_what_is_plain_ends_where_a_name_could_be_too_long() -> None:
     for text, is_plain in ((MAX_NAME_SIZE, True), (MAX_NAME_SIZE + 1, False)):
         for item in ({"a": {"S": "x" * (text - 1)}}, {"a" * (text - 1): {"S": "x"}}):
