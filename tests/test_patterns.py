@@ -326,5 +326,6 @@ def test_a_binary_value_is_base64_and_nothing_else() -> None:
 
 
 def test_one_member_that_is_not_normal_is_enough() -> None:
+    assert normal_attribute({"L": [{"N": "01"}]}) == {"L": [{"N": "1"}]}
     given: dict[str, Any] = {"L": [{"S": "a"}, {"N": "01"}, {"M": {"b": {"S": "c"}, "d": {"N": "1.0"}}}]}
     assert normal_attribute(given) == {"L": [{"S": "a"}, {"N": "1"}, {"M": {"b": {"S": "c"}, "d": {"N": "1"}}}]}

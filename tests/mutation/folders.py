@@ -35,6 +35,7 @@ _KEYS = (
     "tests/test_index_updates.py", "tests/test_hostile_arguments.py", "tests/test_failed_updates.py",
     "tests/maintenance/test_tenants.py", "tests/maintenance/test_by_hand.py", "tests/examples/test_education.py",
     "tests/examples/test_homes.py", "tests/examples/test_invoices.py", "tests/examples/test_people.py",
+    "tests/maintenance/test_declared.py", "tests/maintenance/test_declarations.py",
 )  # fmt: skip
 _WRITES = (
     "tests/plans", "tests/test_transactions.py", "tests/test_explain.py",
