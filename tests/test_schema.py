@@ -24,6 +24,7 @@ from adjoin import (
     Unique,
     Version,
 )
+from adjoin.layouts.binding import bound_layout
 from adjoin.model import Ref
 from adjoin.schema import Schema
 
@@ -286,6 +287,14 @@ def test_a_layout_that_cannot_work_fails_when_the_graph_opens(layout: AdjacencyL
         Graph(":memory:", [Likes, Hates, Ranks], layout)
     for word in words:
         assert word in str(error.value)
+
+
+@pytest.mark.parametrize("table", [5, b"adjoin", "a\nb", "\0"])
+def test_a_table_has_a_name_that_can_be_printed(table: Any) -> None:
+    with pytest.raises(InvalidModel, match="is no name of a table"):
+        bound_layout([Likes], AdjacencyList(table=table))
+    with pytest.raises(InvalidModel, match="is no name of a table"):
+        bound_layout([Likes], None, table)
 
 
 def test_labels_come_from_names_in_upper_snake_case() -> None:
