@@ -38,14 +38,14 @@ _KEYS = (
     "tests/maintenance/test_declared.py", "tests/maintenance/test_declarations.py",
 )  # fmt: skip
 _WRITES = (
-    "tests/plans", "tests/test_transactions.py", "tests/test_explain.py",
-    "tests/copying/test_copy.py", "tests/finding",
+    "tests/plans", "tests/test_transactions.py", "tests/test_explain.py", "tests/copying/test_copy.py",
+    "tests/maintenance/test_at_once.py", "tests/maintenance/test_copies.py",
 )  # fmt: skip
 
 FOLDERS = {
     "queries": Folder(("queries/*.py",), _READS),
     "layouts": Folder(("layouts/*.py",), (*_KEYS, *_READS)),
-    "plans": Folder(("plans/*.py",), (*_WRITES, *_KEYS, *_READS, "tests/maintenance")),
+    "plans": Folder(("plans/*.py",), (*_WRITES, *_KEYS, *_READS)),
     "maintenance": Folder(("plans/maintenance/*.py",), ("tests/maintenance", "tests/test_tenants.py")),
     "short": Folder(
         ("server/short.py", "server/heads.py", "server/service.py", "items.py"),

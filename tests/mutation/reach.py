@@ -21,7 +21,7 @@ from _pytest.runner import runtestprotocol
 from tests.mutation.forks import Tell, in_a_fork
 from tests.mutation.mutants import Mutant
 
-LONGEST = 60.0
+LONGEST = 30.0
 """Seconds that the tests of one file may take; those that come after are not run either."""
 
 
@@ -97,7 +97,7 @@ def _measured(items: list[pytest.Item], package: Path) -> Reach:
             tell((Path(path), {line: set(tests) for line, tests in data.contexts_by_lineno(path).items()}))
         return True
 
-    result, told = in_a_fork(measure, limit=10 * LONGEST)
+    result, told = in_a_fork(measure, limit=20 * LONGEST)
     if not result:
         print(f"the tests of {items[0].path.name} came to no end, and are left out", flush=True)
         return Reach()
