@@ -33,7 +33,7 @@ def main() -> None:
         if asked.verbose or not verdict.is_kill:
             print(f"{verdict.outcome}: {verdict.mutant} [{verdict.by}]", flush=True)
 
-    verdicts = Trials(mutants, asked.budget, report).run(asked.tests or folder.tests)
+    verdicts = Trials(mutants, asked.budget, folder.tests[0], report).run(asked.tests or folder.tests)
     outcomes = Counter((each.mutant.path.name, each.is_kill) for each in verdicts)
     for path in folder.modules():
         killed, left = outcomes[path.name, True], outcomes[path.name, False]

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "adjoin"
 
 @dataclass(frozen=True)
 class Folder:
-    """Source files, and the paths of their tests."""
+    """Source files, and the paths of their tests, the nearest first."""
 
     sources: tuple[str, ...]
     tests: tuple[str, ...]

@@ -21,6 +21,8 @@ from _pytest.runner import runtestprotocol
 from tests.mutation.forks import Tell, in_a_fork
 from tests.mutation.mutants import Mutant
 
+SMALL = 0.1
+"""Seconds of a small test."""
 LONGEST = 30.0
 """Seconds that the tests of one file may take; those that come after are not run either."""
 
@@ -32,10 +34,11 @@ class Reach:
     seconds: dict[str, float] = field(default_factory=dict)
     tests: dict[Path, dict[int, set[str]]] = field(default_factory=dict)
 
-    def tests_of(self, mutant: Mutant) -> list[str]:
+    def tests_of(self, mutant: Mutant, near: str = "") -> list[str]:
         """Those that run a mutant's line, or its statement if the line is but a part of one.
 
-        The fastest first; but of a test that has many parameters, one before the next: they are much alike.
+        Small tests that are near come first. Of the others the fastest, but of a test that has many parameters one
+        before the next, for they are much alike.
         """
         lines = self.tests.get(mutant.path, {})
         found = lines.get(mutant.line, set()) or {test for line in mutant.lines for test in lines.get(line, ())}
@@ -45,7 +48,8 @@ class Reach:
             function = test.partition("[")[0]
             ranks[test] = alike[function]
             alike[function] += 1
-        return sorted(ranks, key=lambda test: (ranks[test], self.seconds[test], test))
+        small = {test for test in ranks if near and test.startswith(near) and self.seconds[test] < SMALL}
+        return sorted(ranks, key=lambda test: (test not in small, ranks[test], self.seconds[test], test))
 
     def add(self, other: Reach) -> None:
         self.seconds |= other.seconds

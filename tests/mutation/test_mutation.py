@@ -87,7 +87,7 @@ def test_what_is_tested_is_killed_and_what_is_not_survives(tmp_path: Path) -> No
 
     def try_mutants(tell: Tell) -> bool:
         mutants = [mutant for mutant in mutants_of(source) if mutant.change in expected]
-        trials = Trials(mutants, 10, lambda verdict: None, source.parent, tmp_path / "kept", limit=0)
+        trials = Trials(mutants, 10, "", lambda verdict: None, source.parent, tmp_path / "kept", limit=0)
         tell({verdict.mutant.change: verdict.outcome for verdict in trials.run([str(test)])})
         return True
 

@@ -44,6 +44,8 @@ class Trials:
     mutants: Sequence[Mutant]
     budget: float
     """Seconds of tests for one mutant, as they take without a change."""
+    near: str
+    """What the names of the nearest tests begin with."""
     report: Callable[[Verdict], None]
     package: Path = PACKAGE
     keep: Path = ROOT / "build" / "mutation"
@@ -89,7 +91,7 @@ class Trials:
     def _tried(self, mutant: Mutant, live: list[FunctionType], reach: Reach, items: dict[str, pytest.Item]) -> Verdict:
         chosen: list[str] = []
         seconds = 0.0
-        for test in reach.tests_of(mutant):
+        for test in reach.tests_of(mutant, self.near):
             if test in items and seconds + reach.seconds[test] <= self.budget:
                 chosen.append(test)
                 seconds += reach.seconds[test]
