@@ -313,7 +313,8 @@ def test_how_deep_a_value_may_be() -> None:
 
 @pytest.mark.parametrize("tag", ["S", "N", "B"])
 def test_what_is_no_text_is_no_value_of_these_types(tag: str) -> None:
-    for other in (5, None, ["a"], {}):
+    others: list[Any] = [5, None, ["a"], {}]
+    for other in others:
         with pytest.raises(InvalidRequest, match=f"a {tag} value must be a str"):
             normal_attribute({tag: other})
 

@@ -93,8 +93,8 @@ def test_keys_tell_the_class_unless_an_attribute_does(model: Any, attribute: str
 
 
 def test_what_arrives_comes_in_parts_from_an_index_that_holds_parts() -> None:
-    for kind, is_partial in (("ALL", False), ("KEYS_ONLY", True)):
-        reverse = Index("GSI1", "GSI1PK", "GSI1SK", projection=Projection(kind))
+    for projection, is_partial in ((Projection("ALL"), False), (Projection("KEYS_ONLY"), True)):
+        reverse = Index("GSI1", "GSI1PK", "GSI1SK", projection=projection)
         layout = bound(AdjacencyList(reverse=reverse))
         assert layout.into(layout.schema.edge(Founder), "b").access.is_partial == is_partial
         assert layout.collection(layout.schema.node(Club), "b", arriving=True).access.is_partial == is_partial

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adjoin import AdjacencyList, Edge, Graph, InvalidItem, InvalidKey, Keys, Node, field
-from adjoin.requests import Get, Put
+from adjoin.requests import Get, ItemResponse, Put
 from adjoin.schema import Schema
 
 
@@ -49,6 +49,7 @@ KEYS = {
 
 def stored(g: Graph, sort: str) -> Any:
     (response,) = g._store.execute((Get("adjoin", {"PK": {"S": "PERSON#ann"}, "SK": {"S": sort}}),))
+    assert isinstance(response, ItemResponse)
     return response.item
 
 

@@ -143,7 +143,7 @@ def test_the_type_of_the_answer_is_that_of_the_request(server: Server) -> None:
 def test_a_fault_of_the_server_is_answered_as_one_and_logged(
     target: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    body: dict[str, Any] = {
+    bodies: dict[str, dict[str, Any]] = {
         "ListTables": {},
         "PutItem": {"TableName": "abc", "Item": {"a": {"S": "a"}}},
         "CreateTable": {
@@ -152,7 +152,7 @@ def test_a_fault_of_the_server_is_answered_as_one_and_logged(
             "BillingMode": "PAY_PER_REQUEST",
             "TableName": "abc",
         },
-    }[target]
+    }
 
     def broken(*given: Any) -> Any:
         raise RuntimeError("a fault of ours")
@@ -161,7 +161,7 @@ def test_a_fault_of_the_server_is_answered_as_one_and_logged(
         with monkeypatch.context() as patched:
             for name in ("text", "begin", "outcomes"):
                 patched.setattr(SQLiteStore, name, broken)
-            answer = ask(server, body=json.dumps(body).encode(), X_Amz_Target=f"DynamoDB_20120810.{target}")
+            answer = ask(server, body=json.dumps(bodies[target]).encode(), X_Amz_Target=f"DynamoDB_20120810.{target}")
         assert answer[0] == 500
         # What was wrong is nobody else's matter.
         said = json.loads(answer[2])
