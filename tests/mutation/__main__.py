@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import random
 from collections import Counter
+from hashlib import sha256
 
 from tests.mutation.folders import FOLDERS
 from tests.mutation.mutants import Mutant, mutants_of
 from tests.mutation.trials import Trials, Verdict
 
 
+def sampled(mutants: list[Mutant], size: int | None) -> list[Mutant]:
+    """So many of them: the same ones each time, also when other code of the module has changed."""
+    seen: Counter[str] = Counter()
+    drawn: list[tuple[bytes, int]] = []
+    for number, mutant in enumerate(mutants):
+        name = f"{mutant.path.name} {mutant.change} {seen[mutant.change]}"
+        seen[mutant.change] += 1
+        drawn.append((sha256(name.encode()).digest(), number))
+    return [mutants[number] for number in sorted(number for _, number in sorted(drawn)[:size])]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("folder", choices=FOLDERS)
-    parser.add_argument("--sample", type=int, help="at most so many mutants of each module, drawn with a fixed seed")
+    parser.add_argument("--sample", type=int, help="at most so many mutants of each module, always the same")
     parser.add_argument("--only", nargs="+", default=[""], help="those of these files or lines: write.py write.py:120:")
     parser.add_argument("--tests", nargs="+", help="other tests than the folder's own")
     parser.add_argument("--budget", type=float, default=10, help="seconds of tests for each mutant (10)")
@@ -24,10 +35,7 @@ def main() -> None:
     mutants: list[Mutant] = []
     for path in folder.modules():
         found = [each for each in mutants_of(path) if str(each).startswith(tuple(asked.only))]
-        order = list(range(len(found)))
-        # A larger sample holds the smaller one.
-        random.Random(path.name).shuffle(order)
-        mutants += [found[number] for number in sorted(order[: asked.sample])]
+        mutants += sampled(found, asked.sample)
 
     def report(verdict: Verdict) -> None:
         if asked.verbose or not verdict.is_kill:

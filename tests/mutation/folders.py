@@ -39,7 +39,7 @@ _KEYS = (
 )  # fmt: skip
 _WRITES = (
     "tests/plans", "tests/test_transactions.py", "tests/test_explain.py", "tests/copying/test_copy.py",
-    "tests/maintenance/test_at_once.py", "tests/maintenance/test_copies.py",
+    "tests/maintenance/test_at_once.py", "tests/maintenance/test_copies.py", "tests/batch/test_audit.py",
 )  # fmt: skip
 
 FOLDERS = {

@@ -1,9 +1,9 @@
 """Mutants of a module: its source with one small thing changed inside a function, as code that can take its place.
 
 Nothing here runs a test. Changed are comparisons, `and` and `or`, `not`, conditions, numbers, True and False, sums,
-`min` and `max`, slices, what is returned, and whether a statement is there at all. Left alone are assertions, which
-are for the type checker, the arguments of what is raised, which are for people, and what runs once when a module is
-imported, which cannot be put into a program that has started.
+`min` and `max`, slices, what is returned, and whether a statement is there at all. Left alone are assertions, messages
+and the arguments of what is raised, and what runs once when a module is imported, which cannot be put into a program
+that has started.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 }  # fmt: skip
 _FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-# Of these, the first has no body of statements that counts, and the others hold what cannot be decided at run time.
-_LEFT_ALONE = (ast.Assert, ast.JoinedStr)
 _NO_EXPRESSIONS_OF = {"annotation", "returns", "decorator_list", "type_params"}
 
 
@@ -128,7 +126,7 @@ def _nodes_of_functions(tree: ast.Module) -> Iterator[tuple[ast.AST, Place, ast.
             if isinstance(node, ast.ClassDef):
                 inside = None
             for number, child in enumerate(value) if isinstance(value, list) else ((None, value),):
-                if not isinstance(child, ast.AST) or isinstance(child, _LEFT_ALONE):
+                if not isinstance(child, ast.AST) or _is_left_alone(child):
                     continue
                 within = child if isinstance(child, ast.stmt) else statement
                 if inside is not None and within is not None:
@@ -136,6 +134,11 @@ def _nodes_of_functions(tree: ast.Module) -> Iterator[tuple[ast.AST, Place, ast.
                 yield from walk(child, within, inside)
 
     yield from walk(tree, None, None)
+
+
+def _is_left_alone(node: ast.AST) -> bool:
+    """Whether something is for a type checker or for people, or asserts what holds anyway, as `strict` does in zips."""
+    return isinstance(node, ast.Assert | ast.JoinedStr) or (isinstance(node, ast.keyword) and node.arg == "strict")
 
 
 def _bound_names(function: ast.AST) -> Counter[str]:

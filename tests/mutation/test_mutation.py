@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutation.__main__ import sampled
 from tests.mutation.folders import FOLDERS, ROOT
 from tests.mutation.forks import Tell, in_a_fork
 from tests.mutation.mutants import changed_code, mutants_of
@@ -31,6 +32,7 @@ CHANGES = {
         "without raise ValueError(f'{a + 1} is too much', a or b)",
     ],
     "assert a is not None": [],
+    "b = zip(a, c, strict=True)": [],
     "'A docstring, and no statement.'": [],
 }
 
@@ -100,6 +102,18 @@ def test_a_fork_that_raises_or_ends_has_failed() -> None:
         raise SystemExit(0)
 
     assert in_a_fork(ends, limit=10) == (False, ["begun"])
+
+
+def test_a_sample_stays_when_other_code_changes(tmp_path: Path) -> None:
+    path = tmp_path / "source.py"
+    lines = [f"    a = b + {number}" for number in range(40)]
+    samples: list[set[str]] = []
+    for text in (lines, ["", *lines[:20], "    c()", *lines[20:]]):
+        path.write_text("def function(a, b):\n" + "\n".join(text) + "\n")
+        samples.append({mutant.change for mutant in sampled(mutants_of(path), 10)})
+    assert len(samples[0]) == 10
+    assert len(samples[0] & samples[1]) >= 9
+    assert len(sampled(mutants_of(path), None)) == len(mutants_of(path))
 
 
 @pytest.mark.parametrize("name", FOLDERS)
