@@ -312,6 +312,15 @@ REFUSED: list[tuple[Any, str]] = [
 ]  # fmt: skip
 
 
+class ToldOnce(Edge[Person, Skill]):
+    one: Annotated[str, Indexed()] = ""
+    skill: str = ""
+
+
+def test_an_edge_with_one_indexed_field_needs_no_key_that_tells_its_target() -> None:
+    assert bind(AdjacencyList(keys={ToldOnce: TOLD}), ToldOnce, Person, Skill)
+
+
 @pytest.mark.parametrize(("make", "words"), REFUSED)
 def test_what_is_refused(make: Any, words: str) -> None:
     with pytest.raises(InvalidModel, match=words):
