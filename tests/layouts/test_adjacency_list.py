@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from adjoin import AdjacencyList, Edge, Graph, Index, InvalidKey, InvalidRequest, Keys, Node, Throughput
+from adjoin import AdjacencyList, Edge, Graph, Index, InvalidKey, InvalidModel, InvalidRequest, Keys, Node, Throughput
+from adjoin.aggregates import Copy, Count
 from adjoin.requests import Put
 from adjoin.schema import Schema
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
@@ -288,6 +289,57 @@ def test_an_item_is_of_a_tenant_if_all_its_keys_are() -> None:
     assert bound.tenant_in(item) == "acme"
     # A tenant knows of no tenants.
     assert bound.for_tenant("acme").tenant_in({"PK": {"S": "beta#USER#u"}, "SK": {"S": "beta#GROUP#g"}}) is None
+
+
+def test_records_of_tenants_are_records_to_everybody() -> None:
+    for tenant in (None, "acme"):
+        layout = LAYOUT if tenant is None else LAYOUT.for_tenant(tenant)
+        record = layout.ledgers.record_key("MAINTAIN", "position")
+        assert layout.is_bookkeeping(record)
+        assert LAYOUT.is_bookkeeping(record)
+        assert LAYOUT.for_tenant("beta").is_bookkeeping(record)
+        (item,) = layout.items(Person(id="a"))
+        assert not layout.is_bookkeeping(item)
+        assert not LAYOUT.is_bookkeeping(item)
+
+
+class Fan(Node):
+    id: str
+    follows: Annotated[int, Count("Follows")] = 0
+
+
+class Star(Node):
+    id: str
+
+
+class Follows(Edge[Fan, Star]):
+    pass
+
+
+class Counting(Node):
+    id: str
+    fans: Annotated[int, Count("Likewise")] = 0
+
+
+class Likewise(Edge[Fan, Counting]):
+    pass
+
+
+def test_what_is_counted_at_targets_needs_a_reverse_index() -> None:
+    without = AdjacencyList(reverse=None)
+    assert without.bind(Schema([Fan, Star, Follows]))
+    with pytest.raises(InvalidModel, match="something is counted or copied at the target of Likewise, but the layout"):
+        without.bind(Schema([Fan, Star, Follows, Counting, Likewise]))
+    assert AdjacencyList().bind(Schema([Fan, Star, Follows, Counting, Likewise]))
+
+
+class Ordered(Edge[Fan, Counting], order="fans"):
+    fans: Annotated[int, Copy("target.fans")] = 0
+
+
+def test_what_is_filled_in_by_itself_is_part_of_no_key() -> None:
+    with pytest.raises(InvalidModel, match=r"Ordered.fans is filled in by itself, so it cannot be part of a key"):
+        AdjacencyList().bind(Schema([Fan, Star, Follows, Counting, Likewise, Ordered]))
 
 
 # --- what is said of keys ----------------------------------------------------------------------
