@@ -146,9 +146,15 @@ def test_a_comparison_holds_for_its_own_value_or_not() -> None:
             (size >= 2, range(2, 12)),
             (size.between(2, 10), range(2, 11)),
             (size == 2, [2]),
+            ((size != 2) & (size < 4), [-2, -1, 0, 1, 3]),
+            (size.exists() & (size < 0), [-2, -1]),
             (size.is_in([2, 10, 99]), [2, 10]),
         ):
             assert [thing.size for thing in g.find(Thing, condition)] == list(expected), condition
+        # What is not in the index, and what is not beside each other there, it cannot find.
+        for condition in (size != 2, size.is_in([None, 2]), size.is_in([None])):
+            with pytest.raises(InvalidKey, match="an index finds Thing by"):
+                g.find(Thing, condition)
         with pytest.raises(UnknownField, match=r"'sise'.*'size'"):
             g.find(Thing, field("sise") == 1)
         with pytest.raises(InvalidKey, match=r"Thing.name is not indexed \(of Thing: 'size'\)"):
