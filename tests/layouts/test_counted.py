@@ -41,7 +41,7 @@ KEYS = {rule.name: rule.key for rule in rules_of(SCHEMA).declared}
 NODE: dict[str, Any] = {"PK": {"S": "PERSON#a"}, "friends": {"N": "3"}, "weight": {"N": "5"}}
 
 
-def standing(**names: frozenset[str]) -> Rules:
+def standing(**names: Any) -> Rules:
     rules = rules_of(SCHEMA)
     rules.standing = Standing(**names)
     return rules

@@ -50,7 +50,7 @@ def absent(name: str) -> Not:
 
 
 def of_type(name: str, *tags: str) -> Any:
-    return tuple(HasType(at(name), tag) for tag in tags)  # type: ignore[arg-type]
+    return tuple(HasType(at(name), tag) for tag in tags)
 
 
 CONDITIONS: dict[str, Any] = {
