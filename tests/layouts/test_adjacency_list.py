@@ -11,7 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from adjoin import AdjacencyList, Edge, Graph, Index, InvalidKey, InvalidModel, InvalidRequest, Keys, Node, Throughput
+from adjoin import (
+    AdjacencyList,
+    Edge,
+    Graph,
+    Index,
+    InvalidKey,
+    InvalidModel,
+    InvalidRequest,
+    Keys,
+    Node,
+    Throughput,
+    Unique,
+)
 from adjoin.aggregates import Copy, Count
 from adjoin.requests import Put
 from adjoin.schema import Schema
@@ -379,6 +391,22 @@ def test_members_that_are_numbers_come_in_their_order_and_others_as_text() -> No
         g.put_many(Seen(source="a", target=str(how.value), how=how) for how in Mixed)
         assert [edge.how for edge in g.out("a", Placed)] == [Numbered.ONE, Numbered.TWO, Numbered.TEN]
         assert [edge.how for edge in g.out("a", Seen)] == [Mixed.TEN, Mixed.NINE, Mixed.TOP]
+
+
+class Named(Node):
+    id: str
+    name: Annotated[str | None, Unique()] = None
+
+
+def test_a_unique_value_that_is_none_is_nobodys_claim() -> None:
+    layout = AdjacencyList().bind(Schema([Named]))
+    kind = layout.schema.node(Named)
+    item = {"PK": {"S": "NAMED#a"}, "SK": {"S": "#META"}}
+    for stored in ({}, {"name": {"NULL": True}}):
+        assert layout.satellites_beside(kind, item | stored) == []
+    (claim,) = layout.satellites_beside(kind, item | {"name": {"S": "x"}})
+    assert claim.key == layout.claim_key(kind, "name", "x")
+    assert layout.claimed_by(claim.key) is kind
 
 
 # --- what does not fit any more ----------------------------------------------------------------

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from adjoin.plans.batches import BATCHES_A_ROUND, by_size, chunks, get_all, write_all
 from adjoin.requests import BatchGet, BatchGetResponse, BatchWrite, Delete, Get, Put, WriteResponse
-from adjoin.units import MAX_BATCH_GET, MAX_BATCH_WRITE
+from adjoin.units import MAX_BATCH_GET, MAX_BATCH_SIZE, MAX_BATCH_WRITE, MB
 
 
 def key(number: int) -> Any:
@@ -93,3 +94,12 @@ def test_batches_fit_a_request(writes: list[Any], sizes: list[int]) -> None:
     batches = list(by_size(writes))
     assert [len(batch) for batch in batches] == sizes
     assert [write for batch in batches for write in batch] == writes
+
+
+def test_small_items_are_not_taken_for_smaller_than_they_are() -> None:
+    # Each character is six in JSON, so the large ones leave room for a few of the others only.
+    items = [{"PK": {"S": str(each)}, "x": {"S": "\0" * (390_000 if each < 6 else 40_000)}} for each in range(25)]
+    batches = list(by_size([Put("Things", item) for item in items]))
+    sizes = [sum(len(orjson.dumps(write.item)) for write in batch if isinstance(write, Put)) for batch in batches]
+    assert max(sizes) <= MAX_BATCH_SIZE - MB
+    assert sum(map(len, batches)) == 25
