@@ -16,6 +16,7 @@ from adjoin import (
     Edge,
     Graph,
     Index,
+    Indexed,
     InvalidKey,
     InvalidModel,
     InvalidRequest,
@@ -23,6 +24,7 @@ from adjoin import (
     Node,
     Throughput,
     Unique,
+    field,
 )
 from adjoin.aggregates import Copy, Count
 from adjoin.requests import Put
@@ -407,6 +409,41 @@ def test_a_unique_value_that_is_none_is_nobodys_claim() -> None:
     (claim,) = layout.satellites_beside(kind, item | {"name": {"S": "x"}})
     assert claim.key == layout.claim_key(kind, "name", "x")
     assert layout.claimed_by(claim.key) is kind
+
+
+class Bag(Node):
+    id: str
+    tags: set[str] = set()
+    codes: frozenset[int] = frozenset()
+    note: str | None = None
+    given: str | None = "x"
+    name: str = ""
+
+
+def test_what_would_come_back_if_it_were_missing_is_not_stored() -> None:
+    layout = AdjacencyList().bind(Schema([Bag]))
+    keys = {"PK": {"S": "BAG#a"}, "SK": {"S": "#META"}}
+    (empty,) = layout.items(Bag(id="a", given=None))
+    assert empty == keys | {"given": {"NULL": True}, "name": {"S": ""}}
+    (full,) = layout.items(Bag(id="a", tags={"t"}, codes=frozenset({1}), note="n"))
+    stored = {"tags": {"SS": ["t"]}, "codes": {"NS": ["1"]}, "note": {"S": "n"}, "given": {"S": "x"}, "name": {"S": ""}}
+    assert full == keys | stored
+    assert layout.read(empty) == Bag(id="a", given=None)
+    assert layout.read(full) == Bag(id="a", tags={"t"}, codes=frozenset({1}), note="n")
+
+
+class Twice(Edge[Person, Person]):
+    one: Annotated[str, Indexed()] = "x"
+    number_two: Annotated[str, Indexed()] = "y"
+
+
+def test_a_copy_has_a_key_of_its_own_that_must_fit() -> None:
+    with Graph(":memory:", [Person, Twice]) as g:
+        room = 1024 - len("number_two#TWICE#PERSON#")
+        g.put(Twice(source="a", target="b" * room))
+        with pytest.raises(InvalidKey, match=r"the copy of a Twice for the index of its 'number_two'.*a shorter id"):
+            g.put(Twice(source="a", target="b" * (room + 1)))
+        assert g.find(Twice, field("number_two") == "y").count() == 1
 
 
 # --- what does not fit any more ----------------------------------------------------------------

@@ -70,10 +70,12 @@ def reach_of(items: Iterable[pytest.Item], package: Path, keep: Path) -> Reach:
     source = sha256(b"".join(path.read_bytes() for path in sorted(package.rglob("*.py")))).digest()
     keep.mkdir(parents=True, exist_ok=True)
     whole = Reach()
-    for path, group in groupby(items, key=lambda item: item.path):
-        kept = keep / sha256(source + path.read_bytes()).hexdigest()
+    groups = [(path, list(group)) for path, group in groupby(items, key=lambda item: item.path)]
+    # All at once and at first: somebody may write tests meanwhile, which are not those that were imported.
+    places = [keep / sha256(source + path.read_bytes()).hexdigest() for path, _ in groups]
+    for (path, group), kept in zip(groups, places, strict=True):
         if not kept.exists():
-            found = _measured(list(group), package)
+            found = _measured(group, package)
             print(f"measured {len(found.seconds)} tests of {path.parent.name}/{path.name}", flush=True)
             kept.write_bytes(pickle.dumps(found))
         whole.add(pickle.loads(kept.read_bytes()))
