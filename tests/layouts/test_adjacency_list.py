@@ -434,16 +434,18 @@ def test_what_would_come_back_if_it_were_missing_is_not_stored() -> None:
 
 class Twice(Edge[Person, Person]):
     one: Annotated[str, Indexed()] = "x"
-    number_two: Annotated[str, Indexed()] = "y"
+    of_a_rather_long_name: Annotated[str, Indexed()] = "y"
 
 
 def test_a_copy_has_a_key_of_its_own_that_must_fit() -> None:
     with Graph(":memory:", [Person, Twice]) as g:
-        room = 1024 - len("number_two#TWICE#PERSON#")
+        room = 1024 - len("of_a_rather_long_name#TWICE#PERSON#")
         g.put(Twice(source="a", target="b" * room))
-        with pytest.raises(InvalidKey, match=r"the copy of a Twice for the index of its 'number_two'.*a shorter id"):
+        with pytest.raises(
+            InvalidKey, match=r"the copy of a Twice for the index of its 'of_a_rather_long_name'.*a shorter id"
+        ):
             g.put(Twice(source="a", target="b" * (room + 1)))
-        assert g.find(Twice, field("number_two") == "y").count() == 1
+        assert g.find(Twice, field("of_a_rather_long_name") == "y").count() == 1
 
 
 # --- what does not fit any more ----------------------------------------------------------------
