@@ -205,9 +205,38 @@ def test_an_edge_copies_what_a_node_that_is_put_again_will_have(library: Graph) 
 
 
 def test_edges_that_waited_for_a_node_count_when_it_comes(library: Graph) -> None:
-    library.put_many(Holds(source="a", target=id) for id in ("one", "two"))
+    for number in (1, 2):
+        for id in ("one", "two"):
+            library.put(Holds(source="a", target=id))
+        library.put(Shelf(id="a", room="r", name=str(number)))
+        assert shelves(library) == [[("a", 2, str(number))]] * 3
+        # Nothing waits any more, and it is the same node.
+        library.put(Shelf(id="a", room="r", name="again"))
+        assert shelves(library) == [[("a", 2, "again")]] * 3
+        library.disconnect(Holds, "a", "one")
+        assert shelves(library) == [[("a", 1, "again")]] * 3
+        library.delete(Shelf, "a")
+        assert list(library.out("a", Holds)) == []
+    assert library.maintain(once=True).nodes == 0
+
+
+def test_an_edge_that_goes_as_its_node_comes_does_not_count(library: Graph) -> None:
+    for id in ("one", "two", "three"):
+        library.put(Holds(source="a", target=id))
     with library.transaction() as t:
         t.put(Shelf(id="a", room="r"))
         t.disconnect(Holds, "a", "two")
+        t.put(Holds(source="a", target="four"))
+    assert shelves(library) == [[("a", 3, None)]] * 3
     library.maintain(once=True)
-    assert shelves(library) == [[("a", 1, None)]] * 3
+    assert shelves(library) == [[("a", 3, None)]] * 3
+
+
+@pytest.mark.parametrize(("number", "counted"), [(20, 20), (60, 0)])
+def test_more_edges_than_a_transaction_takes_are_counted_afterwards(library: Graph, number: int, counted: int) -> None:
+    for each in range(number):
+        library.put(Holds(source="a", target=str(each)))
+    library.put(Shelf(id="a", room="r"))
+    assert shelves(library) == [[("a", counted, None)]] * 3
+    library.maintain(once=True)
+    assert shelves(library) == [[("a", number, None)]] * 3
