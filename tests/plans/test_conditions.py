@@ -9,7 +9,20 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from adjoin import Edge, Graph, Indexed, InvalidItem, InvalidValue, Node, NotFound, Unique, UnknownField, Version, field
+from adjoin import (
+    AdjoinError,
+    Edge,
+    Graph,
+    Indexed,
+    InvalidItem,
+    InvalidValue,
+    Node,
+    NotFound,
+    Unique,
+    UnknownField,
+    Version,
+    field,
+)
 from adjoin.requests import Put
 
 
@@ -137,6 +150,26 @@ def test_elements_are_put_into_the_set_that_the_field_holds() -> None:
             changes: dict[str, Any] = {name: change}
             with pytest.raises(InvalidValue, match="elements can be put into or taken out of a set"):
                 g.update(Shop, "a", **changes)
+
+
+class Stock(Node):
+    id: str
+    left: Annotated[int, Field(ge=0, lt=10)] = 5
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [(field("left") - 5, 0), (field("left") - 6, None), (field("left") + 4, 9), (field("left") + 5, None)],
+)
+def test_a_change_ends_within_the_limits_of_its_field(change: Any, left: int | None) -> None:
+    with Graph(":memory:", [Stock]) as g:
+        g.put(Stock(id="a"))
+        if left is None:
+            with pytest.raises(AdjoinError):
+                g.update(Stock, "a", left=change)
+        else:
+            assert g.update(Stock, "a", left=change).left == left
+        assert g.get(Stock, "a") == Stock(id="a", left=5 if left is None else left)
 
 
 # --- who is named ------------------------------------------------------------------------------
