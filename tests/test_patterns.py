@@ -27,6 +27,7 @@ from adjoin.items import normal_attribute
 from adjoin.server.rules.resources import is_any_arn, is_table_arn
 from adjoin.server.signatures import _parts
 from adjoin.stores.locations import _NUMBER as SECONDS
+from adjoin.units import MAX_NESTING
 from adjoin.values import canonical_number, parse_number
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "adjoin"
@@ -271,6 +272,11 @@ NO_NUMBER = "The parameter cannot be converted to a numeric value"
         ("0.001e-999999999999999999", UNDERFLOW),
         ("1." + "0" * 2000 + "1", DIGITS),
         ("1" * 39, DIGITS),
+        # As large, or as small, as can be, but for its digits.
+        (f"{'1' * 39}e87", DIGITS),
+        (f"{'1' * 39}e88", OVERFLOW),
+        (f"{'1' * 39}e-168", DIGITS),
+        (f"{'1' * 39}e-169", UNDERFLOW),
         ("1e9999999999999999999", NO_NUMBER),
         ("1" * 8000 + "x", NO_NUMBER),
         ("x", NO_NUMBER),
@@ -294,3 +300,33 @@ def test_numbers_at_the_ends_of_the_range() -> None:
         canonical = canonical_number(number)
         assert normal_attribute({"N": number}) == {"N": canonical}
         assert canonical_number(parse_number(canonical).__str__()) == canonical
+
+
+def test_how_deep_a_value_may_be() -> None:
+    value: dict[str, Any] = {"S": "a"}
+    for _ in range(MAX_NESTING - 1):
+        value = {"L": [value]}
+    assert normal_attribute(value) == value
+    with pytest.raises(InvalidRequest, match="Nesting Levels have exceeded"):
+        normal_attribute({"L": [value]})
+
+
+@pytest.mark.parametrize("tag", ["S", "N", "B"])
+def test_what_is_no_text_is_no_value_of_these_types(tag: str) -> None:
+    others: list[Any] = [5, None, ["a"], {}]
+    for other in others:
+        with pytest.raises(InvalidRequest, match=f"a {tag} value must be a str"):
+            normal_attribute({tag: other})
+
+
+def test_a_binary_value_is_base64_and_nothing_else() -> None:
+    assert normal_attribute({"B": "YR=="}) == {"B": "YQ=="}
+    for other in ("YQ=!=", "YQ==\n", "Y Q==", "YQ"):
+        with pytest.raises(InvalidRequest, match="is not base64"):
+            normal_attribute({"B": other})
+
+
+def test_one_member_that_is_not_normal_is_enough() -> None:
+    assert normal_attribute({"L": [{"N": "01"}]}) == {"L": [{"N": "1"}]}
+    given: dict[str, Any] = {"L": [{"S": "a"}, {"N": "01"}, {"M": {"b": {"S": "c"}, "d": {"N": "1.0"}}}]}
+    assert normal_attribute(given) == {"L": [{"S": "a"}, {"N": "1"}, {"M": {"b": {"S": "c"}, "d": {"N": "1"}}}]}

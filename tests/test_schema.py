@@ -24,6 +24,7 @@ from adjoin import (
     Unique,
     Version,
 )
+from adjoin.layouts.binding import bound_layout
 from adjoin.model import Ref
 from adjoin.schema import Schema
 
@@ -254,6 +255,10 @@ class Hates(Edge[Person, Place]):
     pass
 
 
+class Ranks(Edge[Place, Place], order="rank"):
+    rank: int = 0
+
+
 @pytest.mark.parametrize(
     ("layout", "words"),
     [
@@ -270,13 +275,26 @@ class Hates(Edge[Person, Place]):
         (AdjacencyList(reverse=Index("R", "SK"), edge="{label}#{target}"), ["Likes", "Place"]),
         (AdjacencyList(keys={Ref: Keys()}), ["Ref"]),
         (AdjacencyList(node="X#{id}", edge="{label}#{source.id}"), ["target"]),
+        (AdjacencyList(node="E#a", keys={Likes: Keys(sort="E#{target.id}")}), ["Likes", "E#a", "Person itself"]),
+        (AdjacencyList(edge="{label:upper}#{target}"), ["{label} cannot be changed by 'upper'"]),
+        (AdjacencyList(edge="{label}#{target:upper}"), ["{target} cannot be changed by 'upper'"]),
+        (AdjacencyList(node="{node:upper}"), ["{node} cannot be changed by 'upper'"]),
+        (AdjacencyList(ordered=Index("O", "GSI1PK", "O")), ["'O'", "for order needs key attributes of its own"]),
     ],
 )
 def test_a_layout_that_cannot_work_fails_when_the_graph_opens(layout: AdjacencyList, words: list[str]) -> None:
     with pytest.raises(AdjoinError) as error:
-        Graph(":memory:", [Likes, Hates], layout)
+        Graph(":memory:", [Likes, Hates, Ranks], layout)
     for word in words:
         assert word in str(error.value)
+
+
+@pytest.mark.parametrize("table", [5, b"adjoin", "a\nb", "\0"])
+def test_a_table_has_a_name_that_can_be_printed(table: Any) -> None:
+    with pytest.raises(InvalidModel, match="is no name of a table"):
+        bound_layout([Likes], AdjacencyList(table=table))
+    with pytest.raises(InvalidModel, match="is no name of a table"):
+        bound_layout([Likes], None, table)
 
 
 def test_labels_come_from_names_in_upper_snake_case() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from enum import Enum
 from typing import Annotated, Any
 
 import pytest
@@ -10,7 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from adjoin import AdjacencyList, Edge, Graph, Index, InvalidKey, InvalidRequest, Keys, Node, Throughput
+from adjoin import (
+    AdjacencyList,
+    Edge,
+    Graph,
+    Index,
+    Indexed,
+    InvalidKey,
+    InvalidModel,
+    InvalidRequest,
+    Keys,
+    Node,
+    Throughput,
+    Unique,
+    field,
+)
+from adjoin.aggregates import Copy, Count
 from adjoin.requests import Put
 from adjoin.schema import Schema
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
@@ -251,3 +267,198 @@ def test_a_protected_table_stays() -> None:
         with pytest.raises(InvalidRequest, match="protected against deletion; disable deletion protection first"):
             g.drop_table()
         assert g.get(Person, "1") == Person(id="1")
+
+
+# --- tenants -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("item", "tenant"),
+    [
+        ({"PK": "acme#PERSON#1", "SK": "#META"}, "acme"),
+        (
+            {"PK": "acme#PERSON#1", "SK": "KNOWS#PERSON#2", "GSI1PK": "acme#PERSON#2", "GSI1SK": "KNOWS#PERSON#1"},
+            "acme",
+        ),
+        ({"PK": "PERSON#1", "SK": "#META"}, None),
+        ({"PK": "acme#NOBODY#1", "SK": "#META"}, None),
+        ({"PK": "acme", "SK": "#META"}, None),
+        ({"PK": "#PERSON#1", "SK": "#META"}, None),
+        # A record of adjoin's own is nobody's, whatever it begins with.
+        ({"PK": "#adjoin#x", "SK": "#META"}, None),
+    ],
+)
+def test_whose_an_item_is(item: dict[str, str], tenant: str | None) -> None:
+    assert LAYOUT.tenant_in({name: {"S": text} for name, text in item.items()}) == tenant
+
+
+def test_an_item_is_of_a_tenant_if_all_its_keys_are() -> None:
+    # Edges are found from their targets by the sort key, so that begins with the tenant as well.
+    layout = AdjacencyList(node="{node}", edge="{target}", reverse=Index("Reverse", "SK"))
+    bound = layout.bind(Schema([User, Group, Member]))
+    tenants = {"acme#GROUP#g": "acme", "GROUP#g": None, "beta#GROUP#g": None}
+    for sort, tenant in tenants.items():
+        assert bound.tenant_in({"PK": {"S": "acme#USER#u"}, "SK": {"S": sort}}) == tenant
+    (item,) = bound.for_tenant("acme").items(Member(source="u", target="g"))
+    assert bound.tenant_in(item) == "acme"
+    # A tenant knows of no tenants.
+    assert bound.for_tenant("acme").tenant_in({"PK": {"S": "beta#USER#u"}, "SK": {"S": "beta#GROUP#g"}}) is None
+
+
+def test_records_of_tenants_are_records_to_everybody() -> None:
+    for tenant in (None, "acme"):
+        layout = LAYOUT if tenant is None else LAYOUT.for_tenant(tenant)
+        record = layout.ledgers.record_key("MAINTAIN", "position")
+        assert layout.is_bookkeeping(record)
+        assert LAYOUT.is_bookkeeping(record)
+        assert LAYOUT.for_tenant("beta").is_bookkeeping(record)
+        (item,) = layout.items(Person(id="a"))
+        assert not layout.is_bookkeeping(item)
+        assert not LAYOUT.is_bookkeeping(item)
+
+
+class Fan(Node):
+    id: str
+    follows: Annotated[int, Count("Follows")] = 0
+
+
+class Star(Node):
+    id: str
+
+
+class Follows(Edge[Fan, Star]):
+    pass
+
+
+class Counting(Node):
+    id: str
+    fans: Annotated[int, Count("Likewise")] = 0
+
+
+class Likewise(Edge[Fan, Counting]):
+    pass
+
+
+def test_what_is_counted_at_targets_needs_a_reverse_index() -> None:
+    without = AdjacencyList(reverse=None)
+    assert without.bind(Schema([Fan, Star, Follows]))
+    with pytest.raises(InvalidModel, match="something is counted or copied at the target of Likewise, but the layout"):
+        without.bind(Schema([Fan, Star, Follows, Counting, Likewise]))
+    assert AdjacencyList().bind(Schema([Fan, Star, Follows, Counting, Likewise]))
+
+
+class Ordered(Edge[Fan, Counting], order="fans"):
+    fans: Annotated[int, Copy("target.fans")] = 0
+
+
+def test_what_is_filled_in_by_itself_is_part_of_no_key() -> None:
+    with pytest.raises(InvalidModel, match=r"Ordered.fans is filled in by itself, so it cannot be part of a key"):
+        AdjacencyList().bind(Schema([Fan, Star, Follows, Counting, Likewise, Ordered]))
+
+
+# --- what is said of keys ----------------------------------------------------------------------
+
+
+def test_which_edges_may_have_the_key_of_a_node() -> None:
+    own = AdjacencyList(node="{node}", edge="{target}", reverse=Index("Reverse", "SK")).bind(Schema([Part, Contains]))
+    plain = AdjacencyList().bind(Schema([Part, Contains]))
+    for layout, may_meet in ((own, True), (plain, False)):
+        assert layout.key_templates(layout.schema.edge(Contains)).may_meet_node == may_meet
+        assert not layout.key_templates(layout.schema.node(Part)).may_meet_node
+
+
+class Mixed(Enum):
+    NINE = 9
+    TEN = 10
+    TOP = "top"
+
+
+class Numbered(Enum):
+    ONE = 1
+    TEN = 10
+    TWO = 2
+
+
+class Seen(Edge[Person, Person], order="how"):
+    how: Mixed = Mixed.TOP
+
+
+class Placed(Edge[Person, Person], order="how"):
+    how: Numbered = Numbered.ONE
+
+
+def test_members_that_are_numbers_come_in_their_order_and_others_as_text() -> None:
+    with Graph(":memory:", [Seen, Placed]) as g:
+        g.put_many(Placed(source="a", target=str(how.value), how=how) for how in Numbered)
+        g.put_many(Seen(source="a", target=str(how.value), how=how) for how in Mixed)
+        assert [edge.how for edge in g.out("a", Placed)] == [Numbered.ONE, Numbered.TWO, Numbered.TEN]
+        assert [edge.how for edge in g.out("a", Seen)] == [Mixed.TEN, Mixed.NINE, Mixed.TOP]
+
+
+class Named(Node):
+    id: str
+    name: Annotated[str | None, Unique()] = None
+
+
+def test_a_unique_value_that_is_none_is_nobodys_claim() -> None:
+    layout = AdjacencyList().bind(Schema([Named]))
+    kind = layout.schema.node(Named)
+    item = {"PK": {"S": "NAMED#a"}, "SK": {"S": "#META"}}
+    for stored in ({}, {"name": {"NULL": True}}):
+        assert layout.satellites_beside(kind, item | stored) == []
+    (claim,) = layout.satellites_beside(kind, item | {"name": {"S": "x"}})
+    assert claim.key == layout.claim_key(kind, "name", "x")
+    assert layout.claimed_by(claim.key) is kind
+
+
+class Bag(Node):
+    id: str
+    tags: set[str] = set()
+    codes: frozenset[int] = frozenset()
+    note: str | None = None
+    given: str | None = "x"
+    name: str = ""
+
+
+def test_what_would_come_back_if_it_were_missing_is_not_stored() -> None:
+    layout = AdjacencyList().bind(Schema([Bag]))
+    keys = {"PK": {"S": "BAG#a"}, "SK": {"S": "#META"}}
+    (empty,) = layout.items(Bag(id="a", given=None))
+    assert empty == keys | {"given": {"NULL": True}, "name": {"S": ""}}
+    (full,) = layout.items(Bag(id="a", tags={"t"}, codes=frozenset({1}), note="n"))
+    stored = {"tags": {"SS": ["t"]}, "codes": {"NS": ["1"]}, "note": {"S": "n"}, "given": {"S": "x"}, "name": {"S": ""}}
+    assert full == keys | stored
+    assert layout.read(empty) == Bag(id="a", given=None)
+    assert layout.read(full) == Bag(id="a", tags={"t"}, codes=frozenset({1}), note="n")
+
+
+class Twice(Edge[Person, Person]):
+    one: Annotated[str, Indexed()] = "x"
+    of_a_rather_long_name: Annotated[str, Indexed()] = "y"
+
+
+def test_a_copy_has_a_key_of_its_own_that_must_fit() -> None:
+    with Graph(":memory:", [Person, Twice]) as g:
+        room = 1024 - len("of_a_rather_long_name#TWICE#PERSON#")
+        g.put(Twice(source="a", target="b" * room))
+        with pytest.raises(
+            InvalidKey, match=r"the copy of a Twice for the index of its 'of_a_rather_long_name'.*a shorter id"
+        ):
+            g.put(Twice(source="a", target="b" * (room + 1)))
+        assert g.find(Twice, field("of_a_rather_long_name") == "y").count() == 1
+
+
+# --- what does not fit any more ----------------------------------------------------------------
+
+
+def test_an_item_is_decoded_as_far_as_it_fits() -> None:
+    layout = AdjacencyList().bind(Schema([Person, Ranked]))
+    kind = layout.schema.edge(Ranked)
+    (item,) = layout.items(Ranked(source="a", target="b", rank=7))
+    assert layout.decode_as_far(kind, item) == Ranked(source="a", target="b", rank=7)
+    edge: Any = layout.decode_as_far(kind, {**item, "rank": {"S": "many"}})
+    assert (type(edge), edge.source, edge.target, edge.rank) == (Ranked, "a", "b", "many")
+    person = {"PK": {"S": "PERSON#a"}, "SK": {"S": "#META"}}
+    assert layout.decode_as_far(layout.schema.node(Person), person) == Person(id="a")
+    # What is of another class by its keys is nothing of this one.
+    assert layout.decode_as_far(kind, person) is None

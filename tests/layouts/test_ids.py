@@ -29,6 +29,7 @@ from adjoin import (
 )
 from adjoin.layouts.keys import Part, Quoting, Template, transform
 from adjoin.requests import Put
+from adjoin.schema import Schema
 from adjoin.stores.sqlite import SQLiteStore
 
 
@@ -246,6 +247,27 @@ def test_edges_with_such_keys_are_nobodys_too() -> None:
     assert list(g.out("a", Knows)) == [Knows(source="a", target="b")]
     collection = g.collection(Person.ref("a"))
     assert (len(collection.edges), len(collection.others)) == (1, 3)
+
+
+class Owns(Edge[Person, Numbered]):
+    pass
+
+
+class OwnedBy(Edge[Numbered, Person]):
+    pass
+
+
+def test_one_end_that_spells_no_id_is_enough() -> None:
+    layout = AdjacencyList().bind(Schema([Person, Numbered, Owns, OwnedBy]))
+    spelled = {"PERSON#a": "NUMBERED#1", "PERSON#b": "NUMBERED#01", "PERSON#c": "NUMBERED#+1"}
+    for person, numbered in spelled.items():
+        items = {Owns: key(person, f"OWNS#{numbered}"), OwnedBy: key(numbered, f"OWNED_BY#{person}")}
+        expected: dict[Any, Any] = {Owns: None, OwnedBy: None}
+        if numbered == "NUMBERED#1":
+            expected = {Owns: Owns(source="a", target=1), OwnedBy: OwnedBy(source=1, target="a")}
+        # Whoever knows the class, and whoever does not.
+        assert {model: layout.decode(layout.schema.edge(model), item) for model, item in items.items()} == expected
+        assert {model: layout.read(item) for model, item in items.items()} == expected
 
 
 @given(st.text(alphabet="%#| !aB0123456789ABCDEFabcdef\x00\x1fé-+._~op", max_size=8))

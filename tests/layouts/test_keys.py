@@ -11,7 +11,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from adjoin import InvalidKey, InvalidModel
-from adjoin.layouts.keys import Quoting, Template, delimiters, key_text, parse_template, sortable_text, unsorted_text
+from adjoin.layouts.keys import (
+    Quoting,
+    Template,
+    delimiters,
+    key_text,
+    parse_template,
+    sortable_text,
+    unsorted_text,
+    value_of,
+)
 
 ESCAPING = Quoting(frozenset("#"), escape=True)
 LITERAL = Quoting(frozenset("#"), escape=False)
@@ -134,3 +143,15 @@ def test_whether_two_templates_can_meet(one: str, other: str, may_meet: bool) ->
 
 def test_delimiters_are_what_follows_a_part() -> None:
     assert delimiters([parse_template("ORG-{org}/USER-{id}")]) == {"#", "/"}
+
+
+class Name(str):
+    pass
+
+
+def test_text_of_a_class_of_its_own_is_text() -> None:
+    for text in ("plain", "été"):
+        assert key_text(Name(text)) == text
+        assert value_of(None, text) == value_of(str, text) == text
+    with pytest.raises(InvalidKey):
+        key_text(Name("\ud800"))

@@ -19,6 +19,7 @@ from adjoin import (
     Index,
     Indexed,
     InvalidItem,
+    InvalidKey,
     InvalidModel,
     Keys,
     MaterializedGraph,
@@ -310,6 +311,26 @@ REFUSED: list[tuple[Any, str]] = [
         "Told has two indexed fields, which needs a sort key that tells its target",
     ),
 ]  # fmt: skip
+
+
+def test_ids_are_spelled_so_that_they_fit_unless_the_keys_are_somebody_elses() -> None:
+    with Graph(":memory:", [Plain], MaterializedGraph()) as g:
+        g.put(Plain(id="a#b"))
+        assert g.get(Plain, "a#b") == Plain(id="a#b")
+    with Graph(":memory:", [Plain], MaterializedGraph(keys={Plain: Keys(partition="P#{id}")})) as g:
+        g.put(Plain(id="100%"))
+        assert g.get(Plain, "100%") == Plain(id="100%")
+        with pytest.raises(InvalidKey, match="holds '#'"):
+            g.put(Plain(id="a#b"))
+
+
+class ToldOnce(Edge[Person, Skill]):
+    one: Annotated[str, Indexed()] = ""
+    skill: str = ""
+
+
+def test_an_edge_with_one_indexed_field_needs_no_key_that_tells_its_target() -> None:
+    assert bind(AdjacencyList(keys={ToldOnce: TOLD}), ToldOnce, Person, Skill)
 
 
 @pytest.mark.parametrize(("make", "words"), REFUSED)

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 
 from adjoin import AdjacencyList, Edge, InvalidItem, Node
 from adjoin.layouts.adjacency_list import BoundAdjacencyList
+from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.schema import Schema
 from adjoin.values import Item
 from tests.models import Colour, Everything
@@ -64,6 +65,51 @@ plain = st.builds(
 def test_plain_classes_take_the_short_cut() -> None:
     assert LAYOUT._keys.nodes[Plain].record.wire is not None
     assert LAYOUT._keys.edges[Tie].record.wire is not None
+
+
+class Numbered(Node):
+    id: int
+    text: str = ""
+
+
+class Owns(Edge[Plain, Numbered]):
+    weight: int = 0
+
+
+class Ranked(Edge[Plain, Numbered], key=("rank",)):
+    rank: int = 0
+
+
+def test_the_general_way_is_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = AdjacencyList().bind(Schema([Plain, Tie, Numbered, Owns, Ranked]))
+    general: list[str] = []
+
+    def counted(name: str) -> Any:
+        way = getattr(AdjacencyReader, name)
+
+        def read(self: Any, keys: Any, item: Item) -> Any:
+            general.append(keys.kind.name)
+            return way(self, keys, item)
+
+        return read
+
+    for name in ("_node", "_edge"):
+        monkeypatch.setattr(AdjacencyReader, name, counted(name))
+    short: list[Any] = [
+        Plain(id="a", text="x", Whole=3, raw=b"y"),
+        Tie(source="a", target="b", weight=5),
+        Numbered(id=7, text="x"),
+        Owns(source="a", target=7, weight=5),
+    ]
+    for entity in short:
+        (item,) = layout.items(entity)
+        assert layout.read(item) == entity
+    assert general == []
+    # An id that is spelled otherwise, and keys of more than ids.
+    for entity in (Plain(id="a#b"), Tie(source="a", target="b#c"), Ranked(source="a", target=7, rank=1)):
+        (item,) = layout.items(entity)
+        assert layout.read(item) == entity
+    assert general == ["Plain", "Tie", "Ranked"]
 
 
 @given(plain)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
 
 import pytest
 
 from adjoin import (
     Edge,
     Graph,
+    Indexed,
     Node,
     NotFound,
     TransactionCanceled,
+    field,
 )
-from adjoin.aggregates import Count, Sum
+from adjoin.aggregates import Copy, Count, Sum
 from adjoin.requests import TransactWrite
 from tests.maintenance.models import (
     Album,
@@ -123,3 +125,118 @@ def test_a_symmetric_edge_is_counted_at_both_ends_at_once() -> None:
         g.delete(Peer, "c")
         assert counts() == [(1, 1), (0, 0)]
         assert g.maintain(once=True).nodes == 0
+
+
+# --- with other writes of the same transaction -------------------------------------------------
+
+
+class Shelf(Node):
+    id: str
+    room: Annotated[str | None, Indexed()] = None
+    colour: Annotated[str, Indexed()] = "red"
+    name: str | None = None
+    books: Annotated[int, Count("Holds", consistency="transaction")] = 0
+
+
+class Book(Node):
+    id: str
+
+
+class Holds(Edge[Shelf, Book]):
+    shelf: Annotated[str | None, Copy("source.name")] = None
+    room: Annotated[str | None, Copy("source.room")] = None
+
+
+@pytest.fixture
+def library() -> Iterator[Graph]:
+    with Graph(":memory:", [Shelf, Book, Holds]) as g:
+        g.put_many([Book(id="one"), Book(id="two")])
+        yield g
+
+
+def shelves(g: Graph) -> list[list[tuple[str, int, str | None]]]:
+    """The shelves as they are, and as each index shows them: id, books and name."""
+    found = [[shelf for shelf in g.get_many(Shelf, ["a"]) if shelf is not None]]
+    found += [list(g.find(Shelf, field("room") == "r")), list(g.find(Shelf, field("colour") == "red"))]
+    return [[(shelf.id, shelf.books, shelf.name) for shelf in each] for each in found]
+
+
+def test_a_node_that_is_made_with_its_edges_is_counted_in_every_index(library: Graph) -> None:
+    with library.transaction() as t:
+        t.put(Shelf(id="a", room="r", name="x"))
+        t.connect(Holds, "a", "one")
+        t.connect(Holds, "a", "two")
+    assert shelves(library) == [[("a", 2, "x")]] * 3
+    assert [edge.shelf for edge in library.out("a", Holds)] == ["x", "x"]
+
+
+@pytest.mark.parametrize(
+    ("change", "copied"),
+    [
+        ({"name": "y"}, ("y", "r")),
+        ({"name": None}, (None, "r")),
+        ({"colour": "blue"}, ("x", "r")),
+        ({"room": None, "name": "z"}, ("z", None)),
+    ],
+)
+def test_an_edge_copies_what_its_node_will_have(
+    library: Graph, change: dict[str, Any], copied: tuple[str | None, str | None]
+) -> None:
+    library.put(Shelf(id="a", room="r", name="x"))
+    with library.transaction() as t:
+        t.update(Shelf, "a", **change)
+        t.connect(Holds, "a", "one")
+    assert [(edge.shelf, edge.room) for edge in library.out("a", Holds)] == [copied]
+    shelf = library.get(Shelf, "a")
+    assert shelf is not None
+    assert (shelf.books, shelf.name, shelf.room) == (1, *copied)
+
+
+def test_an_edge_copies_what_a_node_that_is_put_again_will_have(library: Graph) -> None:
+    library.put(Shelf(id="a", room="r", name="x"))
+    library.connect(Holds, "a", "two")
+    with library.transaction() as t:
+        t.put(Shelf(id="a", room="r", name="y"))
+        t.connect(Holds, "a", "one")
+    assert {edge.target: edge.shelf for edge in library.out("a", Holds)}["one"] == "y"
+    assert shelves(library) == [[("a", 2, "y")]] * 3
+    library.maintain(once=True)
+    assert {edge.target: edge.shelf for edge in library.out("a", Holds)} == {"one": "y", "two": "y"}
+
+
+def test_edges_that_waited_for_a_node_count_when_it_comes(library: Graph) -> None:
+    for number in (1, 2):
+        for id in ("one", "two"):
+            library.put(Holds(source="a", target=id))
+        library.put(Shelf(id="a", room="r", name=str(number)))
+        assert shelves(library) == [[("a", 2, str(number))]] * 3
+        # Nothing waits any more, and it is the same node.
+        library.put(Shelf(id="a", room="r", name="again"))
+        assert shelves(library) == [[("a", 2, "again")]] * 3
+        library.disconnect(Holds, "a", "one")
+        assert shelves(library) == [[("a", 1, "again")]] * 3
+        library.delete(Shelf, "a")
+        assert list(library.out("a", Holds)) == []
+    assert library.maintain(once=True).nodes == 0
+
+
+def test_an_edge_that_goes_as_its_node_comes_does_not_count(library: Graph) -> None:
+    for id in ("one", "two", "three"):
+        library.put(Holds(source="a", target=id))
+    with library.transaction() as t:
+        t.put(Shelf(id="a", room="r"))
+        t.disconnect(Holds, "a", "two")
+        t.put(Holds(source="a", target="four"))
+    assert shelves(library) == [[("a", 3, None)]] * 3
+    library.maintain(once=True)
+    assert shelves(library) == [[("a", 3, None)]] * 3
+
+
+@pytest.mark.parametrize(("number", "counted"), [(20, 20), (60, 0)])
+def test_more_edges_than_a_transaction_takes_are_counted_afterwards(library: Graph, number: int, counted: int) -> None:
+    for each in range(number):
+        library.put(Holds(source="a", target=str(each)))
+    library.put(Shelf(id="a", room="r"))
+    assert shelves(library) == [[("a", counted, None)]] * 3
+    library.maintain(once=True)
+    assert shelves(library) == [[("a", number, None)]] * 3

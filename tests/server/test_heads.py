@@ -55,6 +55,7 @@ def is_plain(data: bytes) -> bool:
         {"amz-sdk-invocation-id": "1-2", "amz-sdk-request": "attempt=1", "Connection": "keep-alive"},
         {"accept": "*/*", "x-amz-security-token": "a b", "x-amz-user-agent": "aws-sdk-js/3", "x-empty": ""},
         {"X-Origin": "x", "X-Connection": "close"},
+        {"Content-Length": "0000002"},
     ],
 )
 def test_heads_as_clients_send_them(more: dict[str, str | None]) -> None:
@@ -106,6 +107,19 @@ def test_others_are_looked_at_closely(other: dict[str, str | None]) -> None:
         assert not is_plain(head(dict(reversed(lines.items()))))
 
 
+def test_a_head_that_has_not_every_line_is_not_plain_whatever_its_values() -> None:
+    lines = [part.encode() for line in LINES.items() for part in line]
+    assert heads.is_plain(form_of(lines), lines, lambda host: True)
+    more = [*lines, b"Expect", b"100-continue"]
+    assert heads.is_plain(form_of(more), more, lambda host: True) is False
+
+
+def test_a_plain_head_may_have_as_many_lines_as_any() -> None:
+    lines = [part.encode() for line in LINES.items() for part in line]
+    for number, may_be in ((heads.MAX_LINES, True), (heads.MAX_LINES + 1, False)):
+        assert form_of([*lines, *[b"X", b""] * (number - len(LINES))]).may_be_plain == may_be
+
+
 @pytest.mark.parametrize("start", ["GET / HTTP/1.1", "POST /x HTTP/1.1", "PUT / HTTP/1.1", "POST /?a HTTP/1.1"])
 def test_only_requests_of_the_protocol_are_plain(start: str) -> None:
     assert not is_plain(head({**LINES}, start))
@@ -127,3 +141,12 @@ def test_forms_of_few_heads_are_kept() -> None:
     assert kept
     assert max(map(len, kept)) <= 32
     assert max(sum(map(len, names)) for names in kept) <= 1024
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_kept"),
+    [([b"X", b""] * 32, True), ([b"X", b""] * 33, False), ([b"X" * 1024, b""], True), ([b"X" * 1025, b""], False)],
+)
+def test_the_largest_head_whose_form_is_kept(lines: list[bytes], is_kept: bool) -> None:
+    form_of(lines)
+    assert bool(heads._forms) == is_kept

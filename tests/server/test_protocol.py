@@ -13,6 +13,7 @@ from zlib import crc32
 import pytest
 
 from adjoin.server.serving import Server, serve
+from adjoin.stores.sqlite import SQLiteStore
 from tests.waiting import LIMIT
 
 JSON = "application/x-amz-json-1.0"
@@ -136,6 +137,38 @@ def test_the_endpoint_is_where_it_was_asked(server: Server) -> None:
 def test_the_type_of_the_answer_is_that_of_the_request(server: Server) -> None:
     assert ask(server)[1]["content-type"] == JSON
     assert ask(server, Content_Type="application/json")[1]["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("target", ["ListTables", "PutItem", "CreateTable"])
+def test_a_fault_of_the_server_is_answered_as_one_and_logged(
+    target: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bodies: dict[str, dict[str, Any]] = {
+        "ListTables": {},
+        "PutItem": {"TableName": "abc", "Item": {"a": {"S": "a"}}},
+        "CreateTable": {
+            "AttributeDefinitions": [{"AttributeName": "a", "AttributeType": "S"}],
+            "KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}],
+            "BillingMode": "PAY_PER_REQUEST",
+            "TableName": "abc",
+        },
+    }
+
+    def broken(*given: Any) -> Any:
+        raise RuntimeError("a fault of ours")
+
+    with serve(":memory:") as server:
+        with monkeypatch.context() as patched:
+            for name in ("text", "begin", "outcomes"):
+                patched.setattr(SQLiteStore, name, broken)
+            answer = ask(server, body=json.dumps(bodies[target]).encode(), X_Amz_Target=f"DynamoDB_20120810.{target}")
+        assert answer[0] == 500
+        # What was wrong is nobody else's matter.
+        said = json.loads(answer[2])
+        assert (said["__type"].partition("#")[2], said["message"]) == ("InternalServerError", "Internal server error")
+        assert "a fault of ours" in caplog.text
+        # It goes on.
+        assert ask(server)[0] == 200
 
 
 # --- compression -------------------------------------------------------------------------------

@@ -98,3 +98,22 @@ def test_items_are_those_of_the_long_way(store: SQLiteStore, sent: tuple[str, An
         response = store.text(OPERATIONS["GetItem"].request(parameters, store))
         answer = OPERATIONS["GetItem"].answer(parameters, response, store)
         assert orjson.dumps(answer) == (b'{"Item":%b}' % text if text else b"{}")
+
+
+@pytest.mark.parametrize("get", GETS)
+def test_what_asks_for_a_whole_item_takes_the_short_way(get: dict[str, Any]) -> None:
+    assert short.whole_get(get) == (get["TableName"], get["Key"])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"ConsistentRead": "true"},
+        {"ConsistentRead": None},
+        {"ReturnConsumedCapacity": "TOTAL"},
+        {"ConsistentRead": True, "ReturnConsumedCapacity": "TOTAL"},
+        {"ConsistentRead": True, "ProjectionExpression": "x"},
+    ],
+)
+def test_what_asks_for_more_takes_the_long_way(more: dict[str, Any]) -> None:
+    assert short.whole_get({**GETS[0], **more}) is None

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from adjoin.errors import ItemTooLarge
 from adjoin.items import NormalItem, normal_item, plain_item
 from adjoin.requests import BatchWrite, CreateTable, Delete, DescribeTable, Get, ItemResponse, Put, TableResponse
-from adjoin.server import short
+from adjoin.server import service, short
 from adjoin.server.serving import Server, serve
+from adjoin.server.validation import validated
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import KeyAttribute, TableDefinition
 from adjoin.units import MAX_BATCH_WRITE, MAX_ITEM_SIZE, MAX_NAME_SIZE
@@ -77,6 +78,27 @@ def test_sizes_of_plain_items(item: Item, size: int) -> None:
     assert plain is not None
     assert (plain, plain.size) == (item, size)
     assert normal_item(item)[1] == size
+
+
+@pytest.mark.parametrize(
+    ("item", "size"),
+    [
+        ({"ä": {"S": "öü"}}, 2 + 4),
+        ({"a": {"B": "YWI="}}, 1 + 2),
+        ({"a": {"SS": ["b", "cd"]}}, 1 + 1 + 2),
+        ({"a": {"NS": ["1", "22"]}}, 1 + 2 + 2),
+        ({"a": {"BS": ["YQ==", "YWI="]}}, 1 + 1 + 2),
+        ({"a": {"L": []}}, 1 + 3),
+        ({"a": {"M": {}}}, 1 + 3),
+        ({"a": {"L": [{"S": "bc"}, {"N": "1"}]}}, 1 + 3 + (1 + 2) + (1 + 2)),
+        ({"a": {"M": {"b": {"S": "cd"}, "ef": {"BOOL": True}}}}, 1 + 3 + (1 + 1 + 2) + (1 + 2 + 1)),
+        ({"a": {"L": [{"L": [{"NULL": True}]}]}}, 1 + 3 + 1 + 3 + 1 + 1),
+    ],
+)
+def test_sizes_of_other_items(item: Item, size: int) -> None:
+    assert plain_item(item) is None
+    assert normal_item(item) == (item, size)
+    assert item_size(item) == size
 
 
 def test_what_is_plain_ends_where_a_name_could_be_too_long() -> None:
@@ -249,6 +271,34 @@ def test_keys_at_their_limits(server: Server, partition: int, sort: int, fault: 
         status, content = both_ways(server, operation, body)
         assert status == (200 if fault is None else 400)
         assert fault is None or fault in content["message"], content
+
+
+def test_plain_requests_pass_the_long_way_by(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    long: list[str] = []
+
+    def counted(name: str, body: bytes) -> Any:
+        long.append(name)
+        return validated(name, body)
+
+    monkeypatch.setattr(service, "validated", counted)
+    key = {"PK": {"S": "p"}, "SK": {"S": "s"}}
+    asked: list[tuple[str, dict[str, Any], Any]] = [
+        ("PutItem", {"TableName": "Things", "Item": {**key, "x": {"N": "1"}}}, {}),
+        ("GetItem", {"TableName": "Things", "Key": key}, {"Item": {**key, "x": {"N": "1"}}}),
+        ("DeleteItem", {"TableName": "Things", "Key": key}, {}),
+        ("GetItem", {"TableName": "Things", "Key": key, "ConsistentRead": True}, {}),
+        ("BatchWriteItem", {"RequestItems": {"Things": [{"PutRequest": {"Item": key}}]}}, {"UnprocessedItems": {}}),
+    ]
+    for _ in range(2):
+        # Whoever asks for a table first takes the long way, and the others know it then.
+        long.clear()
+        for operation, body, content in asked:
+            target = f"DynamoDB_20120810.{operation}"
+            status, _, answer = ask(server, body=json.dumps(body).encode(), X_Amz_Target=target)
+            assert (status, json.loads(answer)) == (200, content)
+    assert long == []
+    both_ways(server, *asked[0][:2])
+    assert long == ["PutItem"]
 
 
 def test_a_large_item_on_both_ways(server: Server) -> None:

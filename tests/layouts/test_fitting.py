@@ -1,0 +1,174 @@
+"""What conditions say of a stored item, and of which fields only reading tells."""
+
+from __future__ import annotations
+
+import datetime as dt
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import ConfigDict, Field
+
+from adjoin import Expires, Node
+from adjoin.expressions import And, Compare, Exists, HasType, In, Not, Or, Value, attribute
+from adjoin.layouts.fitting import Fit, fit
+from adjoin.schema import Schema
+
+
+class Colour(Enum):
+    RED = "r"
+    BLUE = "b"
+
+
+class Thing(Node):
+    id: str
+    name: str
+    size: int = 0
+    limited: Annotated[int, Field(ge=1, le=9)] = 1
+    colour: Colour = Colour.RED
+    tags: set[str] = set()
+    note: str | None = None
+    anything: Any = None
+    needed: Any
+    loose: Annotated[int, Field(strict=False)] = 0
+    words: list[str] = []
+    spelled: Annotated[str, Field(pattern="a+")] = "a"
+    until: Annotated[dt.datetime | None, Expires()] = None
+
+
+def fitted(model: type[Any], attribute: str | None = None, trusted: tuple[str, ...] = ()) -> Fit:
+    kind = Schema([model]).node(model)
+    return fit(kind, kind.attributes.keys(), trusted, attribute)
+
+
+def at(name: str) -> Any:
+    return attribute(name)
+
+
+def absent(name: str) -> Not:
+    return Not(Exists(at(name)))
+
+
+def of_type(name: str, *tags: str) -> Any:
+    return tuple(HasType(at(name), tag) for tag in tags)
+
+
+CONDITIONS: dict[str, Any] = {
+    "name": of_type("name", "S")[0],
+    "size": Or((absent("size"), *of_type("size", "N"))),
+    "limited": Or(
+        (
+            absent("limited"),
+            And(
+                (
+                    *of_type("limited", "N"),
+                    Compare(">=", at("limited"), Value({"N": "1"})),
+                    Compare("<=", at("limited"), Value({"N": "9"})),
+                )
+            ),
+        )
+    ),
+    "colour": Or((absent("colour"), In(at("colour"), (Value({"S": "r"}), Value({"S": "b"}))))),
+    "tags": Or((absent("tags"), Or(of_type("tags", "SS", "NS", "BS", "L")))),
+    "note": Or((absent("note"), *of_type("note", "NULL", "S"))),
+    "anything": None,
+    "needed": Exists(at("needed")),
+    "loose": Or((absent("loose"), *of_type("loose", "N"))),
+    "words": Or((absent("words"), *of_type("words", "L"))),
+    "until": Or((absent("until"), *of_type("until", "N"))),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_what_a_field_asks_of_its_attribute(name: str) -> None:
+    assert fitted(Thing).told[name].condition == CONDITIONS[name]
+
+
+def test_of_the_rest_only_reading_tells() -> None:
+    found = fitted(Thing)
+    assert found.untold == ("spelled",)
+    assert found.told.keys() == CONDITIONS.keys()
+    assert not found.is_whole
+    # What nobody else writes need not be asked for.
+    assert fitted(Thing, trusted=("size", "spelled")).told.keys() == CONDITIONS.keys() - {"size"}
+    assert fitted(Thing, trusted=("size", "spelled")).untold == ()
+
+
+def test_what_can_be_changed_by_what_is_stored() -> None:
+    told = fitted(Thing).told
+    changing = {name: each.changing for name, each in told.items() if each.changing is not None}
+    assert changing == {
+        "size": Or((absent("size"), *of_type("size", "N"))),
+        "limited": Or((absent("limited"), *of_type("limited", "N"))),
+        "loose": Or((absent("loose"), *of_type("loose", "N"))),
+        "tags": Or((absent("tags"), *of_type("tags", "SS", "NS", "BS", "L"))),
+        "words": Or((absent("words"), *of_type("words", "L"))),
+    }
+
+
+def test_what_a_request_carries() -> None:
+    plain = fitted(Thing)
+    assert plain.conditions(["name", "spelled", "anything"], ["size", "name"]) == [
+        CONDITIONS["name"],
+        Or((absent("size"), *of_type("size", "N"))),
+    ]
+    assert plain.conditions([], []) == []
+    labelled = Or((absent("kind"), Compare("=", at("kind"), Value({"S": "THING"}))))
+    assert fitted(Thing, "kind").conditions(["name"], []) == [labelled, CONDITIONS["name"]]
+    assert plain.labelled is None
+
+
+class Loose(Node):
+    model_config = ConfigDict(extra="allow")
+    id: str
+    name: str = ""
+
+
+class Typed(Node):
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, int]
+    id: str
+    name: str = ""
+
+
+class Looking(Node):
+    id: str
+    name: str = ""
+
+    def model_post_init(self, context: Any) -> None:
+        assert self.name != "x"
+
+
+def test_classes_that_look_at_everything_have_to_read_everything() -> None:
+    assert not fitted(Loose).is_whole
+    for model in (Typed, Looking):
+        found = fitted(model)
+        assert (found.is_whole, found.told, found.untold) == (True, {}, ("name",))
+
+
+MANY = tuple(f"choice {number}" for number in range(100))
+
+
+class Choosing(Node):
+    id: str
+    one: Literal[MANY] = MANY[0]  # type: ignore[valid-type]
+    two: Literal[MANY] = MANY[0]  # type: ignore[valid-type]
+    three: Literal[MANY] = MANY[0]  # type: ignore[valid-type]
+    four: Literal[MANY] = MANY[0]  # type: ignore[valid-type]
+
+
+class ChoosingMore(Choosing, label="MORE"):
+    five: Literal[MANY] = MANY[0]  # type: ignore[valid-type]
+
+
+class ChoosingOfTooMany(Node):
+    id: str
+    one: Literal[(*MANY, "more")] = MANY[0]  # type: ignore[valid-type]
+
+
+def test_what_is_too_long_for_an_expression_is_read() -> None:
+    assert len(fitted(Choosing).told) == 4
+    found = fitted(ChoosingMore)
+    assert (found.told, found.untold, found.is_whole) == ({}, ("one", "two", "three", "four", "five"), False)
+    # An `in` takes a hundred.
+    assert fitted(ChoosingOfTooMany).untold == ("one",)

@@ -1,0 +1,58 @@
+"""Which tests are a folder's own: those that are run against its mutants.
+
+Tests of whole programs and tests that start other processes are none of them: they are slow, and what they notice
+should be noticed nearer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "adjoin"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Source files, and the paths of their tests, the nearest first."""
+
+    sources: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    def modules(self) -> list[Path]:
+        found = [path for source in self.sources for path in sorted(PACKAGE.glob(source))]
+        return [path for path in found if path.name != "__init__.py"]
+
+
+_READS = (
+    "tests/queries", "tests/finding/test_find.py", "tests/finding/test_requests.py", "tests/plans/test_pages.py",
+    "tests/test_graph.py", "tests/test_sharp_corners.py",
+)  # fmt: skip
+_KEYS = (
+    "tests/layouts", "tests/test_schema.py", "tests/test_patterns.py", "tests/test_layouts_agree.py",
+    "tests/test_sharded_graph.py", "tests/test_tenants.py", "tests/test_unique.py", "tests/test_versions.py",
+    "tests/test_index_updates.py", "tests/test_hostile_arguments.py", "tests/test_failed_updates.py",
+    "tests/maintenance/test_tenants.py", "tests/maintenance/test_by_hand.py", "tests/examples/test_education.py",
+    "tests/examples/test_homes.py", "tests/examples/test_invoices.py", "tests/examples/test_people.py",
+    "tests/maintenance/test_declared.py", "tests/maintenance/test_declarations.py",
+)  # fmt: skip
+_WRITES = (
+    "tests/plans", "tests/test_transactions.py", "tests/test_explain.py", "tests/copying/test_copy.py",
+    "tests/maintenance/test_at_once.py", "tests/maintenance/test_copies.py", "tests/batch/test_audit.py",
+)  # fmt: skip
+
+FOLDERS = {
+    "queries": Folder(("queries/*.py",), _READS),
+    "layouts": Folder(("layouts/*.py",), (*_KEYS, *_READS)),
+    "plans": Folder(("plans/*.py",), (*_WRITES, *_KEYS, *_READS)),
+    "maintenance": Folder(("plans/maintenance/*.py",), ("tests/maintenance", "tests/test_tenants.py")),
+    "short": Folder(
+        ("server/short.py", "server/heads.py", "server/service.py", "items.py"),
+        ("tests/server", "tests/stores/test_properties.py", "tests/test_patterns.py", "tests/test_values.py"),
+    ),
+}
+"""By the name that the command takes. `short`: the server's short ways, and the sizes that they compute."""
+
+LEFT_OUT = ("tests/server/clients", "tests/maintenance/test_ministack.py", "tests/copying/test_dynamodb.py")
+"""Tests against programs of others."""
