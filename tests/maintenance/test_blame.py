@@ -13,7 +13,7 @@ from adjoin.plans.maintenance.ledger import PARTS
 from tests.maintenance.simulation import stored
 
 HUGE, TINY = Decimal("1E20"), Decimal("1E-20")
-LONG = "x" * 500
+LONG = "x" * 520
 
 
 class Crate(Node):
