@@ -11,7 +11,7 @@ import pytest
 
 from adjoin import Graph, MaterializedGraph
 from adjoin.aggregates import Latest, Max, Min, Sum, Top
-from adjoin.expressions import Add, attribute
+from adjoin.expressions import Add, Remove, attribute
 from adjoin.model import Edge, Node
 from adjoin.plans import Plan
 from adjoin.plans.maintenance.ledger import PARTS, TOKEN
@@ -444,3 +444,45 @@ def test_ids_that_are_as_long_as_keys_may_be() -> None:
         finished(g)
         assert unnamed_ranks(g) == []
         assert g.verify(threads=1).findings == ()
+
+
+class Country(Node):
+    id: str
+    largest: Annotated[list[int], Top("Has", "Lists", field="size", k=60)] = []
+
+
+class Region(Node):
+    id: str
+
+
+class City(Node):
+    id: str
+
+
+class Has(Edge[Country, Region]):
+    pass
+
+
+class Lists(Edge[Region, City]):
+    size: int
+
+
+def test_an_edge_with_many_values_is_counted_in_two_lives() -> None:
+    with Graph(":memory:", [Country, Region, City, Has, Lists]) as g:
+        g.put_many([Country(id="C"), Region(id="R"), Has(source="C", target="R")])
+        g.put_many(City(id=f"T{number}") for number in range(70))
+        g.put_many(Lists(source="R", target=f"T{number}", size=number) for number in range(70))
+        g.maintain(once=True)
+        layout = g._layout
+        key = layout.node_key(layout.schema.node(Country), "C")
+        g._store.execute((Update(layout.table, key, (Remove(attribute("largest")),)),))
+        assert g.verify(repair=True, threads=1).left == 0
+        found = g.get(Country, "C")
+        assert found is not None
+        assert found.largest == [*range(69, 9, -1)]
+        g.disconnect(Lists, "R", "T69")
+        g.maintain(once=True)
+        found = g.get(Country, "C")
+        assert found is not None
+        assert found.largest == [*range(68, 8, -1)]
+        assert unnamed_ranks(g) == []

@@ -10,9 +10,9 @@ dead       it is not, and never will be again: nobody will ever name it, and who
 
 attribute     what it holds
 value, by     what the node shows
-l             the sort key of the ledger
-p             the partition key of the ledger, where it is not that of the rank
-b             what the transaction asks for: the revision of the ledger; or, where it must not be there, how many edges
+ledger        the sort key of the ledger
+beside        the partition key of the ledger, where it is not that of the rank
+based         what the transaction asks for: the revision of the ledger; or, where it must not be there, how many edges
               have left the node, because no ledger goes without that being counted
 
 Earlier versions put and deleted ranks in the transaction, without a token. Such a rank is there exactly as long as
@@ -32,7 +32,7 @@ from adjoin.plans.maintenance.references import EdgeRef
 from adjoin.rules import Account
 from adjoin.values import AttributeValue, Item
 
-HOME, PARTITION, BASE = "l", "p", "b"
+HOME, PARTITION, BASE = "ledger", "beside", "based"
 Standing: TypeAlias = Literal["named", "pending", "dead"]
 
 

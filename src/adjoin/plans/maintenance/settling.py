@@ -22,7 +22,7 @@ from typing import TypeAlias
 from adjoin.errors import ConditionFailed, InvalidRequest, InvalidValue, TransactionCanceled
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.batches import Place, by_size, chunks, get_all, place_of, write_all
+from adjoin.plans.batches import Place, by_size, chunks, get_all, place_of, write_in_rounds
 from adjoin.plans.maintenance.attempts import Attempts
 from adjoin.plans.maintenance.blaming import Blame, blame
 from adjoin.plans.maintenance.cycles import is_structural, order
@@ -101,7 +101,7 @@ def settle(
     touched: set[tuple[str, Place]] = set()
     while waiting:
         entries, nears = yield from _read(layout, list(waiting.values()), pace)
-        yield from write_all(attempts.look_again(entries))
+        yield from write_in_rounds(attempts.look_again(entries))
         stale |= {near.text: near.kind for near in nears.values() if near.item and STALE in near.item}
         if born := {entry.ref.near for entry in entries if entry.near is not None and not entry.is_settled} & {
             text for text, near in nears.items() if near.is_new
@@ -142,7 +142,7 @@ def settle(
                 yield from order(layout, postings[0])
             try:
                 if postings[0].entries:
-                    yield from write_all(attempts.begin(postings), by_size)
+                    yield from write_in_rounds(attempts.begin(postings), by_size)
                     attempts.have_put(postings)
                     yield tuple(transaction(layout, some) for some in transactions)
             except (TransactionCanceled, InvalidRequest, InvalidValue) as error:
@@ -155,7 +155,7 @@ def settle(
             _tell(note, settled)
             for entry in settled:
                 del waiting[entry.ref.place]
-        yield from write_all(superseded)
+        yield from write_in_rounds(superseded)
     yield from refresh(layout, stale, tally)
 
 
