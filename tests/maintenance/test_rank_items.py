@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Graph, MaterializedGraph
+from adjoin import Graph, InvalidRequest, MaterializedGraph
 from adjoin.aggregates import Latest, Max, Min, Sum, Top
 from adjoin.expressions import Add, Remove, attribute
 from adjoin.model import Edge, Node
@@ -18,10 +18,11 @@ from adjoin.plans.maintenance.ledger import PARTS, TOKEN
 from adjoin.plans.maintenance.postings import STALE, TURN
 from adjoin.plans.maintenance.rank_items import BASE, HOME, PARTITION
 from adjoin.plans.maintenance.ranks import refresh
+from adjoin.plans.maintenance.recounting import begin, finish
 from adjoin.plans.maintenance.references import EdgeRef
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.settling import settle
-from adjoin.requests import Delete, Put, Query, TransactWrite, Update
+from adjoin.requests import BatchWrite, Delete, Put, Query, TransactWrite, Update
 from adjoin.runner import run
 from adjoin.values import Item
 from tests.maintenance.ledgers import entries_of, is_ledger, is_rank
@@ -253,6 +254,30 @@ def test_who_meets_a_rank_that_nobody_can_name_deletes_it(g: Graph) -> None:
     finished(g)
 
 
+@pytest.mark.parametrize("mend", ["verify", "rebuild"])
+def test_what_a_crash_left_is_no_fault_and_goes_with_a_repair(g: Graph, mend: str) -> None:
+    g.put_many([Plays(source="T", target="P0", points=-5), Plays(source="T", target="P1", points=1)])
+    settling(g, play(g, "P0")).plan.close()
+    g.put(Plays(source="T", target="P0", points=0))
+    settled(g, play(g, "P0"))
+    late = settling(g, play(g, "P1"))
+    pending = [rank for rank in unnamed_ranks(g) if rank["value"] == {"N": "1"}]
+    assert len(pending) == 4
+    assert len(unnamed_ranks(g)) == 8
+    assert not [each for each in g.verify(threads=1).findings if each.kind == "rank"]
+    if mend == "verify":
+        g.verify(repair=["rank"], threads=1)
+        # What somebody may be about to name is left.
+        assert unnamed_ranks(g) == pending
+        finished(g, late)
+    else:
+        g.rebuild(threads=1)
+        assert unnamed_ranks(g) == []
+        finished(g, late)
+    assert unnamed_ranks(g) == []
+    assert g.verify(threads=1).findings == ()
+
+
 def test_one_that_was_put_after_the_node_was_read_is_not_taken_for_dead(g: Graph) -> None:
     g.put(Plays(source="T", target="P0", points=1))
     g.maintain(once=True)
@@ -283,6 +308,25 @@ def test_an_edge_that_went_and_came_back_is_not_counted_by_who_saw_it_before(g: 
     settled(g, far)
     g.put_many([Player(id="P0", age=9), Plays(source="T", target="P0", points=1)])
     finished(g, late)
+
+
+def test_a_rank_that_was_never_put_is_not_named_by_the_next_attempt(g: Graph) -> None:
+    g.put(Plays(source="T", target="P0", points=1))
+    g.maintain(once=True)
+    g.put(Plays(source="T", target="P0", points=5))
+    process = Process(g, settle(g._layout, [play(g, "P0")], Tally()), "maintainer")
+    step_to(process, BatchWrite)
+    # Refused before anything was put; then a transaction fails, because the node begins to prepare another life.
+    process._go_on(lambda: process.plan.throw(InvalidRequest("no")))
+    step_to(process, TransactWrite)
+    begun = run(begin(g._layout, g._layout.schema.node(Team), [TEAM]), g._store)
+    process.step(random.Random(0))
+    assert not process.is_done
+    process.finish()
+    check_ranks(g._layout, stored(g))
+    run(finish(g._layout, g._layout.schema.node(Team), begun, Tally()), g._store)
+    finished(g)
+    assert unnamed_ranks(g) == []
 
 
 class Depot(Node):

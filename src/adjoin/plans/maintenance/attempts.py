@@ -71,9 +71,11 @@ class Attempts:
 
     def have_put(self, postings: Iterable[Posting]) -> None:
         """Takes down that the ranks of transactions are there."""
-        for place in (entry.ref.place for posting in postings for entry in posting.entries):
-            if place in self._own:
-                self._own[place] = [replace(own, is_put=True) for own in self._own[place]]
+        for entry in (entry for posting in postings for entry in posting.entries):
+            place, new = entry.ref.place, {rank.token for rank in entry.ranks.puts}
+            if new:
+                own = self._own[place]
+                self._own[place] = [replace(each, is_put=each.is_put or each.rank.token in new) for each in own]
 
     def end(self, entries: Iterable[Entry]) -> list[Delete]:
         """Takes down that edges were applied; answers what has to go."""
