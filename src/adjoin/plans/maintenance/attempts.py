@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from adjoin.layouts.interface import BoundLayout
-from adjoin.plans.batches import Place
+from adjoin.plans.batches import Place, place_of
 from adjoin.plans.maintenance.entries import Entry
 from adjoin.plans.maintenance.postings import Posting
 from adjoin.plans.maintenance.rank_items import BASE, Rank, Standing, standing
 from adjoin.requests import Delete, Put
+from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
 from adjoin.values import Item
 
 
@@ -65,9 +66,14 @@ class Attempts:
         place, made = entry.ref.place, entry.ranks
         new = [_Own(rank, entry.rank_item(self._layout, rank, near), is_put=False) for rank in made.puts]
         if new or made.deletes:
-            self._own[place] = self._own.get(place, []) + new
+            # What no key has room for is refused, and cannot be deleted either.
+            self._own[place] = self._own.get(place, []) + [own for own in new if self._is_key(own.item)]
             self._old[place] = made.deletes
         return [Put(self._layout.table, own.item) for own in new]
+
+    def _is_key(self, item: Item) -> bool:
+        partition, sort = place_of(self._layout.key_of(item))
+        return len(partition.encode()) <= MAX_PARTITION_KEY_SIZE and len(sort.encode()) <= MAX_SORT_KEY_SIZE
 
     def have_put(self, postings: Iterable[Posting]) -> None:
         """Takes down that the ranks of transactions are there."""
