@@ -252,7 +252,7 @@ class Counting:
     checks: int
     """Items that are checked with it: it and its far end, where a rule reads that."""
     ranks: int
-    """Values that are kept in order, for least, greatest, latest and top ones."""
+    """Values that are kept in order, for least, greatest, latest and top ones; each is put outside of transactions."""
     nodes: int
     """Nodes that count it."""
     arrivals: int
@@ -266,9 +266,9 @@ class Counting:
         What is made of those nodes, over further hops, comes in addition: `wcu_above` for each edge that reads one.
         """
         twice = write_units(0, transactional=True)
-        items = edges * (self.ledgers + self.checks + self.ranks)
+        items = edges * (self.ledgers + self.checks)
         nodes = _parts(edges, per_node) + (self.nodes - 1) * edges if self.nodes else 0
-        return (items + nodes) * twice + (edges * self.arrivals + 1) * write_units(0)
+        return (items + nodes) * twice + (edges * (self.ranks + self.arrivals) + 1) * write_units(0)
 
     @property
     def wcu_above(self) -> float:

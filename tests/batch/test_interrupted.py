@@ -16,6 +16,7 @@ from adjoin.batch.restoring import Restorer, Stage, Suspect
 from adjoin.batch.state import State
 from adjoin.expressions import Action, Remove, Set, Value, attribute
 from adjoin.layouts.interface import NEXT
+from adjoin.plans.maintenance.rank_items import HOME
 from adjoin.requests import Delete, Put, Update
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
@@ -66,7 +67,7 @@ def spoilt(store: Any) -> Graph:
         return next(item for item in items if name in item and part in str(layout.key_of(item)))
 
     best = next(rule.key for rule in layout.rules.rules if rule.name == "BAND.best")
-    claim, rank, ledger = one("code#x", "adjoin:owner"), one(f"#{best}#", "rank"), one("=E#PLAYED#", "i")
+    claim, rank, ledger = one("code#x", "adjoin:owner"), one(f"#{best}#", HOME), one("=E#PLAYED#", "i")
     edge = layout.edge_key(layout.schema.edge(Played), "b", "k", {})
     graph._store.execute(
         [

@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from adjoin.layouts.interface import BoundLayout
+from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
+from adjoin.plans.batches import Place, place_of
 from adjoin.plans.maintenance.ledger import LENGTH, PARTS, Ledger, ledger_in, ref_beside
 from adjoin.plans.maintenance.ledger import edge_of as edge_beside
+from adjoin.plans.maintenance.rank_items import ranks_of
 from adjoin.plans.maintenance.references import EdgeRef, ref_in
 from adjoin.values import Item
 
 
 def is_ledger(item: Item) -> bool:
     return "applied" in item or bool(set(PARTS) & item.keys())
+
+
+def is_rank(layout: BoundLayout, item: Item) -> bool:
+    start: str = layout.ledgers.all_ranks("")[1].operands[0]["S"]
+    return layout.is_bookkeeping(item) and [*layout.key_of(item).values()][1]["S"].startswith(start)
+
+
+def named_ranks(layout: BoundLayout, items: Iterable[Item]) -> dict[Place, Item]:
+    """The ranks that ledgers name in the lives that their nodes have, and what they hold."""
+    items = [*items]
+    nodes = {place_of(layout.key_of(item)): item for item in items if LIFE in item and not is_ledger(item)}
+    named = {}
+    for item in filter(is_ledger, items):
+        for ref, ledger in entries_of(layout, item):
+            node = nodes.get(place_of(ref.near_key(layout)), {})
+            life, next = (node.get(name, {}).get("S") for name in (LIFE, NEXT))
+            if ledger.life in (life, next):
+                for rank in ranks_of(ledger, life if ledger.life == next else None, ref.account.keys):
+                    named[place_of(rank.key(layout, ref))] = {**rank.entry}
+    return named
 
 
 def edge_of(layout: BoundLayout, item: Item) -> Item:

@@ -11,9 +11,10 @@ import pytest
 from adjoin import Count, Edge, Graph, Latest, Max, Node, Sum
 from adjoin.plans.maintenance.ledger import PARTS
 from tests.maintenance.simulation import stored
+from tests.maintenance.test_simulation import unnamed_ranks
 
 HUGE, TINY = Decimal("1E20"), Decimal("1E-20")
-LONG = "x" * 500
+LONG = "x" * 520
 
 
 class Crate(Node):
@@ -115,6 +116,7 @@ def test_a_value_that_no_key_has_room_for(graph: Graph) -> None:
     assert "1024" in aside.reason
     assert recorded(graph) == {"CRATE.newest"}
     assert shown(graph, *ALL, "newest") == (HUGE, HUGE + 3, HUGE, 2, None)
+    assert unnamed_ranks(graph) == []
 
 
 def test_a_sum_and_a_value_without_room(graph: Graph) -> None:

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from adjoin import Graph, MaterializedGraph
+from adjoin.layouts.interface import LIFE, BoundLayout
 from adjoin.plans import Plan
+from adjoin.plans.batches import place_of
 from adjoin.requests import Delete
-from tests.maintenance.ledgers import edge_of, entries_of, is_ledger
+from adjoin.values import Item
+from tests.maintenance.ledgers import edge_of, entries_of, is_ledger, is_rank, named_ranks
 from tests.maintenance.models import (
     ALBUMS,
     MODELS,
@@ -188,8 +191,31 @@ def check(graph: Graph) -> None:
         assert entries_of(layout, item)
     started = layout.ledgers.edge_start
     assert all(is_ledger(item) for item in items if [*layout.key_of(item).values()][1]["S"].startswith(started))
+    check_ranks(layout, items)
     # What is taken down of edges that arrive.
     assert all(item["edge"]["M"] in keys for item in items if "edge" in item and "marked" in item)
+
+
+def check_ranks(layout: BoundLayout, items: list[Item]) -> None:
+    """Every rank that a ledger names is there, and holds what the ledger says; none is there without one that may be.
+
+    A rank that nobody names is a leftover of a crash.
+    """
+    there = {place_of(layout.key_of(item)): item for item in items if is_rank(layout, item)}
+    for place, entry in named_ranks(layout, items).items():
+        assert place in there
+        assert {name: there[place].get(name) for name in entry if name != "rank"} == {
+            name: value for name, value in entry.items() if name != "rank"
+        }
+
+
+def unnamed_ranks(graph: Graph) -> list[Item]:
+    """The ranks that are there for nobody, in lives that last."""
+    layout, items = graph._layout, stored(graph)
+    named = named_ranks(layout, items)
+    lives = {item[LIFE]["S"] for item in items if LIFE in item and not is_ledger(item)}
+    ranks = [item for item in items if is_rank(layout, item) and layout.ledgers.life_of_rank(item) in lives]
+    return [item for item in ranks if place_of(layout.key_of(item)) not in named]
 
 
 def check_circles(world: World) -> None:
@@ -215,15 +241,19 @@ def reached(world: World, start: str, name: str) -> set[str]:
     return found
 
 
-def simulate(seed: int, models: list[Any], layout: Any = None, *, acts: int = 40, nodes: int = 4) -> Simulation:
+def simulate(
+    seed: int, models: list[Any], layout: Any = None, *, acts: int = 40, nodes: int = 4, crashes: float = 0.02
+) -> Simulation:
     graph = opened(seed, MODELS, layout)
     try:
-        simulation = Simulation(graph, seed)
+        simulation = Simulation(graph, seed, crashes=crashes)
         life = Life(graph, simulation.chance, models, nodes)
         for _ in range(acts):
             simulation.write(*life.act())
         simulation.drain()
         check(graph)
+        if not crashes:
+            assert unnamed_ranks(graph) == []
         return simulation
     finally:
         graph.close()
@@ -233,6 +263,11 @@ def simulate(seed: int, models: list[Any], layout: Any = None, *, acts: int = 40
 @pytest.mark.parametrize("part", range(5))
 def test_everything_is_true_in_the_end(models: list[Any], part: int) -> None:
     with_seeds(lambda seed: simulate(seed, models, nodes=2 + seed % 3), part, 5)
+
+
+@pytest.mark.parametrize("models", [SHOP, PARTS], ids=["shop", "parts"])
+def test_nothing_is_left_over_unless_somebody_crashes(models: list[Any]) -> None:
+    with_seeds(lambda seed: simulate(seed, models, nodes=2, crashes=0.0), 0, 1, FEW)
 
 
 def test_in_another_layout() -> None:

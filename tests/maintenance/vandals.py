@@ -10,7 +10,7 @@ from typing import Any
 from adjoin import Graph
 from adjoin.expressions import Set, Value, attribute
 from adjoin.requests import Delete, Put, Request, Update
-from tests.maintenance.ledgers import is_ledger, spoilt, stray, sums_in
+from tests.maintenance.ledgers import is_ledger, is_rank, spoilt, stray, sums_in
 from tests.maintenance.simulation import stored
 
 
@@ -93,7 +93,7 @@ class Vandals:
         return None if ledger is None else Put(self._layout.table, stray(self._layout, ledger))
 
     def _ranks(self, items: list[Any]) -> list[Any]:
-        return [item for item in items if "rank" in item]
+        return [item for item in items if is_rank(self._layout, item)]
 
     def _lose_rank(self, items: list[Any]) -> Request | None:
         rank = self._pick(self._ranks(items))

@@ -5,7 +5,7 @@
 | declaration | an aggregate is declared otherwise than it was counted, which only a rebuild puts right |
 | aggregate | a stored aggregate or summary is not what the edges say |
 | ledger | what was counted for an edge is not what the edge adds, or there is no such edge |
-| rank | a value in order, for a least, greatest, latest or top one, is missing, left over, or not its edge's |
+| rank | a value in order, for a least, greatest, latest or top one, is missing, too much, or not its edge's |
 | circle | a recursive aggregate has no value, for edges lead in a circle |
 | copy | a field of an edge is not what the node has that it copies |
 | dangling | an end of an edge is not there |
@@ -22,14 +22,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import ibis.expr.types as ir
 from orjson import loads
 
 from adjoin.batch.columns import TARGET, attribute_want
-from adjoin.batch.differences import Difference
+from adjoin.batch.differences import Difference, Differences
 from adjoin.batch.engines import Engine, Source, Want, open_engine, opened_source, readable
 from adjoin.batch.findings import Audit, Finding, Repairs
 from adjoin.batch.job import Job, summary_name
@@ -37,7 +37,6 @@ from adjoin.batch.keys import key_parts
 from adjoin.batch.ledgers import LedgerAudit, LedgerFault, wanted
 from adjoin.batch.restoring import (
     HELD_UP,
-    Hints,
     Progress,
     Restorer,
     Run,
@@ -176,11 +175,12 @@ class _Auditor:
                     circles[-1].add(node=self.job.tables.id_of(rule.node, row["id"]))
         ledgers = LedgerAudit(self.job, self._source, found)
         for stage in stages(self.job):
-            yield from self._stage(stage, list(hints(stage, found, ledgers)), spoilt(stage, self._layout, ledgers))
+            yield from self._stage(stage, found, ledgers)
         yield from circles
 
-    def _stage(self, stage: Stage, found: list[Hints], unbalanced: Iterable[Iterable[Suspect]]) -> list[Finding]:
+    def _stage(self, stage: Stage, differences: Mapping[str, Differences], ledgers: LedgerAudit) -> list[Finding]:
         """What was found about the aggregates of a class; repaired, if that was asked for."""
+        found = list(hints(stage, differences, ledgers))
         findings = [Finding(kind, name) for kind, name, _ in found]
         streams: list[Iterable[Suspect]] = []
         for finding, (kind, name, some) in zip(findings, found, strict=True):
@@ -193,8 +193,10 @@ class _Auditor:
         if self._run is not None and streams:
             restorer = Restorer(self._layout, self._run, State(None, ""), self._delay, self._tell)
             if {"aggregate", "ledger"} & set(self._repair):
-                streams += unbalanced
+                streams += spoilt(stage, self._layout, ledgers)
             restorer.restore(stage, streams)
+            if "rank" in self._repair:
+                restorer.sweep(stage, ledgers)
             for finding in findings:
                 name = f"{finding.kind} {finding.name}"
                 finding.repaired = restorer.restored.repaired(name)

@@ -7,8 +7,9 @@
 | outdated | it was written for other rules than the class has now, where it does not name each by what it declares |
 | different | those of a node do not add up to what the node has, though that is what its edges say |
 
-That an edge adds something is told here where no `where=` decides; where one does, the sums tell. Ranks are
-counted: those that stand beside a node for a value, and the ledgers that have it; and both hold the same.
+That an edge adds something is told here where no `where=` decides; where one does, the sums tell. Ranks are those
+that ledgers name, and hold the same. One that no ledger names counts for nobody: it is about to be named, or left
+over. Only one without a token counts by itself.
 """
 
 from __future__ import annotations
@@ -30,8 +31,20 @@ from adjoin.batch.keys import escaped, matches, part_text
 from adjoin.batch.numbers import Numbers
 from adjoin.errors import InvalidItem
 from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
+from adjoin.layouts.ledgers import RANK_END, TOKEN_LENGTH, UNTOLD_END
+from adjoin.plans.batches import Place
 from adjoin.plans.maintenance.contributions import BY, RANK, VALUE
-from adjoin.plans.maintenance.ledger import APPLIED, LENGTH, RULES, SHORTENED, life_want, rule_want
+from adjoin.plans.maintenance.ledger import (
+    APPLIED,
+    FORMER,
+    LENGTH,
+    RULES,
+    SHORTENED,
+    TOKEN,
+    life_want,
+    rule_want,
+)
+from adjoin.plans.maintenance.rank_items import HOME
 from adjoin.plans.maintenance.ranks import values_of_an_edge
 from adjoin.plans.maintenance.references import EDGE, FAR, NEAR, EdgeRef
 from adjoin.rules import Account, Rule
@@ -39,8 +52,6 @@ from adjoin.schema import NodeType
 from adjoin.values import Item
 
 BESIDE = "#="
-_DIGEST_LENGTH = 20
-"""Characters of the digest that ends the key of a rank."""
 
 
 def wanted(layout: BoundLayout) -> dict[type[Any], set[Want]]:
@@ -108,6 +119,7 @@ class LedgerAudit:
             # Whole attributes, because what is put in order may be of any type.
             VALUE: (VALUE,),
             BY: (BY,),
+            "home": (HOME, "S"),
         }
         for account in self.accounts:
             if not account.reads_far:
@@ -122,6 +134,7 @@ class LedgerAudit:
                     entry: Want = (*start, "L", str(number), "M")
                     wants[f"r{place}_{number}"] = (*entry, RANK, "S")
                     wants |= {f"r{place}_{number}_{name}": (*entry, name) for name in _shown_by(rule)}
+                    wants |= {f"r{place}_{number}_{name}": (*entry, name, "S") for name in (TOKEN, FORMER)}
         return wants
 
     def _account_of(self, rule: Rule) -> Account:
@@ -370,42 +383,87 @@ class LedgerAudit:
     # --- ranks ---------------------------------------------------------------------------------
 
     def rank_faults(self, rule: Rule) -> Iterator[LedgerFault]:
-        """The nodes with values in order that no ledger has, or another, or without some that one has."""
+        """The nodes without values in order that a ledger has, or with another, or with one that counts for nothing."""
         if rule.operation == "sum":
             return
-        counted = ibis.union(self._ranks(rule), self._ranked(rule))
-        held = counted.group_by("id", "stem", "held").agg(n=counted.n.sum())
-        held = held.filter(held.n != 0)
-        wrong = held.group_by("id", "stem").agg(n=held.n.sum()).select("n", "id")
+        wrong = self._wrong(rule)
+        wrong = wrong.filter(~((wrong.n > 0) & (wrong.is_told == 1))).select("n", "id")
         for row in self._job.engine.fetch(self._job.engine.stage(wrong), ["id"]):
             fault = "different rank" if row["n"] == 0 else "stray rank" if row["n"] > 0 else "missing rank"
             yield LedgerFault(rule.node, self._job.tables.id_of(rule.node, row["id"]), fault)
+
+    def unnamed_ranks(self, rule: Rule) -> Iterator[tuple[Place, str]]:
+        """The keys of ranks that no ledger names, and the partition keys of their nodes."""
+        if rule.operation == "sum" or rule not in self._rules:
+            return
+        wrong = self._wrong(rule)
+        found = wrong.filter((wrong.n > 0) & (wrong.is_told == 1)).select("pk", "sk")
+        for row in self._job.engine.fetch(self._job.engine.stage(found), ["pk", "sk"]):
+            yield (row["pk"], row["sk"]), row["pk"].removesuffix(BESIDE)
+
+    def _wrong(self, rule: Rule) -> ir.Table:
+        """The ranks that are not what ledgers have: more than 0 of them where there are too many."""
+
+        def make() -> ir.Table:
+            counted = ibis.union(self._ranks(rule), self._ranked(rule))
+            told = {"pk": counted.pk.max(), "sk": counted.sk.max(), "is_told": counted.is_told.max()}
+            held = counted.group_by("id", "stem", "held").agg(n=counted.n.sum(), **told)
+            held = held.filter(held.n != 0)
+            told = {"pk": held.pk.max(), "sk": held.sk.max(), "is_told": held.is_told.max()}
+            return held.group_by("id", "stem").agg(n=held.n.sum(), **told)
+
+        return self._kept(f"ranks {rule.name}", make)
 
     def _ranks(self, rule: Rule) -> ir.Table:
         rows = self._rows.filter(self._rows.account == self._ranks_number)
         mine = rows.sk.substr(len(self._rank_start)).re_search(rf"\A[^#]*#{escaped(rule.key)}#")
         node = rows.pk.substr(0, rows.pk.length() - len(BESIDE))
         rows = rows.filter(mine & self._is_node(rule.node, node)).mutate(node=node)
-        stem = rows.sk.substr(0, rows.sk.length() - _DIGEST_LENGTH - 1)
-        held = _held(*(rows[name] for name in _shown_by(rule)))
-        return rows.select(id=self._id(rule.node, rows.node), stem=stem, held=held, n=ibis.literal(1, "int64"))
+        length = rows.sk.length()
+        token = rows.sk.substr(length - TOKEN_LENGTH, TOKEN_LENGTH)
+        told = _named(rows.sk.substr(0, length - RANK_END), token, rows.home)
+        return rows.select(
+            id=self._id(rule.node, rows.node),
+            stem=told.fill_null(rows.sk.substr(0, length - UNTOLD_END)),
+            held=_held(*(rows[name] for name in _shown_by(rule))),
+            n=ibis.literal(1, "int64"),
+            is_told=rows.home.notnull().cast("int64"),
+            pk=rows.pk,
+            sk=rows.sk,
+        )
 
     def _ranked(self, rule: Rule) -> ir.Table:
-        """What ledgers have for a rule, as the keys of ranks without their ends, and what those hold."""
+        """What ledgers have for a rule, as the keys of ranks with what names them, and what those hold."""
         ledgers = self._ledgers(self._account_of(rule))
         ranks = [f"r{self._rules.index(rule)}_{number}" for number in range(values_of_an_edge(rule))]
         columns = [f"{rank}{suffix}" for rank in ranks for suffix in ("", *(f"_{name}" for name in _shown_by(rule)))]
-        own = ledgers.select("id", "life", *columns)
+
+        def of_life(rows: ir.Table, life: Any, token: str) -> ir.Table:
+            tokens = {f"{rank}_token": rows[f"{rank}_{token}"] for rank in ranks}
+            return rows.select("id", *columns, life=life, home=rows.sk, **tokens)
+
         # What is counted ahead of the next life has its ranks in both.
         ahead = ledgers.filter(ledgers.life == ledgers.node_next)
-        both = ibis.union(own, ahead.select("id", *columns, life=ahead.node_life).select("id", "life", *columns))
+        both = ibis.union(of_life(ledgers, ledgers.life, TOKEN), of_life(ahead, ahead.node_life, FORMER))
         parts = []
         for rank in ranks:
             stem = ibis.literal(self._rank_start) + both.life + f"#{rule.key}#" + both[rank]
-            held = _held(*(both[f"{rank}_{name}"] for name in _shown_by(rule)))
-            part = both.select(id=both.id, stem=stem, held=held, n=ibis.literal(-1, "int64"))
+            part = both.select(
+                id=both.id,
+                stem=_named(stem, both[f"{rank}_token"], both.home).fill_null(stem),
+                held=_held(*(both[f"{rank}_{name}"] for name in _shown_by(rule))),
+                n=ibis.literal(-1, "int64"),
+                is_told=ibis.literal(0, "int64"),
+                pk=ibis.null("string"),
+                sk=ibis.null("string"),
+            )
             parts.append(part.filter(part.stem.notnull()))
         return parts[0] if len(parts) == 1 else ibis.union(*parts)
+
+
+def _named(stem: Any, token: Any, home: Any) -> Any:
+    """The key of a rank up to its end, the token, and the ledger that names it; nothing if one of them is nothing."""
+    return stem + "\n" + token + "\n" + home
 
 
 def _shown_by(rule: Rule) -> tuple[str, ...]:

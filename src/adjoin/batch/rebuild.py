@@ -233,6 +233,7 @@ class _Rebuild:
             ]
             every = [self._nodes(stage.kind)] if stage.kind in anew else []
             restorer.restore(stage, [*streams, *every, *spoilt(stage, self._layout, audit)])
+            restorer.sweep(stage, audit)
 
     def _nodes(self, kind: NodeType) -> Iterator[Suspect]:
         """All nodes of a class that count, or may have to."""

@@ -23,10 +23,12 @@ from adjoin.errors import (
 )
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
+from adjoin.plans.batches import chunks
 from adjoin.plans.maintenance.entries import reason_of
 from adjoin.plans.maintenance.neighbours import settle_found, settle_near
 from adjoin.plans.maintenance.passing import CONTENDED, NEVER
 from adjoin.plans.maintenance.postings import is_hopeless
+from adjoin.plans.maintenance.ranks import remove_dead
 from adjoin.plans.maintenance.recounting import Compared, begin, begun_before, finish, settle_and_compare
 from adjoin.plans.maintenance.references import EdgeRef
 from adjoin.plans.maintenance.report import SetAside, Tally
@@ -198,6 +200,12 @@ class Restorer:
             self._tell(stage.kind.label, count)
             self._state.advance(stage.name, len(chunk))
         self._state.save()
+
+    def sweep(self, stage: Stage, ledgers: LedgerAudit) -> None:
+        """Removes ranks of a stage that count for nobody, and never will: what crashes left."""
+        for rule in (rule for account in stage.accounts for rule in account.rules):
+            for some in chunks(ledgers.unnamed_ranks(rule), ROUND):
+                self._run(remove_dead(self._layout, rule, dict(some)))
 
     def _restore(self, stage: Stage, chunk: Sequence[list[Suspect]]) -> None:
         try:

@@ -4,7 +4,7 @@
     CUSTOMER#C1#=       =E#PLACED#INVOICE#I1                      what the edge added to its source, beside the edge
     INVOICE#I1#=        =E#PLACED#INVOICE#I1#CUSTOMER#C1          what the edge added to both ends, beside its target
     INVOICE#I1#=        =L#PLACED.out.far#CUSTOMER#C1#PLACED#…    the same for rules that read the far end, beside that
-    CUSTOMER#C1#=       =R#9f2c…#CUSTOMER.largest#p503.120#ab…    one value in order, for a least or greatest one
+    CUSTOMER#C1#=       =R#9f2c…#VfkX…#p503.120#1c9e…             one value in order, for a least or greatest one
     CUSTOMER#C1#=       =M                                        somebody has edges here while the node is not
     INVOICE#I1#=        =A#PLACED#CUSTOMER#C1#PLACED#INVOICE#I1   an edge that arrives at the node
     #=MAINTAIN          =position                                 how far the change stream was applied
@@ -30,6 +30,13 @@ _EDGE = "E#"
 SHORT = "~"
 """What the end of a key begins with that was too long, and is a digest."""
 _RANKED = ("S", "N", "BOOL")
+TOKEN_LENGTH = 8
+"""Characters of the token that ends the key of a rank."""
+_EDGE_LENGTH = 8
+RANK_END = 1 + _EDGE_LENGTH + TOKEN_LENGTH
+"""Characters of the key of a rank behind its value."""
+UNTOLD_END = 1 + 20
+"""The same where it was put without a token, by earlier versions."""
 LONGEST_RANK = 600
 """Bytes of a value that has a rank; a life, a rule and an edge stand in the same key."""
 
@@ -81,10 +88,19 @@ class Ledgers:
         """The partition and stretch of all ledgers of an account beside a far node."""
         return self._stretch(far, f"L#{account}#")
 
-    def rank_key(self, node: str, life: str, rule: str, rank: str, edge: Item, number: int) -> Item:
-        """Where a value of a rule stands among the others of a node."""
+    def rank_key(self, node: str, life: str, rule: str, rank: str, edge: Item, token: str) -> Item:
+        """Where a value of a rule stands among the others of a node; of one edge, and nobody else has the token."""
+        return self._key(node, f"R#{life}#{rule}#{rank}#", digest_of(edge)[:_EDGE_LENGTH] + token)
+
+    def untold_rank_key(self, node: str, life: str, rule: str, rank: str, edge: Item, number: int) -> Item:
+        """Where earlier versions put it: the value of that number of an edge."""
         digest = hashlib.sha256(f"{edge[self._pk]['S']}\0{edge[self._sk]['S']}\0{number}".encode()).hexdigest()[:20]
         return self._key(node, f"R#{life}#{rule}#{rank}#", digest)
+
+    def token_of_rank(self, rank: Item) -> str:
+        """The token that the key of a rank ends with."""
+        text: str = rank[self._sk]["S"]
+        return text[-TOKEN_LENGTH:]
 
     def ranks(self, node: str, life: str, rule: str) -> tuple[tuple[str, AttributeValue], SortCondition]:
         return self._stretch(node, f"R#{life}#{rule}#")

@@ -112,7 +112,7 @@ def companions(
         posting = postings.setdefault(ref.near, Posting(Near(ref.account.hop.near, ref.near, key, there)))
         ledger = items[place_of(ref.ledger_key(layout))]
         near = posting.near
-        entry = Entry(ref, item, ledger, near.item, None, near.life, near.next)
+        entry = Entry(ref, item, ledger, near.item, None, near.life, near.next, has_ranks_within=True)
         entry.work_out(layout)
         posting.entries.append(entry)
     edges = {place_of(each.key) for each in written}

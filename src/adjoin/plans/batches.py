@@ -92,6 +92,12 @@ def _wire_size(item: Item) -> int:
     return size * _WORST if size <= _SMALL else len(orjson.dumps(item))
 
 
+def write_in_rounds(writes: Iterable[Put | Delete], cut: Cut = by_count) -> Plan[None]:
+    """Any number of puts and deletes of different items, some batches side by side."""
+    for some in chunks(writes, BATCHES_A_ROUND * MAX_BATCH_WRITE):
+        yield from write_all(some, cut)
+
+
 def write_all(writes: Iterable[Put | Delete], cut: Cut = by_count) -> Plan[None]:
     """Puts and deletes of different items, in one round of batches and as many as are needed after it."""
     waiting = tuple(writes)

@@ -22,10 +22,11 @@ from adjoin.plans.maintenance.copies import At, CopyRef, copy_ref, freshen, fres
 from adjoin.plans.maintenance.cycles import moved, set_aside_by
 from adjoin.plans.maintenance.entries import Entry, contributions
 from adjoin.plans.maintenance.expired import edges_of, remove_left
+from adjoin.plans.maintenance.ledger import LEFT
 from adjoin.plans.maintenance.lives import begin_lives
 from adjoin.plans.maintenance.neighbours import settle_near
 from adjoin.plans.maintenance.passing import NEVER
-from adjoin.plans.maintenance.postings import LEFT, MARKED, TURN, Near
+from adjoin.plans.maintenance.postings import MARKED, TURN, Near
 from adjoin.plans.maintenance.references import (
     EdgeRef,
     counted_by,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from itertools import product
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -14,10 +13,10 @@ from adjoin.expressions import Compare, Condition, Exists, Not, Value, all_of, a
 from adjoin.layouts.counted import is_of, keys_on
 from adjoin.layouts.interface import LIFE, BoundLayout
 from adjoin.layouts.ledgers import digest_of
-from adjoin.plans.batches import Place, place_of
-from adjoin.plans.maintenance.contributions import RANK, Ends, contribution, total
+from adjoin.plans.maintenance.contributions import Ends, contribution, total
 from adjoin.plans.maintenance.ledger import WAITING, Ledger, LedgerWrite, ledger_in, ledger_write
 from adjoin.plans.maintenance.passing import NEVER
+from adjoin.plans.maintenance.rank_items import Moves, Rank, base_of, moves, ranks_of
 from adjoin.plans.maintenance.references import EdgeRef, named_in
 from adjoin.requests import Check, Delete, Put, Update
 from adjoin.rules import Account, Rule
@@ -28,6 +27,7 @@ RULE, REASON, ACCOUNT = "rule", "reason", "account"
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NOTHING: Mapping[str, AttributeValue] = MappingProxyType({})
 _ZERO: AttributeValue = {"N": "0"}
+_NO_LEDGER = Ledger(WAITING, {}, {})
 
 
 AnyWrite: TypeAlias = Put | Update | Delete | Check | LedgerWrite
@@ -56,6 +56,12 @@ class Entry:
     forgets: bool = False
     """Whether what the ledger says of rules that this graph does not know is forgotten."""
     ledger: Ledger | None = None
+    has_ranks_within: bool = False
+    """Whether ranks are put and deleted in the transaction, and not before and after it."""
+    spare: Sequence[Rank] = ()
+    """Ranks that were put before, for a transaction like this one."""
+    ranks: Moves = field(default_factory=Moves)
+    """What becomes of its ranks; told with the writes."""
     _made: list[AnyWrite] | None = None
 
     def __post_init__(self) -> None:
@@ -184,7 +190,11 @@ class Entry:
     def set_aside(self, rule: Rule, reason: str) -> None:
         del self.wanted[rule.name]
         self.aside[rule.name] = reason
-        self._made = None
+        self.ranks, self._made = Moves(), None
+
+    def renew(self) -> None:
+        """Forgets the writes, and ranks that were put for them."""
+        self.spare, self._made = (), None
 
     def _make(self, layout: BoundLayout) -> list[AnyWrite]:
         table, ref = layout.table, self.ref
@@ -194,41 +204,47 @@ class Entry:
             writes.append(Check(table, ref.key, _as_read(layout, self.edge, ref.account.edge_attributes)))
             if ref.account.reads_far and self.edge is not None and ref.far != ref.near:
                 writes.append(Check(table, ref.far_key(layout), self.far_as_read(layout)))
+        self.ranks = Moves()
         if not self.is_settled:
-            writes.append(ledger_write(layout, ref, ref.ledger_key(layout), self.item, self.after))
-        return [*writes, *self._ranks(layout), *self._records(layout)]
+            after = self.after
+            self.ranks = self._moves(after)
+            if after is not None:
+                after = replace(after, tokens=self.ranks.tokens)
+            writes.append(ledger_write(layout, ref, ref.ledger_key(layout), self.item, after))
+        return [*writes, *self._rank_writes(layout), *self._records(layout)]
 
     def far_as_read(self, layout: BoundLayout) -> Condition:
         return _as_read(layout, self.far, self.ref.account.far_attributes)
 
-    def _ranks(self, layout: BoundLayout) -> Iterator[Put | Delete]:
-        # Ranks of a former life are of no use to anybody, and go with the ledger that knows them.
-        lives = [self.life, self.next] if self.next is not None else [self.life]
-        if not any(
-            "L" in value
-            for each in (self.ledger.applied if self.ledger else {}, self.wanted)
-            for value in each.values()
-        ):
-            return
-        old = lives if self.is_ahead else [self.ledger.life] if self.ledger is not None else []
-        before = dict(self._rank_items(layout, old, self.ledger.applied if self.ledger is not None else {}))
-        after = dict(self._rank_items(layout, lives, self._after)) if self.is_kept else {}
-        for place, item in before.items():
-            if place not in after:
-                yield Delete(layout.table, layout.key_of(item))
-        for place, item in after.items():
-            if before.get(place) != item:
-                yield Put(layout.table, item)
-
-    def _rank_items(
-        self, layout: BoundLayout, lives: Iterable[str | None], values: Mapping[str, AttributeValue]
-    ) -> Iterator[tuple[Place, Item]]:
+    def _moves(self, after: Ledger | None) -> Moves:
+        before, after = self.ledger or _NO_LEDGER, after or _NO_LEDGER
+        if not any("L" in value for each in (before, after) for value in each.applied.values()):
+            return Moves()
         keys = self.ref.account.keys
-        for life, (name, value) in product(filter(None, lives), values.items()):
-            for number, entry in enumerate(value.get("L", ())):
-                rule = keys.get(name, name)
-                key = layout.ledgers.rank_key(self.ref.near, life, rule, entry["M"][RANK]["S"], self.ref.key, number)
-                yield place_of(key), {**key, **entry["M"]}
+        # Ranks of a former life are of no use to anybody, and go with the ledger that knows them.
+        there = ranks_of(before, self.life if self.is_ahead else None, keys)
+        return moves(after, self.life if self.next is not None else None, keys, there, self.spare)
+
+    def _rank_writes(self, layout: BoundLayout) -> Iterator[Put | Delete]:
+        """The ranks that are put and deleted in the transaction."""
+        made, is_within = self.ranks, self.has_ranks_within
+        for rank in (*made.together, *(made.deletes if is_within else ())):
+            yield Delete(layout.table, rank.key(layout, self.ref))
+        for rank in made.puts if is_within else ():
+            yield Put(layout.table, self.rank_item(layout, rank, self.near))
+
+    def rank_item(self, layout: BoundLayout, rank: Rank, near: Item | None) -> Item:
+        """A rank that is put for a transaction which asks for what the near node is by then."""
+        return rank.item(layout, self.ref, self.base(near))
+
+    def base(self, near: Item | None) -> AttributeValue | None:
+        return base_of(self.ref.account, self.item, near)
+
+    @property
+    def is_held_by_departures(self) -> bool:
+        """Whether it gets a ledger only if no edge has left the node since it was read."""
+        is_told = not self.ref.account.is_checked or (bool(self.ranks.tokens) and not self.has_ranks_within)
+        return self.comes and is_told
 
     def _records(self, layout: BoundLayout) -> Iterator[Put | Delete]:
         """What is set aside is recorded for everybody to see, and no longer once it is not."""

@@ -62,10 +62,11 @@ def _expected(layout: BoundLayout, kind: EdgeType, accounts: Sequence[Account], 
             wanted, aside = contributions(layout, account, item)
         except AdjoinError:
             continue
-        ranks += sum(len(value["L"]) for value in wanted.values() if "L" in value)
+        tokens = {name: [(new_token(), None)] * len(value["L"]) for name, value in wanted.items() if "L" in value}
+        ranks += sum(map(len, tokens.values()))
         key = ref.ledger_key(layout)
         if wanted or aside or account.reads_far:
-            write = ledger_write(layout, ref, key, None, Ledger(new_token(), wanted, aside))
+            write = ledger_write(layout, ref, key, None, Ledger(new_token(), wanted, aside, tokens=tokens))
             there = ledgers.get(place_of(key))
             if isinstance(there, LedgerWrite) and isinstance(write, LedgerWrite):
                 write = there.joined(write)

@@ -9,7 +9,9 @@ attribute     what it holds
 o, i          the part for the node at the source, and for the one at the target: a map
     l         the life of the node in which it counts; in any other it is void, and so it is where there is no node
     r         another after each write
-    a rule    what was added
+    a rule    what was added: a number, or a list of values in order, each with
+        t         the token of its rank in this life
+        u         the same in the life before, as long as this one is prepared
     a         rule to why it is not applied
 s             how long the partition key of the edge is, beside a target
 e             the key of the edge, where that of the ledger had to be shortened
@@ -29,9 +31,9 @@ adjoin:revision         as `r`
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from adjoin.expressions import Action, Compare, Condition, Exists, Not, Path, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
@@ -47,6 +49,16 @@ LENGTH, TARGET = "s", "t"
 SHORTENED = "e"
 WAITING = "-"
 """The life of a part for a node that is not there."""
+TOKEN, FORMER = "t", "u"
+"""The attributes of a value in order that name its ranks, in the life of the ledger and in the one before."""
+LEFT = "adjoin:left"
+"""The attribute of a node that counts how often an edge stopped adding to it.
+
+An edge without a ledger is counted only if this is what it was before the edge was read. So nobody counts an edge that
+he saw before it went, however late he comes.
+"""
+Tokens: TypeAlias = tuple[str | None, str | None]
+"""The tokens of a value in order, in the life of its ledger and in the one before; None for a rank without one."""
 
 
 def new_token() -> str:
@@ -65,6 +77,13 @@ class Ledger:
     """Rule to why it is not applied."""
     mark: str | None = None
     """Which rules it was written for, where the names do not tell."""
+    tokens: Mapping[str, Sequence[Tokens]] = field(default_factory=dict)
+    """Rule to the tokens of its values in order, one by one."""
+
+    @property
+    def names(self) -> set[str]:
+        """The tokens of all ranks that count by it."""
+        return {token for some in self.tokens.values() for pair in some for token in pair if token is not None}
 
 
 def ledger_in(account: Account, item: Item | None) -> Ledger | None:
@@ -79,7 +98,52 @@ def ledger_in(account: Account, item: Item | None) -> Ledger | None:
     names = account.by_key
     applied = {names.get(key, key): value for key, value in part.items() if key not in (_LIFE, _REVISION, _ASIDE)}
     aside = {names.get(key, key): reason["S"] for key, reason in part[_ASIDE]["M"].items()} if _ASIDE in part else {}
-    return Ledger(part[_LIFE]["S"], applied, aside)
+    tokens = _taken_out(applied)
+    return Ledger(part[_LIFE]["S"], applied, aside, tokens=tokens)
+
+
+def _taken_out(applied: dict[str, AttributeValue]) -> dict[str, Sequence[Tokens]]:
+    """The tokens of values in order, which are left without them: they are no part of what an edge adds."""
+    tokens: dict[str, Sequence[Tokens]] = {}
+    for name, value in applied.items():
+        if "L" in value:
+            entries = [dict(entry["M"]) for entry in value["L"]]
+            tokens[name] = [(_token(entry, TOKEN), _token(entry, FORMER)) for entry in entries]
+            applied[name] = {"L": [{"M": entry} for entry in entries]}
+    return tokens
+
+
+def _token(entry: dict[str, AttributeValue], name: str) -> str | None:
+    found = entry.pop(name, None)
+    return None if found is None else found["S"]
+
+
+def _stored(ledger: Ledger, keys: Mapping[str, str]) -> dict[str, AttributeValue]:
+    """What was added, by the keys of rules, with the tokens of values in order."""
+    stored: dict[str, AttributeValue] = {}
+    for name, value in ledger.applied.items():
+        if tokens := ledger.tokens.get(name):
+            pairs = zip(value["L"], tokens, strict=True)
+            value = {"L": [{"M": {**entry["M"], **_token_attributes(pair)}} for entry, pair in pairs]}
+        stored[keys.get(name, name)] = value
+    return stored
+
+
+def _token_attributes(tokens: Tokens) -> Item:
+    return {name: {"S": token} for name, token in zip((TOKEN, FORMER), tokens, strict=True) if token is not None}
+
+
+def revision_of(account: Account, item: Item | None) -> AttributeValue | None:
+    """What an account's part of a ledger has another of after each write; None where there is no such part."""
+    if account.reads_far:
+        return (item or {}).get(REVISION)
+    revision: AttributeValue | None = (item or {}).get(account.part, {}).get("M", {}).get(_REVISION)
+    return revision
+
+
+def has_part(account: Account, item: Item | None) -> bool:
+    """Whether an item says anything about an account."""
+    return item is not None and (account.reads_far or account.part in item)
 
 
 def life_want(account: Account) -> tuple[str, ...]:
@@ -97,7 +161,8 @@ def _far_ledger(account: Account, item: Item) -> Ledger:
     applied = {names.get(key, key): value for key, value in item[APPLIED]["M"].items()}
     aside = {names.get(key, key): reason["S"] for key, reason in item[ASIDE]["M"].items()} if ASIDE in item else {}
     mark = item[RULES]["S"] if RULES in item else None
-    return Ledger(item[LIFE]["S"], applied, aside, mark)
+    tokens = _taken_out(applied)
+    return Ledger(item[LIFE]["S"], applied, aside, mark, tokens)
 
 
 def edge_of(layout: BoundLayout, item: Item) -> Item:
@@ -208,16 +273,15 @@ def ledger_held(layout: BoundLayout, ref: EdgeRef, key: Item, there: Item | None
 
 def ledger_touched(layout: BoundLayout, ref: EdgeRef, key: Item, there: Item) -> Update:
     """What makes a ledger another without changing what it says, for those who read it before."""
-    part = ref.account.part
-    revision = Set(Path((part, _REVISION)), Value({"S": new_token()}))
-    return Update(layout.table, key, (revision,), _part_as_read(there, part))
+    account = ref.account
+    path = attribute(REVISION) if account.reads_far else Path((account.part, _REVISION))
+    condition = _far_as_read(layout, there) if account.reads_far else _part_as_read(there, account.part)
+    return Update(layout.table, key, (Set(path, Value({"S": new_token()})),), condition)
 
 
 def _part(account: Account, ledger: Ledger) -> AttributeValue:
     keys = account.keys
-    stored: dict[str, Any] = {_LIFE: {"S": ledger.life}, _REVISION: {"S": new_token()}}
-    for name, value in ledger.applied.items():
-        stored[keys.get(name, name)] = value
+    stored: dict[str, Any] = {_LIFE: {"S": ledger.life}, _REVISION: {"S": new_token()}, **_stored(ledger, keys)}
     if ledger.aside:
         stored[_ASIDE] = {"M": {keys.get(name, name): {"S": reason} for name, reason in ledger.aside.items()}}
     return {"M": stored}
@@ -251,7 +315,7 @@ def _far_item(ref: EdgeRef, ledger: Ledger) -> Item:
     item = named_in(ref) | {
         LIFE: {"S": ledger.life},
         RULES: {"S": ref.account.mark},
-        APPLIED: {"M": {keys.get(name, name): value for name, value in ledger.applied.items()}},
+        APPLIED: {"M": _stored(ledger, keys)},
         REVISION: {"S": new_token()},
     }
     if ledger.aside:

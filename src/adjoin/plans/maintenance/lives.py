@@ -13,7 +13,8 @@ from adjoin.expressions import Action, Add, And, Condition, Remove, Set, Value, 
 from adjoin.layouts.counted import COUNTED, at_birth
 from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.maintenance.postings import LEFT, Near, copies_of, new_revision, revises
+from adjoin.plans.maintenance.ledger import LEFT
+from adjoin.plans.maintenance.postings import Near, copies_of, new_revision, revises
 from adjoin.requests import TransactWrite, Update
 from adjoin.values import Item
 

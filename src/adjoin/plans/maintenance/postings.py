@@ -21,7 +21,7 @@ from adjoin.layouts.ledgers import rank_text
 from adjoin.plans.batches import Place, place_of
 from adjoin.plans.maintenance.contributions import RANK, VALUE, total
 from adjoin.plans.maintenance.entries import AnyWrite, Entry
-from adjoin.plans.maintenance.ledger import LedgerWrite, new_token
+from adjoin.plans.maintenance.ledger import LEFT, LedgerWrite, new_token
 from adjoin.requests import Check, Delete, Put, TransactWrite, Update
 from adjoin.rules import Rule
 from adjoin.schema import NodeType
@@ -34,12 +34,6 @@ TURN = "adjoin:turn"
 """The attribute of a node that counts changes of its ranks."""
 FULL = "adjoin:full"
 """The attribute of a node with the rules for whose values it has no room; there is a record of it then."""
-LEFT = "adjoin:left"
-"""The attribute of a node that counts how often an edge stopped adding to it.
-
-An edge without a ledger is counted only if this is what it was before the edge was read. So nobody counts an edge that
-he saw before it went, however late he comes.
-"""
 MARKED = "marked"
 PREPARED = f"{NEXT}:"
 """What the names of attributes begin with that hold sums in a life that is prepared."""
@@ -178,7 +172,7 @@ class Posting:
         yield from (Compare("=", attribute(name), Value(value)) for name, value in replaced.items())
         if told:
             yield self.near.same(TURN)
-        if any(entry.comes and not entry.ref.account.is_checked for entry in self.entries):
+        if any(entry.is_held_by_departures for entry in self.entries):
             yield self.near.same(LEFT)
         if layout.copy_keys(self.near.kind, self.near.key):
             # Somebody may give the node another copy meanwhile, which would not have what is written here.
@@ -222,7 +216,7 @@ class Posting:
             yield Add(attribute(STALE), {"SS": stale})
         if moved:
             yield Add(attribute(TURN), {"N": "1"})
-        left = any(entry.goes and not entry.ref.account.is_checked for entry in self.entries)
+        left = any(entry.goes for entry in self.entries)
         if left:
             yield Add(attribute(LEFT), {"N": "1"})
         if self.near.is_new:

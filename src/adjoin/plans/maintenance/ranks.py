@@ -1,8 +1,10 @@
 """Least, greatest, latest and top values: read off the ranks of a node, and written on it.
 
-A transaction that changes ranks leaves the rule in the node's `adjoin:stale` and counts its `adjoin:turn`.
-Whoever meets a stale node reads the first ranks of each such rule, and writes what they say if the turn
-is still the same. A node without room for them is left without them, and a record says so.
+A transaction whose ledgers name other ranks leaves the rule in the node's `adjoin:stale` and counts its `adjoin:turn`.
+Whoever meets a stale node reads the first ranks of each such rule, and the ledgers of those, and writes what those say
+that are named, if the turn is still the same. Then no ledger named others meanwhile: all that are named were there
+when the ranks were read, and those that were found to be named are still. A node without room for them is left
+without them, and a record says so.
 """
 
 from __future__ import annotations
@@ -17,15 +19,16 @@ from adjoin.expressions import Action, Compare, Condition, Remove, Set, Value, a
 from adjoin.layouts.counted import is_of
 from adjoin.layouts.interface import LIFE, REVISION, BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.batches import chunks, get_all
+from adjoin.plans.batches import Place, chunks, get_all, place_of, write_all
 from adjoin.plans.maintenance.asides import Unapplied, record_key
 from adjoin.plans.maintenance.contributions import BY, VALUE
 from adjoin.plans.maintenance.entries import reason_of
 from adjoin.plans.maintenance.postings import FULL, STALE, TURN, Near, copies_of, is_hopeless, revises
+from adjoin.plans.maintenance.rank_items import Standing, ledger_key, standing
 from adjoin.plans.maintenance.references import key_of_node
 from adjoin.plans.maintenance.report import Tally
 from adjoin.requests import Delete, Get, PageResponse, Put, Query, TransactWrite, Update
-from adjoin.rules import Rule, Term
+from adjoin.rules import Account, Rule, Term
 from adjoin.schema import NodeType, plain_type
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import AttributeValue, Item
@@ -33,6 +36,8 @@ from adjoin.values import AttributeValue, Item
 _NODES_A_ROUND = 25
 _ROOM = MAX_TRANSACTION - 10
 """Values of one edge that are written together; what is left is for the edge, its ledger and its nodes."""
+_MORE = 20
+"""Ranks that are read beyond what is missing, where some of the first do not count."""
 _Found: TypeAlias = list[tuple[Rule, Sequence[Item]]]
 
 
@@ -99,19 +104,67 @@ def _rules(layout: BoundLayout, near: Near) -> list[Rule]:
 
 
 def _first(layout: BoundLayout, asked: Sequence[tuple[Near, Rule]]) -> Plan[list[list[Item]]]:
-    """The first ranks of nodes by rules, as many as each rule is about."""
+    """The first ranks of nodes by rules that count, as many as each rule is about."""
     found: list[list[Item]] = [[] for _ in asked]
     queries = {number: _query(layout, near, rule) for number, (near, rule) in enumerate(asked)}
+    dead: list[Item] = []
     while queries:
         responses: list[PageResponse] = yield tuple(queries.values())
-        for (number, query), response in zip(list(queries.items()), responses, strict=True):
-            found[number] += response.items
+        pages = dict(zip(queries, responses, strict=True))
+        met = [(number, rank) for number, page in pages.items() for rank in page.items]
+        standings = yield from _standings(layout, [(*asked[number], rank) for number, rank in met])
+        for (number, rank), each in zip(met, standings, strict=True):
+            if each == "named":
+                found[number].append(rank)
+            elif each == "dead":
+                dead.append(rank)
+        for number, page in pages.items():
             left = asked[number][1].k - len(found[number])
-            if response.last is None or left <= 0:
+            if page.last is None or left <= 0:
                 del queries[number]
             else:
-                queries[number] = replace(query, start=response.last, limit=left)
-    return found
+                queries[number] = replace(queries[number], start=page.last, limit=left + _MORE)
+    yield from write_all([Delete(layout.table, layout.key_of(rank)) for rank in dead])
+    return [ranks[: rule.k] for ranks, (_, rule) in zip(found, asked, strict=True)]
+
+
+def _standings(layout: BoundLayout, met: Sequence[tuple[Near, Rule, Item]]) -> Plan[list[Standing]]:
+    """Whether ranks count that were just read."""
+    keys = [ledger_key(layout, rank) for _, _, rank in met]
+    places = {place_of(key): key for key in keys if key is not None}
+    items = yield from get_all([Get(layout.table, key, consistent=True) for key in places.values()])
+    ledgers = dict(zip(places, items, strict=True))
+    return [
+        standing(layout, _account(layout, rule), rank, ledgers[place_of(key)] if key is not None else None, near.item)
+        for (near, rule, rank), key in zip(met, keys, strict=True)
+    ]
+
+
+def remove_dead(layout: BoundLayout, rule: Rule, ranks: Mapping[Place, str]) -> Plan[int]:
+    """Removes those of some ranks of a rule that nobody will ever name; answers how many.
+
+    `ranks` has their keys, and the partition keys of their nodes.
+    """
+    names = [key.name for key in layout.definition.keys]
+    keys = [{name: {"S": text} for name, text in zip(names, place, strict=True)} for place in ranks]
+    found = yield from get_all([Get(layout.table, key, consistent=True) for key in keys])
+    there = [(rank, text) for rank, text in zip(found, ranks.values(), strict=True) if rank is not None]
+    # Behind the ranks: one that was put before is of a life that the node had by then.
+    nodes = {text: key_of_node(layout, rule.node, text) for _, text in there}
+    items = yield from get_all([Get(layout.table, key, consistent=True) for key in nodes.values()])
+    nears = {text: Near(rule.node, text, key, item) for (text, key), item in zip(nodes.items(), items, strict=True)}
+    standings = yield from _standings(layout, [(nears[text], rule, rank) for rank, text in there])
+    dead = [
+        rank
+        for (rank, text), each in zip(there, standings, strict=True)
+        if each == "dead" or layout.ledgers.life_of_rank(rank) not in (nears[text].life, nears[text].next)
+    ]
+    yield from write_all([Delete(layout.table, layout.key_of(rank)) for rank in dead])
+    return len(dead)
+
+
+def _account(layout: BoundLayout, rule: Rule) -> Account:
+    return next(account for account in layout.rules.accounts if rule in account.rules)
 
 
 def _query(layout: BoundLayout, near: Near, rule: Rule) -> Query:

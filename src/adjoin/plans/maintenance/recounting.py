@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from adjoin.errors import ConditionFailed, InvalidValue, TransactionCanceled
+from adjoin.errors import ConditionFailed, TransactionCanceled
 from adjoin.expressions import Action, Add, Condition, Exists, Not, Remove, Set, Value, attribute
 from adjoin.layouts.counted import COUNTED, is_of, when_counted
 from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
@@ -30,13 +30,12 @@ from adjoin.plans.maintenance.lives import changing, first_actions
 from adjoin.plans.maintenance.neighbours import counting, settle_above, settle_near
 from adjoin.plans.maintenance.postings import FULL, PREPARED, STALE, TURN, prepared_sum
 from adjoin.plans.maintenance.postings import Near as Node
-from adjoin.plans.maintenance.ranks import refresh, results, values_of_an_edge
+from adjoin.plans.maintenance.ranks import refresh, results
 from adjoin.plans.maintenance.references import key_of_node
 from adjoin.plans.maintenance.report import Tally
 from adjoin.requests import Delete, Get, PageResponse, Query, TransactWrite, Update
 from adjoin.rules import Account, Rule
 from adjoin.schema import NodeType
-from adjoin.units import MAX_TRANSACTION
 from adjoin.values import AttributeValue, Item
 
 ATTEMPTS = 100
@@ -153,7 +152,6 @@ def begun_before(layout: BoundLayout, kind: NodeType, texts: Iterable[str]) -> P
 
 def begin(layout: BoundLayout, kind: NodeType, texts: Iterable[str]) -> Plan[dict[str, str | None]]:
     """Lets nodes prepare another life; answers which, None for one that had none and begins with it."""
-    refuse_large(layout, kind)
     begun: dict[str, str | None] = {}
     for some in chunks(texts, _ROUND):
         done = yield from _changed(layout, kind, some, lambda node: _beginning(layout, node))
@@ -294,19 +292,3 @@ def remove_void_ranks(layout: BoundLayout, kind: NodeType, texts: Iterable[str])
 def _deleted(layout: BoundLayout, items: Sequence[Item]) -> Plan[None]:
     for some in chunks(items, _ROUND * 16):
         yield from write_all([Delete(layout.table, layout.key_of(item)) for item in some])
-
-
-# --- limits ------------------------------------------------------------------------------------
-
-
-def refuse_large(layout: BoundLayout, kind: NodeType) -> None:
-    """An edge is counted in two lives by one transaction, in which all it has ranked must have room."""
-    for account in counting(layout, kind):
-        most = sum(4 * values_of_an_edge(rule) + 2 for rule in account.rules)
-        room = MAX_TRANSACTION - 6 - len(kind.indexed)
-        if most > room:
-            names = ", ".join(rule.name for rule in account.rules if values_of_an_edge(rule) > 1)
-            raise InvalidValue(
-                f"{kind.name} cannot be counted anew while it is in use: one edge holds up to {most // 4} values "
-                f"of {names}, and a transaction has room for {room // 4}; take a smaller k"
-            )

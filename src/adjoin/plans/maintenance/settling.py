@@ -8,6 +8,8 @@ A transaction does not check the edge, unless its account asks for that. It need
 the edge reads the ledger after that change, and leaves it another than it was. So a transaction made of an older
 edge finds another ledger than it read, and fails. Where a change leaves nothing to write, the ledger is touched for
 that reason alone, and where there is no ledger, the near node is.
+
+Ranks are put before the transactions whose ledgers name them, and deleted after those that do not (see `rank_items`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from typing import TypeAlias
 from adjoin.errors import ConditionFailed, InvalidRequest, InvalidValue, TransactionCanceled
 from adjoin.layouts.interface import BoundLayout
 from adjoin.plans import Plan
-from adjoin.plans.batches import Place, chunks, get_all, place_of
+from adjoin.plans.batches import Place, by_size, chunks, get_all, place_of, write_in_rounds
+from adjoin.plans.maintenance.attempts import Attempts
 from adjoin.plans.maintenance.blaming import Blame, blame
 from adjoin.plans.maintenance.cycles import is_structural, order
 from adjoin.plans.maintenance.entries import Entry, reason_of
@@ -30,7 +33,7 @@ from adjoin.plans.maintenance.postings import STALE, Near, Posting, arranged, is
 from adjoin.plans.maintenance.ranks import refresh
 from adjoin.plans.maintenance.references import EdgeRef
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import Get, TransactWrite, Update
+from adjoin.requests import Delete, Get, TransactWrite, Update
 from adjoin.schema import NodeType
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import Item
@@ -92,12 +95,13 @@ def settle(
     an edge adds.
     """
     waiting = {ref.place: ref for ref in refs}
-    pace = _Pace()
+    pace, attempts = _Pace(), Attempts(layout)
     stale: dict[str, NodeType] = {}
     # Edges without a ledger whose nodes were made another, so that whoever saw them before fails from then on.
     touched: set[tuple[str, Place]] = set()
     while waiting:
         entries, nears = yield from _read(layout, list(waiting.values()), pace)
+        yield from write_in_rounds(attempts.look_again(entries))
         stale |= {near.text: near.kind for near in nears.values() if near.item and STALE in near.item}
         if born := {entry.ref.near for entry in entries if entry.near is not None and not entry.is_settled} & {
             text for text, near in nears.items() if near.is_new
@@ -107,8 +111,12 @@ def settle(
             continue
         rounds = _rounds(layout, entries, nears, pace)
         written = {entry.ref.place for each in rounds for some in each for posting in some for entry in posting.entries}
-        noticed = written | touched
-        touching = [entry for entry in entries if entry.ref.place not in noticed and _is_touched(entry, moved)]
+        idle = [entry for entry in entries if entry.ref.place not in written]
+        touching = [
+            entry
+            for entry in idle
+            if attempts.linger(entry) or (entry.ref.place not in touched and _is_touched(entry, moved))
+        ]
         waiting = {ref.place: ref for ref in (entry.ref for entry in entries) if ref.place in written}
         waiting |= {entry.ref.place: entry.ref for entry in touching}
         _tell(note, (entry for entry in entries if entry.ref.place not in waiting))
@@ -120,12 +128,13 @@ def settle(
                 pace.outrun(error)
                 continue
             # Who read no ledger may have been outrun before the node was touched, and not after: one more look tells.
-            again = {entry.ref.place for entry in touching if entry.ledger is None}
+            again = {entry.ref.place for entry in touching if entry.ledger is None or attempts.linger(entry)}
             touched |= again
             done = [entry for entry in touching if entry.ref.place not in again]
             _tell(note, done)
             for entry in done:
                 del waiting[entry.ref.place]
+        superseded: list[Delete] = []
         for transactions in rounds:
             postings = [posting for some in transactions for posting in some]
             settled = [entry for posting in postings for entry in posting.entries]
@@ -133,16 +142,20 @@ def settle(
                 yield from order(layout, postings[0])
             try:
                 if postings[0].entries:
+                    yield from write_in_rounds(attempts.begin(postings), by_size)
+                    attempts.have_put(postings)
                     yield tuple(transaction(layout, some) for some in transactions)
             except (TransactionCanceled, InvalidRequest, InvalidValue) as error:
                 pace.slow_down(error, postings)
                 break
             pace.attempts = 0
             for posting in postings:
+                superseded += attempts.end(posting.entries)
                 _note(posting, tally, stale)
             _tell(note, settled)
             for entry in settled:
                 del waiting[entry.ref.place]
+        yield from write_in_rounds(superseded)
     yield from refresh(layout, stale, tally)
 
 
