@@ -19,10 +19,10 @@ from typing import Any
 import orjson
 
 from adjoin.errors import InvalidRequest
-from adjoin.server.attributes import TOO_DEEP
 from adjoin.server.constraints import Limits
 from adjoin.server.deserialisation import Reader, reader_of
 from adjoin.server.faults import Refused
+from adjoin.server.grammar.attributes import TOO_DEEP
 from adjoin.server.inputs import INPUTS
 from adjoin.server.rules import PRECONDITIONS, RULES, Rule
 from adjoin.server.shapes import Structure

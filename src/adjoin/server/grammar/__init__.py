@@ -13,7 +13,14 @@ A request is read in the service's order, so that one with two faults reports th
 
 from __future__ import annotations
 
-from adjoin.server.grammar.bindings import Bindings
+from adjoin.server.grammar.attributes import Bindings
+from adjoin.server.grammar.expressions import (
+    Expressions,
+    read_condition,
+    read_key_condition,
+    read_projection,
+    read_update,
+)
 from adjoin.server.grammar.keys import KeyConditions, KeyExpression, KeyTest
 from adjoin.server.grammar.legacy import (
     LEGACY_WORDS,
@@ -24,13 +31,6 @@ from adjoin.server.grammar.legacy import (
     key_conditions,
 )
 from adjoin.server.grammar.parameters import check_parameters
-from adjoin.server.grammar.reading import (
-    Expressions,
-    read_condition,
-    read_key_condition,
-    read_projection,
-    read_update,
-)
 
 __all__ = [
     "Bindings", "Expressions", "read_condition", "read_key_condition", "read_projection", "read_update",

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from adjoin.errors import InvalidRequest
 from adjoin.requests import SortCondition, SortOperator
-from adjoin.server.grammar.bindings import Bindings
-from adjoin.server.grammar.syntax import (
+from adjoin.server.grammar.attributes import Bindings
+from adjoin.server.grammar.parser import (
     Call,
     Comparison,
     Conjunction,

@@ -1,39 +1,178 @@
 """Text to syntax: one parser for conditions, updates and projections.
 
-It never looks back and never calls itself: what is open stands on a stack of its own, so that four
-thousand parentheses are no deeper than one. Which functions there are, which words are reserved and what
-a placeholder stands for is not asked here.
+Text is cut into tokens. Keywords are the same in every kind of expression and in any case; a name starts with a letter.
+A character that belongs to nothing is a token of its own: the parser refuses it where it meets it, as the service
+does.
 
-Anything may stand in parentheses once. `(a)` is an operand or the start of a condition, which only what
-follows can tell; so a group that holds a lone operand hands it on as an operand.
+What the parser makes is an expression as it was written; names and values are put into it later. It is frozen, so that
+one text is parsed once however often it comes. Parentheses leave no trace but the order they gave. A step of a path
+that begins with `#` is a placeholder, since no name can.
+
+The parser never looks back and never calls itself: what is open stands on a stack of its own, so that four thousand
+parentheses are no deeper than one. Which functions there are, which words are reserved and what a placeholder stands
+for is not asked here.
+
+Anything may stand in parentheses once. `(a)` is an operand or the start of a condition, which only what follows can
+tell; so a group that holds a lone operand hands it on as an operand.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Literal as OneOf
 
-from adjoin.server.grammar.syntax import (
-    Call,
-    Clause,
-    Comparison,
-    Conjunction,
-    Disjunction,
-    Keyword,
-    Literal,
-    Logic,
-    Membership,
-    Negation,
-    Place,
-    Range,
-    Step,
-    Sum,
-    Term,
-    place,
+from adjoin.expressions import Comparator, Path
+
+# --- tokens ------------------------------------------------------------------------------------
+
+
+_KEYWORDS = frozenset({"AND", "OR", "NOT", "BETWEEN", "IN", "SET", "REMOVE", "ADD", "DELETE"})
+
+_TOKENS = re.compile(
+    r"(?P<word>[A-Za-z][A-Za-z0-9_]*)"
+    r"|(?P<name>#[A-Za-z0-9_]+)"
+    r"|(?P<value>:[A-Za-z0-9_]+)"
+    r"|(?P<index>0|[1-9][0-9]*)"
+    r"|(?P<mark><>|<=|>=|[=<>()\[\],.+-])"
+    r"|(?P<stray>[^ \t\r\n])"
 )
-from adjoin.server.grammar.tokens import Fault, Token, syntax_fault, tokens_of
 
-COMPARATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
+
+class Fault(Exception):
+    """What is wrong with an expression, in the service's words; who reads it says which expression it is."""
+
+
+class Token(NamedTuple):
+    """`kind` is a keyword or a mark as it stands, or else word, name, value, index, stray or end."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def _tokens_of(text: str) -> list[Token]:
+    found = []
+    for match in _TOKENS.finditer(text):
+        kind, part = str(match.lastgroup), match.group()
+        if kind == "mark":
+            kind = part
+        elif kind == "word" and (upper := part.upper()) in _KEYWORDS:
+            kind = upper
+        found.append(Token(kind, part, match.start(), match.end()))
+    found.append(Token("end", "<EOF>", len(text), len(text)))
+    return found
+
+
+def _syntax_fault(text: str, tokens: list[Token], at: int) -> Fault:
+    """The service quotes from the token before the wrong one to the one after it, spaces as they are."""
+    start = tokens[at - 1].start if at else 0
+    end = tokens[min(at + 1, len(tokens) - 1)].end
+    return Fault(f'Syntax error; token: "{tokens[at].text}", near: "{text[start:end]}"')
+
+
+# --- syntax ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A document path; `path` is what it means, if that is known without the names of a request."""
+
+    steps: tuple[str | int, ...]
+    path: Path | None
+
+
+def place(steps: tuple[str | int, ...]) -> Place:
+    known = not any(isinstance(step, str) and step[0] == "#" for step in steps)
+    return Place(steps, Path(steps) if known else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A value of the request, by its placeholder."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    function: str
+    arguments: tuple[Term, ...]
+
+
+Term: TypeAlias = Place | Literal | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    operator: Comparator
+    left: Term
+    right: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    operand: Term
+    low: Term
+    high: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    operand: Term
+    options: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    parts: tuple[Logic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunction:
+    parts: tuple[Logic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    part: Logic
+
+
+Logic: TypeAlias = Comparison | Range | Membership | Call | Conjunction | Disjunction | Negation
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    operator: OneOf["+", "-"]
+    left: Term
+    right: Term
+
+
+Keyword: TypeAlias = OneOf["SET", "REMOVE", "ADD", "DELETE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action of an update; a REMOVE has no value, an ADD or a DELETE has a literal."""
+
+    keyword: Keyword
+    target: Place
+    value: Term | Sum | None
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    keyword: Keyword
+    steps: tuple[Step, ...]
+
+
+# --- parsing -----------------------------------------------------------------------------------
+
+
+_COMPARATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 Part = TypeVar("Part")
 
@@ -74,7 +213,7 @@ class _Frame(Protocol):
 class _Parser:
     def __init__(self, text: str, continues: bool = False) -> None:
         self._text = text
-        self._tokens: list[Token] = tokens_of(text)
+        self._tokens: list[Token] = _tokens_of(text)
         self._at = 0
         # Whether a path in parentheses may go on behind them, as in `(a.b).c`.
         self._continues = continues
@@ -96,7 +235,7 @@ class _Parser:
             self.advance()
 
     def fault(self) -> Fault:
-        return syntax_fault(self._text, self._tokens, self._at)
+        return _syntax_fault(self._text, self._tokens, self._at)
 
     # --- operands ---
 
@@ -320,7 +459,7 @@ class _Group:
 
     def _compare(self, parser: _Parser, left: Term) -> bool:
         """Whether the operand that was read is the first one of a comparison."""
-        if parser.kind in COMPARATORS:
+        if parser.kind in _COMPARATORS:
             parser.stack.append(_Right(Comparison, parser.advance().kind, left))
         elif parser.kind == "BETWEEN":
             parser.advance()

@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 
 from adjoin.errors import InvalidRequest
-from adjoin.server.attributes import SEVERAL_TYPES, normal
 from adjoin.server.grammar import Expressions, attributes_to_get
+from adjoin.server.grammar.attributes import SEVERAL_TYPES, normal
 from adjoin.server.rules.items import check_size
 from adjoin.server.rules.parameters import has_parameters
 from adjoin.units import MAX_BATCH_GET, MAX_BATCH_WRITE

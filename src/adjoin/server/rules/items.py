@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoin.errors import InvalidRequest
-from adjoin.server.attributes import normal
 from adjoin.server.grammar import attribute_updates, attributes_to_get, expected_condition
+from adjoin.server.grammar.attributes import normal
 from adjoin.server.rules.parameters import has_parameters
 from adjoin.units import MAX_ITEM_SIZE
 

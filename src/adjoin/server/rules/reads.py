@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from adjoin.errors import InvalidRequest
-from adjoin.server.attributes import normal
 from adjoin.server.grammar import attributes_to_get, filter_of
+from adjoin.server.grammar.attributes import normal
 from adjoin.server.rules.parameters import has_parameters
 
 _STARTING_KEY = "The provided starting key is invalid: "
