@@ -14,10 +14,9 @@ from zlib import crc32
 from orjson import dumps
 
 from adjoin.server.admission import Admission
-from adjoin.server.faults import Refused
 from adjoin.server.http import Answer, Answering, Handler, Later
+from adjoin.server.operations.refusals import Refused, body_of
 from adjoin.server.reading import MAX_BODY, Request
-from adjoin.server.refusals import body_of
 
 JSON = "application/x-amz-json-1.0"
 

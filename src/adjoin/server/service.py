@@ -18,29 +18,25 @@ from zlib import crc32
 from orjson import JSONDecodeError, dumps, loads
 
 from adjoin.errors import AdjoinError
-from adjoin.server import short
 from adjoin.server.admission import Admission
 from adjoin.server.crowd import Crowd
-from adjoin.server.faults import Refused
 from adjoin.server.http import Answer, Answering, Later
 from adjoin.server.negotiation import JSON, negotiated, unpacked
 from adjoin.server.operations import OPERATIONS, STREAM_OPERATIONS
-from adjoin.server.operations.interface import Operation, Parameters, Tables
+from adjoin.server.operations.interface import Operation, Parameters, ShortGet, ShortWrite, Tables
+from adjoin.server.operations.refusals import Refused, body_of, refusal, status_of
 from adjoin.server.reading import Request
-from adjoin.server.refusals import body_of, refusal, status_of
 from adjoin.server.signatures import KeyPair, authentication_fault, check_signature
-from adjoin.server.validation import is_json, validated
 from adjoin.server.writer import Writer
 from adjoin.stores.sqlite import SQLiteStore
 
 _log = logging.getLogger(__name__)
 _SERVICES = {"DynamoDB_20120810": OPERATIONS, "DynamoDBStreams_20120810": STREAM_OPERATIONS}
 _TARGETS = {
-    f"{service}.{name}": (name, operation)
+    f"{service}.{name}": operation
     for service, operations in _SERVICES.items()
     for name, operation in operations.items()
 }
-_GET_ITEM = "DynamoDB_20120810.GetItem"
 
 
 class _Known:
@@ -84,11 +80,11 @@ class Service:
     def _answered_to(self, request: Request) -> Answering:
         parameters: Parameters = {}
         try:
-            name, operation, body = self._understood(request)
-            if (answer := self._short_answer(request.target, body)) is not None:
+            operation, body = self._understood(request)
+            if operation.short is not None and (answer := self._short_answer(operation.short, body)) is not None:
                 return answer
-            parameters = validated(name, body)
-            if name == "DescribeEndpoints":
+            parameters = operation.validated(body)
+            if operation.tells_host:
                 parameters["Host"] = request.headers.get("host", "localhost")
             if not operation.writes:
                 return self._said(200, self._read(operation, parameters))
@@ -99,11 +95,11 @@ class Service:
         self._writer.write(asked, partial(self._written, later, operation, parameters))
         return later
 
-    def _understood(self, request: Request) -> tuple[str, Operation, bytes]:
+    def _understood(self, request: Request) -> tuple[Operation, bytes]:
         """Which operation is asked for, and with which body, if whoever asks may ask."""
         known = _TARGETS.get(request.target)
         fault = None if request.is_plain else authentication_fault(request)
-        if (known is None or fault is not None) and not is_json(request.body):
+        if (known is None or fault is not None) and not _is_json(request.body):
             raise Refused("SerializationException")
         if known is None:
             raise Refused("UnknownOperationException")
@@ -111,36 +107,34 @@ class Service:
             raise fault
         if self._keys is not None:
             check_signature(request, self._keys)
-        return *known, request.body if request.is_plain else unpacked(request)
+        return known, request.body if request.is_plain else unpacked(request)
 
     # --- the short ways ------------------------------------------------------------------------
 
-    def _short_answer(self, target: str, body: bytes) -> Answering | None:
-        """The answer to a request that has a short way; None for any other."""
+    def _short_answer(self, way: ShortGet | ShortWrite, body: bytes) -> Answering | None:
+        """The answer to a request that is plain enough for the short way; None for any other."""
         try:
-            if target == _GET_ITEM:
-                return self._whole_item(loads(body))
-            write = short.WRITES.get(target)
-            return None if write is None else self._short_write(loads(body), *write)
+            asked = loads(body)
         except JSONDecodeError:
             return None
+        return self._whole_item(way, asked) if isinstance(way, ShortGet) else self._short_write(way, asked)
 
-    def _whole_item(self, asked: Any) -> Answer | None:
-        get = short.whole_get(asked)
+    def _whole_item(self, way: ShortGet, asked: Any) -> Answer | None:
+        get = way.read(asked)
         text = None if get is None else self._store.item_text(*get)
         if text is None:
             return None
         return self._sent(200, b'{"Item":%b}' % text if text else b"{}")
 
-    def _short_write(self, asked: Any, read: short.Reader, content: bytes) -> Later | None:
-        request = read(asked)
+    def _short_write(self, way: ShortWrite, asked: Any) -> Later | None:
+        request = way.read(asked)
         if request is None:
             return None
         later = Later()
 
         def written(outcome: Any) -> None:
             failed = isinstance(outcome, Exception)
-            later.settle(self._refused(outcome, asked) if failed else self._sent(200, content))
+            later.settle(self._refused(outcome, asked) if failed else self._sent(200, way.answer))
 
         self._writer.write(request, written)
         return later
@@ -190,3 +184,12 @@ class Service:
         self._answered += 1
         head = b"%b%013X\r\nx-amz-crc32: %d\r\n" % (self._head, self._answered, crc32(content))
         return Answer(status, content, head)
+
+
+def _is_json(body: bytes) -> bool:
+    """Whether the body is JSON; an empty one counts as {}."""
+    try:
+        loads(body or b"{}")
+    except JSONDecodeError:
+        return False
+    return True

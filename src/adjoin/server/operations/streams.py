@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from hashlib import md5
 from typing import Any
 
-from adjoin.errors import ChangesTrimmed, TableNotFound
+from adjoin.errors import ChangesTrimmed, InvalidRequest, TableNotFound
 from adjoin.requests import (
     ChangesResponse,
     DescribeTable,
@@ -28,9 +28,9 @@ from adjoin.requests import (
     StreamsResponse,
     TableResponse,
 )
-from adjoin.server.faults import Refused
-from adjoin.server.names import REGION, stream_arn
 from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
+from adjoin.server.operations.refusals import Refused, validation_fault
+from adjoin.server.operations.shapes import NAME, POSITIVE, REGION, Text, Whole, stream_arn, structure
 from adjoin.stores.descriptions import key_schema
 from adjoin.tables import StreamView
 from adjoin.units import MAX_CHANGES
@@ -40,11 +40,10 @@ _MOST_STREAMS = 100
 _LIFETIME = 900.0
 """Seconds for which an iterator is good."""
 
+_STREAM_ARN = Text(least=37, most=1024)
+_SHARD = Text(least=28, most=65)
+
 _ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:\d*:table/([^/]+)/stream/(.+)")
-
-
-def _invalid(fault: str) -> Refused:
-    return Refused("ValidationException", fault)
 
 
 def _no_stream(arn: str) -> Refused:
@@ -55,7 +54,7 @@ def _table_of(arn: str, tables: Tables) -> str:
     """The name of the table of a stream."""
     parts = _ARN.fullmatch(arn)
     if parts is None:
-        raise _invalid(f"Invalid StreamArn: {arn}")
+        raise validation_fault(f"Invalid StreamArn: {arn}")
     try:
         return tables.definition(parts[1]).name
     except TableNotFound:
@@ -146,6 +145,32 @@ def _described(parameters: Parameters, response: TableResponse, tables: Tables) 
     }
 
 
+_LIST_STREAMS = Operation(
+    "ListStreams",
+    structure(
+        "ListStreamsInput",
+        TableName=NAME,
+        Limit=POSITIVE,
+        ExclusiveStartStreamArn=_STREAM_ARN,
+    ),
+    _list,
+    _listed,
+)
+
+_DESCRIBE_STREAM = Operation(
+    "DescribeStream",
+    structure(
+        "DescribeStreamInput",
+        "StreamArn",
+        StreamArn=_STREAM_ARN,
+        Limit=POSITIVE,
+        ExclusiveStartShardId=_SHARD,
+        ShardFilter=structure("ShardFilter", Type=Text(choices=("CHILD_SHARDS",)), ShardId=_SHARD),
+    ),
+    _look,
+    _described,
+)
+
 # --- iterators ---------------------------------------------------------------------------------
 
 
@@ -168,7 +193,7 @@ class Iterator:
             after, given = urlsafe_b64decode(rest).decode().split(" ")
             return cls(arn, after, float(given))
         except (ValueError, NotBase64):
-            raise _invalid("Invalid ShardIterator") from None
+            raise validation_fault("Invalid ShardIterator") from None
 
 
 def _moved(number: str, by: int) -> str:
@@ -183,7 +208,7 @@ def _iterator(parameters: Parameters, response: TableResponse, tables: Tables) -
         raise Refused("ResourceNotFoundException", "Requested resource not found: Shard does not exist")
     number = parameters.get("SequenceNumber", "0")
     if not (number.isascii() and number.isdigit()):
-        raise _invalid(f"Invalid SequenceNumber: {number}")
+        raise validation_fault(f"Invalid SequenceNumber: {number}")
     after = {
         "TRIM_HORIZON": stream.after,
         "LATEST": stream.last,
@@ -194,6 +219,31 @@ def _iterator(parameters: Parameters, response: TableResponse, tables: Tables) -
         raise ChangesTrimmed(f"the stream begins behind {number}")
     return {"ShardIterator": str(Iterator(arn, after, time.time()))}
 
+
+def _check_iterator(request: Parameters) -> None:
+    kind = request["ShardIteratorType"]
+    if kind.endswith("_SEQUENCE_NUMBER") and "SequenceNumber" not in request:
+        raise InvalidRequest(f"SequenceNumber is required for ShardIteratorType {kind}")
+    if not kind.endswith("_SEQUENCE_NUMBER") and "SequenceNumber" in request:
+        raise InvalidRequest(f"SequenceNumber must not be specified for ShardIteratorType {kind}")
+
+
+_GET_SHARD_ITERATOR = Operation(
+    "GetShardIterator",
+    structure(
+        "GetShardIteratorInput",
+        "StreamArn ShardId ShardIteratorType",
+        StreamArn=_STREAM_ARN,
+        ShardId=_SHARD,
+        ShardIteratorType=Text(
+            choices=("TRIM_HORIZON", "LATEST", "AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER"),
+        ),
+        SequenceNumber=Text(least=21, most=40),
+    ),
+    _look,
+    _iterator,
+    rule=_check_iterator,
+)
 
 # --- records -----------------------------------------------------------------------------------
 
@@ -251,9 +301,16 @@ def _record(change: ItemChange, view: StreamView, arn: str) -> Answer:
     return record
 
 
-STREAM_OPERATIONS: dict[str, Operation] = {
-    "ListStreams": Operation(_list, _listed),
-    "DescribeStream": Operation(_look, _described),
-    "GetShardIterator": Operation(_look, _iterator),
-    "GetRecords": Operation(_read, _records),
-}
+_GET_RECORDS = Operation(
+    "GetRecords",
+    structure(
+        "GetRecordsInput",
+        "ShardIterator",
+        ShardIterator=Text(least=1, most=2048),
+        Limit=Whole("Integer", least=1, most=MAX_CHANGES),
+    ),
+    _read,
+    _records,
+)
+
+STREAM_OPERATIONS = (_LIST_STREAMS, _DESCRIBE_STREAM, _GET_SHARD_ITERATOR, _GET_RECORDS)

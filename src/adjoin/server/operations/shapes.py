@@ -1,15 +1,22 @@
 """The kinds of shapes that parameters have, as values: what a request may hold, before any table is asked.
 
 A shape says what is documented of a parameter: its type, which members it must have, and the limits of
-lengths, sizes and choices. It does nothing. `deserialisation` makes a reader of it, which brings JSON to
-these types, and `constraints` a check of its limits. The shapes of the operations are in `inputs`.
+lengths, sizes and choices. It does nothing: `checking` makes of it what reads a request and looks at its limits.
+Members stand in the order in which the service checks them and choices in the order in which it lists them, where
+that is known, and as documented where it is not.
+
+Here are the shapes that several operations share. The shape of an operation's input stands beside the operation.
+And names of tables: a request may name a table by its name or its ARN.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from adjoin.units import MAX_NAME_SIZE
 
 NAME_PATTERN = "[a-zA-Z0-9_.-]+"
 """What names of tables and indexes are made of."""
@@ -105,3 +112,68 @@ def java_type(shape: Shape) -> str:
             return f"java.util.Map<java.lang.String, {java_type(shape.of)}>"
         case _:
             return "java.lang.String"
+
+
+# --- parameters that several operations share --------------------------------------------------
+
+
+TABLE = TableReference()
+NAME = Text(least=3, most=255, pattern=NAME_PATTERN)
+"""The name of an index, or of a table where no ARN is taken."""
+
+FLAG = Flag()
+TEXT = Text()
+ATTRIBUTE = Attribute()
+ATTRIBUTES = Entries(ATTRIBUTE)
+NAMES = Entries(TEXT)
+ATTRIBUTE_NAME = Text(most=MAX_NAME_SIZE)
+ATTRIBUTE_NAMES = Listing(ATTRIBUTE_NAME, least=1, most=255)
+POSITIVE = Whole("Integer", least=1)
+POSITIVE_LONG = Whole("Long", least=1)
+LONG = Whole("Long")
+
+CAPACITY = Text(choices=("INDEXES", "TOTAL", "NONE"))
+METRICS = Text(choices=("SIZE", "NONE"))
+RETURN_VALUES = Text(choices=("ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"))
+RETURN_ON_FAILURE = Text(choices=("ALL_OLD", "NONE"))
+OPERATOR = Text(choices=("OR", "AND"))
+COMPARISON = Text(
+    choices=(
+        "IN", "NULL", "BETWEEN", "LT", "NOT_CONTAINS", "EQ", "GT", "NOT_NULL", "NE", "LE", "BEGINS_WITH", "GE",
+        "CONTAINS",
+    )
+)  # fmt: skip
+
+NOTHING = Structure("Empty")
+
+
+# --- names of tables ---------------------------------------------------------------------------
+
+
+REGION = "us-east-1"
+ACCOUNT = "000000000000"
+_TABLE_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:\d*:table/([^/]+)(?:/.*)?")
+
+
+def is_arn(reference: str) -> bool:
+    return reference.startswith("arn:")
+
+
+def table_name(reference: str) -> str:
+    """The name of the table that a name or an ARN stands for; what is neither stands for itself."""
+    if not is_arn(reference):
+        return reference
+    found = _TABLE_ARN.fullmatch(reference)
+    return found[1] if found else reference
+
+
+def table_arn(name: str) -> str:
+    return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"
+
+
+def index_arn(table: str, index: str) -> str:
+    return f"{table_arn(table)}/index/{index}"
+
+
+def stream_arn(table: str, label: str) -> str:
+    return f"{table_arn(table)}/stream/{label}"

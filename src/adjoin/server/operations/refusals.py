@@ -1,4 +1,4 @@
-"""Errors as the service names them: its code, its words, and what else its answer says."""
+"""How requests are refused: errors as the service names them, with its code, its words, and what else it tells."""
 
 from __future__ import annotations
 
@@ -16,10 +16,26 @@ from adjoin.errors import (
     TokenReused,
     TransactionCanceled,
 )
-from adjoin.server.faults import Refused
 from adjoin.server.grammar import LEGACY_WORDS
-from adjoin.server.names import table_name
-from adjoin.server.operations.interface import Parameters
+from adjoin.server.operations.shapes import table_name
+
+
+class Refused(AdjoinError):
+    """A request is not performed; `code` is the service's name for why, `members` what its answer says besides.
+
+    `message` is None where the service answers with a code and no word.
+    """
+
+    def __init__(self, code: str, message: str | None = None, **members: Any) -> None:
+        super().__init__(code if message is None else f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.members = members
+
+
+def validation_fault(message: str) -> Refused:
+    return Refused("ValidationException", message)
+
 
 _SERVICE = "com.amazonaws.dynamodb.v20120810#"
 _PREFIXES = {
@@ -58,7 +74,7 @@ _SAID_BESIDES = re.compile(
 )
 
 
-def refusal(error: AdjoinError, parameters: Parameters) -> Refused:
+def refusal(error: AdjoinError, parameters: dict[str, Any]) -> Refused:
     """An error of the store, or of reading the request, in the service's terms."""
     if isinstance(error, Refused):
         return error
@@ -75,16 +91,16 @@ def refusal(error: AdjoinError, parameters: Parameters) -> Refused:
     return Refused("InternalServerError", str(error))
 
 
-def _words(message: str, parameters: Parameters) -> str:
+def _words(message: str, parameters: dict[str, Any]) -> str:
     words = _SAID_BESIDES.sub("", message)
     return LEGACY_WORDS.get(words, words) if "AttributeUpdates" in parameters else words
 
 
-def _tells_old(parameters: Parameters) -> bool:
+def _tells_old(parameters: dict[str, Any]) -> bool:
     return bool(parameters.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD")
 
 
-def _canceled(error: TransactionCanceled, parameters: Parameters) -> Refused:
+def _canceled(error: TransactionCanceled, parameters: dict[str, Any]) -> Refused:
     parts = [part for entry in parameters.get("TransactItems", ()) for part in entry.values()]
     reasons: list[dict[str, Any]] = []
     for part, reason in zip(parts, error.reasons, strict=True):
