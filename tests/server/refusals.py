@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 from adjoin.server.operations import OPERATIONS, STREAM_OPERATIONS, Operation
-from adjoin.server.operations.refusals import Refused
+from adjoin.server.operations.interface import Refused
 
 Request = dict[str, Any]
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import adjoin
-from adjoin.server import heads
+from adjoin.server import reading
 from adjoin.server.grammar import expressions
 from adjoin.server.serving import Server, serve
 from tests.server.test_protocol import RIGHT
@@ -114,7 +114,7 @@ def test_nothing_grows_with_the_number_of_requests(server: Server) -> None:
         # Caches that are full after a few turns, as they are after some thousands.
         for name in ("_kept", "_kept_long"):
             patch.setattr(expressions, name, lru_cache(8)(getattr(expressions, name).__wrapped__))
-        patch.setattr(heads, "_KEPT", 8)
+        patch.setattr(reading, "_KEPT", 8)
         for _ in range(bound):
             asking.turn()
         before = things()

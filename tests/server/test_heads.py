@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from adjoin.server import heads
-from adjoin.server.heads import form_of
-from adjoin.server.reading import BadRequest, Reader, Request
+from adjoin.server import reading
+from adjoin.server.reading import BadRequest, Reader, Request, form_of
 
 LINES = {
     "Host": "127.0.0.1:8000",
@@ -22,9 +21,9 @@ LINES = {
 
 @pytest.fixture(autouse=True)
 def _forget() -> Iterator[None]:
-    heads._forms.clear()
+    reading._forms.clear()
     yield
-    heads._forms.clear()
+    reading._forms.clear()
 
 
 def head(lines: dict[str, str | None], start: str = "POST / HTTP/1.1") -> bytes:
@@ -120,10 +119,10 @@ def test_a_plain_request_that_ends_the_connection() -> None:
 def test_forms_of_few_heads_are_kept() -> None:
     for number in range(5000):
         form_of([f"X-{number}".encode(), b"", *(part.encode() for line in LINES.items() for part in line)])
-        assert len(heads._forms) <= 256
+        assert len(reading._forms) <= 256
     form_of([b"X" * 1025, b""])
     form_of([b"X", b""] * 33)
-    kept = list(heads._forms)
+    kept = list(reading._forms)
     assert kept
     assert max(map(len, kept)) <= 32
     assert max(sum(map(len, names)) for names in kept) <= 1024

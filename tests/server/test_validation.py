@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adjoin.errors import InvalidRequest
-from adjoin.server.operations.checking import Limits, reader_of
-from adjoin.server.operations.refusals import Refused
+from adjoin.server.operations.checking import Limits, WrongType, reader_of
+from adjoin.server.operations.interface import Refused
 from tests.server.refusals import ALL, RIGHT, SHARD, STREAM, changed, refusal, validated
 
 CODES = {"ValidationException", "SerializationException", "AccessDeniedException"}
@@ -92,7 +92,7 @@ def test_limits_do_not_hold_exactly_if_there_is_one_to_report(sent: tuple[str, A
     limits = Limits.of(ALL[operation].shape)
     try:
         read = reader_of(ALL[operation].shape)(body)
-    except Refused:
+    except WrongType:
         return
     if limits.hold(read):
         limits.check(read)

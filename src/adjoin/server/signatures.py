@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from urllib.parse import parse_qs, quote
 
-from adjoin.server.operations.refusals import Refused
+from adjoin.server.operations.interface import Refused
 from adjoin.server.reading import Request
 
 _SCHEME = "AWS4-HMAC-SHA256"

@@ -16,8 +16,8 @@ from adjoin.errors import AdjoinError
 from adjoin.requests import DescribeTable, TableResponse
 from adjoin.server.operations import OPERATIONS as TABLE_OPERATIONS
 from adjoin.server.operations import STREAM_OPERATIONS
-from adjoin.server.operations.interface import Answer, Operation
-from adjoin.server.operations.refusals import Refused, refusal
+from adjoin.server.operations.interface import Answer, Operation, Refused
+from adjoin.server.operations.refusals import refusal
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import TableDefinition
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoin.requests import ListTables, Request, TableResponse
-from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
-from adjoin.server.operations.refusals import Refused
-from adjoin.server.operations.shapes import NAME, POSITIVE, TABLE, TEXT, Structure, Text, Whole, structure, table_name
+from adjoin.server.operations.interface import Answer, Operation, Parameters, Refused, Tables, table_name
+from adjoin.server.operations.shapes import NAME, POSITIVE, TABLE, TEXT, Structure, Text, Whole, structure
 from adjoin.server.operations.tables import describe
 
 _RESOURCE = Text(least=1, most=1024)

@@ -13,7 +13,7 @@ from adjoin.items import plain_item
 from adjoin.requests import BatchGet, BatchGetResponse, BatchWrite, Delete, Get, Put, WriteResponse
 from adjoin.server.grammar import Expressions, attributes_to_get
 from adjoin.server.grammar.attributes import SEVERAL_TYPES, normal
-from adjoin.server.operations.interface import Answer, Operation, Parameters, Rule, ShortWrite, Tables
+from adjoin.server.operations.interface import Answer, Operation, Parameters, Rule, ShortWrite, Tables, table_name
 from adjoin.server.operations.items import (
     READ_PARAMETERS,
     capacity,
@@ -34,7 +34,6 @@ from adjoin.server.operations.shapes import (
     Entries,
     Listing,
     structure,
-    table_name,
 )
 from adjoin.units import MAX_BATCH_GET, MAX_BATCH_WRITE
 

@@ -1,8 +1,8 @@
 """The types and limits of a request, made from the shape of its operation's input; and the service's words for faults.
 
-A reader takes a parameter as it came and answers it as its shape wants it. The first value of a wrong type,
-in the order of the request, is a `SerializationException`; the service names no place for it. Null is as if
-absent, and so is a member that the shape does not have. A reader does not look at limits.
+A reader takes a parameter as it came and answers it as its shape wants it. The first value of a wrong type, in the
+order of the request, is a `WrongType`; the service names no place for it. Null is as if absent, and so is a member that
+the shape does not have. A reader does not look at limits.
 
 Values of attributes are checked as they stand and answered themselves wherever nothing has to change. Items
 and keys that hold plain values only are answered as a `NormalItem`, and need no other check.
@@ -24,7 +24,6 @@ from typing import Any, NoReturn, TypeAlias
 
 from adjoin.errors import InvalidRequest
 from adjoin.items import plain_item
-from adjoin.server.operations.refusals import Refused
 from adjoin.server.operations.shapes import (
     NAME_PATTERN,
     Attribute,
@@ -41,6 +40,11 @@ from adjoin.server.operations.shapes import (
 )
 
 Reader: TypeAlias = Callable[[Any], Any]
+
+
+class WrongType(Exception):
+    """A value has a type that its shape does not have; the message is the service's."""
+
 
 _MAP_EXPECTED = "Start of structure or map found where not expected"
 _FIELD = "Unexpected field type"
@@ -77,7 +81,7 @@ def _reader(shape: Shape, within: bool) -> Reader:
 
 
 def _refuse(message: str) -> NoReturn:
-    raise Refused("SerializationException", message)
+    raise WrongType(message)
 
 
 # --- scalars -----------------------------------------------------------------------------------
@@ -283,7 +287,7 @@ _CONTENTS |= {
 }
 
 
-# --- limits --------------------------------------------------------------------------------------
+# --- limits ------------------------------------------------------------------------------------
 
 _Fault: TypeAlias = tuple[str, str, str]
 """The value as it is shown, where it stands, and the limit it breaks."""

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from uuid import uuid4
 
 from adjoin.requests import TableHistory, TableResponse
-from adjoin.server.operations.shapes import ACCOUNT, REGION, index_arn, stream_arn, table_arn
+from adjoin.server.operations.interface import ACCOUNT, REGION, index_arn, stream_arn, table_arn
 from adjoin.stores.descriptions import creation
 from adjoin.tables import TableDefinition, Throughput
 
@@ -146,7 +146,7 @@ def _index_status(name: str, before: TableDefinition, after: TableDefinition, st
     return "CREATING" if status == "CREATING" else "ACTIVE"
 
 
-# --- settings -----------------------------------------------------------------------------------
+# --- settings ----------------------------------------------------------------------------------
 
 Given: TypeAlias = Mapping[str, Any]
 

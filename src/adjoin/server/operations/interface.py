@@ -1,5 +1,7 @@
 """What an operation is: everything that is asked of its parameters, which request they mean, and what it answers.
 
+And what all operations need: how a request is refused, and what a table is called.
+
 A request as it came is validated as far as it can be known without the table. In the service's order, so that a
 request with two faults reports the same one:
 
@@ -18,17 +20,17 @@ another `AdjoinError`, to which `refusals` gives the service's name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import orjson
 
-from adjoin.errors import InvalidRequest
+from adjoin.errors import AdjoinError, InvalidRequest
 from adjoin.requests import BatchWrite, Delete, Put, Request
 from adjoin.server.grammar.attributes import TOO_DEEP
-from adjoin.server.operations.checking import Limits, Reader, reader_of
-from adjoin.server.operations.refusals import Refused, validation_fault
+from adjoin.server.operations.checking import Limits, Reader, WrongType, reader_of
 from adjoin.server.operations.shapes import Structure
 from adjoin.tables import TableDefinition
 
@@ -41,12 +43,57 @@ Rule: TypeAlias = Callable[[Parameters], None]
 What it finds wrong is `InvalidRequest` with the service's own words, or `Refused`."""
 
 
+class Refused(AdjoinError):
+    """A request is not performed; `code` is the service's name for why, `members` what its answer says besides.
+
+    `message` is None where the service answers with a code and no word.
+    """
+
+    def __init__(self, code: str, message: str | None = None, **members: Any) -> None:
+        super().__init__(code if message is None else f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.members = members
+
+
+def validation_fault(message: str) -> Refused:
+    return Refused("ValidationException", message)
+
+
+# --- tables ------------------------------------------------------------------------------------
+
+REGION = "us-east-1"
+ACCOUNT = "000000000000"
+_TABLE_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:\d*:table/([^/]+)(?:/.*)?")
+
+
+def table_name(reference: str) -> str:
+    """The name of the table that a name or an ARN stands for; what is neither stands for itself."""
+    found = _TABLE_ARN.fullmatch(reference)
+    return found[1] if found else reference
+
+
+def table_arn(name: str) -> str:
+    return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"
+
+
+def index_arn(table: str, index: str) -> str:
+    return f"{table_arn(table)}/index/{index}"
+
+
+def stream_arn(table: str, label: str) -> str:
+    return f"{table_arn(table)}/stream/{label}"
+
+
 class Tables(Protocol):
     """What operations need to know of tables before they can ask the store."""
 
     def definition(self, name: str) -> TableDefinition:
         """The table of that name; `TableNotFound` if there is none."""
         ...
+
+
+# --- operations --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +229,8 @@ class Operation:
                 self.rule(request)
         except InvalidRequest as fault:
             raise validation_fault(str(fault)) from None
+        except WrongType as fault:
+            raise Refused("SerializationException", str(fault)) from None
         except orjson.JSONDecodeError:
             raise Refused("SerializationException") from None
         except RecursionError:

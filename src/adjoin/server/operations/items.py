@@ -24,6 +24,7 @@ from adjoin.server.operations.interface import (
     ShortGet,
     ShortWrite,
     Tables,
+    table_name,
 )
 from adjoin.server.operations.shapes import (
     ATTRIBUTE,
@@ -44,7 +45,6 @@ from adjoin.server.operations.shapes import (
     Listing,
     Text,
     structure,
-    table_name,
 )
 from adjoin.tables import TableDefinition
 from adjoin.units import MAX_ITEM_SIZE

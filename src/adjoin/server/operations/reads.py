@@ -17,7 +17,7 @@ from adjoin.requests import PageResponse, Query, Scan
 from adjoin.server.grammar import Expressions, attributes_to_get, filter_of, key_conditions
 from adjoin.server.grammar.attributes import normal
 from adjoin.server.grammar.keys import empty_key_fault, is_empty
-from adjoin.server.operations.interface import Answer, ExpressionParameters, Operation, Parameters, Tables
+from adjoin.server.operations.interface import Answer, ExpressionParameters, Operation, Parameters, Tables, table_name
 from adjoin.server.operations.items import capacity, check_key_paths, projection_of
 from adjoin.server.operations.shapes import (
     ATTRIBUTE,
@@ -38,7 +38,6 @@ from adjoin.server.operations.shapes import (
     Text,
     Whole,
     structure,
-    table_name,
 )
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from adjoin.values import Item

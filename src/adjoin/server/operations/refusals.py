@@ -1,4 +1,4 @@
-"""How requests are refused: errors as the service names them, with its code, its words, and what else it tells."""
+"""Errors of the store and of reading a request as the service names them: its code, its words, what else it tells."""
 
 from __future__ import annotations
 
@@ -17,25 +17,7 @@ from adjoin.errors import (
     TransactionCanceled,
 )
 from adjoin.server.grammar import LEGACY_WORDS
-from adjoin.server.operations.shapes import table_name
-
-
-class Refused(AdjoinError):
-    """A request is not performed; `code` is the service's name for why, `members` what its answer says besides.
-
-    `message` is None where the service answers with a code and no word.
-    """
-
-    def __init__(self, code: str, message: str | None = None, **members: Any) -> None:
-        super().__init__(code if message is None else f"{code}: {message}")
-        self.code = code
-        self.message = message
-        self.members = members
-
-
-def validation_fault(message: str) -> Refused:
-    return Refused("ValidationException", message)
-
+from adjoin.server.operations.interface import Parameters, Refused, table_name
 
 _SERVICE = "com.amazonaws.dynamodb.v20120810#"
 _PREFIXES = {
@@ -74,7 +56,7 @@ _SAID_BESIDES = re.compile(
 )
 
 
-def refusal(error: AdjoinError, parameters: dict[str, Any]) -> Refused:
+def refusal(error: AdjoinError, parameters: Parameters) -> Refused:
     """An error of the store, or of reading the request, in the service's terms."""
     if isinstance(error, Refused):
         return error
@@ -91,16 +73,16 @@ def refusal(error: AdjoinError, parameters: dict[str, Any]) -> Refused:
     return Refused("InternalServerError", str(error))
 
 
-def _words(message: str, parameters: dict[str, Any]) -> str:
+def _words(message: str, parameters: Parameters) -> str:
     words = _SAID_BESIDES.sub("", message)
     return LEGACY_WORDS.get(words, words) if "AttributeUpdates" in parameters else words
 
 
-def _tells_old(parameters: dict[str, Any]) -> bool:
+def _tells_old(parameters: Parameters) -> bool:
     return bool(parameters.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD")
 
 
-def _canceled(error: TransactionCanceled, parameters: dict[str, Any]) -> Refused:
+def _canceled(error: TransactionCanceled, parameters: Parameters) -> Refused:
     parts = [part for entry in parameters.get("TransactItems", ()) for part in entry.values()]
     reasons: list[dict[str, Any]] = []
     for part, reason in zip(parts, error.reasons, strict=True):

@@ -6,12 +6,10 @@ Members stand in the order in which the service checks them and choices in the o
 that is known, and as documented where it is not.
 
 Here are the shapes that several operations share. The shape of an operation's input stands beside the operation.
-And names of tables: a request may name a table by its name or its ARN.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -20,6 +18,10 @@ from adjoin.units import MAX_NAME_SIZE
 
 NAME_PATTERN = "[a-zA-Z0-9_.-]+"
 """What names of tables and indexes are made of."""
+
+
+def is_arn(reference: str) -> bool:
+    return reference.startswith("arn:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,35 +147,3 @@ COMPARISON = Text(
 )  # fmt: skip
 
 NOTHING = Structure("Empty")
-
-
-# --- names of tables ---------------------------------------------------------------------------
-
-
-REGION = "us-east-1"
-ACCOUNT = "000000000000"
-_TABLE_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:\d*:table/([^/]+)(?:/.*)?")
-
-
-def is_arn(reference: str) -> bool:
-    return reference.startswith("arn:")
-
-
-def table_name(reference: str) -> str:
-    """The name of the table that a name or an ARN stands for; what is neither stands for itself."""
-    if not is_arn(reference):
-        return reference
-    found = _TABLE_ARN.fullmatch(reference)
-    return found[1] if found else reference
-
-
-def table_arn(name: str) -> str:
-    return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"
-
-
-def index_arn(table: str, index: str) -> str:
-    return f"{table_arn(table)}/index/{index}"
-
-
-def stream_arn(table: str, label: str) -> str:
-    return f"{table_arn(table)}/stream/{label}"

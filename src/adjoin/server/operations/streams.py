@@ -28,9 +28,17 @@ from adjoin.requests import (
     StreamsResponse,
     TableResponse,
 )
-from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
-from adjoin.server.operations.refusals import Refused, validation_fault
-from adjoin.server.operations.shapes import NAME, POSITIVE, REGION, Text, Whole, stream_arn, structure
+from adjoin.server.operations.interface import (
+    REGION,
+    Answer,
+    Operation,
+    Parameters,
+    Refused,
+    Tables,
+    stream_arn,
+    validation_fault,
+)
+from adjoin.server.operations.shapes import NAME, POSITIVE, Text, Whole, structure
 from adjoin.stores.descriptions import key_schema
 from adjoin.tables import StreamView
 from adjoin.units import MAX_CHANGES

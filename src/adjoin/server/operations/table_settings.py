@@ -18,9 +18,17 @@ from adjoin.requests import (
     UpdateTable,
 )
 from adjoin.server.operations.descriptions import RECOVERY
-from adjoin.server.operations.interface import Answer, Operation, Parameters, Rule, Tables
-from adjoin.server.operations.refusals import Refused, validation_fault
-from adjoin.server.operations.shapes import FLAG, NOTHING, TEXT, Listing, Text, Whole, structure, table_name
+from adjoin.server.operations.interface import (
+    Answer,
+    Operation,
+    Parameters,
+    Refused,
+    Rule,
+    Tables,
+    table_name,
+    validation_fault,
+)
+from adjoin.server.operations.shapes import FLAG, NOTHING, TEXT, Listing, Text, Whole, structure
 from adjoin.server.operations.tables import (
     DEFINED_NAME,
     TABLE_FIRST,

@@ -9,8 +9,7 @@ from typing import Literal
 from adjoin.errors import InvalidRequest
 from adjoin.requests import Request, TableResponse, UpdateTable
 from adjoin.server.operations.descriptions import description, settings_of
-from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
-from adjoin.server.operations.refusals import Refused, validation_fault
+from adjoin.server.operations.interface import Answer, Operation, Parameters, Refused, Tables, validation_fault
 from adjoin.server.operations.shapes import FLAG, NAME, Listing, structure
 from adjoin.server.operations.tables import (
     BILLING,

@@ -14,8 +14,15 @@ from typing import Any, TypeAlias
 from adjoin.errors import InvalidRequest, TableNotFound
 from adjoin.requests import CreateTable, DescribeTable, DropTable, ListTables, Request, TableResponse, TablesResponse
 from adjoin.server.operations.descriptions import description, settings_of
-from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
-from adjoin.server.operations.refusals import Refused, validation_fault
+from adjoin.server.operations.interface import (
+    Answer,
+    Operation,
+    Parameters,
+    Refused,
+    Tables,
+    table_name,
+    validation_fault,
+)
 from adjoin.server.operations.shapes import (
     FLAG,
     LONG,
@@ -28,7 +35,6 @@ from adjoin.server.operations.shapes import (
     Whole,
     is_arn,
     structure,
-    table_name,
 )
 from adjoin.stores.descriptions import described
 from adjoin.tables import IndexDefinition, TableDefinition

@@ -10,7 +10,7 @@ from adjoin.requests import BatchGetResponse, Check, Delete, Put, TransactGet, T
 from adjoin.server.grammar import Expressions
 from adjoin.server.grammar.attributes import normal
 from adjoin.server.operations.batches import consumed, reporting
-from adjoin.server.operations.interface import Answer, ExpressionParameters, Operation, Parameters, Tables
+from adjoin.server.operations.interface import Answer, ExpressionParameters, Operation, Parameters, Tables, table_name
 from adjoin.server.operations.items import check_size, collection_metrics, delete, get, put, update
 from adjoin.server.operations.shapes import (
     ATTRIBUTES,
@@ -24,7 +24,6 @@ from adjoin.server.operations.shapes import (
     Structure,
     Text,
     structure,
-    table_name,
 )
 from adjoin.units import MAX_TOKEN, MAX_TRANSACTION
 
