@@ -89,7 +89,7 @@ class Structure:
 Shape: TypeAlias = Text | TableReference | Whole | Flag | Attribute | Listing | Entries | Structure
 
 
-def structure(name: str, required: str = "", **members: Shape) -> Structure:
+def structure(name: str, required: str = "", /, **members: Shape) -> Structure:
     """A structure; the names of the members it must have are separated by spaces."""
     return Structure(name, members, frozenset(required.split()))
 

@@ -21,6 +21,7 @@ from adjoin.server.operations.shapes import (
     TABLE,
     TEXT,
     Listing,
+    Shape,
     Structure,
     Text,
     structure,
@@ -105,46 +106,29 @@ def _check(parameters: Parameters, tables: Tables) -> Check:
 
 _CONDITION = ExpressionParameters(("ConditionExpression",))
 
+_CONDITIONAL: dict[str, Shape] = {
+    "ConditionExpression": TEXT,
+    "ExpressionAttributeNames": NAMES,
+    "ExpressionAttributeValues": ATTRIBUTES,
+    "ReturnValuesOnConditionCheckFailure": RETURN_ON_FAILURE,
+}
+"""Members of every part, behind those that it has by itself."""
+
 _PARTS = {
     "ConditionCheck": _Part(
         structure(
-            "ConditionCheck",
-            "Key TableName ConditionExpression",
-            Key=ATTRIBUTES,
-            TableName=TABLE,
-            ConditionExpression=TEXT,
-            ExpressionAttributeNames=NAMES,
-            ExpressionAttributeValues=ATTRIBUTES,
-            ReturnValuesOnConditionCheckFailure=RETURN_ON_FAILURE,
+            "ConditionCheck", "Key TableName ConditionExpression", Key=ATTRIBUTES, TableName=TABLE, **_CONDITIONAL
         ),
         _CONDITION,
         _check,
     ),
     "Put": _Part(
-        structure(
-            "Put",
-            "Item TableName",
-            Item=ATTRIBUTES,
-            TableName=TABLE,
-            ConditionExpression=TEXT,
-            ExpressionAttributeNames=NAMES,
-            ExpressionAttributeValues=ATTRIBUTES,
-            ReturnValuesOnConditionCheckFailure=RETURN_ON_FAILURE,
-        ),
+        structure("Put", "Item TableName", Item=ATTRIBUTES, TableName=TABLE, **_CONDITIONAL),
         _CONDITION,
         put,
     ),
     "Delete": _Part(
-        structure(
-            "Delete",
-            "Key TableName",
-            Key=ATTRIBUTES,
-            TableName=TABLE,
-            ConditionExpression=TEXT,
-            ExpressionAttributeNames=NAMES,
-            ExpressionAttributeValues=ATTRIBUTES,
-            ReturnValuesOnConditionCheckFailure=RETURN_ON_FAILURE,
-        ),
+        structure("Delete", "Key TableName", Key=ATTRIBUTES, TableName=TABLE, **_CONDITIONAL),
         _CONDITION,
         delete,
     ),
@@ -155,10 +139,7 @@ _PARTS = {
             Key=ATTRIBUTES,
             UpdateExpression=TEXT,
             TableName=TABLE,
-            ConditionExpression=TEXT,
-            ExpressionAttributeNames=NAMES,
-            ExpressionAttributeValues=ATTRIBUTES,
-            ReturnValuesOnConditionCheckFailure=RETURN_ON_FAILURE,
+            **_CONDITIONAL,
         ),
         ExpressionParameters(("UpdateExpression", "ConditionExpression")),
         update,
@@ -215,7 +196,7 @@ _TRANSACT_WRITE_ITEMS = Operation(
         "TransactWriteItemsInput",
         "TransactItems",
         TransactItems=Listing(
-            Structure("TransactWriteItem", {kind: part.shape for kind, part in _PARTS.items()}),
+            structure("TransactWriteItem", **{kind: part.shape for kind, part in _PARTS.items()}),
             least=1,
             most=MAX_TRANSACTION,
         ),
