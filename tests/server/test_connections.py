@@ -370,7 +370,7 @@ def test_drops_that_come_one_by_one_do_not_give_more_time(loop: None, monkeypatc
 
 
 def alone(crowd: Crowd) -> Connection:
-    crowd.answer = lambda _: http.Answer(200, b"", b"")
+    crowd.answer = lambda _: http.HttpAnswer(200, b"", b"")
     return Connection(crowd, Admission().is_own_host)
 
 

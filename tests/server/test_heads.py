@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from adjoin.server import reading
-from adjoin.server.reading import BadRequest, Reader, Request, form_of
+from adjoin.server.reading import BadRequest, HttpRequest, RequestReader, form_of
 
 LINES = {
     "Host": "127.0.0.1:8000",
@@ -31,9 +31,9 @@ def head(lines: dict[str, str | None], start: str = "POST / HTTP/1.1") -> bytes:
     return "\r\n".join([start, *told, "", ""]).encode("latin-1")
 
 
-def read(data: bytes) -> Request | None:
+def read(data: bytes) -> HttpRequest | None:
     """The request that a head begins, if it has come whole."""
-    reader = Reader(lambda host: host == b"127.0.0.1:8000")
+    reader = RequestReader(lambda host: host == b"127.0.0.1:8000")
     reader.feed(data + b"{}")
     return reader.requests[0] if reader.requests else None
 

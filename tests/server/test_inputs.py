@@ -13,7 +13,7 @@ from adjoin.server.operations.shapes import (
     Entries,
     Flag,
     Listing,
-    Shape,
+    ParameterShape,
     Structure,
     TableReference,
     Text,
@@ -52,7 +52,7 @@ def models() -> dict[str, Any]:
     return {name: service.operation_model(name).input_shape for service in services for name in service.operation_names}
 
 
-def differences(shape: Shape, model: Any, path: str) -> Iterator[str]:
+def differences(shape: ParameterShape, model: Any, path: str) -> Iterator[str]:
     """Where a shape and the model of it say different things; the model of a newer botocore may have more."""
     match shape:
         case Structure():
@@ -110,7 +110,7 @@ def test_inputs_are_those_of_the_model(operation: str, models: dict[str, Any]) -
 
 
 def test_a_difference_is_found(models: dict[str, Any]) -> None:
-    members: dict[str, Shape] = {"Limit": Whole("Long", 1, 99), "Nothing": Whole("Long", 1, 99)}
+    members: dict[str, ParameterShape] = {"Limit": Whole("Long", 1, 99), "Nothing": Whole("Long", 1, 99)}
     wrong = Structure("ListTablesInput", members, frozenset({"Limit"}))
     found = list(differences(wrong, models["ListTables"], "ListTables"))
     assert [difference.split()[1] for difference in found] == ["has", "requires", "goes", "is"]

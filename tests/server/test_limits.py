@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adjoin.server.operations.checking import Limits
+from adjoin.server.operations.checking import ShapeLimits
 from tests.server.refusals import ALL, ARN, KEY, RIGHT, SCHEMA, SHARD, STREAM, changed, invalid, refusal
 
 NULL = "Member must not be null"
@@ -309,6 +309,6 @@ def test_limits_that_are_kept(operation: str, members: dict[str, Any]) -> None:
 
 
 def test_whether_limits_hold_needs_no_list_of_faults() -> None:
-    limits = Limits.of(ALL["GetItem"].shape)
+    limits = ShapeLimits.of(ALL["GetItem"].shape)
     assert limits.hold(RIGHT["GetItem"])
     assert not limits.hold({})

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adjoin.errors import InvalidRequest
-from adjoin.server.operations.checking import Limits, WrongType, reader_of
+from adjoin.server.operations.checking import ShapeLimits, WrongType, reader_of
 from adjoin.server.operations.interface import Refused
 from tests.server.refusals import ALL, RIGHT, SHARD, STREAM, changed, refusal, validated
 
@@ -89,7 +89,7 @@ def test_what_was_read_reads_as_itself(sent: tuple[str, Any]) -> None:
 @settings(max_examples=600, deadline=None)
 def test_limits_do_not_hold_exactly_if_there_is_one_to_report(sent: tuple[str, Any]) -> None:
     operation, body = sent
-    limits = Limits.of(ALL[operation].shape)
+    limits = ShapeLimits.of(ALL[operation].shape)
     try:
         read = reader_of(ALL[operation].shape)(body)
     except WrongType:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, cast
 
 from adjoin.errors import InvalidLocation
-from adjoin.server.reading import BadRequest, Reader, Request
+from adjoin.server.reading import BadRequest, HttpRequest, RequestReader
 
 SLICE = 16 * 1024
 """Bytes that are read at a time, at most: they make requests before it is known whether there is room for answers."""
@@ -50,7 +50,7 @@ _CLOSED = b"%b%bConnection: close\r\nContent-Length: %d\r\n\r\n%b"
 
 
 @dataclass(slots=True)
-class Answer:
+class HttpAnswer:
     status: int
     body: bytes
     head: bytes
@@ -63,10 +63,10 @@ class Later:
     __slots__ = ("_then", "answer")
 
     def __init__(self) -> None:
-        self.answer: Answer | None = None
+        self.answer: HttpAnswer | None = None
         self._then: Callable[[], None] | None = None
 
-    def settle(self, answer: Answer) -> None:
+    def settle(self, answer: HttpAnswer) -> None:
         self.answer = answer
         if self._then is not None:
             self._then()
@@ -78,14 +78,14 @@ class Later:
             call()
 
     @property
-    def settled(self) -> Answer:
+    def settled(self) -> HttpAnswer:
         """The answer, which is there."""
         assert self.answer is not None
         return self.answer
 
 
-Answering: TypeAlias = Answer | Later
-Handler: TypeAlias = Callable[[Request], Answering]
+Answering: TypeAlias = HttpAnswer | Later
+Answerer: TypeAlias = Callable[[HttpRequest], Answering]
 
 
 class Connection(asyncio.Protocol):
@@ -94,7 +94,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, crowd: Crowd, is_own_host: Callable[[bytes], bool]) -> None:
         self._crowd = crowd
         self._transport: asyncio.Transport | None = None
-        self._reader = Reader(is_own_host)
+        self._reader = RequestReader(is_own_host)
         self._unread = b""
         """What came while nothing could be read."""
         self._waiting: deque[tuple[Answering, bool, int]] = deque()
@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         if not self._crowd.enter(self):
             reason = b"the server has as many connections as it takes; try again later"
-            self._send(Answer(503, reason, _AS_TEXT), keep=False)
+            self._send(HttpAnswer(503, reason, _AS_TEXT), keep=False)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._crowd.left(self)
@@ -241,7 +241,7 @@ class Connection(asyncio.Protocol):
         self._unread = b""
         self._reader.close()
         self._count()
-        self._waiting.append((Answer(bad.status, bad.reason.encode(), _AS_TEXT), False, 0))
+        self._waiting.append((HttpAnswer(bad.status, bad.reason.encode(), _AS_TEXT), False, 0))
         self._flush()
 
     def overdue(self) -> None:
@@ -251,10 +251,10 @@ class Connection(asyncio.Protocol):
 
     # --- answers ---
 
-    def _handle(self, request: Request) -> None:
+    def _handle(self, request: HttpRequest) -> None:
         self._crowd.asked(self)
         answering = self._crowd.answer(request)
-        if type(answering) is Answer and not self._waiting:
+        if type(answering) is HttpAnswer and not self._waiting:
             self._send(answering, request.keeps)
             return
         size = len(request.body)
@@ -281,7 +281,7 @@ class Connection(asyncio.Protocol):
         if self._unread or self._is_paused or self._ended or self._reader.requests or self._reader.awaits_continue:
             self._read()
 
-    def _send(self, answer: Answer, keep: bool) -> None:
+    def _send(self, answer: HttpAnswer, keep: bool) -> None:
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -372,7 +372,7 @@ class Crowd:
     `clock` gives seconds, and never goes back.
     """
 
-    answer: Handler
+    answer: Answerer
     """Answers what is asked on any of them; whoever opens the first connection says who."""
 
     def __init__(self, clock: Callable[[], float], bounds: Bounds | None = None) -> None:

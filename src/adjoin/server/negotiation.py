@@ -26,10 +26,10 @@ from zlib import crc32
 from orjson import dumps
 
 from adjoin.errors import InvalidLocation
-from adjoin.server.http import Answer, Answering, Handler, Later
+from adjoin.server.http import Answerer, Answering, HttpAnswer, Later
 from adjoin.server.operations.interface import Refused
 from adjoin.server.operations.refusals import body_of
-from adjoin.server.reading import MAX_BODY, Request
+from adjoin.server.reading import MAX_BODY, HttpRequest
 
 ANY = "*"
 _KEPT = 64
@@ -129,7 +129,7 @@ _WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 """The codings that are understood, by zlib's names for them."""
 
 
-def negotiated(request: Request, perform: Handler, admission: Admission) -> Answering:
+def negotiated(request: HttpRequest, perform: Answerer, admission: Admission) -> Answering:
     """The answer of `perform`, in the form that the client accepts; or one that needs no operation."""
     fault = admission.fault(request.headers)
     if fault is not None:
@@ -149,16 +149,16 @@ def negotiated(request: Request, perform: Handler, admission: Admission) -> Answ
     answering = perform(request)
     headers = origin | {"Content-Type": kind if kind == JSON else "application/json"}
     coding = _coding(request.headers.get("accept-encoding", ""))
-    if isinstance(answering, Answer):
+    if isinstance(answering, HttpAnswer):
         return _formed(answering, headers, coding)
     formed = Later()
     answering.then(lambda: formed.settle(_formed(answering.settled, headers, coding)))
     return formed
 
 
-def _told(status: int, content: bytes, headers: dict[str, str]) -> Answer:
+def _told(status: int, content: bytes, headers: dict[str, str]) -> HttpAnswer:
     told = {"x-amzn-RequestId": request_id(), "x-amz-crc32": str(crc32(content)), **headers}
-    return Answer(status, content, _lines(told))
+    return HttpAnswer(status, content, _lines(told))
 
 
 def _lines(headers: dict[str, str]) -> bytes:
@@ -169,7 +169,7 @@ def request_id() -> str:
     return b32encode(urandom(33))[:52].decode()
 
 
-def _preflight(request: Request) -> dict[str, str]:
+def _preflight(request: HttpRequest) -> dict[str, str]:
     """What a page that may ask may send: whatever it asked for, also to an address of its own machine."""
     asked = {
         f"Access-Control-Allow-{what}": request.headers[f"access-control-request-{name}"]
@@ -193,17 +193,17 @@ def _coding(accepted: str) -> str | None:
     return None
 
 
-def _formed(answer: Answer, headers: dict[str, str], coding: str | None) -> Answer:
+def _formed(answer: HttpAnswer, headers: dict[str, str], coding: str | None) -> HttpAnswer:
     told = dict(line.split(": ", 1) for line in answer.head.decode().splitlines()) | headers
     if coding is not None and len(answer.body) >= _WORTH_PACKING:
         packing = zlib.compressobj(wbits=_WINDOWS[coding])
         answer.body = packing.compress(answer.body) + packing.flush()
         # The checksum is that of the bytes as they are sent.
         told |= {"Content-Encoding": coding, "x-amz-crc32": str(crc32(answer.body))}
-    return Answer(answer.status, answer.body, _lines(told))
+    return HttpAnswer(answer.status, answer.body, _lines(told))
 
 
-def unpacked(request: Request) -> bytes:
+def unpacked(request: HttpRequest) -> bytes:
     """The body of a request without its compression."""
     coding = request.headers.get("content-encoding", "identity").lower()
     if coding == "identity":

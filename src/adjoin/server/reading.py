@@ -151,7 +151,7 @@ class BadRequest(Exception):
         self.reason = reason
 
 
-class Request:
+class HttpRequest:
     """One request; `target` is what X-Amz-Target says, and empty where it is not there.
 
     `is_plain` says that its head is plain, and need not be looked at. `keeps` says whether the client wants to
@@ -186,11 +186,11 @@ class Request:
         return zip(self._lines[::2], self._lines[1::2], strict=True)
 
 
-class Reader:
+class RequestReader:
     """What one connection receives; `requests` are those that have come whole, the first first."""
 
     def __init__(self, is_own_host: Callable[[bytes], bool]) -> None:
-        self.requests: deque[Request] = deque()
+        self.requests: deque[HttpRequest] = deque()
         self.count = 0
         """How many requests have come whole."""
         self.awaits_continue = False
@@ -202,7 +202,7 @@ class Reader:
         """Bytes in a row that are no part of a body."""
         self._url = b""
         self._lines: Lines = []
-        self._head: Request | None = None
+        self._head: HttpRequest | None = None
         self._body: bytes | bytearray = b""
         self._upgrades = False
         """Whether the request that is under way offers another protocol."""
@@ -273,7 +273,7 @@ class Reader:
         form = form_of(lines)
         method = parser.get_method()
         if form.may_be_plain and method == b"POST" and self._url == b"/" and _is_plain(form, lines, self._is_own_host):
-            self._head = Request("POST", "/", lines[form.target].decode("latin-1"), lines, True)
+            self._head = HttpRequest("POST", "/", lines[form.target].decode("latin-1"), lines, True)
             return
         version = parser.get_http_version()
         _check(form, lines, version)
@@ -281,7 +281,7 @@ class Reader:
             raise BadRequest(400, "this is no proxy")
         self._upgrades = parser.should_upgrade()
         target = lines[form.target].strip().decode("latin-1") if form.target >= 0 else ""
-        self._head = Request(method.decode("latin-1"), self._url.decode("latin-1"), target, lines, False)
+        self._head = HttpRequest(method.decode("latin-1"), self._url.decode("latin-1"), target, lines, False)
         self._head.keeps = version == "1.1"
         if form.expect >= 0:
             self.awaits_continue = lines[form.expect].strip().lower() == b"100-continue" and not self._upgrades

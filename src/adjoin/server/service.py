@@ -32,14 +32,13 @@ from zlib import crc32
 from orjson import JSONDecodeError, dumps, loads
 
 from adjoin.errors import AdjoinError
-from adjoin.requests import BatchWrite, Delete, Put, TransactWrite, Update
-from adjoin.requests import Request as StoreRequest
-from adjoin.server.http import Answer, Answering, Crowd, Later
+from adjoin.requests import BatchWrite, Delete, Put, Request, TransactWrite, Update
+from adjoin.server.http import Answering, Crowd, HttpAnswer, Later
 from adjoin.server.negotiation import JSON, Admission, negotiated, unpacked
 from adjoin.server.operations import OPERATIONS, STREAM_OPERATIONS
-from adjoin.server.operations.interface import Operation, Parameters, Refused, ShortGet, ShortWrite, Tables
+from adjoin.server.operations.interface import Operation, Parameters, Refused, ShortGet, ShortWrite, TableLookup
 from adjoin.server.operations.refusals import body_of, refusal, status_of
-from adjoin.server.reading import Request
+from adjoin.server.reading import HttpRequest
 from adjoin.server.signatures import KeyPair, authentication_fault, check_signature
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.rounds import Round
@@ -86,12 +85,12 @@ class Service:
         """Ends when every write that was asked for is answered."""
         await self._writer.close()
 
-    def answer(self, request: Request) -> Answering:
+    def answer(self, request: HttpRequest) -> Answering:
         if request.is_plain:
             return self._answered_to(request)
         return negotiated(request, self._answered_to, self._admission)
 
-    def _answered_to(self, request: Request) -> Answering:
+    def _answered_to(self, request: HttpRequest) -> Answering:
         parameters: Parameters = {}
         try:
             operation, body = self._understood(request)
@@ -109,7 +108,7 @@ class Service:
         self._writer.write(asked, partial(self._written, later, operation, parameters))
         return later
 
-    def _understood(self, request: Request) -> tuple[Operation, bytes]:
+    def _understood(self, request: HttpRequest) -> tuple[Operation, bytes]:
         """Which operation is asked for, and with which body, if whoever asks may ask."""
         known = _TARGETS.get(request.target)
         fault = None if request.is_plain else authentication_fault(request)
@@ -133,7 +132,7 @@ class Service:
             return None
         return self._whole_item(way, asked) if isinstance(way, ShortGet) else self._short_write(way, asked)
 
-    def _whole_item(self, way: ShortGet, asked: Any) -> Answer | None:
+    def _whole_item(self, way: ShortGet, asked: Any) -> HttpAnswer | None:
         get = way.read(asked)
         text = None if get is None else self._store.item_text(*get)
         if text is None:
@@ -164,7 +163,7 @@ class Service:
                 pass
         return self._performed(operation, parameters, self._store)
 
-    def _performed(self, operation: Operation, parameters: Parameters, tables: Tables) -> dict[str, Any] | None:
+    def _performed(self, operation: Operation, parameters: Parameters, tables: TableLookup) -> dict[str, Any] | None:
         response = self._store.text(operation.request(parameters, tables))
         return operation.answer(parameters, response, self._store)
 
@@ -177,17 +176,17 @@ class Service:
             answer = self._refused(error, parameters)
         later.settle(answer)
 
-    def _refused(self, error: Exception, parameters: Parameters) -> Answer:
+    def _refused(self, error: Exception, parameters: Parameters) -> HttpAnswer:
         if not isinstance(error, AdjoinError):
             _log.error("a request failed for a fault of the server", exc_info=error)
             error = Refused("InternalServerError", "Internal server error")
         refused = refusal(error, parameters)
         return self._said(status_of(refused), body_of(refused))
 
-    def _said(self, status: int, body: dict[str, Any] | None) -> Answer:
+    def _said(self, status: int, body: dict[str, Any] | None) -> HttpAnswer:
         return self._sent(status, b"" if body is None else dumps(body))
 
-    def _sent(self, status: int, content: bytes) -> Answer:
+    def _sent(self, status: int, content: bytes) -> HttpAnswer:
         second = int(time.time())
         if self._second != second:
             self._second = second
@@ -197,7 +196,7 @@ class Service:
             ).encode()
         self._answered += 1
         head = b"%b%013X\r\nx-amz-crc32: %d\r\n" % (self._head, self._answered, crc32(content))
-        return Answer(status, content, head)
+        return HttpAnswer(status, content, head)
 
 
 def _is_json(body: bytes) -> bool:
@@ -214,7 +213,7 @@ def _is_json(body: bytes) -> bool:
 
 _Done: TypeAlias = Callable[[Any], None]
 """Takes the response to a write, or its error, once it is committed."""
-_Job: TypeAlias = tuple[StoreRequest, _Done, int]
+_Job: TypeAlias = tuple[Request, _Done, int]
 """With how many items it writes."""
 
 _MOST_WRITTEN = 128
@@ -242,7 +241,7 @@ class _Writer:
         self._thread = threading.Thread(target=self._run, name="adjoin-writer", daemon=True)
         self._thread.start()
 
-    def write(self, request: StoreRequest, done: _Done) -> None:
+    def write(self, request: Request, done: _Done) -> None:
         several = getattr(request, "writes", None)
         self._waiting.append((request, done, 1 if several is None else len(several)))
         if not self._is_busy:

@@ -16,7 +16,7 @@ from adjoin.errors import AdjoinError
 from adjoin.requests import DescribeTable, TableResponse
 from adjoin.server.operations import OPERATIONS as TABLE_OPERATIONS
 from adjoin.server.operations import STREAM_OPERATIONS
-from adjoin.server.operations.interface import Answer, Operation, Refused
+from adjoin.server.operations.interface import AnswerBody, Operation, Refused
 from adjoin.server.operations.refusals import refusal
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import TableDefinition
@@ -67,7 +67,7 @@ def _model(operation: str) -> ServiceModel:
     return _MODELS["dynamodbstreams" if operation in STREAM_OPERATIONS else "dynamodb"]
 
 
-def require_form(operation: str, answer: Answer | None) -> None:
+def require_form(operation: str, answer: AnswerBody | None) -> None:
     """The answer must be what the service's own description of the operation says, and nothing else."""
     shape = _model(operation).operation_model(operation).output_shape
     if shape is None or answer is None:

@@ -17,7 +17,7 @@ from typing import Any
 from adjoin.errors import InvalidRequest
 from adjoin.expressions import Path, Value
 from adjoin.items import NormalItem, normal_attribute, normal_item
-from adjoin.server.grammar.parser import Literal, Place
+from adjoin.server.grammar.parser import DocumentPath, Literal
 from adjoin.units import MAX_NAME_SIZE, MAX_NESTING, MAX_PLACEHOLDER_SIZE
 from adjoin.values import AttributeValue, Item, text_size
 
@@ -134,7 +134,7 @@ class Bindings:
         self._used_names: set[str] = set()
         self._used_values: set[str] = set()
 
-    def steps(self, place: Place, purpose: str) -> tuple[str | int, ...]:
+    def steps(self, place: DocumentPath, purpose: str) -> tuple[str | int, ...]:
         """The steps of a path, with the names that its placeholders stand for."""
         if place.path is not None:
             return place.steps
@@ -142,7 +142,7 @@ class Bindings:
             self._name(step, purpose) if isinstance(step, str) and step[0] == "#" else step for step in place.steps
         )
 
-    def path(self, place: Place, purpose: str) -> Path:
+    def path(self, place: DocumentPath, purpose: str) -> Path:
         path = place.path or Path(self.steps(place, purpose))
         if len(path.steps) > MAX_NESTING:
             raise InvalidRequest(

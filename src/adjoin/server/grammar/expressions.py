@@ -61,21 +61,21 @@ from adjoin.expressions import (
 from adjoin.server.grammar.attributes import Bindings, normal_value
 from adjoin.server.grammar.keys import KeyConditions, KeyExpression
 from adjoin.server.grammar.parser import (
-    Call,
-    Clause,
-    Comparison,
-    Conjunction,
-    Disjunction,
-    Fault,
+    DocumentPath,
+    ExpressionFault,
     Literal,
-    Logic,
-    Membership,
-    Negation,
-    Place,
-    Range,
-    Step,
-    Sum,
-    Term,
+    ParsedCall,
+    ParsedClause,
+    ParsedComparison,
+    ParsedConjunction,
+    ParsedDisjunction,
+    ParsedLogic,
+    ParsedMembership,
+    ParsedNegation,
+    ParsedRange,
+    ParsedStep,
+    ParsedSum,
+    ParsedTerm,
     parse_condition,
     parse_projection,
     parse_update,
@@ -174,7 +174,7 @@ def _parsed(parse: Callable[[str], Any], text: str, purpose: str) -> Any:
         )
     try:
         return _kept(parse, text) if len(text) < _LONG else _kept_long(parse, text)
-    except Fault as fault:
+    except ExpressionFault as fault:
         raise InvalidRequest(f"Invalid {purpose}: {fault}") from None
 
 
@@ -204,19 +204,19 @@ class _Conditions:
         self._bindings = bindings
         self._purpose = purpose
 
-    def of(self, node: Logic) -> Condition:
+    def of(self, node: ParsedLogic) -> Condition:
         return _CONDITIONS[type(node)](self, node)
 
     # --- operands ---
 
-    def operand(self, term: Term) -> Operand:
-        if isinstance(term, Place):
+    def operand(self, term: ParsedTerm) -> Operand:
+        if isinstance(term, DocumentPath):
             return self._bindings.path(term, self._purpose)
         if isinstance(term, Literal):
             return self._bindings.value(term, self._purpose)
         return self._size(term)
 
-    def _size(self, call: Call) -> Operand:
+    def _size(self, call: ParsedCall) -> Operand:
         (operand,) = self._arguments(call)
         require_type(operand, MEASURED, "size", self._purpose)
         if isinstance(operand, Path):
@@ -225,7 +225,7 @@ class _Conditions:
         assert isinstance(operand, Value)
         return Value(size_of(normal_value(operand.attribute)) or {})
 
-    def _arguments(self, call: Call) -> list[Operand]:
+    def _arguments(self, call: ParsedCall) -> list[Operand]:
         operands = [self.operand(term) for term in call.arguments]
         _require_arity(call, self._purpose)
         require_distinct(operands[0], operands[1:], call.function, self._purpose)
@@ -233,7 +233,7 @@ class _Conditions:
 
     # --- comparisons ---
 
-    def comparison(self, node: Comparison) -> Compare:
+    def comparison(self, node: ParsedComparison) -> Compare:
         name, left, right = node.operator, self.operand(node.left), self.operand(node.right)
         require_distinct(left, (right,), name, self._purpose)
         if name not in ("=", "<>"):
@@ -241,7 +241,7 @@ class _Conditions:
             require_type(right, ORDERED, name, self._purpose)
         return Compare(name, left, right)
 
-    def range(self, node: Range) -> Between:
+    def range(self, node: ParsedRange) -> Between:
         operand, low, high = self.operand(node.operand), self.operand(node.low), self.operand(node.high)
         require_distinct(operand, (low, high), "BETWEEN", self._purpose)
         for one in (operand, low, high):
@@ -250,7 +250,7 @@ class _Conditions:
             require_bounds(low.attribute, high.attribute, self._purpose)
         return Between(operand, low, high)
 
-    def membership(self, node: Membership) -> In:
+    def membership(self, node: ParsedMembership) -> In:
         operand = self.operand(node.operand)
         options = tuple([self.operand(option) for option in node.options])
         require_few(options, self._purpose)
@@ -259,13 +259,13 @@ class _Conditions:
 
     # --- functions ---
 
-    def call(self, call: Call) -> Condition:
+    def call(self, call: ParsedCall) -> Condition:
         return _FUNCTIONS[call.function](self, call, *self._arguments(call))
 
-    def exists(self, call: Call, operand: Operand) -> Exists:
+    def exists(self, call: ParsedCall, operand: Operand) -> Exists:
         return Exists(_require_path(operand, call.function, self._purpose))
 
-    def has_type(self, call: Call, operand: Operand, wanted: Operand) -> HasType:
+    def has_type(self, call: ParsedCall, operand: Operand, wanted: Operand) -> HasType:
         path = _require_path(operand, call.function, self._purpose)
         if isinstance(wanted, Path):
             raise wrong_type(call.function, _ANY_TYPE, self._purpose)
@@ -275,37 +275,37 @@ class _Conditions:
         require_type_name(name, self._purpose)
         return HasType(path, name)
 
-    def begins_with(self, call: Call, operand: Operand, prefix: Operand) -> BeginsWith:
+    def begins_with(self, call: ParsedCall, operand: Operand, prefix: Operand) -> BeginsWith:
         require_type(operand, PREFIXED, call.function, self._purpose)
         require_type(prefix, PREFIXED, call.function, self._purpose)
         return BeginsWith(operand, prefix)
 
     # --- logic: no function of its own for each level, so that 300 operators fit on Python's stack ---
 
-    def conjunction(self, node: Conjunction) -> And:
+    def conjunction(self, node: ParsedConjunction) -> And:
         parts = []
         for part in node.parts:
             parts.append(_CONDITIONS[type(part)](self, part))  # noqa: PERF401
         return And(tuple(parts))
 
-    def disjunction(self, node: Disjunction) -> Or:
+    def disjunction(self, node: ParsedDisjunction) -> Or:
         parts = []
         for part in node.parts:
             parts.append(_CONDITIONS[type(part)](self, part))  # noqa: PERF401
         return Or(tuple(parts))
 
-    def negation(self, node: Negation) -> Not:
+    def negation(self, node: ParsedNegation) -> Not:
         return Not(_CONDITIONS[type(node.part)](self, node.part))
 
 
 _CONDITIONS: dict[type, Callable[[_Conditions, Any], Condition]] = {
-    Comparison: _Conditions.comparison,
-    Range: _Conditions.range,
-    Membership: _Conditions.membership,
-    Call: _Conditions.call,
-    Conjunction: _Conditions.conjunction,
-    Disjunction: _Conditions.disjunction,
-    Negation: _Conditions.negation,
+    ParsedComparison: _Conditions.comparison,
+    ParsedRange: _Conditions.range,
+    ParsedMembership: _Conditions.membership,
+    ParsedCall: _Conditions.call,
+    ParsedConjunction: _Conditions.conjunction,
+    ParsedDisjunction: _Conditions.disjunction,
+    ParsedNegation: _Conditions.negation,
 }
 
 _FUNCTIONS: dict[str, Callable[..., Condition]] = {
@@ -317,7 +317,7 @@ _FUNCTIONS: dict[str, Callable[..., Condition]] = {
 }
 
 
-def _require_arity(call: Call, purpose: str) -> None:
+def _require_arity(call: ParsedCall, purpose: str) -> None:
     if len(call.arguments) != ARITY[call.function]:
         raise InvalidRequest(
             f"Invalid {purpose}: Incorrect number of operands for operator or function;"
@@ -336,7 +336,7 @@ def _require_path(operand: object, function: str, purpose: str) -> Path:
 # --- paths -------------------------------------------------------------------------------------
 
 
-def _projection_of(places: Sequence[Place], bindings: Bindings, purpose: str) -> tuple[Path, ...]:
+def _projection_of(places: Sequence[DocumentPath], bindings: Bindings, purpose: str) -> tuple[Path, ...]:
     paths = tuple(bindings.path(place, purpose) for place in places)
     _require_apart(paths, purpose)
     return paths
@@ -412,7 +412,7 @@ def _clash(node: _Node) -> tuple[str, int, int] | None:
 _PURPOSE = "UpdateExpression"
 
 
-def _update_of(clauses: Sequence[Clause], bindings: Bindings) -> tuple[Action, ...]:
+def _update_of(clauses: Sequence[ParsedClause], bindings: Bindings) -> tuple[Action, ...]:
     steps = [step for clause in clauses for step in clause.steps]
     targets = [bindings.path(step.target, _PURPOSE) for step in steps]
     _require_apart(targets, _PURPOSE)
@@ -426,43 +426,43 @@ def _update_of(clauses: Sequence[Clause], bindings: Bindings) -> tuple[Action, .
     return tuple(reversed(actions))
 
 
-def _places(value: Term | Sum | None) -> Iterator[Place]:
+def _places(value: ParsedTerm | ParsedSum | None) -> Iterator[DocumentPath]:
     """The paths that a value reads, from left to right."""
     pending: list[Any] = [value]
     while pending:
         match pending.pop():
-            case Place() as place:
+            case DocumentPath() as place:
                 yield place
-            case Call() as call:
+            case ParsedCall() as call:
                 pending.extend(reversed(call.arguments))
-            case Sum() as total:
+            case ParsedSum() as total:
                 pending += (total.right, total.left)
 
 
 # --- actions -----------------------------------------------------------------------------------
 
 
-def _set(step: Step, target: Path, bindings: Bindings) -> Set:
+def _set(step: ParsedStep, target: Path, bindings: Bindings) -> Set:
     value = step.value
-    if isinstance(value, Sum):
+    if isinstance(value, ParsedSum):
         left, right = _term(value.left, bindings), _term(value.right, bindings)
         require_type(left, ("N",), value.operator, _PURPOSE)
         require_type(right, ("N",), value.operator, _PURPOSE)
         return Set(target, Arithmetic(value.operator, left, right))
-    if isinstance(value, Call) and value.function == "list_append":
+    if isinstance(value, ParsedCall) and value.function == "list_append":
         return Set(target, _list_append(value, bindings))
     return Set(target, _term(value, bindings))
 
 
-def _add(step: Step, target: Path, bindings: Bindings) -> Add:
+def _add(step: ParsedStep, target: Path, bindings: Bindings) -> Add:
     return Add(target, _literal(step, bindings))
 
 
-def _delete(step: Step, target: Path, bindings: Bindings) -> Discard:
+def _delete(step: ParsedStep, target: Path, bindings: Bindings) -> Discard:
     return Discard(target, _literal(step, bindings))
 
 
-def _literal(step: Step, bindings: Bindings) -> dict[str, Any]:
+def _literal(step: ParsedStep, bindings: Bindings) -> dict[str, Any]:
     assert isinstance(step.value, Literal)
     attribute = bindings.value(step.value, _PURPOSE).attribute
     for tag in attribute:
@@ -470,7 +470,7 @@ def _literal(step: Step, bindings: Bindings) -> dict[str, Any]:
     return attribute
 
 
-_ACTIONS: dict[str, Callable[[Step, Path, Bindings], Action]] = {
+_ACTIONS: dict[str, Callable[[ParsedStep, Path, Bindings], Action]] = {
     "SET": _set,
     "REMOVE": lambda step, target, bindings: Remove(target),
     "ADD": _add,
@@ -481,18 +481,18 @@ _ACTIONS: dict[str, Callable[[Step, Path, Bindings], Action]] = {
 # --- what SET gives ----------------------------------------------------------------------------
 
 
-def _term(term: Term | None, bindings: Bindings) -> Operand | IfNotExists:
+def _term(term: ParsedTerm | None, bindings: Bindings) -> Operand | IfNotExists:
     match term:
-        case Place():
+        case DocumentPath():
             return bindings.path(term, _PURPOSE)
         case Literal():
             return bindings.value(term, _PURPOSE)
-        case Call(function="if_not_exists"):
+        case ParsedCall(function="if_not_exists"):
             return _if_not_exists(term, bindings)
     raise InvalidRequest(f"Invalid {_PURPOSE}: {term} cannot stand here; use a path, a value or if_not_exists")
 
 
-def _if_not_exists(call: Call, bindings: Bindings) -> IfNotExists:
+def _if_not_exists(call: ParsedCall, bindings: Bindings) -> IfNotExists:
     arguments = []
     for term in call.arguments:
         # Two frames a level, because a text has room for some 240 of them one within the other.
@@ -503,7 +503,7 @@ def _if_not_exists(call: Call, bindings: Bindings) -> IfNotExists:
     return IfNotExists(path, arguments[1])
 
 
-def _list_append(call: Call, bindings: Bindings) -> ListAppend:
+def _list_append(call: ParsedCall, bindings: Bindings) -> ListAppend:
     arguments = [_term(term, bindings) for term in call.arguments]
     _require_arity(call, _PURPOSE)
     for argument in arguments:

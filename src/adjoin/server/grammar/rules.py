@@ -13,24 +13,24 @@ from enum import Enum
 from typing import Any
 
 from adjoin.server.grammar.parser import (
-    Call,
-    Clause,
-    Comparison,
-    Conjunction,
-    Disjunction,
-    Fault,
+    DocumentPath,
+    ExpressionFault,
     Literal,
-    Logic,
-    Membership,
-    Negation,
-    Place,
-    Range,
-    Sum,
+    ParsedCall,
+    ParsedClause,
+    ParsedComparison,
+    ParsedConjunction,
+    ParsedDisjunction,
+    ParsedLogic,
+    ParsedMembership,
+    ParsedNegation,
+    ParsedRange,
+    ParsedSum,
 )
 from adjoin.units import MAX_LIST_INDEX, MAX_NESTING, MAX_OPERATORS
 
 
-class Context(Enum):
+class FunctionContext(Enum):
     """Where something stands: what functions are allowed there."""
 
     CONDITION = "a condition"
@@ -39,7 +39,7 @@ class Context(Enum):
     TERM = "a part of what SET gives an attribute"
 
 
-_UPDATES = (Context.AMOUNT, Context.TERM)
+_UPDATES = (FunctionContext.AMOUNT, FunctionContext.TERM)
 
 ARITY = {
     "attribute_exists": 1,
@@ -52,35 +52,35 @@ ARITY = {
     "list_append": 2,
 }
 
-_ALLOWED: dict[str, tuple[Context, ...]] = {
-    **dict.fromkeys(ARITY, (Context.CONDITION,)),
-    "size": (Context.OPERAND,),
+_ALLOWED: dict[str, tuple[FunctionContext, ...]] = {
+    **dict.fromkeys(ARITY, (FunctionContext.CONDITION,)),
+    "size": (FunctionContext.OPERAND,),
     "if_not_exists": _UPDATES,
-    "list_append": (Context.AMOUNT,),
+    "list_append": (FunctionContext.AMOUNT,),
 }
 
 
-def check_condition(root: Logic) -> Logic:
-    _check_count(_walk(root, Context.CONDITION))
+def check_condition(root: ParsedLogic) -> ParsedLogic:
+    _check_count(_walk(root, FunctionContext.CONDITION))
     return root
 
 
-def check_projection(places: tuple[Place, ...]) -> tuple[Place, ...]:
+def check_projection(places: tuple[DocumentPath, ...]) -> tuple[DocumentPath, ...]:
     for place in places:
         _check_place(place)
     return places
 
 
-def check_update(clauses: tuple[Clause, ...]) -> tuple[Clause, ...]:
+def check_update(clauses: tuple[ParsedClause, ...]) -> tuple[ParsedClause, ...]:
     """Clauses are checked by keyword, in the order in which the keywords first appear."""
     operators = 0
     for keyword in dict.fromkeys(clause.keyword for clause in clauses):
         same = [clause for clause in clauses if clause.keyword == keyword]
         for step in (step for clause in same for step in clause.steps):
             _check_place(step.target)
-            operators += _walk(step.value, Context.AMOUNT)
+            operators += _walk(step.value, FunctionContext.AMOUNT)
         if len(same) > 1:
-            raise Fault(f'The "{keyword}" section can only be used once in an update expression;')
+            raise ExpressionFault(f'The "{keyword}" section can only be used once in an update expression;')
     _check_count(operators)
     return clauses
 
@@ -88,10 +88,10 @@ def check_update(clauses: tuple[Clause, ...]) -> tuple[Clause, ...]:
 def _check_count(operators: int) -> None:
     # The service stops counting at the first one too many.
     if operators > MAX_OPERATORS:
-        raise Fault(f"The expression contains too many operators; operator count: {MAX_OPERATORS + 1}")
+        raise ExpressionFault(f"The expression contains too many operators; operator count: {MAX_OPERATORS + 1}")
 
 
-def _walk(root: Any, context: Context) -> int:
+def _walk(root: Any, context: FunctionContext) -> int:
     """Check everything in a part, from left to right; answer how many operators and functions it has."""
     operators = 0
     pending = [(root, context, 0)]
@@ -99,63 +99,65 @@ def _walk(root: Any, context: Context) -> int:
         node, where, depth = pending.pop()
         parts: Sequence[Any]
         match node:
-            case Place():
+            case DocumentPath():
                 _check_place(node)
                 continue
             case Literal() | None:
                 continue
-            case Conjunction(parts) | Disjunction(parts):
+            case ParsedConjunction(parts) | ParsedDisjunction(parts):
                 operators += len(parts) - 1
-            case Negation(part):
+            case ParsedNegation(part):
                 operators += 1
                 parts = (part,)
             case _:
                 operators += 1
                 parts = _operands(node)
-                if isinstance(node, Call):
+                if isinstance(node, ParsedCall):
                     depth += 1
                     _check_call(node, where, depth)
-                where = Context.TERM if where in _UPDATES else Context.OPERAND
+                where = FunctionContext.TERM if where in _UPDATES else FunctionContext.OPERAND
         pending.extend((part, where, depth) for part in reversed(parts))
     return operators
 
 
-def _operands(node: Call | Comparison | Range | Membership | Sum) -> Sequence[Any]:
+def _operands(node: ParsedCall | ParsedComparison | ParsedRange | ParsedMembership | ParsedSum) -> Sequence[Any]:
     match node:
-        case Call():
+        case ParsedCall():
             return node.arguments
-        case Range():
+        case ParsedRange():
             return node.operand, node.low, node.high
-        case Membership():
+        case ParsedMembership():
             return node.operand, *node.options
-        case Comparison() | Sum():
+        case ParsedComparison() | ParsedSum():
             return node.left, node.right
 
 
-def _check_place(place: Place) -> None:
+def _check_place(place: DocumentPath) -> None:
     for step in place.steps:
         if isinstance(step, int):
             if step > MAX_LIST_INDEX:
-                raise Fault(f"List index is not within the allowable range; index: [{step}]")
+                raise ExpressionFault(f"List index is not within the allowable range; index: [{step}]")
         elif _is_reserved(step):
-            raise Fault(f"Attribute name is a reserved keyword; reserved keyword: {step}")
+            raise ExpressionFault(f"Attribute name is a reserved keyword; reserved keyword: {step}")
 
 
-def _check_call(call: Call, where: Context, depth: int) -> None:
+def _check_call(call: ParsedCall, where: FunctionContext, depth: int) -> None:
     name = call.function
     if name not in _ALLOWED:
-        raise Fault(f"Invalid function name; function: {name}")
+        raise ExpressionFault(f"Invalid function name; function: {name}")
     allowed = _ALLOWED[name]
     if where in allowed:
         # The size of a size is wrong at any depth. Found here, no depth of it can exhaust who resolves it.
         if name == "size" and depth > MAX_NESTING:
-            raise Fault("Incorrect operand type for operator or function; operator or function: size, operand type: N")
+            raise ExpressionFault(
+                "Incorrect operand type for operator or function; operator or function: size, operand type: N"
+            )
         return
     updates = where in _UPDATES
     if updates is (allowed[0] in _UPDATES):
-        raise Fault(f"The function is not allowed to be used this way in an expression; function: {name}")
+        raise ExpressionFault(f"The function is not allowed to be used this way in an expression; function: {name}")
     kind = "an update" if updates else "a condition"
-    raise Fault(f"The function is not allowed in {kind} expression; function: {name}")
+    raise ExpressionFault(f"The function is not allowed in {kind} expression; function: {name}")
 
 
 # --- reserved words ----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjoin.requests import ListTables, Request, TableResponse
-from adjoin.server.operations.interface import Answer, Operation, Parameters, Refused, Tables, table_name
+from adjoin.server.operations.interface import AnswerBody, Operation, Parameters, Refused, TableLookup, table_name
 from adjoin.server.operations.shapes import NAME, POSITIVE, TABLE, TEXT, Structure, Text, Whole, structure
 from adjoin.server.operations.tables import describe
 
@@ -18,34 +18,34 @@ _RESOURCE = Text(least=1, most=1024)
 def _none(name: str, shape: Structure, member: str) -> Operation:
     """Lists nothing."""
 
-    def ask(parameters: Parameters, tables: Tables) -> Request:
+    def ask(parameters: Parameters, tables: TableLookup) -> Request:
         return ListTables()
 
-    def answer(parameters: Parameters, response: Any, tables: Tables) -> Answer:
+    def answer(parameters: Parameters, response: Any, tables: TableLookup) -> AnswerBody:
         return {member: []}
 
     return Operation(name, shape, ask, answer)
 
 
-def _never(parameters: Parameters, response: Any, tables: Tables) -> Answer:
+def _never(parameters: Parameters, response: Any, tables: TableLookup) -> AnswerBody:
     raise AssertionError("what is always refused is never performed")
 
 
-def _no_global_table(parameters: Parameters, tables: Tables) -> Request:
+def _no_global_table(parameters: Parameters, tables: TableLookup) -> Request:
     name = parameters["GlobalTableName"]
     raise Refused("GlobalTableNotFoundException", f"Global table with name: '{name}' does not exist.")
 
 
-def _insights(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _insights(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     index = {"IndexName": parameters["IndexName"]} if "IndexName" in parameters else {}
     return {"TableName": response.definition.name, **index, "ContributorInsightsStatus": "DISABLED"}
 
 
-def _destinations(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _destinations(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     return {"TableName": response.definition.name, "KinesisDataStreamDestinations": []}
 
 
-def _no_policy(parameters: Parameters, tables: Tables) -> Request:
+def _no_policy(parameters: Parameters, tables: TableLookup) -> Request:
     arn = parameters["ResourceArn"]
     tables.definition(table_name(arn))
     raise Refused("PolicyNotFoundException", f"Resource-based policy not found for the provided ResourceArn: {arn}")

@@ -13,7 +13,15 @@ from adjoin.items import plain_item
 from adjoin.requests import BatchGet, BatchGetResponse, BatchWrite, Delete, Get, Put, WriteResponse
 from adjoin.server.grammar import Expressions, attributes_to_get
 from adjoin.server.grammar.attributes import SEVERAL_TYPES, normal
-from adjoin.server.operations.interface import Answer, Operation, Parameters, Rule, ShortWrite, Tables, table_name
+from adjoin.server.operations.interface import (
+    AnswerBody,
+    Operation,
+    ParameterRule,
+    Parameters,
+    ShortWrite,
+    TableLookup,
+    table_name,
+)
 from adjoin.server.operations.items import (
     READ_PARAMETERS,
     capacity,
@@ -59,17 +67,17 @@ def reporting() -> Iterator[list[Mapping[str, Any]]]:
 def consumed(
     parameters: Parameters,
     response: BatchGetResponse | WriteResponse,
-    tables: Tables,
+    tables: TableLookup,
     references: Iterable[str],
     *,
     transactional: bool = False,
-) -> Answer:
+) -> AnswerBody:
     asked = parameters.get("ReturnConsumedCapacity")
     shown = capacity(response.consumed, asked, tables, references, transactional=transactional)
     return {"ConsumedCapacity": shown} if shown else {}
 
 
-def _require_items(operation: str) -> Rule:
+def _require_items(operation: str) -> ParameterRule:
     def check(request: Parameters) -> None:
         if request.get("RequestItems") == {}:
             raise InvalidRequest(f"The requestItems parameter is required for {operation}")
@@ -108,7 +116,7 @@ def _check_keys(asked: Parameters, total: int) -> int:
     return total
 
 
-def _get(parameters: Parameters, tables: Tables) -> BatchGet:
+def _get(parameters: Parameters, tables: TableLookup) -> BatchGet:
     gets: list[Get] = []
     for reference, asked in parameters["RequestItems"].items():
         table = table_name(reference)
@@ -118,16 +126,16 @@ def _get(parameters: Parameters, tables: Tables) -> BatchGet:
     return BatchGet(tuple(gets))
 
 
-def _got(parameters: Parameters, response: BatchGetResponse, tables: Tables) -> Answer:
+def _got(parameters: Parameters, response: BatchGetResponse, tables: TableLookup) -> AnswerBody:
     items = iter(response.items)
     left = {id(get.key) for get in response.unprocessed}
     found: dict[str, list[Any]] = {}
-    unprocessed: dict[str, Answer] = {}
+    unprocessed: dict[str, AnswerBody] = {}
     for reference, asked in parameters["RequestItems"].items():
         found[reference] = [item for _, item in zip(asked["Keys"], items, strict=False) if item is not None]
         if keys := [key for key in asked["Keys"] if id(key) in left]:
             unprocessed[reference] = {**asked, "Keys": keys}
-    answer: Answer = {"Responses": found, "UnprocessedKeys": unprocessed}
+    answer: AnswerBody = {"Responses": found, "UnprocessedKeys": unprocessed}
     return answer | consumed(parameters, response, tables, parameters["RequestItems"])
 
 
@@ -179,7 +187,7 @@ def _check_write(request: Parameters) -> None:
         raise InvalidRequest("Too many items requested for the BatchWriteItem call")
 
 
-def _write(parameters: Parameters, tables: Tables) -> BatchWrite:
+def _write(parameters: Parameters, tables: TableLookup) -> BatchWrite:
     writes: list[Put | Delete] = []
     for reference, entries in parameters["RequestItems"].items():
         table = table_name(reference)
@@ -191,8 +199,8 @@ def _write(parameters: Parameters, tables: Tables) -> BatchWrite:
     return BatchWrite(tuple(writes))
 
 
-def _written(parameters: Parameters, response: WriteResponse, tables: Tables) -> Answer:
-    answer: Answer = {"UnprocessedItems": {}} | consumed(parameters, response, tables, parameters["RequestItems"])
+def _written(parameters: Parameters, response: WriteResponse, tables: TableLookup) -> AnswerBody:
+    answer: AnswerBody = {"UnprocessedItems": {}} | consumed(parameters, response, tables, parameters["RequestItems"])
     metrics = {}
     for reference, entries in parameters["RequestItems"].items():
         keys = [

@@ -7,7 +7,7 @@ the shape does not have. A reader does not look at limits.
 Values of attributes are checked as they stand and answered themselves wherever nothing has to change. Items
 and keys that hold plain values only are answered as a `NormalItem`, and need no other check.
 
-`Limits.hold` only answers yes or no, and is all that a good request takes. `Limits.check` walks the request
+`ShapeLimits.hold` only answers yes or no, and is all that a good request takes. `ShapeLimits.check` walks the request
 again to say which limits it breaks, and where: all of them together, ten at most, in the order of the shape.
 """
 
@@ -30,7 +30,7 @@ from adjoin.server.operations.shapes import (
     Entries,
     Flag,
     Listing,
-    Shape,
+    ParameterShape,
     Structure,
     TableReference,
     Text,
@@ -39,7 +39,7 @@ from adjoin.server.operations.shapes import (
     java_type,
 )
 
-Reader: TypeAlias = Callable[[Any], Any]
+ParameterReader: TypeAlias = Callable[[Any], Any]
 
 
 class WrongType(Exception):
@@ -56,12 +56,12 @@ _PARAMETERIZED = (
 )
 
 
-def reader_of(shape: Shape) -> Reader:
+def reader_of(shape: ParameterShape) -> ParameterReader:
     """The reader of a parameter."""
     return _reader(shape, within=False)
 
 
-def _reader(shape: Shape, within: bool) -> Reader:
+def _reader(shape: ParameterShape, within: bool) -> ParameterReader:
     """`within` is whether the value is an element of a list or an entry of a map, which have words of their own."""
     match shape:
         case Structure():
@@ -112,7 +112,7 @@ def _text(value: Any) -> str:
 _LONG = 2**63
 
 
-def _whole(kind: str) -> Reader:
+def _whole(kind: str) -> ParameterReader:
     def read(value: Any) -> int:
         if type(value) is not int and (type(value) is not float or not math.isfinite(value)):
             _refuse_scalar(value, kind)
@@ -167,7 +167,7 @@ def _binary(value: Any) -> str:
 # --- lists, maps and structures ----------------------------------------------------------------
 
 
-def _listing(shape: Listing, no_list: str) -> Reader:
+def _listing(shape: Listing, no_list: str) -> ParameterReader:
     read = _reader(shape.of, within=True)
     absent: Any = {} if isinstance(shape.of, Attribute) else None
 
@@ -179,7 +179,7 @@ def _listing(shape: Listing, no_list: str) -> Reader:
     return read_list
 
 
-def _entries(shape: Entries, no_map: str) -> Reader:
+def _entries(shape: Entries, no_map: str) -> ParameterReader:
     no_list = f"Unrecognized collection type {java_type(shape)}"
     read = _reader(shape.of, within=True)
 
@@ -210,7 +210,7 @@ def _entries(shape: Entries, no_map: str) -> Reader:
     return read_attributes if isinstance(shape.of, Attribute) else read_map
 
 
-def _structure(shape: Structure, no_structure: str) -> Reader:
+def _structure(shape: Structure, no_structure: str) -> ParameterReader:
     no_list = f"Unrecognized collection type class {java_type(shape)}"
     readers = {name: _reader(member, within=False) for name, member in shape.members.items()}
 
@@ -231,7 +231,7 @@ def _structure(shape: Structure, no_structure: str) -> Reader:
 _PLAIN = {"S": str, "N": str, "BOOL": bool, "NULL": bool}
 """Types whose values need nothing but a look at their Python type."""
 
-_CONTENTS: dict[str, Reader] = {
+_CONTENTS: dict[str, ParameterReader] = {
     "S": _text,
     "N": _text,
     "B": _binary,
@@ -266,7 +266,7 @@ def _contents(attribute: dict[str, Any]) -> dict[str, Any]:
     return attribute if same else result
 
 
-def _set_reader(read: Reader) -> Reader:
+def _set_reader(read: ParameterReader) -> ParameterReader:
     def read_set(value: Any) -> list[Any]:
         if type(value) is not list:
             _refuse(_MAP_EXPECTED if type(value) is dict else _FIELD)
@@ -300,14 +300,14 @@ _NAME = re.compile(NAME_PATTERN)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ShapeLimits:
     """The limits of one operation's input."""
 
     shape: Structure
     hold: _Test
 
     @classmethod
-    def of(cls, shape: Structure) -> Limits:
+    def of(cls, shape: Structure) -> ShapeLimits:
         return cls(shape, _test(shape) or (lambda request: True))
 
     def check(self, request: dict[str, Any]) -> None:
@@ -332,7 +332,7 @@ def _shorter(limit: int) -> tuple[_Test, str]:
     return lambda value: len(value) <= limit, f"Member must have length less than or equal to {limit}"
 
 
-def _limits(shape: Shape) -> list[tuple[_Test, str]]:
+def _limits(shape: ParameterShape) -> list[tuple[_Test, str]]:
     """Tests of a value, and what each says that does not hold; those of its parts are not among them."""
     limits: list[tuple[_Test, str]] = []
     match shape:
@@ -389,7 +389,7 @@ def _is_arn_or(test: Callable[[str], Any]) -> _Test:
 # --- whether limits hold -----------------------------------------------------------------------
 
 
-def _test(shape: Shape) -> _Test | None:
+def _test(shape: ParameterShape) -> _Test | None:
     """Whether a value and its parts keep all limits; None for a shape that has none."""
     match shape:
         case Structure():
@@ -462,14 +462,14 @@ def _parts_test(shape: Listing | Entries, parts: Callable[[Any], Iterable[Any]])
 # --- which limits do not hold ------------------------------------------------------------------
 
 
-def _faults(shape: Shape, value: Any, path: str) -> Iterator[_Fault]:
+def _faults(shape: ParameterShape, value: Any, path: str) -> Iterator[_Fault]:
     for test, limit in _limits(shape):
         if not test(value):
             yield _shown(shape, value), path, limit
     yield from _inner_faults(shape, value, path)
 
 
-def _inner_faults(shape: Shape, value: Any, path: str) -> Iterator[_Fault]:
+def _inner_faults(shape: ParameterShape, value: Any, path: str) -> Iterator[_Fault]:
     match shape:
         case Structure():
             yield from _member_faults(shape, value, f"{path}.")
@@ -509,11 +509,11 @@ def _part_faults(
             yield from _inner_faults(shape.of, part, place)
 
 
-def _keeps(shape: Shape, value: Any) -> bool:
+def _keeps(shape: ParameterShape, value: Any) -> bool:
     return all(test(value) for test, _ in _limits(shape))
 
 
-def _listed(shape: Shape) -> str:
+def _listed(shape: ParameterShape) -> str:
     """All limits of a shape, in the order in which the service lists them: what is most first."""
     if isinstance(shape, TableReference):
         shape = Text(least=3, most=255, pattern=NAME_PATTERN)
@@ -524,11 +524,11 @@ def _listed(shape: Shape) -> str:
 # --- how the service shows a value -------------------------------------------------------------
 
 
-def _shown(shape: Shape, value: Any) -> str:
+def _shown(shape: ParameterShape, value: Any) -> str:
     return f"'{_written(shape, value)}'"
 
 
-def _written(shape: Shape, value: Any) -> str:
+def _written(shape: ParameterShape, value: Any) -> str:
     """A value as Java writes it."""
     if value is None:
         return "null"

@@ -30,14 +30,14 @@ import orjson
 from adjoin.errors import AdjoinError, InvalidRequest
 from adjoin.requests import BatchWrite, Delete, Put, Request
 from adjoin.server.grammar.attributes import TOO_DEEP
-from adjoin.server.operations.checking import Limits, Reader, WrongType, reader_of
+from adjoin.server.operations.checking import ParameterReader, ShapeLimits, WrongType, reader_of
 from adjoin.server.operations.shapes import Structure
 from adjoin.tables import TableDefinition
 
 Parameters: TypeAlias = dict[str, Any]
-Answer: TypeAlias = dict[str, Any]
+AnswerBody: TypeAlias = dict[str, Any]
 
-Rule: TypeAlias = Callable[[Parameters], None]
+ParameterRule: TypeAlias = Callable[[Parameters], None]
 """Takes a request whose types are right, and may bring values in it to normal form.
 
 What it finds wrong is `InvalidRequest` with the service's own words, or `Refused`."""
@@ -85,7 +85,7 @@ def stream_arn(table: str, label: str) -> str:
     return f"{table_arn(table)}/stream/{label}"
 
 
-class Tables(Protocol):
+class TableLookup(Protocol):
     """What operations need to know of tables before they can ask the store."""
 
     def definition(self, name: str) -> TableDefinition:
@@ -189,12 +189,12 @@ class Operation:
 
     name: str
     shape: Structure
-    request: Callable[[Parameters, Tables], Request]
-    answer: Callable[[Parameters, Any, Tables], Answer | None]
+    request: Callable[[Parameters, TableLookup], Request]
+    answer: Callable[[Parameters, Any, TableLookup], AnswerBody | None]
     takes: ExpressionParameters | None = None
-    precondition: Rule | None = None
+    precondition: ParameterRule | None = None
     """A rule that is looked at before the limits."""
-    rule: Rule | None = None
+    rule: ParameterRule | None = None
     """Rules that need neither the request's expressions nor its table. What older parameters say is read here too,
     where the service would look at it."""
     writes: bool = False
@@ -205,12 +205,12 @@ class Operation:
     tells_host: bool = False
     """Whether its answer names the host that the client asked, which it gets as a parameter `Host`."""
     short: ShortWrite | ShortGet | None = None
-    _read: Reader = field(init=False, repr=False, compare=False)
-    _limits: Limits = field(init=False, repr=False, compare=False)
+    _read: ParameterReader = field(init=False, repr=False, compare=False)
+    _limits: ShapeLimits = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_read", reader_of(self.shape))
-        object.__setattr__(self, "_limits", Limits.of(self.shape))
+        object.__setattr__(self, "_limits", ShapeLimits.of(self.shape))
 
     def validated(self, body: bytes | dict[str, Any]) -> Parameters:
         """The parameters of a request that is right so far, without nulls and members that nobody knows.

@@ -17,13 +17,13 @@ from adjoin.requests import Consumed, Delete, Get, ItemResponse, Put, Returned, 
 from adjoin.server.grammar import Expressions, attribute_updates, attributes_to_get, expected_condition
 from adjoin.server.grammar.attributes import normal
 from adjoin.server.operations.interface import (
-    Answer,
+    AnswerBody,
     ExpressionParameters,
     Operation,
     Parameters,
     ShortGet,
     ShortWrite,
-    Tables,
+    TableLookup,
     table_name,
 )
 from adjoin.server.operations.shapes import (
@@ -80,7 +80,7 @@ def projection_of(parameters: Parameters, expressions: Expressions) -> tuple[Pat
     return expressions.projection
 
 
-def projection_within(table: str, parameters: Parameters, tables: Tables) -> tuple[Path, ...] | None:
+def projection_within(table: str, parameters: Parameters, tables: TableLookup) -> tuple[Path, ...] | None:
     """What of an item is asked for, which may not lead into its keys."""
     projection = projection_of(parameters, Expressions.of(parameters))
     if projection is not None and _leads_within(projection):
@@ -147,11 +147,11 @@ _Units: TypeAlias = dict[str | None, tuple[float, float]]
 def capacity(
     rows: Iterable[Consumed],
     asked: str | None,
-    tables: Tables,
+    tables: TableLookup,
     references: Iterable[str],
     *,
     transactional: bool = False,
-) -> list[Answer]:
+) -> list[AnswerBody]:
     """One entry for each table, in the detail that ReturnConsumedCapacity asks for; none if it asks for nothing.
 
     `references` are the tables as the request names them: one that it names by its ARN is shown by it.
@@ -168,9 +168,9 @@ def capacity(
     return [{**entry, "TableName": named[entry["TableName"]]} for entry in entries]
 
 
-def _entry(name: str, units: _Units, asked: str, tables: Tables, transactional: bool) -> Answer:
+def _entry(name: str, units: _Units, asked: str, tables: TableLookup, transactional: bool) -> AnswerBody:
     total = (sum(read for read, _ in units.values()), sum(write for _, write in units.values()))
-    entry: Answer = {"TableName": name, **_shown(total, transactional)}
+    entry: AnswerBody = {"TableName": name, **_shown(total, transactional)}
     if asked == "INDEXES":
         entry["Table"] = _shown(units[None], transactional)
         for index, taken in units.items():
@@ -189,7 +189,9 @@ def _shown(units: tuple[float, float], transactional: bool) -> dict[str, float]:
     return shown
 
 
-def collection_metrics(parameters: Parameters, table: str, keys: list[Answer], tables: Tables) -> list[Answer]:
+def collection_metrics(
+    parameters: Parameters, table: str, keys: list[AnswerBody], tables: TableLookup
+) -> list[AnswerBody]:
     """ReturnItemCollectionMetrics: of a table with local indexes, an estimate of each partition that was written."""
     if parameters.get("ReturnItemCollectionMetrics") != "SIZE":
         return []
@@ -200,14 +202,14 @@ def collection_metrics(parameters: Parameters, table: str, keys: list[Answer], t
     return [{"ItemCollectionKey": {name: key[name]}, "SizeEstimateRangeGB": [0.0, 1.0]} for key in keys]
 
 
-def _consumed(parameters: Parameters, response: ItemResponse, tables: Tables) -> Answer:
+def _consumed(parameters: Parameters, response: ItemResponse, tables: TableLookup) -> AnswerBody:
     asked = parameters.get("ReturnConsumedCapacity")
     shown = capacity(response.consumed, asked, tables, (parameters["TableName"],)) if asked else ()
     return {"ConsumedCapacity": shown[0]} if shown else {}
 
 
-def _written(parameters: Parameters, response: ItemResponse, tables: Tables) -> Answer:
-    answer: Answer = {} if not response.item else {"Attributes": response.item}
+def _written(parameters: Parameters, response: ItemResponse, tables: TableLookup) -> AnswerBody:
+    answer: AnswerBody = {} if not response.item else {"Attributes": response.item}
     answer |= _consumed(parameters, response, tables)
     key = parameters.get("Key") or parameters["Item"]
     if metrics := collection_metrics(parameters, table_name(parameters["TableName"]), [key], tables):
@@ -237,13 +239,13 @@ def _check_get(request: Parameters) -> None:
         attributes_to_get(request["AttributesToGet"])
 
 
-def get(parameters: Parameters, tables: Tables) -> Get:
+def get(parameters: Parameters, tables: TableLookup) -> Get:
     table = table_name(parameters["TableName"])
     projection = projection_within(table, parameters, tables)
     return Get(table, parameters["Key"], parameters.get("ConsistentRead", False), projection)
 
 
-def _got(parameters: Parameters, response: ItemResponse, tables: Tables) -> Answer:
+def _got(parameters: Parameters, response: ItemResponse, tables: TableLookup) -> AnswerBody:
     answer = {} if response.item is None else {"Item": response.item}
     return answer | _consumed(parameters, response, tables)
 
@@ -288,7 +290,7 @@ def _check_put(request: Parameters) -> None:
     _check_expected(request)
 
 
-def put(parameters: Parameters, tables: Tables) -> Put:
+def put(parameters: Parameters, tables: TableLookup) -> Put:
     condition = _condition(parameters, Expressions.of(parameters))
     return Put(table_name(parameters["TableName"]), parameters["Item"], condition, _returns_old(parameters))
 
@@ -332,7 +334,7 @@ def _check_delete(request: Parameters) -> None:
     _check_expected(request)
 
 
-def delete(parameters: Parameters, tables: Tables) -> Delete:
+def delete(parameters: Parameters, tables: TableLookup) -> Delete:
     condition = _condition(parameters, Expressions.of(parameters))
     return Delete(table_name(parameters["TableName"]), parameters["Key"], condition, _returns_old(parameters))
 
@@ -377,7 +379,7 @@ def _check_update(request: Parameters) -> None:
     _check_expected(request)
 
 
-def update(parameters: Parameters, tables: Tables) -> Update:
+def update(parameters: Parameters, tables: TableLookup) -> Update:
     expressions = Expressions.of(parameters)
     table = table_name(parameters["TableName"])
     actions = _actions(parameters, expressions)

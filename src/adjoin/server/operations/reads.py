@@ -17,7 +17,14 @@ from adjoin.requests import PageResponse, Query, Scan
 from adjoin.server.grammar import Expressions, attributes_to_get, filter_of, key_conditions
 from adjoin.server.grammar.attributes import normal
 from adjoin.server.grammar.keys import empty_key_fault, is_empty
-from adjoin.server.operations.interface import Answer, ExpressionParameters, Operation, Parameters, Tables, table_name
+from adjoin.server.operations.interface import (
+    AnswerBody,
+    ExpressionParameters,
+    Operation,
+    Parameters,
+    TableLookup,
+    table_name,
+)
 from adjoin.server.operations.items import capacity, check_key_paths, projection_of
 from adjoin.server.operations.shapes import (
     ATTRIBUTE,
@@ -174,8 +181,8 @@ def _filter(parameters: Parameters, expressions: Expressions, older: str) -> Con
     return expressions.filter
 
 
-def _paged(parameters: Parameters, response: PageResponse, tables: Tables) -> Answer:
-    answer: Answer = {"Count": response.count, "ScannedCount": response.scanned}
+def _paged(parameters: Parameters, response: PageResponse, tables: TableLookup) -> AnswerBody:
+    answer: AnswerBody = {"Count": response.count, "ScannedCount": response.scanned}
     if parameters.get("Select") != "COUNT":
         answer["Items"] = list(response.items)
     if response.last is not None:
@@ -201,7 +208,7 @@ def _check_query(request: Parameters) -> None:
         )
 
 
-def _query(parameters: Parameters, tables: Tables) -> Query:
+def _query(parameters: Parameters, tables: TableLookup) -> Query:
     expressions = Expressions.of(parameters)
     keys = expressions.keys or key_conditions(parameters["KeyConditions"])
     table = tables.definition(table_name(parameters["TableName"]))
@@ -303,7 +310,7 @@ def _check_segments(segment: int | None, total: int | None) -> None:
         )
 
 
-def _scan(parameters: Parameters, tables: Tables) -> Scan:
+def _scan(parameters: Parameters, tables: TableLookup) -> Scan:
     expressions = Expressions.of(parameters)
     table = tables.definition(table_name(parameters["TableName"]))
     index = _index(parameters, table)

@@ -60,7 +60,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    of: Shape
+    of: ParameterShape
     least: int | None = None
     most: int | None = None
 
@@ -69,7 +69,7 @@ class Listing:
 class Entries:
     """Values by names; `keys` limits the names."""
 
-    of: Shape
+    of: ParameterShape
     least: int | None = None
     most: int | None = None
     keys: Text | TableReference | None = None
@@ -80,16 +80,16 @@ class Structure:
     """Named members, in the order in which the service checks them."""
 
     name: str
-    members: Mapping[str, Shape] = field(default_factory=dict)
+    members: Mapping[str, ParameterShape] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
     one_of: tuple[str, ...] = ()
     """Members of which there must be one; where there is none, the first is missing."""
 
 
-Shape: TypeAlias = Text | TableReference | Whole | Flag | Attribute | Listing | Entries | Structure
+ParameterShape: TypeAlias = Text | TableReference | Whole | Flag | Attribute | Listing | Entries | Structure
 
 
-def structure(name: str, required: str = "", /, **members: Shape) -> Structure:
+def structure(name: str, required: str = "", /, **members: ParameterShape) -> Structure:
     """A structure; the names of the members it must have are separated by spaces."""
     return Structure(name, members, frozenset(required.split()))
 
@@ -97,7 +97,7 @@ def structure(name: str, required: str = "", /, **members: Shape) -> Structure:
 _PACKAGE = "com.amazonaws.dynamodb.v20120810."
 
 
-def java_type(shape: Shape) -> str:
+def java_type(shape: ParameterShape) -> str:
     """What the service calls the type of a shape, in what it says about wrong ones."""
     match shape:
         case Whole():

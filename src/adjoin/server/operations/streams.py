@@ -30,11 +30,11 @@ from adjoin.requests import (
 )
 from adjoin.server.operations.interface import (
     REGION,
-    Answer,
+    AnswerBody,
     Operation,
     Parameters,
     Refused,
-    Tables,
+    TableLookup,
     stream_arn,
     validation_fault,
 )
@@ -58,7 +58,7 @@ def _no_stream(arn: str) -> Refused:
     return Refused("ResourceNotFoundException", f"Requested resource not found: Stream: {arn} not found")
 
 
-def _table_of(arn: str, tables: Tables) -> str:
+def _table_of(arn: str, tables: TableLookup) -> str:
     """The name of the table of a stream."""
     parts = _ARN.fullmatch(arn)
     if parts is None:
@@ -72,11 +72,11 @@ def _table_of(arn: str, tables: Tables) -> str:
 # --- streams and shards ------------------------------------------------------------------------
 
 
-def _list(parameters: Parameters, tables: Tables) -> Request:
+def _list(parameters: Parameters, tables: TableLookup) -> Request:
     return ListStreams()
 
 
-def _listed(parameters: Parameters, response: StreamsResponse, tables: Tables) -> Answer:
+def _listed(parameters: Parameters, response: StreamsResponse, tables: TableLookup) -> AnswerBody:
     wanted, start = parameters.get("TableName"), parameters.get("ExclusiveStartStreamArn")
     limit = min(parameters.get("Limit", _MOST_STREAMS), _MOST_STREAMS)
     streams: list[dict[str, str]] = [
@@ -87,13 +87,13 @@ def _listed(parameters: Parameters, response: StreamsResponse, tables: Tables) -
     streams.sort(key=lambda each: each["StreamArn"])
     if start is not None:
         streams = [each for each in streams if each["StreamArn"] > start]
-    answer: Answer = {"Streams": streams[:limit]}
+    answer: AnswerBody = {"Streams": streams[:limit]}
     if len(streams) > limit:
         answer["LastEvaluatedStreamArn"] = streams[limit - 1]["StreamArn"]
     return answer
 
 
-def _look(parameters: Parameters, tables: Tables) -> Request:
+def _look(parameters: Parameters, tables: TableLookup) -> Request:
     return DescribeTable(_table_of(parameters["StreamArn"], tables))
 
 
@@ -131,7 +131,7 @@ def _began(label: str) -> float:
     return datetime.fromisoformat(label).replace(tzinfo=UTC).timestamp()
 
 
-def _described(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _described(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     arn, definition = parameters["StreamArn"], response.definition
     stream = _stream(arn, response)
     first = _moved(stream.after, 1)
@@ -209,7 +209,7 @@ def _moved(number: str, by: int) -> str:
     return f"{int(number) + by:021d}"
 
 
-def _iterator(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _iterator(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     arn, shard = parameters["StreamArn"], parameters["ShardId"]
     stream = _stream(arn, response)
     if shard != stream.shard:
@@ -256,7 +256,7 @@ _GET_SHARD_ITERATOR = Operation(
 # --- records -----------------------------------------------------------------------------------
 
 
-def _read(parameters: Parameters, tables: Tables) -> Request:
+def _read(parameters: Parameters, tables: TableLookup) -> Request:
     iterator = Iterator.read(parameters["ShardIterator"])
     if time.time() - iterator.given > _LIFETIME:
         raise Refused(
@@ -267,11 +267,11 @@ def _read(parameters: Parameters, tables: Tables) -> Request:
     return ReadChanges(_table_of(iterator.arn, tables), iterator.after, parameters.get("Limit", MAX_CHANGES), label)
 
 
-def _records(parameters: Parameters, response: ChangesResponse, tables: Tables) -> Answer:
+def _records(parameters: Parameters, response: ChangesResponse, tables: TableLookup) -> AnswerBody:
     iterator = Iterator.read(parameters["ShardIterator"])
     closed, reached = response.closed, response.next or iterator.after
     view = tables.definition(_table_of(iterator.arn, tables)).stream_view if closed is None else closed.view
-    answer: Answer = {"Records": [_record(change, view, iterator.arn) for change in response.changes]}
+    answer: AnswerBody = {"Records": [_record(change, view, iterator.arn) for change in response.changes]}
     if closed is None or int(reached) < int(closed.last):
         answer["NextShardIterator"] = str(Iterator(iterator.arn, reached, time.time()))
     return answer
@@ -285,7 +285,7 @@ _IMAGES: dict[StreamView, tuple[str, ...]] = {
 }
 
 
-def _record(change: ItemChange, view: StreamView, arn: str) -> Answer:
+def _record(change: ItemChange, view: StreamView, arn: str) -> AnswerBody:
     images: dict[str, Item | None] = {"NewImage": change.new, "OldImage": change.old}
     shown = {name: image for name in _IMAGES[view] if (image := images[name]) is not None}
     kind = "INSERT" if change.old is None else "REMOVE" if change.new is None else "MODIFY"

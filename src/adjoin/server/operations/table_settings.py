@@ -19,12 +19,12 @@ from adjoin.requests import (
 )
 from adjoin.server.operations.descriptions import RECOVERY
 from adjoin.server.operations.interface import (
-    Answer,
+    AnswerBody,
     Operation,
+    ParameterRule,
     Parameters,
     Refused,
-    Rule,
-    Tables,
+    TableLookup,
     table_name,
     validation_fault,
 )
@@ -45,14 +45,14 @@ from adjoin.units import MAX_TAG_KEY
 _RECOVERY_DAYS = 35
 
 
-def _always(answer: Answer | None) -> Callable[[Parameters, Any, Tables], Answer | None]:
+def _always(answer: AnswerBody | None) -> Callable[[Parameters, Any, TableLookup], AnswerBody | None]:
     return lambda parameters, response, tables: answer
 
 
 # --- time to live ------------------------------------------------------------------------------
 
 
-def _set_time_to_live(parameters: Parameters, tables: Tables) -> Request:
+def _set_time_to_live(parameters: Parameters, tables: TableLookup) -> Request:
     definition = found(parameters, tables)
     wanted = parameters["TimeToLiveSpecification"]
     attribute, is_on = wanted["AttributeName"], definition.ttl is not None
@@ -65,11 +65,11 @@ def _set_time_to_live(parameters: Parameters, tables: Tables) -> Request:
     return SetTimeToLive(definition.name, attribute if wanted["Enabled"] else None)
 
 
-def _time_to_live_set(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _time_to_live_set(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     return {"TimeToLiveSpecification": parameters["TimeToLiveSpecification"]}
 
 
-def _time_to_live(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _time_to_live(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     ttl = response.definition.ttl
     told = {"TimeToLiveStatus": "DISABLED"} if ttl is None else {"TimeToLiveStatus": "ENABLED", "AttributeName": ttl}
     return {"TimeToLiveDescription": told}
@@ -140,7 +140,7 @@ def is_table_arn(text: str) -> bool:
     )
 
 
-def _require_resource(operation: str) -> Rule:
+def _require_resource(operation: str) -> ParameterRule:
     def check(request: Parameters) -> None:
         arn = request.get("ResourceArn")
         if arn is None:
@@ -173,7 +173,7 @@ def _check_untag(request: Parameters) -> None:
         raise InvalidRequest("Atleast one Tag Key needs to be provided as Input.")
 
 
-def _tagged_table(parameters: Parameters, tables: Tables, message: str) -> TableDefinition:
+def _tagged_table(parameters: Parameters, tables: TableLookup, message: str) -> TableDefinition:
     arn = parameters["ResourceArn"]
     try:
         return tables.definition(table_name(arn))
@@ -185,23 +185,23 @@ _NO_RESOURCE = "Requested resource not found: ResourcArn: {arn} not found"
 """With the spelling of the service."""
 
 
-def _tag(parameters: Parameters, tables: Tables) -> Request:
+def _tag(parameters: Parameters, tables: TableLookup) -> Request:
     definition = _tagged_table(parameters, tables, _NO_RESOURCE)
     given = {tag["Key"] for tag in parameters["Tags"]}
     check_tags(parameters["Tags"], sum(key not in given for key, _ in definition.tags))
     return TagTable(definition.name, tuple((tag["Key"], tag["Value"]) for tag in parameters["Tags"]))
 
 
-def _untag(parameters: Parameters, tables: Tables) -> Request:
+def _untag(parameters: Parameters, tables: TableLookup) -> Request:
     definition = _tagged_table(parameters, tables, "Requested resource not found")
     return TagTable(definition.name, remove=tuple(parameters["TagKeys"]))
 
 
-def _list_tags(parameters: Parameters, tables: Tables) -> Request:
+def _list_tags(parameters: Parameters, tables: TableLookup) -> Request:
     return ListTags(_tagged_table(parameters, tables, _NO_RESOURCE).name)
 
 
-def _tags(parameters: Parameters, response: TagsResponse, tables: Tables) -> Answer:
+def _tags(parameters: Parameters, response: TagsResponse, tables: TableLookup) -> AnswerBody:
     return {"Tags": [{"Key": key, "Value": value} for key, value in response.tags]}
 
 
@@ -237,7 +237,7 @@ _LIST_TAGS_OF_RESOURCE = Operation(
 # --- recovery ----------------------------------------------------------------------------------
 
 
-def _backed_up(parameters: Parameters, tables: Tables) -> TableDefinition:
+def _backed_up(parameters: Parameters, tables: TableLookup) -> TableDefinition:
     name = table_name(parameters["TableName"])
     try:
         return tables.definition(name)
@@ -245,19 +245,19 @@ def _backed_up(parameters: Parameters, tables: Tables) -> TableDefinition:
         raise Refused("TableNotFoundException", f"Table not found: {name}") from None
 
 
-def _describe_backups(parameters: Parameters, tables: Tables) -> Request:
+def _describe_backups(parameters: Parameters, tables: TableLookup) -> Request:
     return DescribeTable(_backed_up(parameters, tables).name)
 
 
-def _set_recovery(parameters: Parameters, tables: Tables) -> Request:
+def _set_recovery(parameters: Parameters, tables: TableLookup) -> Request:
     wanted = parameters["PointInTimeRecoverySpecification"]
     enabled = wanted["PointInTimeRecoveryEnabled"]
     since = {"since": time.time(), "days": wanted.get("RecoveryPeriodInDays", _RECOVERY_DAYS)} if enabled else None
     return UpdateTable(_backed_up(parameters, tables).name, point_in_time_recovery=enabled, settings={RECOVERY: since})
 
 
-def _backups(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
-    recovery: Answer = {"PointInTimeRecoveryStatus": "DISABLED"}
+def _backups(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
+    recovery: AnswerBody = {"PointInTimeRecoveryStatus": "DISABLED"}
     if response.definition.point_in_time_recovery:
         told = response.history.settings.get(RECOVERY, {})
         now = time.time()
@@ -305,7 +305,7 @@ _UPDATE_CONTINUOUS_BACKUPS = Operation(
 # --- the account -------------------------------------------------------------------------------
 
 
-_LIMITS: Answer = {
+_LIMITS: AnswerBody = {
     "AccountMaxReadCapacityUnits": 80_000,
     "AccountMaxWriteCapacityUnits": 80_000,
     "TableMaxReadCapacityUnits": 40_000,
@@ -314,7 +314,7 @@ _LIMITS: Answer = {
 """The service's defaults."""
 
 
-def _endpoints(parameters: Parameters, response: Any, tables: Tables) -> Answer:
+def _endpoints(parameters: Parameters, response: Any, tables: TableLookup) -> AnswerBody:
     return {"Endpoints": [{"Address": parameters["Host"], "CachePeriodInMinutes": 1440}]}
 
 

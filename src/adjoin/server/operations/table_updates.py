@@ -8,8 +8,8 @@ from typing import Literal
 
 from adjoin.errors import InvalidRequest
 from adjoin.requests import Request, TableResponse, UpdateTable
-from adjoin.server.operations.descriptions import description, settings_of
-from adjoin.server.operations.interface import Answer, Operation, Parameters, Refused, Tables, validation_fault
+from adjoin.server.operations.descriptions import Given, description, settings_of
+from adjoin.server.operations.interface import AnswerBody, Operation, Parameters, Refused, TableLookup, validation_fault
 from adjoin.server.operations.shapes import FLAG, NAME, Listing, structure
 from adjoin.server.operations.tables import (
     BILLING,
@@ -26,7 +26,6 @@ from adjoin.server.operations.tables import (
     THROUGHPUT,
     UNDEFINED,
     WARM_THROUGHPUT,
-    Given,
     check_bounds,
     check_index_counts,
     check_projection,
@@ -275,11 +274,11 @@ def _stream(wanted: Given | None, table: TableDefinition) -> StreamView | Litera
 # --- the operation -----------------------------------------------------------------------------
 
 
-def _update(parameters: Parameters, tables: Tables) -> Request:
+def _update(parameters: Parameters, tables: TableLookup) -> Request:
     return _alteration(parameters, found(parameters, tables))
 
 
-def _updated(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _updated(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     return {"TableDescription": description(response, "UPDATING")}
 
 

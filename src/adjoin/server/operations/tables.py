@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from adjoin.errors import InvalidRequest, TableNotFound
 from adjoin.requests import CreateTable, DescribeTable, DropTable, ListTables, Request, TableResponse, TablesResponse
-from adjoin.server.operations.descriptions import description, settings_of
+from adjoin.server.operations.descriptions import Given, description, settings_of
 from adjoin.server.operations.interface import (
-    Answer,
+    AnswerBody,
     Operation,
     Parameters,
     Refused,
-    Tables,
+    TableLookup,
     table_name,
     validation_fault,
 )
@@ -47,8 +47,6 @@ from adjoin.units import (
     MAX_TAGS,
 )
 
-Given: TypeAlias = Mapping[str, Any]
-
 _INVALID = "One or more parameter values were invalid: "
 UNDEFINED = "Invalid KeySchema: Some index key attribute have no definition"
 LIMITED = "OnDemandThroughput can only be specified when BillingMode is PAY_PER_REQUEST"
@@ -61,7 +59,7 @@ def invalid(fault: str) -> InvalidRequest:
     return InvalidRequest(_INVALID + fault)
 
 
-def found(parameters: Parameters, tables: Tables) -> TableDefinition:
+def found(parameters: Parameters, tables: TableLookup) -> TableDefinition:
     """The table that a request names."""
     name = table_name(parameters["TableName"])
     try:
@@ -359,7 +357,7 @@ def check_stream(stream: Given | None, change: str = "created") -> None:
         raise invalid(f"Table is being {change} with a stream disabled, UpdateViewType should not be specified")
 
 
-def _create(parameters: Parameters, tables: Tables) -> Request:
+def _create(parameters: Parameters, tables: TableLookup) -> Request:
     name = table_name(parameters["TableName"])
     check_tags(parameters.get("Tags", ()))
     try:
@@ -390,7 +388,7 @@ def _as_asked(index: IndexDefinition, attributes: Mapping[str, Any]) -> IndexDef
     return replace(index, projection=replace(index.projection, attributes=tuple(attributes[index.name])))
 
 
-def _created(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _created(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     shown = description(response, "CREATING")
     shown["AttributeDefinitions"] = parameters["AttributeDefinitions"]
     for member in ("BillingModeSummary", "TableThroughputModeSummary"):
@@ -431,15 +429,15 @@ _CREATE_TABLE = Operation(
 # --- DescribeTable, DeleteTable, ListTables ----------------------------------------------------
 
 
-def describe(parameters: Parameters, tables: Tables) -> Request:
+def describe(parameters: Parameters, tables: TableLookup) -> Request:
     return DescribeTable(found(parameters, tables).name)
 
 
-def _described(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _described(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     return {"Table": description(response, "ACTIVE")}
 
 
-def _drop(parameters: Parameters, tables: Tables) -> Request:
+def _drop(parameters: Parameters, tables: TableLookup) -> Request:
     definition = found(parameters, tables)
     if definition.deletion_protection:
         raise validation_fault(
@@ -449,21 +447,21 @@ def _drop(parameters: Parameters, tables: Tables) -> Request:
     return DropTable(definition.name)
 
 
-def _dropped(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _dropped(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     shown = description(response, "DELETING")
     shown.pop("GlobalSecondaryIndexes", None)
     return {"TableDescription": shown}
 
 
-def list_tables(parameters: Parameters, tables: Tables) -> Request:
+def list_tables(parameters: Parameters, tables: TableLookup) -> Request:
     return ListTables()
 
 
-def _listed(parameters: Parameters, response: TablesResponse, tables: Tables) -> Answer:
+def _listed(parameters: Parameters, response: TablesResponse, tables: TableLookup) -> AnswerBody:
     start = parameters.get("ExclusiveStartTableName", "")
     limit = parameters.get("Limit", _MOST_TABLES)
     names = [name for name in response.names if name > start]
-    answer: Answer = {"TableNames": names[:limit]}
+    answer: AnswerBody = {"TableNames": names[:limit]}
     if len(names) > limit:
         answer["LastEvaluatedTableName"] = names[limit - 1]
     return answer

@@ -10,7 +10,14 @@ from adjoin.requests import BatchGetResponse, Check, Delete, Put, TransactGet, T
 from adjoin.server.grammar import Expressions
 from adjoin.server.grammar.attributes import normal
 from adjoin.server.operations.batches import consumed, reporting
-from adjoin.server.operations.interface import Answer, ExpressionParameters, Operation, Parameters, Tables, table_name
+from adjoin.server.operations.interface import (
+    AnswerBody,
+    ExpressionParameters,
+    Operation,
+    Parameters,
+    TableLookup,
+    table_name,
+)
 from adjoin.server.operations.items import check_size, collection_metrics, delete, get, put, update
 from adjoin.server.operations.shapes import (
     ATTRIBUTES,
@@ -21,7 +28,7 @@ from adjoin.server.operations.shapes import (
     TABLE,
     TEXT,
     Listing,
-    Shape,
+    ParameterShape,
     Structure,
     Text,
     structure,
@@ -48,13 +55,13 @@ def _check_get(request: Parameters) -> None:
             part["Key"], _ = normal(part["Key"])
 
 
-def _get(parameters: Parameters, tables: Tables) -> TransactGet:
+def _get(parameters: Parameters, tables: TableLookup) -> TransactGet:
     return TransactGet(tuple(get(entry["Get"], tables) for entry in parameters["TransactItems"]))
 
 
-def _got(parameters: Parameters, response: BatchGetResponse, tables: Tables) -> Answer:
+def _got(parameters: Parameters, response: BatchGetResponse, tables: TableLookup) -> AnswerBody:
     # Where a projection finds nothing, it is as if the item was not there.
-    answer: Answer = {"Responses": [{"Item": item} if item else {} for item in response.items]}
+    answer: AnswerBody = {"Responses": [{"Item": item} if item else {} for item in response.items]}
     return answer | consumed(parameters, response, tables, _references(parameters), transactional=True)
 
 
@@ -95,10 +102,10 @@ class _Part:
 
     shape: Structure
     takes: ExpressionParameters
-    request: Callable[[Parameters, Tables], Put | Update | Delete | Check]
+    request: Callable[[Parameters, TableLookup], Put | Update | Delete | Check]
 
 
-def _check(parameters: Parameters, tables: Tables) -> Check:
+def _check(parameters: Parameters, tables: TableLookup) -> Check:
     condition = Expressions.of(parameters).condition
     assert condition is not None
     return Check(table_name(parameters["TableName"]), parameters["Key"], condition)
@@ -106,7 +113,7 @@ def _check(parameters: Parameters, tables: Tables) -> Check:
 
 _CONDITION = ExpressionParameters(("ConditionExpression",))
 
-_CONDITIONAL: dict[str, Shape] = {
+_CONDITIONAL: dict[str, ParameterShape] = {
     "ConditionExpression": TEXT,
     "ExpressionAttributeNames": NAMES,
     "ExpressionAttributeValues": ATTRIBUTES,
@@ -169,16 +176,16 @@ def _check_part(part: Parameters) -> None:
         part["Key"], _ = normal(part["Key"])
 
 
-def _write(parameters: Parameters, tables: Tables) -> TransactWrite:
+def _write(parameters: Parameters, tables: TableLookup) -> TransactWrite:
     writes = [
         _PARTS[kind].request(part, tables) for entry in parameters["TransactItems"] for kind, part in entry.items()
     ]
     return TransactWrite(tuple(writes), parameters.get("ClientRequestToken"))
 
 
-def _written(parameters: Parameters, response: WriteResponse, tables: Tables) -> Answer:
+def _written(parameters: Parameters, response: WriteResponse, tables: TableLookup) -> AnswerBody:
     answer = consumed(parameters, response, tables, _references(parameters), transactional=True)
-    metrics: dict[str, list[Answer]] = {}
+    metrics: dict[str, list[AnswerBody]] = {}
     for entry in parameters["TransactItems"]:
         for kind, part in entry.items():
             key = part.get("Key") or part.get("Item")
