@@ -29,7 +29,7 @@ import pytest
 from adjoin.errors import AdjoinError
 from adjoin.requests import ListTables, Request
 from adjoin.server import http
-from adjoin.server.reading import Request as Sent
+from adjoin.server.reading import HttpRequest as Sent
 from adjoin.server.service import Service
 from adjoin.stores.sqlite import SQLiteStore
 
@@ -154,13 +154,13 @@ def _record_servers(patch: pytest.MonkeyPatch) -> None:
     def recorded(service: Service, request: Sent) -> http.Answering:
         found = answer(service, request)
         asked = f"{request.target} {request.body.decode(errors='backslashreplace')}"
-        if isinstance(found, http.Answer):
+        if isinstance(found, http.HttpAnswer):
             _lines.append(f"sent {asked} got {found.status} {found.body.decode(errors='backslashreplace')}")
         else:
             _waiting[id(found)] = found, asked
         return found
 
-    def settled(later: http.Later, given: http.Answer) -> None:
+    def settled(later: http.Later, given: http.HttpAnswer) -> None:
         _, asked = _waiting.pop(id(later), (None, ""))
         _lines.append(f"sent {asked} got {given.status} {given.body.decode(errors='backslashreplace')}")
         settle(later, given)

@@ -20,7 +20,7 @@ Plans decide and never see a store; stores perform and never see a model, a layo
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -105,13 +105,15 @@ def name_of(path: Path) -> str:
     return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix("__init__").rstrip(".")
 
 
+NAMES = frozenset(map(name_of, MODULES))
+
+
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), filename=str(path))
 
 
 def imports_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and name of every module of adjoin that is imported, inside the package."""
-    names = {name_of(path) for path in MODULES}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
@@ -119,7 +121,7 @@ def imports_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
             # `from adjoin.plans import read` names a module too.
             inside = node.module.removeprefix("adjoin").lstrip(".")
             found = [
-                f"{node.module}.{alias.name}" if f"{inside}.{alias.name}".lstrip(".") in names else node.module
+                f"{node.module}.{alias.name}" if f"{inside}.{alias.name}".lstrip(".") in NAMES else node.module
                 for alias in node.names
             ]
         else:
@@ -165,26 +167,61 @@ def test_modules_say_what_they_are_and_hide_no_imports(path: Path) -> None:
             assert not hidden, f"{path.name}:{hidden[0]} imports adjoin inside a function, which hides a cycle"
 
 
-def test_nothing_imports_in_a_circle() -> None:
-    """Also inside one part, where the layers say nothing; imports for type checkers only do not count."""
+def edges_between(of: Callable[[str], str]) -> dict[str, set[str]]:
+    """What imports what, by what `of` says of a module; imports for type checkers only do not count."""
     edges: dict[str, set[str]] = {}
     for path in MODULES:
         tree = tree_of(path)
         for node in ast.walk(tree):
             if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
                 node.body = []
-        edges[name_of(path)] = {name for _, name in imports_of(tree)}
+        edges.setdefault(of(name_of(path)), set()).update(of(name) for _, name in imports_of(tree))
+    return edges
+
+
+def circle_in(edges: dict[str, set[str]]) -> tuple[str, ...]:
+    """A way that ends where it began; nothing if there is none."""
     done: set[str] = set()
 
-    def visit(module: str, way: tuple[str, ...]) -> None:
-        assert module not in way, f"a circle: {' → '.join((*way[way.index(module) :], module))}"
+    def visit(module: str, way: tuple[str, ...]) -> tuple[str, ...]:
+        if module in way:
+            return (*way[way.index(module) :], module)
         if module not in done:
             for other in sorted(edges.get(module, set()) - {module}):
-                visit(other, (*way, module))
+                if circle := visit(other, (*way, module)):
+                    return circle
             done.add(module)
+        return ()
 
-    for module in edges:
-        visit(module, ())
+    return next((circle for module in edges if (circle := visit(module, ()))), ())
+
+
+def test_nothing_imports_in_a_circle() -> None:
+    """Also inside one part, where the layers say nothing."""
+    assert not circle_in(edges_between(str))
+
+
+FOLDERS = {name_of(path.parent / "__init__.py") for path in MODULES} - {""}
+
+# Folders that import each other still; the list may only become shorter.
+MUTUAL = {("plans", "plans.maintenance"), ("stores", "stores.sqlite")}
+
+
+def folder_of(module: str) -> str:
+    """The folder that a module is in, also one within another; "" for modules of the package itself."""
+    return module if module in FOLDERS else module.rpartition(".")[0]
+
+
+def test_no_folder_imports_one_that_imports_it() -> None:
+    """Whoever reads a folder need not know those that use it, though all stand in one part of the package."""
+    edges = edges_between(folder_of)
+    # The modules of the package itself are many parts, and the layers say which of them is below a folder.
+    edges.pop("")
+    edges = {folder: imported - {""} for folder, imported in edges.items()}
+    assert {(a, b) for a in edges for b in edges[a] if a < b and a in edges[b]} == MUTUAL
+    for outer, inner in MUTUAL:
+        edges[outer].remove(inner)
+    assert not circle_in(edges)
 
 
 def test_the_check_finds_what_it_is_for() -> None:
@@ -202,3 +239,8 @@ def test_the_check_finds_what_it_is_for() -> None:
     assert is_allowed("cli.show", "requests")
     found = list(imports_of(ast.parse("from adjoin.plans import read\nimport adjoin.stores.sqlite\nimport ast\n")))
     assert found == [(1, "plans.read"), (2, "stores.sqlite")]
+    assert circle_in({"a": {"b"}, "b": {"a", "b", "c"}, "c": set()}) == ("a", "b", "a")
+    assert circle_in({"a": {"b", "c"}, "b": {"c"}, "c": {"c"}}) == ()
+    assert folder_of("server.operations.items") == folder_of("server.operations") == "server.operations"
+    assert folder_of("server.service") == "server"
+    assert folder_of("values") == ""

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from adjoin.errors import InvalidRequest, InvalidValue
 from adjoin.items import normal_attribute
-from adjoin.server.rules.resources import is_any_arn, is_table_arn
+from adjoin.server.operations.table_settings import is_any_arn, is_table_arn
 from adjoin.server.signatures import _parts
 from adjoin.stores.locations import _NUMBER as SECONDS
 from adjoin.units import MAX_NESTING

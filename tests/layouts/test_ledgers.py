@@ -81,8 +81,8 @@ def test_what_is_too_long_for_a_key_ends_with_a_digest() -> None:
 
 
 def test_ranks_of_a_life_lie_together() -> None:
-    one = LEDGERS.rank_key("CUSTOMER#C1", "life", "rule", "p5", EDGE, 0)
-    other = LEDGERS.rank_key("CUSTOMER#C1", "life", "rule", "p5", EDGE, 1)
+    one = LEDGERS.rank_key("CUSTOMER#C1", "life", "rule", "p5", EDGE, "token1")
+    other = LEDGERS.rank_key("CUSTOMER#C1", "life", "rule", "p5", EDGE, "token2")
     assert one != other
     for key in (one, other):
         (name, partition), sort = LEDGERS.ranks("CUSTOMER#C1", "life", "rule")

@@ -48,7 +48,13 @@ FOLDERS = {
     "plans": Folder(("plans/*.py",), (*_WRITES, *_KEYS, *_READS)),
     "maintenance": Folder(("plans/maintenance/*.py",), ("tests/maintenance", "tests/test_tenants.py")),
     "short": Folder(
-        ("server/short.py", "server/heads.py", "server/service.py", "items.py"),
+        (
+            "server/operations/items.py",
+            "server/operations/batches.py",
+            "server/reading.py",
+            "server/service.py",
+            "items.py",
+        ),
         ("tests/server", "tests/stores/test_properties.py", "tests/test_patterns.py", "tests/test_values.py"),
     ),
 }

@@ -5,10 +5,12 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from adjoin.server.faults import Refused
-from adjoin.server.validation import validated
+from adjoin.server.operations import OPERATIONS, STREAM_OPERATIONS, Operation
+from adjoin.server.operations.interface import Refused
 
 Request = dict[str, Any]
+
+ALL: dict[str, Operation] = {**OPERATIONS, **STREAM_OPERATIONS}
 
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/abc"
 STREAM = f"{ARN}/stream/2026-01-01T00:00:00.000"
@@ -75,6 +77,10 @@ def changed(operation: str, **members: Any) -> Request:
     """The right request for an operation, with some members in place of its own; None takes one away."""
     request = {**deepcopy(RIGHT[operation]), **members}
     return {name: member for name, member in request.items() if member is not None}
+
+
+def validated(operation: str, body: bytes | Request) -> Request:
+    return ALL[operation].validated(body)
 
 
 def refusal(operation: str, body: bytes | Request) -> tuple[str, str | None] | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adjoin.errors import InvalidLocation
-from adjoin.server.admission import Admission
+from adjoin.server.negotiation import Admission
 from adjoin.server.serving import Server, serve
 from tests.server.test_protocol import ask
 from tests.server.test_serving import TABLE, client

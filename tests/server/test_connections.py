@@ -16,9 +16,8 @@ from typing import Any, cast
 import pytest
 
 from adjoin.server import http, serving
-from adjoin.server.admission import Admission
-from adjoin.server.crowd import Bounds, Crowd
-from adjoin.server.http import MOST_WAITING, UNCOUNTED, Connection
+from adjoin.server.http import MOST_WAITING, UNCOUNTED, Bounds, Connection, Crowd
+from adjoin.server.negotiation import Admission
 from adjoin.server.serving import Server, serve
 from adjoin.stores.sqlite import SQLiteStore
 from tests.server.test_serving import _HEAD, ONE, TABLE, client
@@ -359,9 +358,14 @@ def test_drops_that_come_one_by_one_do_not_give_more_time(loop: None, monkeypatc
         dripping.join()
 
 
+def alone(crowd: Crowd) -> Connection:
+    crowd.answer = lambda _: http.HttpAnswer(200, b"", b"")
+    return Connection(crowd, Admission().is_own_host)
+
+
 def test_every_request_has_its_own_time() -> None:
     now = [100.0]
-    connection = Connection(lambda _: http.Answer(200, b"", b""), Crowd(lambda: now[0]), Admission())
+    connection = alone(Crowd(lambda: now[0]))
     connection.connection_made(_Nowhere())
     told = []
     for piece in (ONE, ONE[:20], ONE[20:40], ONE[40:] + ONE[:60], ONE[60:70], ONE[70:], ONE + ONE[:-1], b"}"):
@@ -422,7 +426,7 @@ def test_a_connection_that_is_gone_leaves_nothing(server: Server) -> None:
 
 def test_connections_need_no_search_for_cycles() -> None:
     async def gone() -> weakref.ref[Connection]:
-        connection = Connection(lambda _: http.Answer(200, b"", b""), Crowd(lambda: 0.0), Admission())
+        connection = alone(Crowd(lambda: 0.0))
         connection.connection_made(_Nowhere())
         connection.data_received(ONE + ONE[:20])
         connection.connection_lost(None)

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from adjoin.errors import InvalidLocation
-from adjoin.server.crowd import Bounds, Crowd
+from adjoin.server.http import Bounds, Crowd
 
 
 class Clock:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import adjoin
-from adjoin.server import heads
-from adjoin.server.grammar import reading
+from adjoin.server import reading
+from adjoin.server.grammar import expressions
 from adjoin.server.serving import Server, serve
 from tests.server.test_protocol import RIGHT
 from tests.server.test_serving import TABLE, client
@@ -34,7 +34,7 @@ def caches() -> Iterator[tuple[str, _lru_cache_wrapper[Any]]]:
 
 def test_every_cache_has_a_bound() -> None:
     found = dict(caches())
-    assert found["adjoin.server.grammar.reading._kept"]
+    assert found["adjoin.server.grammar.expressions._kept"]
     for name, cache in found.items():
         most = cache.cache_parameters()["maxsize"]
         assert most is not None, name
@@ -42,15 +42,15 @@ def test_every_cache_has_a_bound() -> None:
 
 
 def test_of_long_expressions_few_are_kept() -> None:
-    reading._kept.cache_clear()
-    reading._kept_long.cache_clear()
+    expressions._kept.cache_clear()
+    expressions._kept_long.cache_clear()
     for number in range(2000):
-        reading._parsed(reading._update, f"SET a{number} = b", "UpdateExpression")
+        expressions._parsed(expressions._update, f"SET a{number} = b", "UpdateExpression")
     for number in range(100):
         assigned = ", ".join(f"b{each} = c" for each in range(100))
-        reading._parsed(reading._update, f"SET a{number} = b, {assigned}", "UpdateExpression")
-    assert reading._kept.cache_info().currsize == 1024
-    assert reading._kept_long.cache_info().currsize == 32
+        expressions._parsed(expressions._update, f"SET a{number} = b, {assigned}", "UpdateExpression")
+    assert expressions._kept.cache_info().currsize == 1024
+    assert expressions._kept_long.cache_info().currsize == 32
 
 
 @pytest.fixture
@@ -113,8 +113,8 @@ def test_nothing_grows_with_the_number_of_requests(server: Server) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # Caches that are full after a few turns, as they are after some thousands.
         for name in ("_kept", "_kept_long"):
-            patch.setattr(reading, name, lru_cache(8)(getattr(reading, name).__wrapped__))
-        patch.setattr(heads, "_KEPT", 8)
+            patch.setattr(expressions, name, lru_cache(8)(getattr(expressions, name).__wrapped__))
+        patch.setattr(reading, "_KEPT", 8)
         for _ in range(bound):
             asking.turn()
         before = things()

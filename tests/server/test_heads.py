@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from adjoin.server import heads
-from adjoin.server.heads import form_of
-from adjoin.server.reading import BadRequest, Reader, Request
+from adjoin.server import reading
+from adjoin.server.reading import BadRequest, HttpRequest, RequestReader, form_of
 
 LINES = {
     "Host": "127.0.0.1:8000",
@@ -22,9 +21,9 @@ LINES = {
 
 @pytest.fixture(autouse=True)
 def _forget() -> Iterator[None]:
-    heads._forms.clear()
+    reading._forms.clear()
     yield
-    heads._forms.clear()
+    reading._forms.clear()
 
 
 def head(lines: dict[str, str | None], start: str = "POST / HTTP/1.1") -> bytes:
@@ -32,9 +31,9 @@ def head(lines: dict[str, str | None], start: str = "POST / HTTP/1.1") -> bytes:
     return "\r\n".join([start, *told, "", ""]).encode("latin-1")
 
 
-def read(data: bytes) -> Request | None:
+def read(data: bytes) -> HttpRequest | None:
     """The request that a head begins, if it has come whole."""
-    reader = Reader(lambda host: host == b"127.0.0.1:8000")
+    reader = RequestReader(lambda host: host == b"127.0.0.1:8000")
     reader.feed(data + b"{}")
     return reader.requests[0] if reader.requests else None
 
@@ -109,14 +108,14 @@ def test_others_are_looked_at_closely(other: dict[str, str | None]) -> None:
 
 def test_a_head_that_has_not_every_line_is_not_plain_whatever_its_values() -> None:
     lines = [part.encode() for line in LINES.items() for part in line]
-    assert heads.is_plain(form_of(lines), lines, lambda host: True)
+    assert reading._is_plain(form_of(lines), lines, lambda host: True)
     more = [*lines, b"Expect", b"100-continue"]
-    assert heads.is_plain(form_of(more), more, lambda host: True) is False
+    assert reading._is_plain(form_of(more), more, lambda host: True) is False
 
 
 def test_a_plain_head_may_have_as_many_lines_as_any() -> None:
     lines = [part.encode() for line in LINES.items() for part in line]
-    for number, may_be in ((heads.MAX_LINES, True), (heads.MAX_LINES + 1, False)):
+    for number, may_be in ((reading._MAX_LINES, True), (reading._MAX_LINES + 1, False)):
         assert form_of([*lines, *[b"X", b""] * (number - len(LINES))]).may_be_plain == may_be
 
 
@@ -134,10 +133,10 @@ def test_a_plain_request_that_ends_the_connection() -> None:
 def test_forms_of_few_heads_are_kept() -> None:
     for number in range(5000):
         form_of([f"X-{number}".encode(), b"", *(part.encode() for line in LINES.items() for part in line)])
-        assert len(heads._forms) <= 256
+        assert len(reading._forms) <= 256
     form_of([b"X" * 1025, b""])
     form_of([b"X", b""] * 33)
-    kept = list(heads._forms)
+    kept = list(reading._forms)
     assert kept
     assert max(map(len, kept)) <= 32
     assert max(sum(map(len, names)) for names in kept) <= 1024
@@ -149,4 +148,4 @@ def test_forms_of_few_heads_are_kept() -> None:
 )
 def test_the_largest_head_whose_form_is_kept(lines: list[bytes], is_kept: bool) -> None:
     form_of(lines)
-    assert bool(heads._forms) == is_kept
+    assert bool(reading._forms) == is_kept

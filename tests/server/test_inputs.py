@@ -8,9 +8,18 @@ from typing import Any
 import botocore.session
 import pytest
 
-from adjoin.server.inputs import INPUTS
-from adjoin.server.rules import PRECONDITIONS
-from adjoin.server.shapes import Attribute, Entries, Flag, Listing, Shape, Structure, TableReference, Text, Whole
+from adjoin.server.operations.shapes import (
+    Attribute,
+    Entries,
+    Flag,
+    Listing,
+    ParameterShape,
+    Structure,
+    TableReference,
+    Text,
+    Whole,
+)
+from tests.server.refusals import ALL
 
 # Parameters of parts of the service that a file has none of: replicas, search by vectors.
 LEFT_OUT = {
@@ -43,7 +52,7 @@ def models() -> dict[str, Any]:
     return {name: service.operation_model(name).input_shape for service in services for name in service.operation_names}
 
 
-def differences(shape: Shape, model: Any, path: str) -> Iterator[str]:
+def differences(shape: ParameterShape, model: Any, path: str) -> Iterator[str]:
     """Where a shape and the model of it say different things; the model of a newer botocore may have more."""
     match shape:
         case Structure():
@@ -51,7 +60,7 @@ def differences(shape: Shape, model: Any, path: str) -> Iterator[str]:
             if not shape.members.keys() <= names:
                 yield f"{path} has {set(shape.members)}, not {names}"
             required = REQUIRED.get(path, set(model.required_members))
-            if shape.required != (required - ASKED_BEFORE if path in PRECONDITIONS else required):
+            if shape.required != (required - ASKED_BEFORE if path in ALL and ALL[path].precondition else required):
                 yield f"{path} requires {set(shape.required)}, not {required}"
             for name in shape.members.keys() & names:
                 yield from differences(shape.members[name], model.members[name], f"{path}.{name}")
@@ -91,17 +100,17 @@ def size_differences(shape: Text | Whole | Listing | Entries, model: Any, path: 
         yield f"{path} goes from {shape.least} to {shape.most}, not {limits}"
 
 
-@pytest.mark.parametrize("operation", INPUTS)
+@pytest.mark.parametrize("operation", ALL)
 def test_inputs_are_those_of_the_model(operation: str, models: dict[str, Any]) -> None:
     model = models[operation]
     if model is None:
-        assert not INPUTS[operation].members
+        assert not ALL[operation].shape.members
     else:
-        assert list(differences(INPUTS[operation], model, operation)) == []
+        assert list(differences(ALL[operation].shape, model, operation)) == []
 
 
 def test_a_difference_is_found(models: dict[str, Any]) -> None:
-    members: dict[str, Shape] = {"Limit": Whole("Long", 1, 99), "Nothing": Whole("Long", 1, 99)}
+    members: dict[str, ParameterShape] = {"Limit": Whole("Long", 1, 99), "Nothing": Whole("Long", 1, 99)}
     wrong = Structure("ListTablesInput", members, frozenset({"Limit"}))
     found = list(differences(wrong, models["ListTables"], "ListTables"))
     assert [difference.split()[1] for difference in found] == ["has", "requires", "goes", "is"]

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from adjoin.server.constraints import Limits
-from adjoin.server.inputs import INPUTS
-from tests.server.refusals import ARN, KEY, RIGHT, SCHEMA, SHARD, STREAM, changed, invalid, refusal
+from adjoin.server.operations.checking import ShapeLimits
+from tests.server.refusals import ALL, ARN, KEY, RIGHT, SCHEMA, SHARD, STREAM, changed, invalid, refusal
 
 NULL = "Member must not be null"
 NAME = "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+"
@@ -291,7 +290,7 @@ def test_right_requests(operation: str) -> None:
 
 
 def test_there_is_a_right_request_for_every_operation() -> None:
-    assert RIGHT.keys() == INPUTS.keys()
+    assert RIGHT.keys() == ALL.keys()
 
 
 @pytest.mark.parametrize(
@@ -310,6 +309,6 @@ def test_limits_that_are_kept(operation: str, members: dict[str, Any]) -> None:
 
 
 def test_whether_limits_hold_needs_no_list_of_faults() -> None:
-    limits = Limits.of(INPUTS["GetItem"])
+    limits = ShapeLimits.of(ALL["GetItem"].shape)
     assert limits.hold(RIGHT["GetItem"])
     assert not limits.hold({})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjoin.server.reading import MAX_BODY, MAX_HEAD, BadRequest, Reader
+from adjoin.server.reading import MAX_BODY, MAX_HEAD, BadRequest, RequestReader
 from tests.server.test_protocol import CASES, RIGHT
 
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
@@ -23,8 +23,8 @@ Read = tuple[str, str, str, bytes, bool, dict[str, str]]
 """Method, path, target, body, whether another may follow, and all headers."""
 
 
-def reader() -> Reader:
-    return Reader(lambda host: host == b"localhost")
+def reader() -> RequestReader:
+    return RequestReader(lambda host: host == b"localhost")
 
 
 def read(pieces: list[bytes]) -> tuple[list[Read], tuple[int, str] | None]:

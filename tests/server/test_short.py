@@ -12,9 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adjoin.requests import CreateTable, ItemResponse, Put, WriteResponse
-from adjoin.server import short
 from adjoin.server.operations import OPERATIONS
-from adjoin.server.validation import validated
+from adjoin.server.operations.interface import ShortGet, ShortWrite
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import KeyAttribute, TableDefinition
 from tests.server.test_validation import JSON, places, replaced
@@ -33,6 +32,18 @@ GETS = [
     *({"TableName": name, "Key": key} for name, key in KEYS.items()),
     {"TableName": "abc", "Key": KEYS["abc"], "ConsistentRead": True},
 ]
+
+
+def short_write(name: str) -> ShortWrite:
+    way = OPERATIONS[name].short
+    assert isinstance(way, ShortWrite)
+    return way
+
+
+def whole_get(asked: Any) -> Any:
+    way = OPERATIONS["GetItem"].short
+    assert isinstance(way, ShortGet)
+    return way.read(asked)
 
 
 @pytest.fixture(scope="module")
@@ -65,21 +76,20 @@ def almost(draw: st.DrawFn, requests: dict[str, Any]) -> tuple[str, Any]:
 @settings(max_examples=600, deadline=None)
 def test_writes_are_those_of_the_long_way(store: SQLiteStore, sent: tuple[str, Any]) -> None:
     name, body = sent
-    read, _ = short.WRITES[f"DynamoDB_20120810.{name}"]
-    asked = read(deepcopy(body))
+    asked = short_write(name).read(deepcopy(body))
     # As JSON, where 1 is not true.
     if orjson.dumps(body) == orjson.dumps(WRITES[name]):
         assert asked is not None
     if asked is not None:
-        assert OPERATIONS[name].request(validated(name, body), store) == asked
+        assert OPERATIONS[name].request(OPERATIONS[name].validated(body), store) == asked
 
 
 @pytest.mark.parametrize("name", WRITES)
 def test_writes_are_answered_as_on_the_long_way(store: SQLiteStore, name: str) -> None:
-    parameters = validated(name, deepcopy(WRITES[name]))
+    parameters = OPERATIONS[name].validated(deepcopy(WRITES[name]))
     response = WriteResponse((), ()) if name == "BatchWriteItem" else ItemResponse(None, ())
     answer = OPERATIONS[name].answer(parameters, response, store)
-    assert orjson.dumps(answer) == short.WRITES[f"DynamoDB_20120810.{name}"][1]
+    assert orjson.dumps(answer) == short_write(name).answer
 
 
 @given(almost({str(number): get for number, get in enumerate(GETS)}))
@@ -89,12 +99,12 @@ def test_writes_are_answered_as_on_the_long_way(store: SQLiteStore, name: str) -
 @settings(max_examples=600, deadline=None)
 def test_items_are_those_of_the_long_way(store: SQLiteStore, sent: tuple[str, Any]) -> None:
     _, body = sent
-    get = short.whole_get(deepcopy(body))
+    get = whole_get(deepcopy(body))
     text = None if get is None else store.item_text(*get)
     if orjson.dumps(body) in map(orjson.dumps, (GETS[0], GETS[2])):
         assert text is not None
     if text is not None:
-        parameters = validated("GetItem", body)
+        parameters = OPERATIONS["GetItem"].validated(body)
         response = store.text(OPERATIONS["GetItem"].request(parameters, store))
         answer = OPERATIONS["GetItem"].answer(parameters, response, store)
         assert orjson.dumps(answer) == (b'{"Item":%b}' % text if text else b"{}")
@@ -102,7 +112,7 @@ def test_items_are_those_of_the_long_way(store: SQLiteStore, sent: tuple[str, An
 
 @pytest.mark.parametrize("get", GETS)
 def test_what_asks_for_a_whole_item_takes_the_short_way(get: dict[str, Any]) -> None:
-    assert short.whole_get(get) == (get["TableName"], get["Key"])
+    assert whole_get(get) == (get["TableName"], get["Key"])
 
 
 @pytest.mark.parametrize(
@@ -116,4 +126,4 @@ def test_what_asks_for_a_whole_item_takes_the_short_way(get: dict[str, Any]) -> 
     ],
 )
 def test_what_asks_for_more_takes_the_long_way(more: dict[str, Any]) -> None:
-    assert short.whole_get({**GETS[0], **more}) is None
+    assert whole_get({**GETS[0], **more}) is None

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from adjoin.errors import ItemTooLarge
 from adjoin.items import NormalItem, normal_item, plain_item
 from adjoin.requests import BatchWrite, CreateTable, Delete, DescribeTable, Get, ItemResponse, Put, TableResponse
-from adjoin.server import service, short
+from adjoin.server.operations.interface import Operation
 from adjoin.server.serving import Server, serve
-from adjoin.server.validation import validated
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import KeyAttribute, TableDefinition
 from adjoin.units import MAX_BATCH_WRITE, MAX_ITEM_SIZE, MAX_NAME_SIZE
 from adjoin.values import Item, item_size
 from tests.server.test_protocol import ask
 from tests.server.test_serving import TABLE, client
+from tests.server.test_short import short_write
 
 NUMBERS = st.one_of(
     st.integers(-(10**38) + 1, 10**38 - 1).map(str),
@@ -235,7 +235,7 @@ def server() -> Iterator[Server]:
 def both_ways(server: Server, operation: str, body: dict[str, Any]) -> tuple[int, Any]:
     """The answer to a request that takes the short way, which is that of the same request on the long way."""
     target = f"DynamoDB_20120810.{operation}"
-    read, _ = short.WRITES[target]
+    read = short_write(operation).read
     longer = {**body, "ReturnConsumedCapacity": "NONE"}
     assert read(json.loads(json.dumps(body))) is not None, "or it takes the long way"
     assert read(json.loads(json.dumps(longer))) is None
@@ -276,11 +276,13 @@ def test_keys_at_their_limits(server: Server, partition: int, sort: int, fault: 
 def test_plain_requests_pass_the_long_way_by(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     long: list[str] = []
 
-    def counted(name: str, body: bytes) -> Any:
-        long.append(name)
-        return validated(name, body)
+    validated = Operation.validated
 
-    monkeypatch.setattr(service, "validated", counted)
+    def counted(operation: Operation, body: bytes) -> Any:
+        long.append(operation.name)
+        return validated(operation, body)
+
+    monkeypatch.setattr(Operation, "validated", counted)
     key = {"PK": {"S": "p"}, "SK": {"S": "s"}}
     asked: list[tuple[str, dict[str, Any], Any]] = [
         ("PutItem", {"TableName": "Things", "Item": {**key, "x": {"N": "1"}}}, {}),
@@ -320,7 +322,7 @@ def test_batches_on_both_ways(server: Server) -> None:
     assert both_ways(server, "BatchWriteItem", batch(list(range(MAX_BATCH_WRITE)))) == (200, {"UnprocessedItems": {}})
     status, content = both_ways(server, "BatchWriteItem", batch([1, 2, 1]))
     assert (status, content["message"]) == (400, "Provided list of item keys contains duplicates")
-    read, _ = short.WRITES["DynamoDB_20120810.BatchWriteItem"]
+    read = short_write("BatchWriteItem").read
     assert read(batch(list(range(MAX_BATCH_WRITE + 1)))) is None
     assert read(batch([])) is None
     assert read(batch([1])) is not None
@@ -337,7 +339,7 @@ def test_batches_on_both_ways(server: Server) -> None:
     ],
 )
 def test_an_entry_of_a_batch_that_is_more_than_a_put(entry: dict[str, Any]) -> None:
-    read, _ = short.WRITES["DynamoDB_20120810.BatchWriteItem"]
+    read = short_write("BatchWriteItem").read
     put = {"PutRequest": {"Item": {"PK": {"S": "b"}}}}
     assert read({"RequestItems": {"abc": [put]}}) is not None
     assert read({"RequestItems": {"abc": [put, entry]}}) is None
@@ -351,7 +353,7 @@ def test_names_of_tables(name: str, is_short: bool) -> None:
         ("DeleteItem", {"TableName": name, "Key": item}),
         ("BatchWriteItem", {"RequestItems": {name: [{"PutRequest": {"Item": item}}]}}),
     ):
-        read, _ = short.WRITES[f"DynamoDB_20120810.{operation}"]
+        read = short_write(operation).read
         assert (read(body) is not None) == is_short
 
 

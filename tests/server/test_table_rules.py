@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from adjoin.server.names import is_arn, table_name
+from adjoin.server.operations.interface import table_name
+from adjoin.server.operations.shapes import is_arn
 from tests.server.refusals import ARN, UNITS, changed, invalid, refusal
 
 _INVALID = "One or more parameter values were invalid: "

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from adjoin.server.validation import validated
-from tests.server.refusals import ARN, KEY, RIGHT, changed, refusal
+from tests.server.refusals import ARN, KEY, RIGHT, changed, refusal, validated
 
 _MAP = "Start of structure or map found where not expected"
 _ATTRIBUTE = "com.amazonaws.dynamodb.v20120810.AttributeValue"

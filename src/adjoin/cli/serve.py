@@ -11,7 +11,7 @@ from types import FrameType
 
 import adjoin
 from adjoin.cli.command import Command
-from adjoin.server.crowd import MAX_CONNECTIONS, REQUEST_TIMEOUT
+from adjoin.server.http import MAX_CONNECTIONS, REQUEST_TIMEOUT
 
 _MADE_BEFORE_COLLECTING = 50_000
 LAST_PORT = 65535

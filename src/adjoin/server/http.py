@@ -1,11 +1,12 @@
 """HTTP/1.1 as DynamoDB's clients speak it: POST requests one after another on connections that stay open.
 
-Nothing here knows what a request means. `Connection` hands each request that has come whole to the server's
-`answer`, which gives the answer, or one that comes `Later`; answers go out in the order of requests.
+Nothing here knows what a request means. `Connection` hands each request that has come whole to the crowd's `answer`,
+which gives the answer, or one that comes `Later`; answers go out in the order of requests.
 
 And nothing here takes more than it may, whoever sends it, since all of this is before any signature is looked
 at. A connection is not read while it has too many requests that are not answered, or too much of its answers
-has not been read. `Crowd` has the bounds of all connections together, and of their time.
+has not been read. `Crowd` has the bounds of all connections together: how many there are, how much of unfinished
+requests and of unread answers they hold, and how long a request may take to come, or an answer to be read.
 """
 
 from __future__ import annotations
@@ -14,11 +15,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Protocol, TypeAlias, cast
 
-from adjoin.server.admission import Admission
-from adjoin.server.crowd import Crowd
-from adjoin.server.reading import BadRequest, Reader, Request
+from adjoin.errors import InvalidLocation
+from adjoin.server.reading import BadRequest, HttpRequest, RequestReader
 
 SLICE = 16 * 1024
 """Bytes that are read at a time, at most: they make requests before it is known whether there is room for answers."""
@@ -50,7 +50,7 @@ _CLOSED = b"%b%bConnection: close\r\nContent-Length: %d\r\n\r\n%b"
 
 
 @dataclass(slots=True)
-class Answer:
+class HttpAnswer:
     status: int
     body: bytes
     head: bytes
@@ -63,10 +63,10 @@ class Later:
     __slots__ = ("_then", "answer")
 
     def __init__(self) -> None:
-        self.answer: Answer | None = None
+        self.answer: HttpAnswer | None = None
         self._then: Callable[[], None] | None = None
 
-    def settle(self, answer: Answer) -> None:
+    def settle(self, answer: HttpAnswer) -> None:
         self.answer = answer
         if self._then is not None:
             self._then()
@@ -78,24 +78,23 @@ class Later:
             call()
 
     @property
-    def settled(self) -> Answer:
+    def settled(self) -> HttpAnswer:
         """The answer, which is there."""
         assert self.answer is not None
         return self.answer
 
 
-Answering: TypeAlias = Answer | Later
-Handler: TypeAlias = Callable[[Request], Answering]
+Answering: TypeAlias = HttpAnswer | Later
+Answerer: TypeAlias = Callable[[HttpRequest], Answering]
 
 
 class Connection(asyncio.Protocol):
     """One client's connection."""
 
-    def __init__(self, answer: Handler, crowd: Crowd, admission: Admission) -> None:
-        self._answer = answer
+    def __init__(self, crowd: Crowd, is_own_host: Callable[[bytes], bool]) -> None:
         self._crowd = crowd
         self._transport: asyncio.Transport | None = None
-        self._reader = Reader(admission.is_own_host)
+        self._reader = RequestReader(is_own_host)
         self._unread = b""
         """What came while nothing could be read."""
         self._waiting: deque[tuple[Answering, bool, int]] = deque()
@@ -130,7 +129,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         if not self._crowd.enter(self):
             reason = b"the server has as many connections as it takes; try again later"
-            self._send(Answer(503, reason, _AS_TEXT), keep=False)
+            self._send(HttpAnswer(503, reason, _AS_TEXT), keep=False)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._crowd.left(self)
@@ -242,7 +241,7 @@ class Connection(asyncio.Protocol):
         self._unread = b""
         self._reader.close()
         self._count()
-        self._waiting.append((Answer(bad.status, bad.reason.encode(), _AS_TEXT), False, 0))
+        self._waiting.append((HttpAnswer(bad.status, bad.reason.encode(), _AS_TEXT), False, 0))
         self._flush()
 
     def overdue(self) -> None:
@@ -252,10 +251,10 @@ class Connection(asyncio.Protocol):
 
     # --- answers ---
 
-    def _handle(self, request: Request) -> None:
+    def _handle(self, request: HttpRequest) -> None:
         self._crowd.asked(self)
-        answering = self._answer(request)
-        if type(answering) is Answer and not self._waiting:
+        answering = self._crowd.answer(request)
+        if type(answering) is HttpAnswer and not self._waiting:
             self._send(answering, request.keeps)
             return
         size = len(request.body)
@@ -282,7 +281,7 @@ class Connection(asyncio.Protocol):
         if self._unread or self._is_paused or self._ended or self._reader.requests or self._reader.awaits_continue:
             self._read()
 
-    def _send(self, answer: Answer, keep: bool) -> None:
+    def _send(self, answer: HttpAnswer, keep: bool) -> None:
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -322,3 +321,123 @@ class Connection(asyncio.Protocol):
         self._crowd.left(self)
         if self._transport is not None:
             self._transport.abort()
+
+
+# --- all connections together ------------------------------------------------------------------
+
+
+MAX_CONNECTIONS = 1000
+REQUEST_TIMEOUT = 60.0
+_MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What all connections may take together, and each of its time."""
+
+    connections: int = MAX_CONNECTIONS
+    seconds: float = REQUEST_TIMEOUT
+    """In which a request comes whole once it has begun, and in which a client reads some of its answer."""
+    held: int = 256 * _MEGABYTE
+    """Bytes of the bodies of requests that have not come whole, or are not answered."""
+    unsent: int = 256 * _MEGABYTE
+    """Bytes of answers that clients have not read."""
+
+    def __post_init__(self) -> None:
+        if self.connections < 1:
+            raise InvalidLocation(f"max_connections must be at least 1, got {self.connections}")
+        if not 0 < self.seconds < float("inf"):
+            raise InvalidLocation(f"request_timeout must be a number of seconds above 0, got {self.seconds}")
+
+
+class Member(Protocol):
+    """A connection, as far as this is concerned."""
+
+    begun: float | None
+    asked_at: float
+    unsent: int
+    unsent_since: float
+
+    @property
+    def is_idle(self) -> bool: ...
+    def waits_to_send(self) -> int: ...
+    def overdue(self) -> None: ...
+    def drop(self) -> None: ...
+    def shut(self) -> None: ...
+
+
+class Crowd:
+    """The connections of a server together: who is there, who asked lately, what all may take, and who answers them.
+
+    `clock` gives seconds, and never goes back.
+    """
+
+    answer: Answerer
+    """Answers what is asked on any of them; whoever opens the first connection says who."""
+
+    def __init__(self, clock: Callable[[], float], bounds: Bounds | None = None) -> None:
+        self.clock = clock
+        self.now = clock()
+        """The time, about: when `look` was last called."""
+        self.bounds = bounds or Bounds()
+        self.open: set[Member] = set()
+        self.active: set[Member] = set()
+        """Those that have asked something lately."""
+        self.held = 0
+        self._recent: set[Member] = set()
+
+    def enter(self, member: Member) -> bool:
+        """Whether there is room for one more; one that has asked nothing for the longest time makes room."""
+        if len(self.open) >= self.bounds.connections:
+            idle = [each for each in self.open if each.is_idle]
+            if not idle:
+                return False
+            min(idle, key=lambda each: each.asked_at).drop()
+        self.open.add(member)
+        return True
+
+    def left(self, member: Member) -> None:
+        for each in (self.open, self.active, self._recent):
+            each.discard(member)
+
+    def asked(self, member: Member) -> None:
+        self.active.add(member)
+        self._recent.add(member)
+        member.asked_at = self.now
+
+    def hold(self, more: int) -> bool:
+        """Counts bytes that are held, or not any more if there are fewer than none; whether all may stay."""
+        self.held += more
+        return more <= 0 or self.held <= self.bounds.held
+
+    def look(self) -> None:
+        """Sees to it that nobody takes too long. For about once a second.
+
+        Those that have not asked since it was last called are not active any more.
+        """
+        self.now = self.clock()
+        self.active, self._recent = self._recent, set()
+        late = self.now - self.bounds.seconds
+        unsent: list[Member] = []
+        for member in list(self.open):
+            size = member.waits_to_send()
+            if size < member.unsent or not member.unsent or member in self.active:
+                # It reads; of one that does not, nothing more is taken.
+                member.unsent_since = self.now
+            member.unsent = size
+            if size:
+                unsent.append(member)
+            if size and member.unsent_since <= late:
+                member.drop()
+            elif member.begun is not None and member.begun <= late:
+                member.overdue()
+        self._make_room(unsent)
+
+    def _make_room(self, members: list[Member]) -> None:
+        """Drops those that have read nothing for the longest time while all together have too much to read."""
+        total = sum(each.unsent for each in members)
+        for each in sorted(members, key=lambda each: each.unsent_since):
+            if total <= self.bounds.unsent:
+                break
+            each.drop()
+            total -= each.unsent

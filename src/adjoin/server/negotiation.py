@@ -1,23 +1,123 @@
-"""What HTTP alone decides, before any operation is looked at: health, methods, content types, browsers, compression.
+"""What HTTP alone decides, before any operation is looked at: who may ask, health, methods, content types, compression.
 
 `negotiated` answers what is no request of DynamoDB's protocol, hands every other on, and brings its answer into
-the form that the client accepts. A request with a plain head (`heads`) needs none of it.
+the form that the client accepts. A request with a plain head (`reading`) needs none of it.
+
+Who may ask is `Admission`'s to say, by the host that a request names and the page that sends it. A browser sends what
+any page wants to any address that its machine reaches, the loopback address too. It says which page asks (Origin), and
+by which name it found the server (Host). So a page may ask only if its origin was allowed; and the server answers to
+its own names only, since a page can give its own host's name the loopback address, and is of the same origin as the
+server then. Programs send no Origin.
+
+With a key pair a request is known by its signature, which no page can make: then every host is good.
 """
 
 from __future__ import annotations
 
 import zlib
 from base64 import b32encode
+from collections.abc import Collection
+from functools import lru_cache
+from ipaddress import ip_address
 from os import urandom
+from urllib.parse import urlsplit
 from zlib import crc32
 
 from orjson import dumps
 
-from adjoin.server.admission import Admission
-from adjoin.server.faults import Refused
-from adjoin.server.http import Answer, Answering, Handler, Later
-from adjoin.server.reading import MAX_BODY, Request
-from adjoin.server.refusals import body_of
+from adjoin.errors import InvalidLocation
+from adjoin.server.http import Answerer, Answering, HttpAnswer, Later
+from adjoin.server.operations.interface import Refused
+from adjoin.server.operations.refusals import body_of
+from adjoin.server.reading import MAX_BODY, HttpRequest
+
+ANY = "*"
+_KEPT = 64
+"""Hosts that were looked at lately; clients name one or two."""
+_SHOWN = 300
+"""Characters of a name that a refusal repeats."""
+_FOREIGN_SITES = ("cross-site", "same-site")
+"""What a browser says of a page that is not the server's own."""
+
+
+class Admission:
+    """Which hosts are the server's own, and which origins may ask."""
+
+    def __init__(
+        self, bound: str = "127.0.0.1", hosts: Collection[str] = (), origins: Collection[str] = (), signed: bool = False
+    ) -> None:
+        """`bound` is where the server listens; `signed` says whether it answers only what was signed for it."""
+        self._hosts = frozenset((_bare(bound), *map(_allowed_host, hosts)))
+        self._any_host = signed or ANY in hosts
+        self._origins = frozenset(map(_allowed_origin, origins))
+        # Called for every request.
+        self.is_own_host = lru_cache(_KEPT)(self._is_own_host)
+
+    def _is_own_host(self, host: bytes) -> bool:
+        """Whether a Host line names this server; the port may be another, as behind a tunnel."""
+        if self._any_host:
+            return True
+        name = _name_of(host.decode("latin-1"))
+        return name in self._hosts or is_loopback(name) or name.endswith(".localhost")
+
+    def fault(self, headers: dict[str, str]) -> str | None:
+        """Why whoever sent this head may not ask; None if it may."""
+        host = headers.get("host")
+        if host is not None and not self.is_own_host(host.encode("latin-1")):
+            return (
+                f"the server does not answer as {host[:_SHOWN]}; ask it by the address that it listens at, or"
+                " allow the name with --allow-host (allow_hosts)"
+            )
+        origin = headers.get("origin")
+        if origin is not None and not self.takes_origin(origin):
+            return f"pages of {origin[:_SHOWN]} may not ask; allow the origin with --allow-origin (allow_origins)"
+        if origin is None and headers.get("sec-fetch-site", "").lower() in _FOREIGN_SITES:
+            return "a page of another site may not ask without its origin"
+        return None
+
+    def takes_origin(self, origin: str) -> bool:
+        return ANY in self._origins or origin.lower() in self._origins
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address is that of the machine itself."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _name_of(host: str) -> str:
+    """What a Host line says without the port, and an IPv6 address without its brackets."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return _bare(host.partition(":")[0])
+
+
+def _bare(name: str) -> str:
+    return name.lower().removesuffix(".")
+
+
+def _allowed_host(host: str) -> str:
+    name = host if host == ANY or host.count(":") > 1 else _name_of(host)
+    if not name or any(each in host for each in "/@ "):
+        raise InvalidLocation(f"{host!r} is no host to allow; name one as in db.example.org, without scheme and path")
+    return _bare(name)
+
+
+def _allowed_origin(origin: str) -> str:
+    """An origin as browsers send it: scheme, host and port, without a slash behind it."""
+    if origin in (ANY, "null"):
+        return origin
+    bare = origin.lower().removesuffix("/")
+    parts = urlsplit(bare)
+    if not parts.scheme or not parts.netloc or parts.path or parts.query or parts.fragment or "@" in parts.netloc:
+        raise InvalidLocation(f"{origin!r} is no origin to allow; write one as in http://localhost:3000")
+    return bare
+
+
+# --- what is answered without an operation -----------------------------------------------------
+
 
 JSON = "application/x-amz-json-1.0"
 
@@ -29,7 +129,7 @@ _WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 """The codings that are understood, by zlib's names for them."""
 
 
-def negotiated(request: Request, perform: Handler, admission: Admission) -> Answering:
+def negotiated(request: HttpRequest, perform: Answerer, admission: Admission) -> Answering:
     """The answer of `perform`, in the form that the client accepts; or one that needs no operation."""
     fault = admission.fault(request.headers)
     if fault is not None:
@@ -49,16 +149,16 @@ def negotiated(request: Request, perform: Handler, admission: Admission) -> Answ
     answering = perform(request)
     headers = origin | {"Content-Type": kind if kind == JSON else "application/json"}
     coding = _coding(request.headers.get("accept-encoding", ""))
-    if isinstance(answering, Answer):
+    if isinstance(answering, HttpAnswer):
         return _formed(answering, headers, coding)
     formed = Later()
     answering.then(lambda: formed.settle(_formed(answering.settled, headers, coding)))
     return formed
 
 
-def _told(status: int, content: bytes, headers: dict[str, str]) -> Answer:
+def _told(status: int, content: bytes, headers: dict[str, str]) -> HttpAnswer:
     told = {"x-amzn-RequestId": request_id(), "x-amz-crc32": str(crc32(content)), **headers}
-    return Answer(status, content, _lines(told))
+    return HttpAnswer(status, content, _lines(told))
 
 
 def _lines(headers: dict[str, str]) -> bytes:
@@ -69,7 +169,7 @@ def request_id() -> str:
     return b32encode(urandom(33))[:52].decode()
 
 
-def _preflight(request: Request) -> dict[str, str]:
+def _preflight(request: HttpRequest) -> dict[str, str]:
     """What a page that may ask may send: whatever it asked for, also to an address of its own machine."""
     asked = {
         f"Access-Control-Allow-{what}": request.headers[f"access-control-request-{name}"]
@@ -93,17 +193,17 @@ def _coding(accepted: str) -> str | None:
     return None
 
 
-def _formed(answer: Answer, headers: dict[str, str], coding: str | None) -> Answer:
+def _formed(answer: HttpAnswer, headers: dict[str, str], coding: str | None) -> HttpAnswer:
     told = dict(line.split(": ", 1) for line in answer.head.decode().splitlines()) | headers
     if coding is not None and len(answer.body) >= _WORTH_PACKING:
         packing = zlib.compressobj(wbits=_WINDOWS[coding])
         answer.body = packing.compress(answer.body) + packing.flush()
         # The checksum is that of the bytes as they are sent.
         told |= {"Content-Encoding": coding, "x-amz-crc32": str(crc32(answer.body))}
-    return Answer(answer.status, answer.body, _lines(told))
+    return HttpAnswer(answer.status, answer.body, _lines(told))
 
 
-def unpacked(request: Request) -> bytes:
+def unpacked(request: HttpRequest) -> bytes:
     """The body of a request without its compression."""
     coding = request.headers.get("content-encoding", "identity").lower()
     if coding == "identity":

@@ -4,16 +4,135 @@ httptools (llhttp) reads lines, lengths and chunks, and refuses what two readers
 requests: a length beside a transfer coding, several lengths, folded lines, lines without CR, NULs. What it
 leaves to whoever calls it is here: how large a head, a body and everything between chunks may be, and lines
 of which a head has one only.
+
+A client sends lines of the same names in the same order with every request. So the names of a head are looked
+at once, and what was found, its form, is kept for the next.
+
+A plain head leaves nothing to decide: a POST of DynamoDB's own content type to a host that is the server's own,
+signed in a header, with an answer that is neither compressed nor for a page of a browser. Nearly all requests
+have one. What others mean is looked at elsewhere, header by header (`negotiation`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from adjoin.server.heads import MAX_LINES, Form, Lines, form_of, is_plain
+# --- heads -------------------------------------------------------------------------------------
+
+Lines: TypeAlias = list[bytes]
+"""Those of a head, as they came: a name, its value, the next name and so on."""
+
+_MAX_LINES = 200
+"""Lines of a head at most."""
+
+_KEPT = 256
+_KEPT_LINES = 32
+_KEPT_SIZE = 1024
+"""Forms that are kept at most, and of which heads: clients have few names, and whoever has many is none."""
+
+_ABSENT: Final = -1
+_PLAIN_DIGITS = 7
+"""Of a length that is not too large, whatever its digits."""
+
+# Of these a head has one line at most: with two, whoever stands between could read another than the server does.
+_ONCE = frozenset(
+    (
+        b"host", b"content-length", b"transfer-encoding", b"content-type", b"content-encoding", b"authorization",
+        b"x-amz-target", b"x-amz-date", b"origin", b"expect",
+    )
+)  # fmt: skip
+
+# What others than SDKs send, or SDKs seldom. A head with one of these is not plain.
+_TO_BE_LOOKED_AT = frozenset(
+    (b"transfer-encoding", b"content-encoding", b"expect", b"origin", b"sec-fetch-site", b"upgrade")
+)
+
+_NEEDED = (b"host", b"content-length", b"content-type", b"authorization", b"x-amz-target", b"x-amz-date")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Where among the lines of a head the values stand that matter; -1 for one that is not there."""
+
+    host: int
+    length: int
+    kind: int
+    authorization: int
+    target: int
+    transfer: int
+    expect: int
+    accepted: int
+    may_be_plain: bool
+    """Whether it has every line that a plain head has, and none that others have."""
+    twice: str | None
+    """A line that it has twice, though there may be one only."""
+
+
+def _is_plain(form: Form, lines: Lines, is_own_host: Callable[[bytes], bool]) -> bool:
+    """Whether the head of a POST with these lines is plain."""
+    if not form.may_be_plain:
+        return False
+    authorization = lines[form.authorization]
+    return (
+        lines[form.kind] == b"application/x-amz-json-1.0"
+        and len(lines[form.length]) <= _PLAIN_DIGITS
+        and authorization.startswith(b"AWS4-HMAC-SHA256 Credential=")
+        and b"SignedHeaders=" in authorization
+        and b"Signature=" in authorization
+        and (form.accepted < 0 or lines[form.accepted] == b"identity")
+        and is_own_host(lines[form.host])
+    )
+
+
+_forms: dict[tuple[bytes, ...], Form] = {}
+
+
+def form_of(lines: Lines) -> Form:
+    """Where in a head with lines of these names is what."""
+    names = tuple(lines[::2])
+    form = _forms.get(names)
+    if form is None:
+        form = _looked_at(names)
+        if len(names) <= _KEPT_LINES and sum(map(len, names)) <= _KEPT_SIZE:
+            if len(_forms) >= _KEPT:
+                _forms.clear()
+            _forms[names] = form
+    return form
+
+
+def _looked_at(names: tuple[bytes, ...]) -> Form:
+    at: dict[bytes, int] = {}
+    twice: str | None = None
+    for number, name in enumerate(names):
+        lower = name.lower()
+        if lower in at and lower in _ONCE and twice is None:
+            twice = name.decode("latin-1")
+        at[lower] = 2 * number + 1
+    return Form(
+        host=at.get(b"host", _ABSENT),
+        length=at.get(b"content-length", _ABSENT),
+        kind=at.get(b"content-type", _ABSENT),
+        authorization=at.get(b"authorization", _ABSENT),
+        target=at.get(b"x-amz-target", _ABSENT),
+        transfer=at.get(b"transfer-encoding", _ABSENT),
+        expect=at.get(b"expect", _ABSENT),
+        accepted=at.get(b"accept-encoding", _ABSENT),
+        may_be_plain=(
+            twice is None
+            and len(names) <= _MAX_LINES
+            and all(name in at for name in _NEEDED)
+            and _TO_BE_LOOKED_AT.isdisjoint(at)
+        ),
+        twice=twice,
+    )
+
+
+# --- requests ----------------------------------------------------------------------------------
 
 MAX_HEAD = 64 * 1024
 """Bytes of a head; also of trailers, or of whatever else comes in a row and is no part of a body."""
@@ -32,7 +151,7 @@ class BadRequest(Exception):
         self.reason = reason
 
 
-class Request:
+class HttpRequest:
     """One request; `target` is what X-Amz-Target says, and empty where it is not there.
 
     `is_plain` says that its head is plain, and need not be looked at. `keeps` says whether the client wants to
@@ -67,11 +186,11 @@ class Request:
         return zip(self._lines[::2], self._lines[1::2], strict=True)
 
 
-class Reader:
+class RequestReader:
     """What one connection receives; `requests` are those that have come whole, the first first."""
 
     def __init__(self, is_own_host: Callable[[bytes], bool]) -> None:
-        self.requests: deque[Request] = deque()
+        self.requests: deque[HttpRequest] = deque()
         self.count = 0
         """How many requests have come whole."""
         self.awaits_continue = False
@@ -83,7 +202,7 @@ class Reader:
         """Bytes in a row that are no part of a body."""
         self._url = b""
         self._lines: Lines = []
-        self._head: Request | None = None
+        self._head: HttpRequest | None = None
         self._body: bytes | bytearray = b""
         self._upgrades = False
         """Whether the request that is under way offers another protocol."""
@@ -153,8 +272,8 @@ class Reader:
         self._beside = 0
         form = form_of(lines)
         method = parser.get_method()
-        if form.may_be_plain and method == b"POST" and self._url == b"/" and is_plain(form, lines, self._is_own_host):
-            self._head = Request("POST", "/", lines[form.target].decode("latin-1"), lines, True)
+        if form.may_be_plain and method == b"POST" and self._url == b"/" and _is_plain(form, lines, self._is_own_host):
+            self._head = HttpRequest("POST", "/", lines[form.target].decode("latin-1"), lines, True)
             return
         version = parser.get_http_version()
         _check(form, lines, version)
@@ -162,7 +281,7 @@ class Reader:
             raise BadRequest(400, "this is no proxy")
         self._upgrades = parser.should_upgrade()
         target = lines[form.target].strip().decode("latin-1") if form.target >= 0 else ""
-        self._head = Request(method.decode("latin-1"), self._url.decode("latin-1"), target, lines, False)
+        self._head = HttpRequest(method.decode("latin-1"), self._url.decode("latin-1"), target, lines, False)
         self._head.keeps = version == "1.1"
         if form.expect >= 0:
             self.awaits_continue = lines[form.expect].strip().lower() == b"100-continue" and not self._upgrades
@@ -211,8 +330,8 @@ def _fault(error: HttpParserError) -> BaseException:
 
 def _check(form: Form, lines: Lines, version: str) -> None:
     """Refuses a head that is not clear, or announces what is not taken."""
-    if len(lines) > 2 * MAX_LINES:
-        raise BadRequest(400, f"the head of a request has at most {MAX_LINES} lines")
+    if len(lines) > 2 * _MAX_LINES:
+        raise BadRequest(400, f"the head of a request has at most {_MAX_LINES} lines")
     if form.twice is not None:
         raise BadRequest(400, f"the head of the request has two lines {form.twice}")
     if version == "1.0":

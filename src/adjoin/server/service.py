@@ -1,46 +1,55 @@
 """A request of DynamoDB's protocol and its answer: which operation it is, performed on the embedded store.
 
 Reads are answered at once, on the thread that listens; writes go to the writer, and are answered later.
+
+The writes of many clients are performed in rounds: what waits together is committed together. A round begins when
+everybody who asks lately has a write in it, or when a turn of the loop brings no further one. One commit, and one
+synchronisation, then serves all of its writes, so that durability costs each of many clients little.
+
+A round is performed where requests are read, so that no thread waits for another, and committed there too if
+nothing has to reach the disk, or if there is only one who asks, and waits anyway. Else a thread of its own
+waits for the disk, while requests that come meanwhile make the next round. What would take long, such as a
+change of a table or waiting for another process that writes, is left to that thread altogether. So reads never
+wait for a write to finish.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from base64 import b32encode
+from collections import deque
+from collections.abc import Callable
 from email.utils import formatdate
 from functools import partial
 from os import urandom
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, TypeAlias
 from zlib import crc32
 
 from orjson import JSONDecodeError, dumps, loads
 
 from adjoin.errors import AdjoinError
-from adjoin.server import short
-from adjoin.server.admission import Admission
-from adjoin.server.crowd import Crowd
-from adjoin.server.faults import Refused
-from adjoin.server.http import Answer, Answering, Later
-from adjoin.server.negotiation import JSON, negotiated, unpacked
+from adjoin.requests import BatchWrite, Delete, Put, Request, TransactWrite, Update
+from adjoin.server.http import Answering, Crowd, HttpAnswer, Later
+from adjoin.server.negotiation import JSON, Admission, negotiated, unpacked
 from adjoin.server.operations import OPERATIONS, STREAM_OPERATIONS
-from adjoin.server.operations.interface import Operation, Parameters, Tables
-from adjoin.server.reading import Request
-from adjoin.server.refusals import body_of, refusal, status_of
+from adjoin.server.operations.interface import Operation, Parameters, Refused, ShortGet, ShortWrite, TableLookup
+from adjoin.server.operations.refusals import body_of, refusal, status_of
+from adjoin.server.reading import HttpRequest
 from adjoin.server.signatures import KeyPair, authentication_fault, check_signature
-from adjoin.server.validation import is_json, validated
-from adjoin.server.writer import Writer
 from adjoin.stores.sqlite import SQLiteStore
+from adjoin.stores.sqlite.rounds import Round
 
 _log = logging.getLogger(__name__)
 _SERVICES = {"DynamoDB_20120810": OPERATIONS, "DynamoDBStreams_20120810": STREAM_OPERATIONS}
 _TARGETS = {
-    f"{service}.{name}": (name, operation)
+    f"{service}.{name}": operation
     for service, operations in _SERVICES.items()
     for name, operation in operations.items()
 }
-_GET_ITEM = "DynamoDB_20120810.GetItem"
 
 
 class _Known:
@@ -65,7 +74,7 @@ class Service:
         self._admission = admission
         self._keys = keys
         self._known = _Known(store)
-        self._writer = Writer(store, loop, crowd)
+        self._writer = _Writer(store, loop, crowd)
         self._second = 0
         self._head = b""
         # A request id tells a request from every other, also of a server that was started again.
@@ -76,19 +85,19 @@ class Service:
         """Ends when every write that was asked for is answered."""
         await self._writer.close()
 
-    def answer(self, request: Request) -> Answering:
+    def answer(self, request: HttpRequest) -> Answering:
         if request.is_plain:
             return self._answered_to(request)
         return negotiated(request, self._answered_to, self._admission)
 
-    def _answered_to(self, request: Request) -> Answering:
+    def _answered_to(self, request: HttpRequest) -> Answering:
         parameters: Parameters = {}
         try:
-            name, operation, body = self._understood(request)
-            if (answer := self._short_answer(request.target, body)) is not None:
+            operation, body = self._understood(request)
+            if operation.short is not None and (answer := self._short_answer(operation.short, body)) is not None:
                 return answer
-            parameters = validated(name, body)
-            if name == "DescribeEndpoints":
+            parameters = operation.validated(body)
+            if operation.tells_host:
                 parameters["Host"] = request.headers.get("host", "localhost")
             if not operation.writes:
                 return self._said(200, self._read(operation, parameters))
@@ -99,11 +108,11 @@ class Service:
         self._writer.write(asked, partial(self._written, later, operation, parameters))
         return later
 
-    def _understood(self, request: Request) -> tuple[str, Operation, bytes]:
+    def _understood(self, request: HttpRequest) -> tuple[Operation, bytes]:
         """Which operation is asked for, and with which body, if whoever asks may ask."""
         known = _TARGETS.get(request.target)
         fault = None if request.is_plain else authentication_fault(request)
-        if (known is None or fault is not None) and not is_json(request.body):
+        if (known is None or fault is not None) and not _is_json(request.body):
             raise Refused("SerializationException")
         if known is None:
             raise Refused("UnknownOperationException")
@@ -111,36 +120,34 @@ class Service:
             raise fault
         if self._keys is not None:
             check_signature(request, self._keys)
-        return *known, request.body if request.is_plain else unpacked(request)
+        return known, request.body if request.is_plain else unpacked(request)
 
     # --- the short ways ------------------------------------------------------------------------
 
-    def _short_answer(self, target: str, body: bytes) -> Answering | None:
-        """The answer to a request that has a short way; None for any other."""
+    def _short_answer(self, way: ShortGet | ShortWrite, body: bytes) -> Answering | None:
+        """The answer to a request that is plain enough for the short way; None for any other."""
         try:
-            if target == _GET_ITEM:
-                return self._whole_item(loads(body))
-            write = short.WRITES.get(target)
-            return None if write is None else self._short_write(loads(body), *write)
+            asked = loads(body)
         except JSONDecodeError:
             return None
+        return self._whole_item(way, asked) if isinstance(way, ShortGet) else self._short_write(way, asked)
 
-    def _whole_item(self, asked: Any) -> Answer | None:
-        get = short.whole_get(asked)
+    def _whole_item(self, way: ShortGet, asked: Any) -> HttpAnswer | None:
+        get = way.read(asked)
         text = None if get is None else self._store.item_text(*get)
         if text is None:
             return None
         return self._sent(200, b'{"Item":%b}' % text if text else b"{}")
 
-    def _short_write(self, asked: Any, read: short.Reader, content: bytes) -> Later | None:
-        request = read(asked)
+    def _short_write(self, way: ShortWrite, asked: Any) -> Later | None:
+        request = way.read(asked)
         if request is None:
             return None
         later = Later()
 
         def written(outcome: Any) -> None:
             failed = isinstance(outcome, Exception)
-            later.settle(self._refused(outcome, asked) if failed else self._sent(200, content))
+            later.settle(self._refused(outcome, asked) if failed else self._sent(200, way.answer))
 
         self._writer.write(request, written)
         return later
@@ -156,7 +163,7 @@ class Service:
                 pass
         return self._performed(operation, parameters, self._store)
 
-    def _performed(self, operation: Operation, parameters: Parameters, tables: Tables) -> dict[str, Any] | None:
+    def _performed(self, operation: Operation, parameters: Parameters, tables: TableLookup) -> dict[str, Any] | None:
         response = self._store.text(operation.request(parameters, tables))
         return operation.answer(parameters, response, self._store)
 
@@ -169,17 +176,17 @@ class Service:
             answer = self._refused(error, parameters)
         later.settle(answer)
 
-    def _refused(self, error: Exception, parameters: Parameters) -> Answer:
+    def _refused(self, error: Exception, parameters: Parameters) -> HttpAnswer:
         if not isinstance(error, AdjoinError):
             _log.error("a request failed for a fault of the server", exc_info=error)
             error = Refused("InternalServerError", "Internal server error")
         refused = refusal(error, parameters)
         return self._said(status_of(refused), body_of(refused))
 
-    def _said(self, status: int, body: dict[str, Any] | None) -> Answer:
+    def _said(self, status: int, body: dict[str, Any] | None) -> HttpAnswer:
         return self._sent(status, b"" if body is None else dumps(body))
 
-    def _sent(self, status: int, content: bytes) -> Answer:
+    def _sent(self, status: int, content: bytes) -> HttpAnswer:
         second = int(time.time())
         if self._second != second:
             self._second = second
@@ -189,4 +196,126 @@ class Service:
             ).encode()
         self._answered += 1
         head = b"%b%013X\r\nx-amz-crc32: %d\r\n" % (self._head, self._answered, crc32(content))
-        return Answer(status, content, head)
+        return HttpAnswer(status, content, head)
+
+
+def _is_json(body: bytes) -> bool:
+    """Whether the body is JSON; an empty one counts as {}."""
+    try:
+        loads(body or b"{}")
+    except JSONDecodeError:
+        return False
+    return True
+
+
+# --- writes in rounds --------------------------------------------------------------------------
+
+
+_Done: TypeAlias = Callable[[Any], None]
+"""Takes the response to a write, or its error, once it is committed."""
+_Job: TypeAlias = tuple[Request, _Done, int]
+"""With how many items it writes."""
+
+_MOST_WRITTEN = 128
+"""Items that are written in one round at most, so that nobody waits for long."""
+
+_OF_ITEMS = frozenset((Put, Update, Delete, BatchWrite, TransactWrite))
+
+
+class _Writer:
+    """Writes that wait, and the round that is under way.
+
+    Everything but `_run`, and what that calls, is for the thread of the loop.
+    """
+
+    def __init__(self, store: SQLiteStore, loop: asyncio.AbstractEventLoop, crowd: Crowd) -> None:
+        self._store = store
+        self._loop = loop
+        self._crowd = crowd
+        self._waiting: deque[_Job] = deque()
+        self._gathered = 0
+        """How many writes waited a turn of the loop ago."""
+        self._is_busy = False
+        """Whether a round is under way, or about to be."""
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="adjoin-writer", daemon=True)
+        self._thread.start()
+
+    def write(self, request: Request, done: _Done) -> None:
+        several = getattr(request, "writes", None)
+        self._waiting.append((request, done, 1 if several is None else len(several)))
+        if not self._is_busy:
+            self._is_busy = True
+            self._gather()
+
+    def _gather(self) -> None:
+        """Begins a round, or sees what the next turn of the loop brings."""
+        count = len(self._waiting)
+        if count == self._gathered or count >= min(len(self._crowd.active), _MOST_WRITTEN):
+            self._gathered = 0
+            self._round()
+        else:
+            self._gathered = count
+            self._loop.call_soon(self._gather)
+
+    async def close(self) -> None:
+        """Ends when everything that was asked for is written."""
+        while self._is_busy:
+            await asyncio.sleep(0.001)
+        self._tasks.put(None)
+        self._thread.join()
+
+    # --- rounds ---
+
+    def _round(self) -> None:
+        jobs = self._next_jobs()
+        requests = [request for request, _, _ in jobs]
+        try:
+            begun = self._store.begin(requests) if _OF_ITEMS.issuperset(map(type, requests)) else None
+            if begun is not None and (not self._store.waits_for_disk or len(self._crowd.active) == 1):
+                begun.commit()
+                self._finish(jobs, begun.outcomes)
+                return
+        except Exception as error:
+            self._finish(jobs, [error] * len(jobs))
+            return
+        self._tasks.put(partial(self._perform, jobs) if begun is None else partial(self._commit, jobs, begun))
+
+    def _next_jobs(self) -> list[_Job]:
+        jobs: list[_Job] = []
+        room = _MOST_WRITTEN
+        while self._waiting and (not jobs or self._waiting[0][2] <= room):
+            jobs.append(self._waiting.popleft())
+            room -= jobs[-1][2]
+        return jobs
+
+    def _finish(self, jobs: list[_Job], outcomes: list[Any]) -> None:
+        """Answers, and sees to what came meanwhile."""
+        if self._waiting:
+            self._loop.call_soon(self._gather)
+        else:
+            self._is_busy = False
+        for (_, done, _), outcome in zip(jobs, outcomes, strict=True):
+            done(outcome)
+
+    # --- what takes long ---
+
+    def _run(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+
+    def _commit(self, jobs: list[_Job], begun: Round) -> None:
+        try:
+            begun.commit()
+            outcomes = begun.outcomes
+        except Exception as error:
+            outcomes = [error] * len(jobs)
+        self._loop.call_soon_threadsafe(self._finish, jobs, outcomes)
+
+    def _perform(self, jobs: list[_Job]) -> None:
+        outcomes: list[Any]
+        try:
+            outcomes = self._store.outcomes([request for request, _, _ in jobs])
+        except Exception as error:
+            outcomes = [error] * len(jobs)
+        self._loop.call_soon_threadsafe(self._finish, jobs, outcomes)

@@ -14,10 +14,8 @@ from types import TracebackType
 from typing import Self
 
 from adjoin.errors import AdjoinError, InvalidLocation, StoreClosed
-from adjoin.server.admission import Admission, is_loopback
-from adjoin.server.crowd import MAX_CONNECTIONS, REQUEST_TIMEOUT, Bounds, Crowd
-from adjoin.server.http import Answering, Connection
-from adjoin.server.reading import Request
+from adjoin.server.http import MAX_CONNECTIONS, REQUEST_TIMEOUT, Bounds, Connection, Crowd
+from adjoin.server.negotiation import Admission, is_loopback
 from adjoin.server.service import Service
 from adjoin.server.signatures import KeyPair
 from adjoin.stores.locations import FileLocation, parse_location
@@ -88,9 +86,10 @@ class Server:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._crowd = Crowd(self._loop.time, self._bounds)
         self._service = Service(self._store, self._loop, self._crowd, self._admission, self._keys)
+        self._crowd.answer = self._service.answer
         try:
             listening = await self._loop.create_server(
-                lambda: Connection(self._answer, self._crowd, self._admission), self._host, self._port, backlog=1024
+                lambda: Connection(self._crowd, self._admission.is_own_host), self._host, self._port, backlog=1024
             )
         except OSError as error:
             await self._service.close()
@@ -118,9 +117,6 @@ class Server:
         # So that they are closed when the loop ends.
         await asyncio.sleep(0)
 
-    def _answer(self, request: Request) -> Answering:
-        return self._service.answer(request)
-
     def switch(self, store: SQLiteStore) -> None:
         """Answers over another store from now on, at the same address and on the connections that are open.
 
@@ -132,6 +128,7 @@ class Server:
     async def _switch(self, store: SQLiteStore) -> None:
         assert self._loop is not None
         service, self._service = self._service, Service(store, self._loop, self._crowd, self._admission, self._keys)
+        self._crowd.answer = self._service.answer
         before, self._store = self._store, store
         await service.close()
         before.close()

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from urllib.parse import parse_qs, quote
 
-from adjoin.server.faults import Refused
-from adjoin.server.reading import Request
+from adjoin.server.operations.interface import Refused
+from adjoin.server.reading import HttpRequest
 
 _SCHEME = "AWS4-HMAC-SHA256"
 _SKEW = 15 * 60
@@ -32,7 +32,7 @@ class KeyPair:
     secret_key: str
 
 
-def authentication_fault(request: Request) -> Refused | None:
+def authentication_fault(request: HttpRequest) -> Refused | None:
     """What is wrong with how a request says, in a header or in its address, who asks."""
     headers = request.headers
     authorization = headers.get("authorization", "")
@@ -58,7 +58,7 @@ def authentication_fault(request: Request) -> Refused | None:
     return Refused("IncompleteSignatureException", "".join(missing) + advice) if missing else None
 
 
-def check_signature(request: Request, keys: KeyPair, now: float | None = None) -> None:
+def check_signature(request: HttpRequest, keys: KeyPair, now: float | None = None) -> None:
     """Refuses a request that was not signed with this key pair, or not lately."""
     authorization = request.headers.get("authorization", "")
     parts = _parts(authorization.removeprefix(_SCHEME))
@@ -122,7 +122,7 @@ def _untimely(fault: str, now: float, skew: int) -> Refused:
     return Refused("InvalidSignatureException", f"{fault} {limit} ({current} {sign} 15 min.)")
 
 
-def _signature(request: Request, keys: KeyPair, stamp: str, scope: list[str], signed: list[str]) -> str:
+def _signature(request: HttpRequest, keys: KeyPair, stamp: str, scope: list[str], signed: list[str]) -> str:
     path, _, query = request.path.partition("?")
     headers = "".join(f"{name}:{_SPACES.sub(' ', request.headers.get(name, '')).strip()}\n" for name in signed)
     canonical = "\n".join(

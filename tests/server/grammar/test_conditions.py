@@ -23,7 +23,7 @@ from adjoin.expressions import (
     attribute,
 )
 from adjoin.server.grammar import Bindings, read_condition
-from adjoin.server.grammar.words import RESERVED
+from adjoin.server.grammar.rules import RESERVED
 from adjoin.values import AttributeValue
 from tests.stores.examples import b, n, s
 

@@ -40,7 +40,7 @@ from adjoin.expressions import (
 )
 from adjoin.requests import Query, SortCondition
 from adjoin.server.grammar import Bindings, Expressions, read_condition, read_projection, read_update
-from adjoin.server.grammar.reading import _kept
+from adjoin.server.grammar.expressions import _kept
 from adjoin.stores.dynamodb.expressions import Expressions as Written
 from adjoin.stores.updates import update_of
 from adjoin.tables import KeyAttribute

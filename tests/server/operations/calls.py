@@ -14,12 +14,10 @@ from botocore.validate import ParamValidator
 
 from adjoin.errors import AdjoinError
 from adjoin.requests import DescribeTable, TableResponse
-from adjoin.server.faults import Refused
 from adjoin.server.operations import OPERATIONS as TABLE_OPERATIONS
 from adjoin.server.operations import STREAM_OPERATIONS
-from adjoin.server.operations.interface import Answer, Operation
-from adjoin.server.refusals import refusal
-from adjoin.server.validation import validated
+from adjoin.server.operations.interface import AnswerBody, Operation, Refused
+from adjoin.server.operations.refusals import refusal
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import TableDefinition
 
@@ -44,7 +42,7 @@ class Calls:
 
     def __call__(self, name: str, **parameters: Any) -> Any:
         operation = OPERATIONS[name]
-        request = validated(name, json.dumps(parameters).encode())
+        request = operation.validated(json.dumps(parameters).encode())
         (response,) = self.store.execute([operation.request(request, self)])
         answer = operation.answer(request, response, self)
         require_form(name, answer)
@@ -69,7 +67,7 @@ def _model(operation: str) -> ServiceModel:
     return _MODELS["dynamodbstreams" if operation in STREAM_OPERATIONS else "dynamodb"]
 
 
-def require_form(operation: str, answer: Answer | None) -> None:
+def require_form(operation: str, answer: AnswerBody | None) -> None:
     """The answer must be what the service's own description of the operation says, and nothing else."""
     shape = _model(operation).operation_model(operation).output_shape
     if shape is None or answer is None:

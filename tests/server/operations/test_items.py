@@ -10,8 +10,7 @@ import pytest
 
 from adjoin.errors import AdjoinError
 from adjoin.server.operations import OPERATIONS
-from adjoin.server.refusals import refusal
-from adjoin.server.validation import validated
+from adjoin.server.operations.refusals import refusal
 from adjoin.stores.sqlite import SQLiteStore
 from tests.stores.examples import n, s
 
@@ -74,8 +73,8 @@ class Client:
         """The answer, or the words of a refusal."""
         request: Request = {}
         try:
-            request = validated(operation, json.dumps(parameters).encode())
             performed = OPERATIONS[operation]
+            request = performed.validated(json.dumps(parameters).encode())
             (response,) = self._store.execute([performed.request(request, self._store)])
             return performed.answer(request, response, self._store)
         except AdjoinError as error:

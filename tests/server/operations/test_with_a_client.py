@@ -29,7 +29,7 @@ from adjoin.requests import (
     TagTable,
     UpdateTable,
 )
-from adjoin.server.faults import Refused
+from adjoin.server.operations.interface import Refused
 from adjoin.stores.dynamodb import DynamoDBStore
 from adjoin.tables import IndexDefinition, KeyAttribute, Projection, TableDefinition, Throughput
 from tests.server.operations.calls import Calls

@@ -5,15 +5,21 @@ no table, no item, no I/O. Whatever is wrong is `InvalidRequest` with the servic
 
 A request is read in the service's order, so that one with two faults reports the same one:
 
-1. `check_parameters`: which parameters go together;
-2. values, keys and older parameters, each by the function named for it;
-3. `Expressions.of`: placeholders, each expression, placeholders that nothing used, and what keys can be asked;
-4. with the table at hand, `KeyConditions.on`.
+1. values, keys and older parameters, each by the function named for it;
+2. `Expressions.of`: placeholders, each expression, placeholders that nothing used, and what keys can be asked;
+3. with the table at hand, `KeyConditions.on`.
 """
 
 from __future__ import annotations
 
-from adjoin.server.grammar.bindings import Bindings
+from adjoin.server.grammar.attributes import Bindings
+from adjoin.server.grammar.expressions import (
+    Expressions,
+    read_condition,
+    read_key_condition,
+    read_projection,
+    read_update,
+)
 from adjoin.server.grammar.keys import KeyConditions, KeyExpression, KeyTest
 from adjoin.server.grammar.legacy import (
     LEGACY_WORDS,
@@ -23,18 +29,9 @@ from adjoin.server.grammar.legacy import (
     filter_of,
     key_conditions,
 )
-from adjoin.server.grammar.parameters import check_parameters
-from adjoin.server.grammar.reading import (
-    Expressions,
-    read_condition,
-    read_key_condition,
-    read_projection,
-    read_update,
-)
 
 __all__ = [
     "Bindings", "Expressions", "read_condition", "read_key_condition", "read_projection", "read_update",
     "KeyConditions", "KeyExpression", "KeyTest",
     "LEGACY_WORDS", "attribute_updates", "attributes_to_get", "expected_condition", "filter_of", "key_conditions",
-    "check_parameters",
 ]  # fmt: skip

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 
 from adjoin.errors import InvalidRequest
 from adjoin.requests import SortCondition, SortOperator
-from adjoin.server.grammar.bindings import Bindings
-from adjoin.server.grammar.syntax import (
-    Call,
-    Comparison,
-    Conjunction,
-    Disjunction,
+from adjoin.server.grammar.attributes import Bindings
+from adjoin.server.grammar.parser import (
+    DocumentPath,
     Literal,
-    Logic,
-    Membership,
-    Negation,
-    Place,
-    Range,
-    Term,
+    ParsedCall,
+    ParsedComparison,
+    ParsedConjunction,
+    ParsedDisjunction,
+    ParsedLogic,
+    ParsedMembership,
+    ParsedNegation,
+    ParsedRange,
+    ParsedTerm,
 )
 from adjoin.tables import KeyAttribute
 from adjoin.values import AttributeValue
@@ -120,7 +120,7 @@ def empty_key_fault(key: KeyAttribute, index: str | None = None) -> str:
 class KeyExpression:
     """A key condition whose syntax and operands are right; `conditions` says whether keys can be asked that."""
 
-    root: Logic
+    root: ParsedLogic
     bindings: Bindings
 
     def conditions(self) -> KeyConditions:
@@ -132,32 +132,32 @@ class KeyExpression:
             tests[name] = test
         return KeyConditions(tests)
 
-    def _test(self, node: Comparison | Range | Call) -> tuple[str, KeyTest]:
-        terms: tuple[Term, ...]
+    def _test(self, node: ParsedComparison | ParsedRange | ParsedCall) -> tuple[str, KeyTest]:
+        terms: tuple[ParsedTerm, ...]
         match node:
-            case Comparison():
+            case ParsedComparison():
                 operator, terms = _OPERATORS[node.operator], (node.left, node.right)
-            case Range():
+            case ParsedRange():
                 operator, terms = "BETWEEN", (node.operand, node.low, node.high)
                 _require_leading(node.operand, "BETWEEN")
-            case Call():
+            case ParsedCall():
                 operator, terms = "BEGINS_WITH", node.arguments
                 _require_leading(terms[0], node.function)
         name, values = self._sides(terms)
-        if not isinstance(terms[0], Place):
+        if not isinstance(terms[0], DocumentPath):
             operator = _TURNED[operator]
         return name, KeyTest(operator, values)
 
-    def _sides(self, terms: tuple[Term, ...]) -> tuple[str, tuple[AttributeValue, ...]]:
+    def _sides(self, terms: tuple[ParsedTerm, ...]) -> tuple[str, tuple[AttributeValue, ...]]:
         name: str | int | None = None
         values = []
         for term in terms:
             match term:
                 case Literal():
                     values.append(self.bindings.value(term, _PURPOSE).attribute)
-                case Call():
+                case ParsedCall():
                     raise InvalidRequest("KeyConditionExpressions cannot contain nested operations")
-                case Place():
+                case DocumentPath():
                     if name is not None:
                         raise _condition("Multiple attribute names used in one condition")
                     name, *nested = self.bindings.steps(term, _PURPOSE)
@@ -168,30 +168,30 @@ class KeyExpression:
         return str(name), tuple(values)
 
 
-def _tests(root: Logic) -> Iterator[Comparison | Range | Call]:
+def _tests(root: ParsedLogic) -> Iterator[ParsedComparison | ParsedRange | ParsedCall]:
     """The parts that all must hold, from left to right."""
-    pending: list[Logic] = [root]
+    pending: list[ParsedLogic] = [root]
     while pending:
         node = pending.pop()
         match node:
-            case Conjunction():
+            case ParsedConjunction():
                 pending.extend(reversed(node.parts))
-            case Disjunction():
+            case ParsedDisjunction():
                 raise _operator("OR")
-            case Negation():
+            case ParsedNegation():
                 raise _operator("NOT")
-            case Membership():
+            case ParsedMembership():
                 raise _operator("IN")
-            case Comparison(operator="<>"):
+            case ParsedComparison(operator="<>"):
                 raise _operator("<>")
-            case Call() if node.function != "begins_with":
+            case ParsedCall() if node.function != "begins_with":
                 raise _operator(node.function)
             case _:
                 yield node
 
 
-def _require_leading(term: Term, operator: str) -> None:
-    if not isinstance(term, Place):
+def _require_leading(term: ParsedTerm, operator: str) -> None:
+    if not isinstance(term, DocumentPath):
         raise _condition(f"{operator} operator must have the key attribute as its first operand")
 
 

@@ -35,7 +35,7 @@ from adjoin.expressions import (
     Value,
     attribute,
 )
-from adjoin.server.attributes import normal_value
+from adjoin.server.grammar.attributes import normal_value
 from adjoin.server.grammar.keys import KeyConditions, KeyTest
 from adjoin.values import AttributeValue
 

@@ -1,56 +1,203 @@
 """Text to syntax: one parser for conditions, updates and projections.
 
-It never looks back and never calls itself: what is open stands on a stack of its own, so that four
-thousand parentheses are no deeper than one. Which functions there are, which words are reserved and what
-a placeholder stands for is not asked here.
+Text is cut into tokens. Keywords are the same in every kind of expression and in any case; a name starts with a letter.
+A character that belongs to nothing is a token of its own: the parser refuses it where it meets it, as the service
+does.
 
-Anything may stand in parentheses once. `(a)` is an operand or the start of a condition, which only what
-follows can tell; so a group that holds a lone operand hands it on as an operand.
+What the parser makes is an expression as it was written; names and values are put into it later. It is frozen, so that
+one text is parsed once however often it comes. Parentheses leave no trace but the order they gave. A step of a path
+that begins with `#` is a placeholder, since no name can.
+
+The parser never looks back and never calls itself: what is open stands on a stack of its own, so that four thousand
+parentheses are no deeper than one. Which functions there are, which words are reserved and what a placeholder stands
+for is not asked here.
+
+Anything may stand in parentheses once. `(a)` is an operand or the start of a condition, which only what follows can
+tell; so a group that holds a lone operand hands it on as an operand.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Literal as OneOf
 
-from adjoin.server.grammar.syntax import (
-    Call,
-    Clause,
-    Comparison,
-    Conjunction,
-    Disjunction,
-    Keyword,
-    Literal,
-    Logic,
-    Membership,
-    Negation,
-    Place,
-    Range,
-    Step,
-    Sum,
-    Term,
-    place,
+from adjoin.expressions import Comparator, Path
+
+# --- tokens ------------------------------------------------------------------------------------
+
+
+_KEYWORDS = frozenset({"AND", "OR", "NOT", "BETWEEN", "IN", "SET", "REMOVE", "ADD", "DELETE"})
+
+_TOKENS = re.compile(
+    r"(?P<word>[A-Za-z][A-Za-z0-9_]*)"
+    r"|(?P<name>#[A-Za-z0-9_]+)"
+    r"|(?P<value>:[A-Za-z0-9_]+)"
+    r"|(?P<index>0|[1-9][0-9]*)"
+    r"|(?P<mark><>|<=|>=|[=<>()\[\],.+-])"
+    r"|(?P<stray>[^ \t\r\n])"
 )
-from adjoin.server.grammar.tokens import Fault, Token, syntax_fault, tokens_of
 
-COMPARATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
+
+class ExpressionFault(Exception):
+    """What is wrong with an expression, in the service's words; who reads it says which expression it is."""
+
+
+class ExpressionToken(NamedTuple):
+    """`kind` is a keyword or a mark as it stands, or else word, name, value, index, stray or end."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def _tokens_of(text: str) -> list[ExpressionToken]:
+    found = []
+    for match in _TOKENS.finditer(text):
+        kind, part = str(match.lastgroup), match.group()
+        if kind == "mark":
+            kind = part
+        elif kind == "word" and (upper := part.upper()) in _KEYWORDS:
+            kind = upper
+        found.append(ExpressionToken(kind, part, match.start(), match.end()))
+    found.append(ExpressionToken("end", "<EOF>", len(text), len(text)))
+    return found
+
+
+def _syntax_fault(text: str, tokens: list[ExpressionToken], at: int) -> ExpressionFault:
+    """The service quotes from the token before the wrong one to the one after it, spaces as they are."""
+    start = tokens[at - 1].start if at else 0
+    end = tokens[min(at + 1, len(tokens) - 1)].end
+    return ExpressionFault(f'Syntax error; token: "{tokens[at].text}", near: "{text[start:end]}"')
+
+
+# --- syntax ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPath:
+    """A document path; `path` is what it means, if that is known without the names of a request."""
+
+    steps: tuple[str | int, ...]
+    path: Path | None
+
+
+def _document_path(steps: tuple[str | int, ...]) -> DocumentPath:
+    known = not any(isinstance(step, str) and step[0] == "#" for step in steps)
+    return DocumentPath(steps, Path(steps) if known else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A value of the request, by its placeholder."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedCall:
+    function: str
+    arguments: tuple[ParsedTerm, ...]
+
+
+ParsedTerm: TypeAlias = DocumentPath | Literal | ParsedCall
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedComparison:
+    operator: Comparator
+    left: ParsedTerm
+    right: ParsedTerm
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedRange:
+    operand: ParsedTerm
+    low: ParsedTerm
+    high: ParsedTerm
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMembership:
+    operand: ParsedTerm
+    options: tuple[ParsedTerm, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedConjunction:
+    parts: tuple[ParsedLogic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedDisjunction:
+    parts: tuple[ParsedLogic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedNegation:
+    part: ParsedLogic
+
+
+ParsedLogic: TypeAlias = (
+    ParsedComparison
+    | ParsedRange
+    | ParsedMembership
+    | ParsedCall
+    | ParsedConjunction
+    | ParsedDisjunction
+    | ParsedNegation
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSum:
+    operator: OneOf["+", "-"]
+    left: ParsedTerm
+    right: ParsedTerm
+
+
+Keyword: TypeAlias = OneOf["SET", "REMOVE", "ADD", "DELETE"]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedStep:
+    """One action of an update; a REMOVE has no value, an ADD or a DELETE has a literal."""
+
+    keyword: Keyword
+    target: DocumentPath
+    value: ParsedTerm | ParsedSum | None
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedClause:
+    keyword: Keyword
+    steps: tuple[ParsedStep, ...]
+
+
+# --- parsing -----------------------------------------------------------------------------------
+
+
+_COMPARATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 Part = TypeVar("Part")
 
 
-def parse_condition(text: str) -> Logic:
+def parse_condition(text: str) -> ParsedLogic:
     parser = _Parser(text, continues=True)
-    return cast(Logic, parser.read(_Group(closes=False)))
+    return cast(ParsedLogic, parser.read(_Group(closes=False)))
 
 
-def parse_projection(text: str) -> tuple[Place, ...]:
+def parse_projection(text: str) -> tuple[DocumentPath, ...]:
     parser = _Parser(text)
     places = parser.several(parser.place)
     parser.expect("end")
     return places
 
 
-def parse_update(text: str) -> tuple[Clause, ...]:
+def parse_update(text: str) -> tuple[ParsedClause, ...]:
     parser = _Parser(text)
     clauses = [parser.clause()]
     while parser.kind != "end":
@@ -74,7 +221,7 @@ class _Frame(Protocol):
 class _Parser:
     def __init__(self, text: str, continues: bool = False) -> None:
         self._text = text
-        self._tokens: list[Token] = tokens_of(text)
+        self._tokens: list[ExpressionToken] = _tokens_of(text)
         self._at = 0
         # Whether a path in parentheses may go on behind them, as in `(a.b).c`.
         self._continues = continues
@@ -83,7 +230,7 @@ class _Parser:
 
     # --- tokens ---
 
-    def advance(self) -> Token:
+    def advance(self) -> ExpressionToken:
         token = self._tokens[self._at]
         self._at += 1
         self.kind = self._tokens[self._at].kind
@@ -95,8 +242,8 @@ class _Parser:
         if kind != "end":
             self.advance()
 
-    def fault(self) -> Fault:
-        return syntax_fault(self._text, self._tokens, self._at)
+    def fault(self) -> ExpressionFault:
+        return _syntax_fault(self._text, self._tokens, self._at)
 
     # --- operands ---
 
@@ -112,7 +259,7 @@ class _Parser:
                 if not self.stack:
                     return node
 
-    def _start(self) -> Term:
+    def _start(self) -> ParsedTerm:
         """The next path or placeholder, with whatever opens before it."""
         while True:
             kind, frame = self.kind, self.stack[-1]
@@ -132,10 +279,10 @@ class _Parser:
             else:
                 raise self.fault()
 
-    def place(self) -> Place:
+    def place(self) -> DocumentPath:
         if self.kind not in ("word", "name"):
             raise self.fault()
-        return place((self.advance().text, *self._steps()))
+        return _document_path((self.advance().text, *self._steps()))
 
     def _steps(self) -> list[str | int]:
         steps: list[str | int] = []
@@ -155,9 +302,9 @@ class _Parser:
         """Leave a parenthesis that held this."""
         self.expect(")")
         if grouped:
-            raise Fault("The expression has redundant parentheses;")
-        if self._continues and isinstance(node, Place) and self.kind in (".", "["):
-            return place((*node.steps, *self._steps())), False
+            raise ExpressionFault("The expression has redundant parentheses;")
+        if self._continues and isinstance(node, DocumentPath) and self.kind in (".", "["):
+            return _document_path((*node.steps, *self._steps())), False
         return node, True
 
     # --- lists ---
@@ -169,30 +316,30 @@ class _Parser:
             parts.append(one())
         return tuple(parts)
 
-    def clause(self) -> Clause:
+    def clause(self) -> ParsedClause:
         keyword = self.kind
         if keyword not in _ACTIONS:
             raise self.fault()
         self.advance()
         action = _ACTIONS[keyword]
-        return Clause(cast(Keyword, keyword), self.several(lambda: action(self)))
+        return ParsedClause(cast(Keyword, keyword), self.several(lambda: action(self)))
 
-    def set_action(self) -> Step:
+    def set_action(self) -> ParsedStep:
         target = self.place()
         self.expect("=")
-        return Step("SET", target, self.read(_Amount(closes=False)))
+        return ParsedStep("SET", target, self.read(_Amount(closes=False)))
 
-    def remove_action(self) -> Step:
-        return Step("REMOVE", self.place(), None)
+    def remove_action(self) -> ParsedStep:
+        return ParsedStep("REMOVE", self.place(), None)
 
-    def literal_action(self, keyword: Keyword) -> Step:
+    def literal_action(self, keyword: Keyword) -> ParsedStep:
         target = self.place()
         if self.kind != "value":
             raise self.fault()
-        return Step(keyword, target, Literal(self.advance().text))
+        return ParsedStep(keyword, target, Literal(self.advance().text))
 
 
-_ACTIONS: dict[str, Callable[[_Parser], Step]] = {
+_ACTIONS: dict[str, Callable[[_Parser], ParsedStep]] = {
     "SET": _Parser.set_action,
     "REMOVE": _Parser.remove_action,
     "ADD": lambda parser: parser.literal_action("ADD"),
@@ -218,7 +365,7 @@ class _Parenthesis(_Holder):
 class _Arguments(_Holder):
     def __init__(self, function: str) -> None:
         self._function = function
-        self._terms: list[Term] = []
+        self._terms: list[ParsedTerm] = []
 
     def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool] | None:
         self._terms.append(node)
@@ -226,13 +373,13 @@ class _Arguments(_Holder):
             parser.advance()
             return None
         parser.expect(")")
-        return Call(self._function, tuple(self._terms)), False
+        return ParsedCall(self._function, tuple(self._terms)), False
 
 
 class _Right(_Holder):
     """The right operand of a comparison or a sum."""
 
-    def __init__(self, kind: type[Comparison] | type[Sum], operator: Any, left: Term) -> None:
+    def __init__(self, kind: type[ParsedComparison] | type[ParsedSum], operator: Any, left: ParsedTerm) -> None:
         self._kind, self._operator, self._left = kind, operator, left
 
     def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool]:
@@ -240,22 +387,22 @@ class _Right(_Holder):
 
 
 class _Bounds(_Holder):
-    def __init__(self, operand: Term) -> None:
+    def __init__(self, operand: ParsedTerm) -> None:
         self._operand = operand
-        self._low: Term | None = None
+        self._low: ParsedTerm | None = None
 
     def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool] | None:
         if self._low is not None:
-            return Range(self._operand, self._low, node), False
+            return ParsedRange(self._operand, self._low, node), False
         parser.expect("AND")
         self._low = node
         return None
 
 
 class _Options(_Holder):
-    def __init__(self, operand: Term) -> None:
+    def __init__(self, operand: ParsedTerm) -> None:
         self._operand = operand
-        self._options: list[Term] = []
+        self._options: list[ParsedTerm] = []
 
     def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool] | None:
         self._options.append(node)
@@ -263,7 +410,7 @@ class _Options(_Holder):
             parser.advance()
             return None
         parser.expect(")")
-        return Membership(self._operand, tuple(self._options)), False
+        return ParsedMembership(self._operand, tuple(self._options)), False
 
 
 class _Amount:
@@ -276,8 +423,8 @@ class _Amount:
         return _Amount(closes=True)
 
     def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool] | None:
-        if parser.kind in ("+", "-") and not isinstance(node, Sum):
-            parser.stack.append(_Right(Sum, parser.advance().kind, node))
+        if parser.kind in ("+", "-") and not isinstance(node, ParsedSum):
+            parser.stack.append(_Right(ParsedSum, parser.advance().kind, node))
             return None
         return parser.close(node, grouped) if self._closes else (node, grouped)
 
@@ -287,8 +434,8 @@ class _Group:
 
     def __init__(self, closes: bool) -> None:
         self._closes = closes
-        self._either: list[Logic] = []
-        self._both: list[Logic] = []
+        self._either: list[ParsedLogic] = []
+        self._both: list[ParsedLogic] = []
         self.negations = 0
 
     def inner(self) -> _Frame:
@@ -296,32 +443,32 @@ class _Group:
 
     def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool] | None:
         alone = not (self._either or self._both or self.negations)
-        if isinstance(node, Place | Literal | Call):
+        if isinstance(node, DocumentPath | Literal | ParsedCall):
             if self._compare(parser, node):
                 return None
             if alone and self._closes and parser.kind == ")":
                 return parser.close(node, grouped)
-            if not isinstance(node, Call):
+            if not isinstance(node, ParsedCall):
                 raise parser.fault()
         while self.negations:
-            node = Negation(node)
+            node = ParsedNegation(node)
             self.negations -= 1
         self._both.append(node)
         if parser.kind in ("AND", "OR"):
             if parser.advance().kind == "OR":
-                self._either.append(_joined(Conjunction, self._both))
+                self._either.append(_joined(ParsedConjunction, self._both))
                 self._both = []
             return None
-        whole = _joined(Disjunction, [*self._either, _joined(Conjunction, self._both)])
+        whole = _joined(ParsedDisjunction, [*self._either, _joined(ParsedConjunction, self._both)])
         if self._closes:
             return parser.close(whole, alone and grouped)
         parser.expect("end")
         return whole, False
 
-    def _compare(self, parser: _Parser, left: Term) -> bool:
+    def _compare(self, parser: _Parser, left: ParsedTerm) -> bool:
         """Whether the operand that was read is the first one of a comparison."""
-        if parser.kind in COMPARATORS:
-            parser.stack.append(_Right(Comparison, parser.advance().kind, left))
+        if parser.kind in _COMPARATORS:
+            parser.stack.append(_Right(ParsedComparison, parser.advance().kind, left))
         elif parser.kind == "BETWEEN":
             parser.advance()
             parser.stack.append(_Bounds(left))
@@ -334,5 +481,5 @@ class _Group:
         return True
 
 
-def _joined(kind: type[Conjunction] | type[Disjunction], parts: list[Logic]) -> Logic:
+def _joined(kind: type[ParsedConjunction] | type[ParsedDisjunction], parts: list[ParsedLogic]) -> ParsedLogic:
     return parts[0] if len(parts) == 1 else kind(tuple(parts))

@@ -1,33 +1,122 @@
-"""Many items at once: BatchGetItem and BatchWriteItem, TransactGetItems and TransactWriteItems."""
+"""Many items at once, each by itself: BatchGetItem and BatchWriteItem."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from adjoin.requests import (
-    BatchGet,
-    BatchGetResponse,
-    BatchWrite,
-    Check,
-    Delete,
-    Get,
-    Put,
-    TransactGet,
-    TransactWrite,
-    Update,
-    WriteResponse,
+import orjson
+
+from adjoin.errors import InvalidRequest
+from adjoin.items import plain_item
+from adjoin.requests import BatchGet, BatchGetResponse, BatchWrite, Delete, Get, Put, WriteResponse
+from adjoin.server.grammar import Expressions, attributes_to_get
+from adjoin.server.grammar.attributes import SEVERAL_TYPES, normal
+from adjoin.server.operations.interface import (
+    AnswerBody,
+    Operation,
+    ParameterRule,
+    Parameters,
+    ShortWrite,
+    TableLookup,
+    table_name,
 )
-from adjoin.server.capacity import capacity
-from adjoin.server.grammar import Expressions
-from adjoin.server.names import table_name
-from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
-from adjoin.server.operations.items import collection_metrics, delete, get, projection_within, put, update
+from adjoin.server.operations.items import (
+    READ_PARAMETERS,
+    capacity,
+    check_size,
+    collection_metrics,
+    is_plain_name,
+    projection_within,
+)
+from adjoin.server.operations.shapes import (
+    ATTRIBUTE_NAMES,
+    ATTRIBUTES,
+    CAPACITY,
+    FLAG,
+    METRICS,
+    NAMES,
+    TABLE,
+    TEXT,
+    Entries,
+    Listing,
+    structure,
+)
+from adjoin.units import MAX_BATCH_GET, MAX_BATCH_WRITE
 
-# --- batches -----------------------------------------------------------------------------------
+# --- what batches and transactions share -------------------------------------------------------
 
 
-def _batch_get(parameters: Parameters, tables: Tables) -> BatchGet:
+@contextmanager
+def reporting() -> Iterator[list[Mapping[str, Any]]]:
+    """Collects parts; where one is refused, a wrong expression of those that are collected is refused instead.
+
+    The service reads the expressions of one part before it looks at the values of the next. Here expressions are
+    read later, and only if nothing else is wrong.
+    """
+    parts: list[Mapping[str, Any]] = []
+    try:
+        yield parts
+    except InvalidRequest:
+        for part in parts:
+            Expressions.of(part)
+        raise
+
+
+def consumed(
+    parameters: Parameters,
+    response: BatchGetResponse | WriteResponse,
+    tables: TableLookup,
+    references: Iterable[str],
+    *,
+    transactional: bool = False,
+) -> AnswerBody:
+    asked = parameters.get("ReturnConsumedCapacity")
+    shown = capacity(response.consumed, asked, tables, references, transactional=transactional)
+    return {"ConsumedCapacity": shown} if shown else {}
+
+
+def _require_items(operation: str) -> ParameterRule:
+    def check(request: Parameters) -> None:
+        if request.get("RequestItems") == {}:
+            raise InvalidRequest(f"The requestItems parameter is required for {operation}")
+
+    return check
+
+
+# --- BatchGetItem ------------------------------------------------------------------------------
+
+
+def _check_get(request: Parameters) -> None:
+    total = 0
+    with reporting() as parts:
+        for asked in request["RequestItems"].values():
+            READ_PARAMETERS.check(asked)
+            if "AttributesToGet" in asked:
+                attributes_to_get(asked["AttributesToGet"])
+            parts.append(asked)
+            total = _check_keys(asked, total)
+
+
+def _check_keys(asked: Parameters, total: int) -> int:
+    """Brings the keys of one table to normal form; answers how many there are, with the `total` before them."""
+    keys: list[Any] = []
+    seen: set[bytes] = set()
+    for key in asked["Keys"]:
+        new, _ = normal(key)
+        keys.append(new)
+        seen.add(orjson.dumps(new, option=orjson.OPT_SORT_KEYS))
+        if len(seen) < len(keys):
+            raise InvalidRequest("Provided list of item keys contains duplicates")
+        total += 1
+        if total > MAX_BATCH_GET:
+            raise InvalidRequest("Too many items requested for the BatchGetItem call")
+    asked["Keys"] = keys
+    return total
+
+
+def _get(parameters: Parameters, tables: TableLookup) -> BatchGet:
     gets: list[Get] = []
     for reference, asked in parameters["RequestItems"].items():
         table = table_name(reference)
@@ -37,20 +126,68 @@ def _batch_get(parameters: Parameters, tables: Tables) -> BatchGet:
     return BatchGet(tuple(gets))
 
 
-def _batch_got(parameters: Parameters, response: BatchGetResponse, tables: Tables) -> Answer:
+def _got(parameters: Parameters, response: BatchGetResponse, tables: TableLookup) -> AnswerBody:
     items = iter(response.items)
     left = {id(get.key) for get in response.unprocessed}
     found: dict[str, list[Any]] = {}
-    unprocessed: dict[str, Answer] = {}
+    unprocessed: dict[str, AnswerBody] = {}
     for reference, asked in parameters["RequestItems"].items():
         found[reference] = [item for _, item in zip(asked["Keys"], items, strict=False) if item is not None]
         if keys := [key for key in asked["Keys"] if id(key) in left]:
             unprocessed[reference] = {**asked, "Keys": keys}
-    answer: Answer = {"Responses": found, "UnprocessedKeys": unprocessed}
-    return answer | _consumed(parameters, response, tables)
+    answer: AnswerBody = {"Responses": found, "UnprocessedKeys": unprocessed}
+    return answer | consumed(parameters, response, tables, parameters["RequestItems"])
 
 
-def _batch_write(parameters: Parameters, tables: Tables) -> BatchWrite:
+_BATCH_GET_ITEM = Operation(
+    "BatchGetItem",
+    structure(
+        "BatchGetItemInput",
+        "RequestItems",
+        ReturnConsumedCapacity=CAPACITY,
+        RequestItems=Entries(
+            structure(
+                "KeysAndAttributes",
+                "Keys",
+                Keys=Listing(ATTRIBUTES, least=1, most=MAX_BATCH_GET),
+                AttributesToGet=ATTRIBUTE_NAMES,
+                ConsistentRead=FLAG,
+                ProjectionExpression=TEXT,
+                ExpressionAttributeNames=NAMES,
+            ),
+            least=1,
+            most=100,
+            keys=TABLE,
+        ),
+    ),
+    _get,
+    _got,
+    precondition=_require_items("BatchGetItem"),
+    rule=_check_get,
+)
+
+# --- BatchWriteItem ----------------------------------------------------------------------------
+
+
+def _check_write(request: Parameters) -> None:
+    total = 0
+    for writes in request["RequestItems"].values():
+        if any(len(write) != 1 for write in writes):
+            raise InvalidRequest(SEVERAL_TYPES)
+        for write in writes:
+            if "PutRequest" in write:
+                put = write["PutRequest"]
+                put["Item"], size = normal(put["Item"])
+                check_size(size)
+            else:
+                delete = write["DeleteRequest"]
+                delete["Key"], _ = normal(delete["Key"])
+        total += len(writes)
+    if total > MAX_BATCH_WRITE:
+        raise InvalidRequest("Too many items requested for the BatchWriteItem call")
+
+
+def _write(parameters: Parameters, tables: TableLookup) -> BatchWrite:
     writes: list[Put | Delete] = []
     for reference, entries in parameters["RequestItems"].items():
         table = table_name(reference)
@@ -62,8 +199,8 @@ def _batch_write(parameters: Parameters, tables: Tables) -> BatchWrite:
     return BatchWrite(tuple(writes))
 
 
-def _batch_written(parameters: Parameters, response: WriteResponse, tables: Tables) -> Answer:
-    answer: Answer = {"UnprocessedItems": {}} | _consumed(parameters, response, tables)
+def _written(parameters: Parameters, response: WriteResponse, tables: TableLookup) -> AnswerBody:
+    answer: AnswerBody = {"UnprocessedItems": {}} | consumed(parameters, response, tables, parameters["RequestItems"])
     metrics = {}
     for reference, entries in parameters["RequestItems"].items():
         keys = [
@@ -74,69 +211,53 @@ def _batch_written(parameters: Parameters, response: WriteResponse, tables: Tabl
     return answer | {"ItemCollectionMetrics": metrics} if metrics else answer
 
 
-def _consumed(
-    parameters: Parameters, response: BatchGetResponse | WriteResponse, tables: Tables, *, transactional: bool = False
-) -> Answer:
-    asked = parameters.get("ReturnConsumedCapacity")
-    references = parameters["RequestItems"] if "RequestItems" in parameters else _references(parameters)
-    shown = capacity(response.consumed, asked, tables, references, transactional=transactional)
-    return {"ConsumedCapacity": shown} if shown else {}
+def _short_puts(asked: Any) -> BatchWrite | None:
+    """A batch that puts plain items into one table."""
+    puts: list[Put] = []
+    try:
+        ((member, tables),) = asked.items()
+        ((name, writes),) = tables.items()
+        if member != "RequestItems" or not is_plain_name(name) or not 1 <= len(writes) <= MAX_BATCH_WRITE:
+            return None
+        for write in writes:
+            item = plain_item(write["PutRequest"]["Item"])
+            if item is None or len(write) != 1 or len(write["PutRequest"]) != 1:
+                return None
+            puts.append(Put(name, item))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # It has other types, or other members.
+        return None
+    return BatchWrite(tuple(puts))
 
 
-def _references(parameters: Parameters) -> list[str]:
-    """The tables of a transaction, as it names them."""
-    return [part["TableName"] for entry in parameters["TransactItems"] for part in entry.values()]
+_BATCH_WRITE_ITEM = Operation(
+    "BatchWriteItem",
+    structure(
+        "BatchWriteItemInput",
+        "RequestItems",
+        ReturnConsumedCapacity=CAPACITY,
+        ReturnItemCollectionMetrics=METRICS,
+        RequestItems=Entries(
+            Listing(
+                structure(
+                    "WriteRequest",
+                    DeleteRequest=structure("DeleteRequest", "Key", Key=ATTRIBUTES),
+                    PutRequest=structure("PutRequest", "Item", Item=ATTRIBUTES),
+                ),
+                least=1,
+                most=MAX_BATCH_WRITE,
+            ),
+            least=1,
+            most=25,
+            keys=TABLE,
+        ),
+    ),
+    _write,
+    _written,
+    precondition=_require_items("BatchWriteItem"),
+    rule=_check_write,
+    writes=True,
+    short=ShortWrite(_short_puts, b'{"UnprocessedItems":{}}'),
+)
 
-
-# --- transactions ------------------------------------------------------------------------------
-
-
-def _transact_get(parameters: Parameters, tables: Tables) -> TransactGet:
-    return TransactGet(tuple(get(entry["Get"], tables) for entry in parameters["TransactItems"]))
-
-
-def _transact_got(parameters: Parameters, response: BatchGetResponse, tables: Tables) -> Answer:
-    # Where a projection finds nothing, it is as if the item was not there.
-    answer: Answer = {"Responses": [{"Item": item} if item else {} for item in response.items]}
-    return answer | _consumed(parameters, response, tables, transactional=True)
-
-
-def _check(parameters: Parameters, tables: Tables) -> Check:
-    condition = Expressions.of(parameters).condition
-    assert condition is not None
-    return Check(table_name(parameters["TableName"]), parameters["Key"], condition)
-
-
-_PARTS: dict[str, Callable[[Parameters, Tables], Put | Update | Delete | Check]] = {
-    "Put": put,
-    "Update": update,
-    "Delete": delete,
-    "ConditionCheck": _check,
-}
-
-
-def _transact_write(parameters: Parameters, tables: Tables) -> TransactWrite:
-    writes = [_PARTS[kind](part, tables) for entry in parameters["TransactItems"] for kind, part in entry.items()]
-    return TransactWrite(tuple(writes), parameters.get("ClientRequestToken"))
-
-
-def _transacted(parameters: Parameters, response: WriteResponse, tables: Tables) -> Answer:
-    answer = _consumed(parameters, response, tables, transactional=True)
-    metrics: dict[str, list[Answer]] = {}
-    for entry in parameters["TransactItems"]:
-        for kind, part in entry.items():
-            key = part.get("Key") or part.get("Item")
-            table = part["TableName"]
-            if kind != "ConditionCheck":
-                shown = collection_metrics(parameters, table_name(table), [key], tables)
-                if shown:
-                    metrics.setdefault(table, []).extend(shown)
-    return answer | {"ItemCollectionMetrics": metrics} if metrics else answer
-
-
-BATCH_OPERATIONS: dict[str, Operation] = {
-    "BatchGetItem": Operation(_batch_get, _batch_got),
-    "BatchWriteItem": Operation(_batch_write, _batch_written, writes=True),
-    "TransactGetItems": Operation(_transact_get, _transact_got),
-    "TransactWriteItems": Operation(_transact_write, _transacted, writes=True),
-}
+BATCH_OPERATIONS = (_BATCH_GET_ITEM, _BATCH_WRITE_ITEM)

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from hashlib import md5
 from typing import Any
 
-from adjoin.errors import ChangesTrimmed, TableNotFound
+from adjoin.errors import ChangesTrimmed, InvalidRequest, TableNotFound
 from adjoin.requests import (
     ChangesResponse,
     DescribeTable,
@@ -28,9 +28,17 @@ from adjoin.requests import (
     StreamsResponse,
     TableResponse,
 )
-from adjoin.server.faults import Refused
-from adjoin.server.names import REGION, stream_arn
-from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
+from adjoin.server.operations.interface import (
+    REGION,
+    AnswerBody,
+    Operation,
+    Parameters,
+    Refused,
+    TableLookup,
+    stream_arn,
+    validation_fault,
+)
+from adjoin.server.operations.shapes import NAME, POSITIVE, Text, Whole, structure
 from adjoin.stores.descriptions import key_schema
 from adjoin.tables import StreamView
 from adjoin.units import MAX_CHANGES
@@ -40,22 +48,21 @@ _MOST_STREAMS = 100
 _LIFETIME = 900.0
 """Seconds for which an iterator is good."""
 
+_STREAM_ARN = Text(least=37, most=1024)
+_SHARD = Text(least=28, most=65)
+
 _ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:\d*:table/([^/]+)/stream/(.+)")
-
-
-def _invalid(fault: str) -> Refused:
-    return Refused("ValidationException", fault)
 
 
 def _no_stream(arn: str) -> Refused:
     return Refused("ResourceNotFoundException", f"Requested resource not found: Stream: {arn} not found")
 
 
-def _table_of(arn: str, tables: Tables) -> str:
+def _table_of(arn: str, tables: TableLookup) -> str:
     """The name of the table of a stream."""
     parts = _ARN.fullmatch(arn)
     if parts is None:
-        raise _invalid(f"Invalid StreamArn: {arn}")
+        raise validation_fault(f"Invalid StreamArn: {arn}")
     try:
         return tables.definition(parts[1]).name
     except TableNotFound:
@@ -65,11 +72,11 @@ def _table_of(arn: str, tables: Tables) -> str:
 # --- streams and shards ------------------------------------------------------------------------
 
 
-def _list(parameters: Parameters, tables: Tables) -> Request:
+def _list(parameters: Parameters, tables: TableLookup) -> Request:
     return ListStreams()
 
 
-def _listed(parameters: Parameters, response: StreamsResponse, tables: Tables) -> Answer:
+def _listed(parameters: Parameters, response: StreamsResponse, tables: TableLookup) -> AnswerBody:
     wanted, start = parameters.get("TableName"), parameters.get("ExclusiveStartStreamArn")
     limit = min(parameters.get("Limit", _MOST_STREAMS), _MOST_STREAMS)
     streams: list[dict[str, str]] = [
@@ -80,13 +87,13 @@ def _listed(parameters: Parameters, response: StreamsResponse, tables: Tables) -
     streams.sort(key=lambda each: each["StreamArn"])
     if start is not None:
         streams = [each for each in streams if each["StreamArn"] > start]
-    answer: Answer = {"Streams": streams[:limit]}
+    answer: AnswerBody = {"Streams": streams[:limit]}
     if len(streams) > limit:
         answer["LastEvaluatedStreamArn"] = streams[limit - 1]["StreamArn"]
     return answer
 
 
-def _look(parameters: Parameters, tables: Tables) -> Request:
+def _look(parameters: Parameters, tables: TableLookup) -> Request:
     return DescribeTable(_table_of(parameters["StreamArn"], tables))
 
 
@@ -124,7 +131,7 @@ def _began(label: str) -> float:
     return datetime.fromisoformat(label).replace(tzinfo=UTC).timestamp()
 
 
-def _described(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _described(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     arn, definition = parameters["StreamArn"], response.definition
     stream = _stream(arn, response)
     first = _moved(stream.after, 1)
@@ -145,6 +152,32 @@ def _described(parameters: Parameters, response: TableResponse, tables: Tables) 
         }
     }
 
+
+_LIST_STREAMS = Operation(
+    "ListStreams",
+    structure(
+        "ListStreamsInput",
+        TableName=NAME,
+        Limit=POSITIVE,
+        ExclusiveStartStreamArn=_STREAM_ARN,
+    ),
+    _list,
+    _listed,
+)
+
+_DESCRIBE_STREAM = Operation(
+    "DescribeStream",
+    structure(
+        "DescribeStreamInput",
+        "StreamArn",
+        StreamArn=_STREAM_ARN,
+        Limit=POSITIVE,
+        ExclusiveStartShardId=_SHARD,
+        ShardFilter=structure("ShardFilter", Type=Text(choices=("CHILD_SHARDS",)), ShardId=_SHARD),
+    ),
+    _look,
+    _described,
+)
 
 # --- iterators ---------------------------------------------------------------------------------
 
@@ -168,7 +201,7 @@ class Iterator:
             after, given = urlsafe_b64decode(rest).decode().split(" ")
             return cls(arn, after, float(given))
         except (ValueError, NotBase64):
-            raise _invalid("Invalid ShardIterator") from None
+            raise validation_fault("Invalid ShardIterator") from None
 
 
 def _moved(number: str, by: int) -> str:
@@ -176,14 +209,14 @@ def _moved(number: str, by: int) -> str:
     return f"{int(number) + by:021d}"
 
 
-def _iterator(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _iterator(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     arn, shard = parameters["StreamArn"], parameters["ShardId"]
     stream = _stream(arn, response)
     if shard != stream.shard:
         raise Refused("ResourceNotFoundException", "Requested resource not found: Shard does not exist")
     number = parameters.get("SequenceNumber", "0")
     if not (number.isascii() and number.isdigit()):
-        raise _invalid(f"Invalid SequenceNumber: {number}")
+        raise validation_fault(f"Invalid SequenceNumber: {number}")
     after = {
         "TRIM_HORIZON": stream.after,
         "LATEST": stream.last,
@@ -195,10 +228,35 @@ def _iterator(parameters: Parameters, response: TableResponse, tables: Tables) -
     return {"ShardIterator": str(Iterator(arn, after, time.time()))}
 
 
+def _check_iterator(request: Parameters) -> None:
+    kind = request["ShardIteratorType"]
+    if kind.endswith("_SEQUENCE_NUMBER") and "SequenceNumber" not in request:
+        raise InvalidRequest(f"SequenceNumber is required for ShardIteratorType {kind}")
+    if not kind.endswith("_SEQUENCE_NUMBER") and "SequenceNumber" in request:
+        raise InvalidRequest(f"SequenceNumber must not be specified for ShardIteratorType {kind}")
+
+
+_GET_SHARD_ITERATOR = Operation(
+    "GetShardIterator",
+    structure(
+        "GetShardIteratorInput",
+        "StreamArn ShardId ShardIteratorType",
+        StreamArn=_STREAM_ARN,
+        ShardId=_SHARD,
+        ShardIteratorType=Text(
+            choices=("TRIM_HORIZON", "LATEST", "AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER"),
+        ),
+        SequenceNumber=Text(least=21, most=40),
+    ),
+    _look,
+    _iterator,
+    rule=_check_iterator,
+)
+
 # --- records -----------------------------------------------------------------------------------
 
 
-def _read(parameters: Parameters, tables: Tables) -> Request:
+def _read(parameters: Parameters, tables: TableLookup) -> Request:
     iterator = Iterator.read(parameters["ShardIterator"])
     if time.time() - iterator.given > _LIFETIME:
         raise Refused(
@@ -209,11 +267,11 @@ def _read(parameters: Parameters, tables: Tables) -> Request:
     return ReadChanges(_table_of(iterator.arn, tables), iterator.after, parameters.get("Limit", MAX_CHANGES), label)
 
 
-def _records(parameters: Parameters, response: ChangesResponse, tables: Tables) -> Answer:
+def _records(parameters: Parameters, response: ChangesResponse, tables: TableLookup) -> AnswerBody:
     iterator = Iterator.read(parameters["ShardIterator"])
     closed, reached = response.closed, response.next or iterator.after
     view = tables.definition(_table_of(iterator.arn, tables)).stream_view if closed is None else closed.view
-    answer: Answer = {"Records": [_record(change, view, iterator.arn) for change in response.changes]}
+    answer: AnswerBody = {"Records": [_record(change, view, iterator.arn) for change in response.changes]}
     if closed is None or int(reached) < int(closed.last):
         answer["NextShardIterator"] = str(Iterator(iterator.arn, reached, time.time()))
     return answer
@@ -227,7 +285,7 @@ _IMAGES: dict[StreamView, tuple[str, ...]] = {
 }
 
 
-def _record(change: ItemChange, view: StreamView, arn: str) -> Answer:
+def _record(change: ItemChange, view: StreamView, arn: str) -> AnswerBody:
     images: dict[str, Item | None] = {"NewImage": change.new, "OldImage": change.old}
     shown = {name: image for name in _IMAGES[view] if (image := images[name]) is not None}
     kind = "INSERT" if change.old is None else "REMOVE" if change.new is None else "MODIFY"
@@ -251,9 +309,16 @@ def _record(change: ItemChange, view: StreamView, arn: str) -> Answer:
     return record
 
 
-STREAM_OPERATIONS: dict[str, Operation] = {
-    "ListStreams": Operation(_list, _listed),
-    "DescribeStream": Operation(_look, _described),
-    "GetShardIterator": Operation(_look, _iterator),
-    "GetRecords": Operation(_read, _records),
-}
+_GET_RECORDS = Operation(
+    "GetRecords",
+    structure(
+        "GetRecordsInput",
+        "ShardIterator",
+        ShardIterator=Text(least=1, most=2048),
+        Limit=Whole("Integer", least=1, most=MAX_CHANGES),
+    ),
+    _read,
+    _records,
+)
+
+STREAM_OPERATIONS = (_LIST_STREAMS, _DESCRIBE_STREAM, _GET_SHARD_ITERATOR, _GET_RECORDS)

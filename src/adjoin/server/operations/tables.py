@@ -1,47 +1,65 @@
-"""The operations on tables: their life, and what hangs on them.
+"""Operations on tables: CreateTable, DescribeTable, DeleteTable and ListTables; UpdateTable is in `table_updates`.
 
 A table is made, changed and dropped at once, so the states between are told in the answer to the request only.
+Rules stand in the order in which the service looks at them.
 """
 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from adjoin.errors import TableNotFound
-from adjoin.requests import (
-    CreateTable,
-    DescribeTable,
-    DropTable,
-    ListTables,
-    ListTags,
-    Request,
-    SetTimeToLive,
-    TableResponse,
-    TablesResponse,
-    TagsResponse,
-    TagTable,
-    UpdateTable,
+from adjoin.errors import InvalidRequest, TableNotFound
+from adjoin.requests import CreateTable, DescribeTable, DropTable, ListTables, Request, TableResponse, TablesResponse
+from adjoin.server.operations.descriptions import Given, description, settings_of
+from adjoin.server.operations.interface import (
+    AnswerBody,
+    Operation,
+    Parameters,
+    Refused,
+    TableLookup,
+    table_name,
+    validation_fault,
 )
-from adjoin.server.faults import Refused
-from adjoin.server.names import table_name
-from adjoin.server.operations.alterations import alteration
-from adjoin.server.operations.descriptions import description
-from adjoin.server.operations.interface import Answer, Operation, Parameters, Tables
-from adjoin.server.operations.settings import RECOVERY, settings_of
+from adjoin.server.operations.shapes import (
+    FLAG,
+    LONG,
+    NAME,
+    POSITIVE_LONG,
+    TEXT,
+    Listing,
+    TableReference,
+    Text,
+    Whole,
+    is_arn,
+    structure,
+)
 from adjoin.stores.descriptions import described
 from adjoin.tables import IndexDefinition, TableDefinition
-from adjoin.units import MAX_TAGS
+from adjoin.units import (
+    MAX_GLOBAL_INDEXES,
+    MAX_LOCAL_INDEXES,
+    MAX_PROJECTED_ATTRIBUTES,
+    MAX_TAG_KEY,
+    MAX_TAG_VALUE,
+    MAX_TAGS,
+)
 
-_RECOVERY_DAYS = 35
-MOST_TABLES = 100
+_INVALID = "One or more parameter values were invalid: "
+UNDEFINED = "Invalid KeySchema: Some index key attribute have no definition"
+LIMITED = "OnDemandThroughput can only be specified when BillingMode is PAY_PER_REQUEST"
+MOST_UNITS = 1_000_000_000_000
+_MOST_TABLES = 100
 """Names that one answer lists, if the request does not ask for fewer."""
 
 
-def found(parameters: Parameters, tables: Tables) -> TableDefinition:
+def invalid(fault: str) -> InvalidRequest:
+    return InvalidRequest(_INVALID + fault)
+
+
+def found(parameters: Parameters, tables: TableLookup) -> TableDefinition:
     """The table that a request names."""
     name = table_name(parameters["TableName"])
     try:
@@ -54,16 +72,294 @@ def not_found(what: str) -> Refused:
     return Refused("ResourceNotFoundException", f"Requested resource not found: {what} not found")
 
 
-def _invalid(fault: str) -> Refused:
-    return Refused("ValidationException", fault)
+# --- parameters that several operations share --------------------------------------------------
+
+DEFINED_NAME = Text(least=1, most=255)
+"""The name of an attribute, where a table is told what to do with it."""
+
+DEFINITIONS = Listing(
+    structure(
+        "AttributeDefinition",
+        "AttributeName AttributeType",
+        AttributeName=DEFINED_NAME,
+        AttributeType=Text(choices=("B", "N", "S")),
+    )
+)
+
+KEY_SCHEMA = Listing(
+    structure(
+        "KeySchemaElement",
+        "AttributeName KeyType",
+        AttributeName=DEFINED_NAME,
+        KeyType=Text(choices=("HASH", "RANGE")),
+    ),
+    least=1,
+    most=2,
+)
+
+PROJECTION = structure(
+    "Projection",
+    ProjectionType=Text(choices=("ALL", "INCLUDE", "KEYS_ONLY")),
+    NonKeyAttributes=Listing(DEFINED_NAME, least=1, most=20),
+)
+
+THROUGHPUT = structure(
+    "ProvisionedThroughput",
+    "WriteCapacityUnits ReadCapacityUnits",
+    WriteCapacityUnits=POSITIVE_LONG,
+    ReadCapacityUnits=POSITIVE_LONG,
+)
+
+ON_DEMAND_THROUGHPUT = structure("OnDemandThroughput", MaxReadRequestUnits=LONG, MaxWriteRequestUnits=LONG)
+WARM_THROUGHPUT = structure("WarmThroughput", ReadUnitsPerSecond=LONG, WriteUnitsPerSecond=LONG)
+
+BILLING = Text(choices=("PROVISIONED", "PAY_PER_REQUEST"))
+TABLE_CLASS = Text(choices=("STANDARD", "STANDARD_INFREQUENT_ACCESS"))
+
+STREAM = structure(
+    "StreamSpecification",
+    "StreamEnabled",
+    StreamEnabled=FLAG,
+    StreamViewType=Text(choices=("NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY")),
+)
+
+ENCRYPTION = structure(
+    "SSESpecification",
+    Enabled=FLAG,
+    SSEType=Text(choices=("AES256", "KMS")),
+    KMSMasterKeyId=TEXT,
+)
+
+TAGS = Listing(
+    structure("Tag", "Key Value", Key=Text(least=1, most=MAX_TAG_KEY), Value=Text(least=0, most=MAX_TAG_VALUE))
+)
+
+_LOCAL_INDEX = structure(
+    "LocalSecondaryIndex",
+    "IndexName KeySchema Projection",
+    IndexName=NAME,
+    KeySchema=KEY_SCHEMA,
+    Projection=PROJECTION,
+)
+
+_GLOBAL_INDEX = structure(
+    "GlobalSecondaryIndex",
+    "IndexName KeySchema Projection",
+    IndexName=NAME,
+    KeySchema=KEY_SCHEMA,
+    Projection=PROJECTION,
+    ProvisionedThroughput=THROUGHPUT,
+    OnDemandThroughput=ON_DEMAND_THROUGHPUT,
+    WarmThroughput=WARM_THROUGHPUT,
+)
+
+# Who asks for which table is looked at before any limit: that a name is there, and how long it is, are preconditions.
+TABLE_FIRST = TableReference(lengths=False)
 
 
-# --- life --------------------------------------------------------------------------------------
+def require_table(request: Parameters) -> None:
+    name = request.get("TableName")
+    if name is None:
+        raise InvalidRequest("The parameter 'TableName' is required but was not present in the request")
+    if not is_arn(name) and not 3 <= len(name) <= 255:
+        raise InvalidRequest("TableName must be at least 3 characters long and at most 255 characters long")
 
 
-def _create(parameters: Parameters, tables: Tables) -> Request:
+_TAG = re.compile(r"[\w\s+\-=.:/@]*")
+
+
+def check_tags(tags: Any, others: int = 0) -> None:
+    keys: set[str] = set()
+    for tag in tags:
+        key = tag["Key"]
+        if key in keys:
+            raise validation_fault(f"Duplicate Tag Keys provided as input: Duplicate Tag Key found {key}")
+        if key.lower().startswith("aws:"):
+            raise validation_fault(f"Tag Key cannot be prefixed with aws:, Key: {key}")
+        if not (_TAG.fullmatch(key) and _TAG.fullmatch(tag["Value"])):
+            raise validation_fault(f"Tag Key or Value contains characters that are not supported, Key: {key}")
+        keys.add(key)
+    if len(keys) + others > MAX_TAGS:
+        raise validation_fault("Number of Tags exceed the current limit for the provided ResourceArn")
+
+
+# --- CreateTable -------------------------------------------------------------------------------
+
+
+def _check_create(request: Parameters) -> None:
+    _check_billing(request)
+    defined = defined_names(request["AttributeDefinitions"])
+    _check_keys(request, defined)
+    names: set[str] = set()
+    if "LocalSecondaryIndexes" in request:
+        _check_local_indexes(request, defined, names)
+    if "GlobalSecondaryIndexes" in request:
+        _check_global_indexes(request, defined, names)
+    _check_unused(request, defined)
+    indexes = (*request.get("LocalSecondaryIndexes", ()), *request.get("GlobalSecondaryIndexes", ()))
+    check_index_counts(0, sum(len(index["Projection"].get("NonKeyAttributes", ())) for index in indexes))
+    check_stream(request.get("StreamSpecification"))
+
+
+def _check_billing(request: Given) -> None:
+    units = request.get("ProvisionedThroughput")
+    if request.get("BillingMode") == "PAY_PER_REQUEST":
+        if units is not None:
+            raise invalid(
+                "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"
+            )
+    elif "OnDemandThroughput" in request:
+        raise invalid(LIMITED)
+    elif units is None:
+        raise invalid("ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
+    else:
+        check_bounds(units)
+    for index in request.get("GlobalSecondaryIndexes", ()):
+        if "ProvisionedThroughput" in index:
+            check_bounds(index["ProvisionedThroughput"], f" for index {index['IndexName']}")
+
+
+def check_bounds(units: Given, where: str = "") -> None:
+    for name in ("ReadCapacityUnits", "WriteCapacityUnits"):
+        if units[name] > MOST_UNITS:
+            raise InvalidRequest(f"Given value {units[name]} for {name} is out of bounds{where}")
+
+
+def defined_names(definitions: Iterable[Given]) -> list[str]:
+    names: list[str] = []
+    for definition in definitions:
+        if definition["AttributeName"] in names:
+            raise InvalidRequest(f"Attribute Name is duplicated: {definition['AttributeName']}")
+        names.append(definition["AttributeName"])
+    return names
+
+
+def _names(schema: Iterable[Given]) -> list[str]:
+    return [element["AttributeName"] for element in schema]
+
+
+def _check_keys(request: Given, defined: Sequence[str]) -> None:
+    schema = request["KeySchema"]
+    if len(schema) > len(defined):
+        raise InvalidRequest(UNDEFINED)
+    check_schema(schema, defined)
+    has_indexes = "LocalSecondaryIndexes" in request or "GlobalSecondaryIndexes" in request
+    if not has_indexes and len(schema) != len(defined):
+        raise invalid(
+            "Number of attributes in KeySchema does not exactly match number of attributes defined in"
+            " AttributeDefinitions"
+        )
+
+
+def check_schema(schema: Sequence[Given], defined: Sequence[str]) -> None:
+    """The rules for keys of tables and of indexes."""
+    names = _names(schema)
+    if not set(names) <= set(defined):
+        raise invalid(
+            "Some index key attributes are not defined in AttributeDefinitions."
+            f" Keys: [{', '.join(names)}], AttributeDefinitions: [{', '.join(defined)}]"
+        )
+    if len(set(names)) < len(names):
+        raise InvalidRequest("Both the Hash Key and the Range Key element in the KeySchema have the same name")
+    for place, kind, element in zip(("first", "second"), ("HASH", "RANGE"), schema, strict=False):
+        if element["KeyType"] != kind:
+            raise InvalidRequest(f"Invalid KeySchema: The {place} KeySchemaElement is not a {kind} key type")
+
+
+def _check_local_indexes(request: Given, defined: Sequence[str], names: set[str]) -> None:
+    indexes = request["LocalSecondaryIndexes"]
+    if not indexes:
+        raise invalid("List of LocalSecondaryIndexes is empty")
+    if len(request["KeySchema"]) != 2:
+        raise invalid(
+            "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex"
+        )
+    partition = request["KeySchema"][0]["AttributeName"]
+    for index in indexes:
+        name, schema = index["IndexName"], index["KeySchema"]
+        check_schema(schema, defined)
+        if len(schema) != 2:
+            raise invalid(f"Index KeySchema does not have a range key for index: {name}")
+        if schema[0]["AttributeName"] != partition:
+            raise invalid(
+                f"Index KeySchema does not have the same leading hash key as table KeySchema for index: {name}."
+                f" index hash key: {schema[0]['AttributeName']}, table hash key: {partition}"
+            )
+        check_projection(index["Projection"])
+        _check_new(name, names)
+    if len(indexes) > MAX_LOCAL_INDEXES:
+        raise invalid(f"Number of LocalSecondaryIndexes exceeds per-table limit of {MAX_LOCAL_INDEXES}")
+
+
+def _check_global_indexes(request: Given, defined: Sequence[str], names: set[str]) -> None:
+    indexes = request["GlobalSecondaryIndexes"]
+    if not indexes:
+        raise invalid("List of GlobalSecondaryIndexes is empty")
+    on_demand = request.get("BillingMode") == "PAY_PER_REQUEST"
+    for index in indexes:
+        name = index["IndexName"]
+        check_schema(index["KeySchema"], defined)
+        check_projection(index["Projection"])
+        if on_demand and "ProvisionedThroughput" in index:
+            raise invalid(
+                f"ProvisionedThroughput should not be specified for index: {name} when BillingMode is PAY_PER_REQUEST"
+            )
+        if not on_demand and "ProvisionedThroughput" not in index:
+            raise invalid(f"ProvisionedThroughput is not specified for index: {name}")
+        _check_new(name, names)
+    check_index_counts(len(indexes), 0)
+
+
+def check_index_counts(indexes: int, attributes: int) -> None:
+    """How many global indexes a table has at most, and how many attributes all its indexes may name."""
+    if indexes > MAX_GLOBAL_INDEXES:
+        raise invalid(f"GlobalSecondaryIndex count exceeds the per-table limit of {MAX_GLOBAL_INDEXES}")
+    if attributes > MAX_PROJECTED_ATTRIBUTES:
+        raise invalid(
+            f"Number of NonKeyAttributes of all indexes exceeds the per-table limit of {MAX_PROJECTED_ATTRIBUTES}"
+        )
+
+
+def check_projection(projection: Given) -> None:
+    kind, attributes = projection.get("ProjectionType"), projection.get("NonKeyAttributes")
+    if kind is None:
+        raise invalid("Unknown ProjectionType: null")
+    if kind != "INCLUDE" and attributes is not None:
+        raise invalid(f"ProjectionType is {kind}, but NonKeyAttributes is specified")
+    if kind == "INCLUDE" and attributes is None:
+        raise invalid("ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
+    if attributes is not None and len(set(attributes)) < len(attributes):
+        raise InvalidRequest("Cannot have two attributes with the same name")
+
+
+def _check_new(name: str, names: set[str]) -> None:
+    if name in names:
+        raise invalid(f"Duplicate index name: {name}")
+    names.add(name)
+
+
+def _check_unused(request: Given, defined: Sequence[str]) -> None:
+    holders = (request, *request.get("LocalSecondaryIndexes", ()), *request.get("GlobalSecondaryIndexes", ()))
+    used = list(dict.fromkeys(name for holder in holders for name in _names(holder["KeySchema"])))
+    if len(used) < len(defined):
+        raise invalid(
+            "Some AttributeDefinitions are not used."
+            f" AttributeDefinitions: [{', '.join(defined)}], keys used: [{', '.join(used)}]"
+        )
+
+
+def check_stream(stream: Given | None, change: str = "created") -> None:
+    if stream is None:
+        return
+    if stream["StreamEnabled"] and "StreamViewType" not in stream:
+        raise invalid(f"Table is being {change} with a stream enabled, UpdateViewType must be specified")
+    if not stream["StreamEnabled"] and "StreamViewType" in stream:
+        raise invalid(f"Table is being {change} with a stream disabled, UpdateViewType should not be specified")
+
+
+def _create(parameters: Parameters, tables: TableLookup) -> Request:
     name = table_name(parameters["TableName"])
-    _check_tags(parameters.get("Tags", ()))
+    check_tags(parameters.get("Tags", ()))
     try:
         tables.definition(name)
     except TableNotFound:
@@ -92,7 +388,7 @@ def _as_asked(index: IndexDefinition, attributes: Mapping[str, Any]) -> IndexDef
     return replace(index, projection=replace(index.projection, attributes=tuple(attributes[index.name])))
 
 
-def _created(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _created(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     shown = description(response, "CREATING")
     shown["AttributeDefinitions"] = parameters["AttributeDefinitions"]
     for member in ("BillingModeSummary", "TableThroughputModeSummary"):
@@ -102,200 +398,97 @@ def _created(parameters: Parameters, response: TableResponse, tables: Tables) ->
     return {"TableDescription": shown}
 
 
-def _describe(parameters: Parameters, tables: Tables) -> Request:
+_CREATE_TABLE = Operation(
+    "CreateTable",
+    structure(
+        "CreateTableInput",
+        "AttributeDefinitions KeySchema",
+        AttributeDefinitions=DEFINITIONS,
+        TableName=TABLE_FIRST,
+        BillingMode=BILLING,
+        ProvisionedThroughput=THROUGHPUT,
+        KeySchema=KEY_SCHEMA,
+        LocalSecondaryIndexes=Listing(_LOCAL_INDEX),
+        GlobalSecondaryIndexes=Listing(_GLOBAL_INDEX),
+        StreamSpecification=STREAM,
+        SSESpecification=ENCRYPTION,
+        Tags=TAGS,
+        TableClass=TABLE_CLASS,
+        DeletionProtectionEnabled=FLAG,
+        WarmThroughput=WARM_THROUGHPUT,
+        ResourcePolicy=TEXT,
+        OnDemandThroughput=ON_DEMAND_THROUGHPUT,
+    ),
+    _create,
+    _created,
+    precondition=require_table,
+    rule=_check_create,
+    writes=True,
+)
+
+# --- DescribeTable, DeleteTable, ListTables ----------------------------------------------------
+
+
+def describe(parameters: Parameters, tables: TableLookup) -> Request:
     return DescribeTable(found(parameters, tables).name)
 
 
-def _described(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _described(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     return {"Table": description(response, "ACTIVE")}
 
 
-def _update(parameters: Parameters, tables: Tables) -> Request:
-    return alteration(parameters, found(parameters, tables))
-
-
-def _updated(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
-    return {"TableDescription": description(response, "UPDATING")}
-
-
-def _drop(parameters: Parameters, tables: Tables) -> Request:
+def _drop(parameters: Parameters, tables: TableLookup) -> Request:
     definition = found(parameters, tables)
     if definition.deletion_protection:
-        raise _invalid(
+        raise validation_fault(
             "Resource cannot be deleted as it is currently protected against deletion."
             " Disable deletion protection first."
         )
     return DropTable(definition.name)
 
 
-def _dropped(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
+def _dropped(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     shown = description(response, "DELETING")
     shown.pop("GlobalSecondaryIndexes", None)
     return {"TableDescription": shown}
 
 
-def _list(parameters: Parameters, tables: Tables) -> Request:
+def list_tables(parameters: Parameters, tables: TableLookup) -> Request:
     return ListTables()
 
 
-def _listed(parameters: Parameters, response: TablesResponse, tables: Tables) -> Answer:
+def _listed(parameters: Parameters, response: TablesResponse, tables: TableLookup) -> AnswerBody:
     start = parameters.get("ExclusiveStartTableName", "")
-    limit = parameters.get("Limit", MOST_TABLES)
+    limit = parameters.get("Limit", _MOST_TABLES)
     names = [name for name in response.names if name > start]
-    answer: Answer = {"TableNames": names[:limit]}
+    answer: AnswerBody = {"TableNames": names[:limit]}
     if len(names) > limit:
         answer["LastEvaluatedTableName"] = names[limit - 1]
     return answer
 
 
-# --- time to live ------------------------------------------------------------------------------
+_DESCRIBE_TABLE = Operation(
+    "DescribeTable",
+    structure("DescribeTableInput", TableName=TABLE_FIRST),
+    describe,
+    _described,
+    precondition=require_table,
+)
 
+_DELETE_TABLE = Operation(
+    "DeleteTable",
+    structure("DeleteTableInput", TableName=TABLE_FIRST),
+    _drop,
+    _dropped,
+    precondition=require_table,
+    writes=True,
+)
 
-def _set_time_to_live(parameters: Parameters, tables: Tables) -> Request:
-    definition = found(parameters, tables)
-    wanted = parameters["TimeToLiveSpecification"]
-    attribute, is_on = wanted["AttributeName"], definition.ttl is not None
-    if is_on and definition.ttl != attribute:
-        raise _invalid(f"TimeToLive is active on a different AttributeName: current AttributeName is {definition.ttl}")
-    if wanted["Enabled"] == is_on:
-        raise _invalid(f"TimeToLive is already {'enabled' if is_on else 'disabled'}")
-    return SetTimeToLive(definition.name, attribute if wanted["Enabled"] else None)
+_LIST_TABLES = Operation(
+    "ListTables",
+    structure("ListTablesInput", Limit=Whole("Integer", least=1, most=_MOST_TABLES), ExclusiveStartTableName=NAME),
+    list_tables,
+    _listed,
+)
 
-
-def _time_to_live_set(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
-    return {"TimeToLiveSpecification": parameters["TimeToLiveSpecification"]}
-
-
-def _time_to_live(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
-    ttl = response.definition.ttl
-    told = {"TimeToLiveStatus": "DISABLED"} if ttl is None else {"TimeToLiveStatus": "ENABLED", "AttributeName": ttl}
-    return {"TimeToLiveDescription": told}
-
-
-# --- tags --------------------------------------------------------------------------------------
-
-
-def _tagged_table(parameters: Parameters, tables: Tables, message: str) -> TableDefinition:
-    arn = parameters["ResourceArn"]
-    try:
-        return tables.definition(table_name(arn))
-    except TableNotFound:
-        raise Refused("ResourceNotFoundException", message.format(arn=arn)) from None
-
-
-_NO_RESOURCE = "Requested resource not found: ResourcArn: {arn} not found"
-"""With the spelling of the service."""
-
-
-_TAG = re.compile(r"[\w\s+\-=.:/@]*")
-
-
-def _check_tags(tags: Any, others: int = 0) -> None:
-    keys: set[str] = set()
-    for tag in tags:
-        key = tag["Key"]
-        if key in keys:
-            raise _invalid(f"Duplicate Tag Keys provided as input: Duplicate Tag Key found {key}")
-        if key.lower().startswith("aws:"):
-            raise _invalid(f"Tag Key cannot be prefixed with aws:, Key: {key}")
-        if not (_TAG.fullmatch(key) and _TAG.fullmatch(tag["Value"])):
-            raise _invalid(f"Tag Key or Value contains characters that are not supported, Key: {key}")
-        keys.add(key)
-    if len(keys) + others > MAX_TAGS:
-        raise _invalid("Number of Tags exceed the current limit for the provided ResourceArn")
-
-
-def _tag(parameters: Parameters, tables: Tables) -> Request:
-    definition = _tagged_table(parameters, tables, _NO_RESOURCE)
-    given = {tag["Key"] for tag in parameters["Tags"]}
-    _check_tags(parameters["Tags"], sum(key not in given for key, _ in definition.tags))
-    return TagTable(definition.name, tuple((tag["Key"], tag["Value"]) for tag in parameters["Tags"]))
-
-
-def _untag(parameters: Parameters, tables: Tables) -> Request:
-    definition = _tagged_table(parameters, tables, "Requested resource not found")
-    return TagTable(definition.name, remove=tuple(parameters["TagKeys"]))
-
-
-def _list_tags(parameters: Parameters, tables: Tables) -> Request:
-    return ListTags(_tagged_table(parameters, tables, _NO_RESOURCE).name)
-
-
-def _tags(parameters: Parameters, response: TagsResponse, tables: Tables) -> Answer:
-    return {"Tags": [{"Key": key, "Value": value} for key, value in response.tags]}
-
-
-# --- recovery, and what is said of the account -------------------------------------------------
-
-
-def _backed_up(parameters: Parameters, tables: Tables) -> TableDefinition:
-    name = table_name(parameters["TableName"])
-    try:
-        return tables.definition(name)
-    except TableNotFound:
-        raise Refused("TableNotFoundException", f"Table not found: {name}") from None
-
-
-def _describe_backups(parameters: Parameters, tables: Tables) -> Request:
-    return DescribeTable(_backed_up(parameters, tables).name)
-
-
-def _set_recovery(parameters: Parameters, tables: Tables) -> Request:
-    wanted = parameters["PointInTimeRecoverySpecification"]
-    enabled = wanted["PointInTimeRecoveryEnabled"]
-    since = {"since": time.time(), "days": wanted.get("RecoveryPeriodInDays", _RECOVERY_DAYS)} if enabled else None
-    return UpdateTable(_backed_up(parameters, tables).name, point_in_time_recovery=enabled, settings={RECOVERY: since})
-
-
-def _backups(parameters: Parameters, response: TableResponse, tables: Tables) -> Answer:
-    recovery: Answer = {"PointInTimeRecoveryStatus": "DISABLED"}
-    if response.definition.point_in_time_recovery:
-        told = response.history.settings.get(RECOVERY, {})
-        now = time.time()
-        recovery = {
-            "PointInTimeRecoveryStatus": "ENABLED",
-            "RecoveryPeriodInDays": told.get("days", _RECOVERY_DAYS),
-            "EarliestRestorableDateTime": told.get("since", now),
-            "LatestRestorableDateTime": now,
-        }
-    return {
-        "ContinuousBackupsDescription": {
-            "ContinuousBackupsStatus": "ENABLED",
-            "PointInTimeRecoveryDescription": recovery,
-        }
-    }
-
-
-def _always(answer: Answer | None) -> Callable[[Parameters, Any, Tables], Answer | None]:
-    return lambda parameters, response, tables: answer
-
-
-_LIMITS: Answer = {
-    "AccountMaxReadCapacityUnits": 80_000,
-    "AccountMaxWriteCapacityUnits": 80_000,
-    "TableMaxReadCapacityUnits": 40_000,
-    "TableMaxWriteCapacityUnits": 40_000,
-}
-"""The service's defaults."""
-
-
-def _endpoints(parameters: Parameters, response: Any, tables: Tables) -> Answer:
-    return {"Endpoints": [{"Address": parameters["Host"], "CachePeriodInMinutes": 1440}]}
-
-
-TABLE_OPERATIONS: dict[str, Operation] = {
-    "CreateTable": Operation(_create, _created, writes=True),
-    "DescribeTable": Operation(_describe, _described),
-    "UpdateTable": Operation(_update, _updated, writes=True),
-    "DeleteTable": Operation(_drop, _dropped, writes=True),
-    "ListTables": Operation(_list, _listed),
-    "UpdateTimeToLive": Operation(_set_time_to_live, _time_to_live_set, writes=True),
-    "DescribeTimeToLive": Operation(_describe, _time_to_live),
-    "TagResource": Operation(_tag, _always(None), writes=True),
-    "UntagResource": Operation(_untag, _always(None), writes=True),
-    "ListTagsOfResource": Operation(_list_tags, _tags),
-    "DescribeContinuousBackups": Operation(_describe_backups, _backups),
-    "UpdateContinuousBackups": Operation(_set_recovery, _backups, writes=True),
-    "DescribeLimits": Operation(_list, _always(_LIMITS)),
-    "DescribeEndpoints": Operation(_list, _endpoints),
-}
+TABLE_OPERATIONS = (_CREATE_TABLE, _DESCRIBE_TABLE, _DELETE_TABLE, _LIST_TABLES)

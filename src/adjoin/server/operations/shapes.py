@@ -1,8 +1,11 @@
 """The kinds of shapes that parameters have, as values: what a request may hold, before any table is asked.
 
 A shape says what is documented of a parameter: its type, which members it must have, and the limits of
-lengths, sizes and choices. It does nothing. `deserialisation` makes a reader of it, which brings JSON to
-these types, and `constraints` a check of its limits. The shapes of the operations are in `inputs`.
+lengths, sizes and choices. It does nothing: `checking` makes of it what reads a request and looks at its limits.
+Members stand in the order in which the service checks them and choices in the order in which it lists them, where
+that is known, and as documented where it is not.
+
+Here are the shapes that several operations share. The shape of an operation's input stands beside the operation.
 """
 
 from __future__ import annotations
@@ -11,8 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from adjoin.units import MAX_NAME_SIZE
+
 NAME_PATTERN = "[a-zA-Z0-9_.-]+"
 """What names of tables and indexes are made of."""
+
+
+def is_arn(reference: str) -> bool:
+    return reference.startswith("arn:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    of: Shape
+    of: ParameterShape
     least: int | None = None
     most: int | None = None
 
@@ -60,7 +69,7 @@ class Listing:
 class Entries:
     """Values by names; `keys` limits the names."""
 
-    of: Shape
+    of: ParameterShape
     least: int | None = None
     most: int | None = None
     keys: Text | TableReference | None = None
@@ -71,16 +80,16 @@ class Structure:
     """Named members, in the order in which the service checks them."""
 
     name: str
-    members: Mapping[str, Shape] = field(default_factory=dict)
+    members: Mapping[str, ParameterShape] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
     one_of: tuple[str, ...] = ()
     """Members of which there must be one; where there is none, the first is missing."""
 
 
-Shape: TypeAlias = Text | TableReference | Whole | Flag | Attribute | Listing | Entries | Structure
+ParameterShape: TypeAlias = Text | TableReference | Whole | Flag | Attribute | Listing | Entries | Structure
 
 
-def structure(name: str, required: str = "", **members: Shape) -> Structure:
+def structure(name: str, required: str = "", /, **members: ParameterShape) -> Structure:
     """A structure; the names of the members it must have are separated by spaces."""
     return Structure(name, members, frozenset(required.split()))
 
@@ -88,7 +97,7 @@ def structure(name: str, required: str = "", **members: Shape) -> Structure:
 _PACKAGE = "com.amazonaws.dynamodb.v20120810."
 
 
-def java_type(shape: Shape) -> str:
+def java_type(shape: ParameterShape) -> str:
     """What the service calls the type of a shape, in what it says about wrong ones."""
     match shape:
         case Whole():
@@ -105,3 +114,36 @@ def java_type(shape: Shape) -> str:
             return f"java.util.Map<java.lang.String, {java_type(shape.of)}>"
         case _:
             return "java.lang.String"
+
+
+# --- parameters that several operations share --------------------------------------------------
+
+
+TABLE = TableReference()
+NAME = Text(least=3, most=255, pattern=NAME_PATTERN)
+"""The name of an index, or of a table where no ARN is taken."""
+
+FLAG = Flag()
+TEXT = Text()
+ATTRIBUTE = Attribute()
+ATTRIBUTES = Entries(ATTRIBUTE)
+NAMES = Entries(TEXT)
+ATTRIBUTE_NAME = Text(most=MAX_NAME_SIZE)
+ATTRIBUTE_NAMES = Listing(ATTRIBUTE_NAME, least=1, most=255)
+POSITIVE = Whole("Integer", least=1)
+POSITIVE_LONG = Whole("Long", least=1)
+LONG = Whole("Long")
+
+CAPACITY = Text(choices=("INDEXES", "TOTAL", "NONE"))
+METRICS = Text(choices=("SIZE", "NONE"))
+RETURN_VALUES = Text(choices=("ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"))
+RETURN_ON_FAILURE = Text(choices=("ALL_OLD", "NONE"))
+OPERATOR = Text(choices=("OR", "AND"))
+COMPARISON = Text(
+    choices=(
+        "IN", "NULL", "BETWEEN", "LT", "NOT_CONTAINS", "EQ", "GT", "NOT_NULL", "NE", "LE", "BEGINS_WITH", "GE",
+        "CONTAINS",
+    )
+)  # fmt: skip
+
+NOTHING = Structure("Empty")

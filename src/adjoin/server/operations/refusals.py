@@ -1,4 +1,4 @@
-"""Errors as the service names them: its code, its words, and what else its answer says."""
+"""Errors of the store and of reading a request as the service names them: its code, its words, what else it tells."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from adjoin.errors import (
     TokenReused,
     TransactionCanceled,
 )
-from adjoin.server.faults import Refused
 from adjoin.server.grammar import LEGACY_WORDS
-from adjoin.server.names import table_name
-from adjoin.server.operations.interface import Parameters
+from adjoin.server.operations.interface import Parameters, Refused, table_name
 
 _SERVICE = "com.amazonaws.dynamodb.v20120810#"
 _PREFIXES = {

@@ -1,98 +1,52 @@
-"""A whole request: which parameters go together, and in which order faults are found."""
+"""What an operation is: in one place, known by its name; and which of its parameters go together."""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import adjoin
 from adjoin.errors import InvalidRequest
-from adjoin.expressions import Compare, Set, Value, attribute
-from adjoin.server.grammar import Expressions, check_parameters
-from adjoin.server.grammar.parameters import OPERATIONS
-from adjoin.tables import KeyAttribute
-from tests.stores.examples import n, s
+from adjoin.server import operations
+from adjoin.server.operations import OPERATIONS, STREAM_OPERATIONS
+from adjoin.server.operations.interface import ExpressionParameters, Operation
+from tests.server.refusals import KEY, invalid
+from tests.stores.examples import n
 
-A, B = attribute("a"), attribute("b")
-
-
-def test_an_update() -> None:
-    found = Expressions.of(
-        {
-            "UpdateExpression": "SET #a = :v",
-            "ConditionExpression": "b < :w",
-            "ExpressionAttributeNames": {"#a": "a"},
-            "ExpressionAttributeValues": {":v": n(1), ":w": s("x")},
-        }
-    )
-    assert found == Expressions(update=(Set(A, Value(n(1))),), condition=Compare("<", B, Value(s("x"))))
+SERVER = Path(adjoin.__file__).parent / "server"
 
 
-def test_a_query() -> None:
-    found = Expressions.of(
-        {
-            "KeyConditionExpression": "k = :k",
-            "FilterExpression": "b = :v",
-            "ProjectionExpression": "a, b",
-            "ExpressionAttributeValues": {":k": s("x"), ":v": n(1)},
-        }
-    )
-    assert found.filter == Compare("=", B, Value(n(1)))
-    assert found.projection == (A, B)
-    assert found.keys is not None
-    assert found.keys.on(KeyAttribute("k"), None) == (("k", s("x")), None)
+def defined() -> Iterator[Operation]:
+    """Every operation that a module has, by a name or in a tuple."""
+    for module in pkgutil.iter_modules(operations.__path__, f"{operations.__name__}."):
+        for value in vars(importlib.import_module(module.name)).values():
+            yield from (
+                each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Operation)
+            )
 
 
-def test_a_request_without_expressions() -> None:
-    assert Expressions.of({"TableName": "t"}) == Expressions()
+def test_every_operation_that_is_defined_can_be_asked_for() -> None:
+    found = {id(operation): operation.name for operation in defined()}
+    assert sorted(found.values()) == sorted([*OPERATIONS, *STREAM_OPERATIONS])
 
 
-@pytest.mark.parametrize(
-    ("request_", "message"),
-    [
-        (
-            {"FilterExpression": "", "ExpressionAttributeNames": {}, "ExpressionAttributeValues": {}},
-            "ExpressionAttributeNames must not be empty",
-        ),
-        ({"FilterExpression": "", "ExpressionAttributeValues": {}}, "ExpressionAttributeValues must not be empty"),
-        (
-            {"ConditionExpression": "", "UpdateExpression": ""},
-            "Invalid UpdateExpression: The expression can not be empty;",
-        ),
-        (
-            {"KeyConditionExpression": "", "FilterExpression": "", "ProjectionExpression": ""},
-            "Invalid KeyConditionExpression: The expression can not be empty;",
-        ),
-        (
-            {"KeyConditionExpression": "attribute_exists(a)", "FilterExpression": "", "ProjectionExpression": ""},
-            "Invalid FilterExpression: The expression can not be empty;",
-        ),
-        (
-            {"KeyConditionExpression": "attribute_exists(a)", "FilterExpression": "a > b", "ProjectionExpression": ""},
-            "Invalid ProjectionExpression: The expression can not be empty;",
-        ),
-        (
-            {"KeyConditionExpression": "attribute_exists(a)", "ExpressionAttributeNames": {"#u": "u"}},
-            "Value provided in ExpressionAttributeNames unused in expressions: keys: {#u}",
-        ),
-        (
-            {"KeyConditionExpression": "attribute_exists(a)"},
-            "Invalid operator used in KeyConditionExpression: attribute_exists",
-        ),
-        (
-            {
-                "FilterExpression": "a = b",
-                "ExpressionAttributeNames": {"#u": "u"},
-                "ExpressionAttributeValues": {":u": n(1)},
-            },
-            "Value provided in ExpressionAttributeNames unused in expressions: keys: {#u}",
-        ),
-    ],
-)
-def test_of_two_faults_the_service_reports_this_one(request_: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidRequest) as raised:
-        Expressions.of(request_)
-    assert str(raised.value) == message
+@pytest.mark.parametrize("name", [*OPERATIONS, *STREAM_OPERATIONS])
+def test_an_operation_is_named_in_one_module(name: str) -> None:
+    assert len([path for path in SERVER.rglob("*.py") if f'"{name}"' in path.read_text()]) == 1
+
+
+# --- which parameters go together --------------------------------------------------------------
+
+
+def takes(operation: str) -> ExpressionParameters:
+    found = OPERATIONS[operation].takes
+    assert found is not None
+    return found
 
 
 def mixed(legacy: str, expressions: str) -> str:
@@ -149,7 +103,7 @@ EQ = {"ComparisonOperator": "EQ", "AttributeValueList": [n(1)]}
 )  # fmt: skip
 def test_parameters_that_cannot_be_in_one_request(operation: str, given: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        check_parameters(operation, given)
+        takes(operation).check(given)
     assert str(raised.value) == message
 
 
@@ -160,9 +114,30 @@ def test_parameters_that_cannot_be_in_one_request(operation: str, given: dict[st
         ("Query", {"KeyConditions": {}, "QueryFilter": {"a": EQ, "b": EQ}, "ConditionalOperator": "OR"}),
         ("Scan", {"ScanFilter": {}, "AttributesToGet": ["a"]}),
         ("UpdateItem", {"UpdateExpression": "", "ConditionExpression": "", "ExpressionAttributeNames": {}}),
-        ("Update", {"UpdateExpression": "", "ExpressionAttributeValues": {}}),
-        *[(operation, {}) for operation in OPERATIONS],
+        *[(name, {}) for name, operation in OPERATIONS.items() if operation.takes is not None],
     ],
 )
 def test_parameters_that_can(operation: str, given: dict[str, Any]) -> None:
-    check_parameters(operation, given)
+    takes(operation).check(given)
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"Update": {"UpdateExpression": "", "ExpressionAttributeValues": {}}}, None),
+        ({"Put": {"Item": KEY, "ConditionExpression": ""}}, None),
+        (
+            {"Delete": {"ExpressionAttributeNames": {}}},
+            "ExpressionAttributeNames can only be specified when using expressions",
+        ),
+        (
+            {"Put": {"Item": KEY, "ExpressionAttributeValues": {}}},
+            "ExpressionAttributeValues can only be specified when using expressions: ConditionExpression is null",
+        ),
+    ],
+)
+def test_parameters_of_the_parts_of_a_transaction(part: dict[str, Any], message: str | None) -> None:
+    ((kind, given),) = part.items()
+    key = {} if kind == "Put" else {"Key": KEY}
+    request = {"TransactItems": [{kind: {"TableName": "abc", **key, **given}}]}
+    assert invalid("TransactWriteItems", request) == message
