@@ -75,8 +75,8 @@ def trimmed(path: Path, clock: Clock) -> None:
     clock.now += 48 * HOUR
     customer, _, _ = made = models(is_counted=False)
     with Graph(SQLiteStore(path, clock=clock), made) as g:
-        for number in range(1000):
-            g.put(customer(id=f"later{number}"))
+        for number in range(100):
+            g.put_many(customer(id=f"later{number}-{more}") for more in range(25))
             if next(iter(g.changes())).at > clock.now - HOUR:
                 return
     pytest.fail("nothing was trimmed")
