@@ -240,3 +240,12 @@ def test_more_edges_than_a_transaction_takes_are_counted_afterwards(library: Gra
     assert shelves(library) == [[("a", counted, None)]] * 3
     library.maintain(once=True)
     assert shelves(library) == [[("a", number, None)]] * 3
+
+
+def test_a_node_that_goes_in_a_transaction_can_come_again(library: Graph) -> None:
+    library.put(Shelf(id="a", room="r"))
+    with library.transaction() as t:
+        t.delete(Shelf, "a")
+    library.put(Holds(source="a", target="one"))
+    library.put(Shelf(id="a", room="r"))
+    assert shelves(library) == [[("a", 1, None)]] * 3

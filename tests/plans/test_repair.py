@@ -55,6 +55,8 @@ def performed(g: Graph, plan: Any, *meanwhile: Callable[[], object]) -> Any:
     try:
         while True:
             requests = plan.send(responses) if error is None else plan.throw(error)
+            # What is written because of it must not be older than what was found.
+            assert all(request.consistent for request in requests if isinstance(request, Get))
             if waiting and any(isinstance(request, TransactWrite) for request in requests):
                 waiting.pop(0)()
             responses, error = None, None
