@@ -249,3 +249,59 @@ def test_a_node_that_goes_in_a_transaction_can_come_again(library: Graph) -> Non
     library.put(Holds(source="a", target="one"))
     library.put(Shelf(id="a", room="r"))
     assert shelves(library) == [[("a", 1, None)]] * 3
+
+
+class Hub(Node):
+    id: str
+    spokes: Annotated[int, Count("Spoke", consistency="transaction")] = 0
+
+
+class Rim(Node):
+    id: str
+    hubs: Annotated[int, Count("Spoke", consistency="transaction")] = 0
+
+
+class Spoke(Edge[Hub, Rim]):
+    one: Annotated[int, Indexed()] = 1
+    two: Annotated[int, Indexed()] = 2
+
+
+@pytest.mark.parametrize("number", [3, 45])
+def test_edges_of_many_writes_go_with_their_node(number: int) -> None:
+    with Graph(":memory:", [Hub, Rim, Spoke]) as g:
+        g.put_many([Hub(id="a"), Hub(id="b"), *(Rim(id=str(each)) for each in range(number))])
+        g.put_many(Spoke(source=hub, target=str(each)) for hub in "ab" for each in range(number))
+        g.delete(Hub, "a")
+        assert g.find(Spoke, field("two") == 2).count() == g.find(Spoke, field("one") == 1).count() == number
+        assert list(g.out("a", Spoke)) == []
+        assert {rim.hubs for rim in g.get_many(Rim, map(str, range(number))) if rim is not None} == {1}
+        hub = g.get(Hub, "b")
+        assert hub is not None
+        assert hub.spokes == number
+        assert g.maintain(once=True).nodes == 0
+
+
+class Box(Node):
+    id: str
+    name: str | None = None
+    size: int | None = None
+
+
+class InBox(Edge[Box, Book]):
+    box: Annotated[str | None, Copy("source.name")] = None
+    size: Annotated[int | None, Copy("source.size")] = None
+
+
+@pytest.mark.parametrize(
+    ("change", "copied"),
+    [({"name": "y"}, ("y", 1)), ({"name": None}, (None, 1)), ({"size": None, "name": "z"}, ("z", None))],
+)
+def test_an_edge_copies_what_a_plain_node_will_have(
+    change: dict[str, Any], copied: tuple[str | None, int | None]
+) -> None:
+    with Graph(":memory:", [Box, Book, InBox]) as g:
+        g.put_many([Box(id="a", name="x", size=1), Book(id="one")])
+        with g.transaction() as t:
+            t.update(Box, "a", **change)
+            t.connect(InBox, "a", "one")
+        assert [(edge.box, edge.size) for edge in g.out("a", InBox)] == [copied]
