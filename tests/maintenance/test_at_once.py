@@ -18,7 +18,7 @@ from adjoin import (
     field,
 )
 from adjoin.aggregates import Copy, Count, Sum
-from adjoin.requests import TransactWrite
+from adjoin.requests import BatchGet, TransactWrite
 from tests.maintenance.models import (
     Album,
     OnAlbum,
@@ -305,3 +305,14 @@ def test_an_edge_copies_what_a_plain_node_will_have(
             t.update(Box, "a", **change)
             t.connect(InBox, "a", "one")
         assert [(edge.box, edge.size) for edge in g.out("a", InBox)] == [copied]
+
+
+def test_what_is_copied_and_counted_is_read_consistently(library: Graph) -> None:
+    # What is older than it need be would be copied, and the transaction be tried again.
+    with Graph(":memory:", [Box, Book, InBox]) as g:
+        g.put_many([Box(id="a", name="x", size=1), Book(id="one")])
+        requests = [*g.explain(lambda: g.connect(InBox, "a", "one")).requests]
+    requests += library.explain(lambda: library.connect(Holds, "a", "one")).requests
+    gets = [get for request in requests if isinstance(request, BatchGet) for get in request.gets]
+    assert len(gets) > 2
+    assert all(get.consistent for get in gets)

@@ -164,7 +164,7 @@ def test_the_other_half_is_that_of_what_is_there_by_then(g: Graph) -> None:
     assert performed(g, restore_twin(g._layout, knows, halves[0]), lambda: change(4)) == halves
     assert item(g, halves[1])["since"] == {"N": "4"}
     halves = halved(g)
-    others = [lambda since=since: change(since) for since in range(ATTEMPTS)]  # type: ignore[misc]
+    others = [lambda since=since: change(since) for since in range(ATTEMPTS)]
     with pytest.raises(TransactionCanceled):
         performed(g, restore_twin(g._layout, knows, halves[0]), *others)
     assert performed(g, restore_twin(g._layout, knows, halves[0]), *others[:-1]) == halves
