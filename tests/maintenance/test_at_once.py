@@ -242,6 +242,18 @@ def test_more_edges_than_a_transaction_takes_are_counted_afterwards(library: Gra
     assert shelves(library) == [[("a", number, None)]] * 3
 
 
+@pytest.mark.parametrize(("number", "counted"), [(20, 20), (60, 0)])
+def test_the_same_of_a_node_that_comes_in_a_transaction(library: Graph, number: int, counted: int) -> None:
+    for each in range(number):
+        library.put(Holds(source="a", target=str(each)))
+    with library.transaction() as t:
+        t.put(Shelf(id="a", room="r"))
+        t.put(Book(id="three"))
+    assert shelves(library) == [[("a", counted, None)]] * 3
+    library.maintain(once=True)
+    assert shelves(library) == [[("a", number, None)]] * 3
+
+
 def test_a_node_that_goes_in_a_transaction_can_come_again(library: Graph) -> None:
     library.put(Shelf(id="a", room="r"))
     with library.transaction() as t:
@@ -264,6 +276,16 @@ class Rim(Node):
 class Spoke(Edge[Hub, Rim]):
     one: Annotated[int, Indexed()] = 1
     two: Annotated[int, Indexed()] = 2
+
+
+def test_a_node_for_which_nothing_waits_is_put_in_one_request() -> None:
+    with Graph(":memory:", [Hub, Rim, Spoke]) as g:
+        with g.meter() as meter:
+            g.put(Hub(id="a"))
+        assert meter.requests == 1
+        with g.meter() as meter:
+            g.put(Hub(id="a"))
+        assert meter.requests == 1
 
 
 @pytest.mark.parametrize("number", [3, 45])

@@ -193,6 +193,23 @@ def test_what_stands_beside_a_node_is_written_anew(g: Graph) -> None:
     assert found.id == "a"
 
 
+def test_a_node_that_others_wrote_is_left_to_who_writes_it_meanwhile(g: Graph) -> None:
+    person, node = kind_of(g, Person), key("PERSON#b")
+    # It has no revision, because no program of ours wrote it.
+    g._store.execute((Put("adjoin", node | {"city": {"S": "x"}, "team": {"S": "t"}}),))
+    performed(g, restore_satellites(g._layout, person, node), lambda: g.put(Person(id="b", city="x", team="u")))
+    assert [g.find(Person, field("team") == team).count() for team in ("t", "u")] == [0, 1]
+
+
+def test_who_is_always_outrun_says_so(g: Graph) -> None:
+    person, node = kind_of(g, Person), key("PERSON#a")
+    g.put(Person(id="a", city="x", team="t"))
+    others = [lambda: g.update(Person, "a", score=1)] * ATTEMPTS
+    with pytest.raises(TransactionCanceled):
+        performed(g, restore_satellites(g._layout, person, node), *others)
+    performed(g, restore_satellites(g._layout, person, node), *others[:-1])
+
+
 def test_a_claim_of_nobody_is_taken_over_and_one_of_somebody_is_not(g: Graph) -> None:
     person = kind_of(g, Person)
     g.put_many([Person(id="a", email="e"), Person(id="b", email="f")])
