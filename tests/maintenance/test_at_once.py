@@ -18,7 +18,7 @@ from adjoin import (
     field,
 )
 from adjoin.aggregates import Copy, Count, Sum
-from adjoin.requests import TransactWrite
+from adjoin.requests import BatchGet, TransactWrite
 from tests.maintenance.models import (
     Album,
     OnAlbum,
@@ -240,3 +240,101 @@ def test_more_edges_than_a_transaction_takes_are_counted_afterwards(library: Gra
     assert shelves(library) == [[("a", counted, None)]] * 3
     library.maintain(once=True)
     assert shelves(library) == [[("a", number, None)]] * 3
+
+
+@pytest.mark.parametrize(("number", "counted"), [(20, 20), (60, 0)])
+def test_the_same_of_a_node_that_comes_in_a_transaction(library: Graph, number: int, counted: int) -> None:
+    for each in range(number):
+        library.put(Holds(source="a", target=str(each)))
+    with library.transaction() as t:
+        t.put(Shelf(id="a", room="r"))
+        t.put(Book(id="three"))
+    assert shelves(library) == [[("a", counted, None)]] * 3
+    library.maintain(once=True)
+    assert shelves(library) == [[("a", number, None)]] * 3
+
+
+def test_a_node_that_goes_in_a_transaction_can_come_again(library: Graph) -> None:
+    library.put(Shelf(id="a", room="r"))
+    with library.transaction() as t:
+        t.delete(Shelf, "a")
+    library.put(Holds(source="a", target="one"))
+    library.put(Shelf(id="a", room="r"))
+    assert shelves(library) == [[("a", 1, None)]] * 3
+
+
+class Hub(Node):
+    id: str
+    spokes: Annotated[int, Count("Spoke", consistency="transaction")] = 0
+
+
+class Rim(Node):
+    id: str
+    hubs: Annotated[int, Count("Spoke", consistency="transaction")] = 0
+
+
+class Spoke(Edge[Hub, Rim]):
+    one: Annotated[int, Indexed()] = 1
+    two: Annotated[int, Indexed()] = 2
+
+
+def test_a_node_for_which_nothing_waits_is_put_in_one_request() -> None:
+    with Graph(":memory:", [Hub, Rim, Spoke]) as g:
+        with g.meter() as meter:
+            g.put(Hub(id="a"))
+        assert meter.requests == 1
+        with g.meter() as meter:
+            g.put(Hub(id="a"))
+        assert meter.requests == 1
+
+
+@pytest.mark.parametrize("number", [3, 45])
+def test_edges_of_many_writes_go_with_their_node(number: int) -> None:
+    with Graph(":memory:", [Hub, Rim, Spoke]) as g:
+        g.put_many([Hub(id="a"), Hub(id="b"), *(Rim(id=str(each)) for each in range(number))])
+        g.put_many(Spoke(source=hub, target=str(each)) for hub in "ab" for each in range(number))
+        g.delete(Hub, "a")
+        assert g.find(Spoke, field("two") == 2).count() == g.find(Spoke, field("one") == 1).count() == number
+        assert list(g.out("a", Spoke)) == []
+        assert {rim.hubs for rim in g.get_many(Rim, map(str, range(number))) if rim is not None} == {1}
+        hub = g.get(Hub, "b")
+        assert hub is not None
+        assert hub.spokes == number
+        assert g.maintain(once=True).nodes == 0
+
+
+class Box(Node):
+    id: str
+    name: str | None = None
+    size: int | None = None
+
+
+class InBox(Edge[Box, Book]):
+    box: Annotated[str | None, Copy("source.name")] = None
+    size: Annotated[int | None, Copy("source.size")] = None
+
+
+@pytest.mark.parametrize(
+    ("change", "copied"),
+    [({"name": "y"}, ("y", 1)), ({"name": None}, (None, 1)), ({"size": None, "name": "z"}, ("z", None))],
+)
+def test_an_edge_copies_what_a_plain_node_will_have(
+    change: dict[str, Any], copied: tuple[str | None, int | None]
+) -> None:
+    with Graph(":memory:", [Box, Book, InBox]) as g:
+        g.put_many([Box(id="a", name="x", size=1), Book(id="one")])
+        with g.transaction() as t:
+            t.update(Box, "a", **change)
+            t.connect(InBox, "a", "one")
+        assert [(edge.box, edge.size) for edge in g.out("a", InBox)] == [copied]
+
+
+def test_what_is_copied_and_counted_is_read_consistently(library: Graph) -> None:
+    # What is older than it need be would be copied, and the transaction be tried again.
+    with Graph(":memory:", [Box, Book, InBox]) as g:
+        g.put_many([Box(id="a", name="x", size=1), Book(id="one")])
+        requests = [*g.explain(lambda: g.connect(InBox, "a", "one")).requests]
+    requests += library.explain(lambda: library.connect(Holds, "a", "one")).requests
+    gets = [get for request in requests if isinstance(request, BatchGet) for get in request.gets]
+    assert len(gets) > 2
+    assert all(get.consistent for get in gets)

@@ -8,6 +8,7 @@ import resource
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +26,10 @@ def in_a_fork(work: Callable[[Tell], bool], limit: float) -> tuple[bool | None, 
     with TemporaryDirectory() as folder:
         path = Path(folder, "told")
         path.touch()
-        child = os.fork()
+        with warnings.catch_warnings():
+            # From Python 3.12 on it warns of other threads. A fork that they bring to a halt is ended at its limit.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
         if child == 0:
             _be_the_fork(work, path, limit)
         # A group of its own, so that what it starts ends with it.

@@ -114,6 +114,8 @@ def test_a_sample_stays_when_other_code_changes(tmp_path: Path) -> None:
     assert len(samples[0]) == 10
     assert len(samples[0] & samples[1]) >= 9
     assert len(sampled(mutants_of(path), None)) == len(mutants_of(path))
+    fresh = {mutant.change for mutant in sampled(mutants_of(path), 10, skip=10)}
+    assert (len(fresh), fresh & samples[1]) == (10, set())
 
 
 @pytest.mark.parametrize("name", FOLDERS)

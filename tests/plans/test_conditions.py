@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from enum import Enum
 from typing import Annotated, Any
 
 import pytest
@@ -23,7 +24,7 @@ from adjoin import (
     Version,
     field,
 )
-from adjoin.requests import Put
+from adjoin.requests import Put, TransactWrite
 
 
 class Street(BaseModel):
@@ -213,3 +214,24 @@ def test_a_stored_version_that_is_no_number() -> None:
             g.put(Versioned(id="a", name="z"))
         with pytest.raises((InvalidItem, NotFound)):
             g.update(Versioned, "a", name="z")
+
+
+class Colour(Enum):
+    RED = "r"
+    BLUE = "b"
+
+
+class Painted(Node):
+    id: str
+    colour: Annotated[Colour, Indexed()]
+    shade: Annotated[Colour, Indexed()]
+    name: str = ""
+
+
+def test_a_rehearsal_thinks_of_a_node_that_its_class_could_have() -> None:
+    with Graph(":memory:", [Painted]) as g:
+        requests = g.explain(lambda: g.update(Painted, "a", name="x")).requests
+        (transaction,) = [request for request in requests if isinstance(request, TransactWrite)]
+        items = [write.item for write in transaction.writes if isinstance(write, Put)]
+        # The node, and its copy for the second index.
+        assert [item["shade"] for item in items] == [{"S": "r"}] * 2

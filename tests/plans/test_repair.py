@@ -55,6 +55,8 @@ def performed(g: Graph, plan: Any, *meanwhile: Callable[[], object]) -> Any:
     try:
         while True:
             requests = plan.send(responses) if error is None else plan.throw(error)
+            # What is written because of it must not be older than what was found.
+            assert all(request.consistent for request in requests if isinstance(request, Get))
             if waiting and any(isinstance(request, TransactWrite) for request in requests):
                 waiting.pop(0)()
             responses, error = None, None
@@ -189,6 +191,23 @@ def test_what_stands_beside_a_node_is_written_anew(g: Graph) -> None:
     found = g.get(Person, email="e")
     assert found is not None
     assert found.id == "a"
+
+
+def test_a_node_that_others_wrote_is_left_to_who_writes_it_meanwhile(g: Graph) -> None:
+    person, node = kind_of(g, Person), key("PERSON#b")
+    # It has no revision, because no program of ours wrote it.
+    g._store.execute((Put("adjoin", node | {"city": {"S": "x"}, "team": {"S": "t"}}),))
+    performed(g, restore_satellites(g._layout, person, node), lambda: g.put(Person(id="b", city="x", team="u")))
+    assert [g.find(Person, field("team") == team).count() for team in ("t", "u")] == [0, 1]
+
+
+def test_who_is_always_outrun_says_so(g: Graph) -> None:
+    person, node = kind_of(g, Person), key("PERSON#a")
+    g.put(Person(id="a", city="x", team="t"))
+    others = [lambda: g.update(Person, "a", score=1)] * ATTEMPTS
+    with pytest.raises(TransactionCanceled):
+        performed(g, restore_satellites(g._layout, person, node), *others)
+    performed(g, restore_satellites(g._layout, person, node), *others[:-1])
 
 
 def test_a_claim_of_nobody_is_taken_over_and_one_of_somebody_is_not(g: Graph) -> None:

@@ -228,6 +228,15 @@ def test_looking_for_pairs_takes_larger_and_larger_steps() -> None:
         assert meter.requests == 4 + 1 + 1 + 4 + 1
 
 
+def test_looking_for_what_a_filter_lets_through_takes_larger_and_larger_steps() -> None:
+    with Graph(":memory:", MODELS) as graph:
+        graph.put_many(Enrolled(source="ann", target=f"c{number:04}") for number in range(520))
+        with graph.meter() as meter:
+            assert graph.out("ann", Enrolled).where(field("grade") == "Z").first() is None
+        # 100 edges, 400, and the last 20.
+        assert meter.requests == 3
+
+
 def test_a_pair_costs_a_query_and_a_batch(g: Asked) -> None:
     pairs = g(lambda graph: graph.into("c01", Enrolled).nodes())
     assert g.requests(lambda: pairs.ask("page", limit=3)) == 2
