@@ -161,6 +161,9 @@ def location(request: pytest.FixtureRequest, tmp_path: Path, servers: Stores) ->
 @pytest.mark.parametrize("is_async", [False, True], ids=["waiting", "awaiting"])
 def test_everything_ends_with_the_graph(location: str, is_async: bool, is_closed: bool) -> None:
     loop = asyncio.new_event_loop() if is_async else None
+    # What other tests left is nobody's concern here, and looking through it takes seconds each time.
+    gc.collect()
+    gc.freeze()
     try:
         before: Counter[str] = Counter()
         for number in range(2 * ROUNDS + 2):
@@ -179,5 +182,6 @@ def test_everything_ends_with_the_graph(location: str, is_async: bool, is_closed
             time.sleep(0.5)
         assert grown == {}, "something grows with every graph"
     finally:
+        gc.unfreeze()
         if loop is not None:
             loop.close()

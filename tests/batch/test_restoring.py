@@ -19,6 +19,7 @@ from adjoin import AsyncGraph, Edge, Graph, Indexed, InvalidValue, MaterializedG
 from adjoin.aggregates import Copy, Count, Max, PageRank, Sum
 from adjoin.batch.exports import write_export
 from adjoin.batch.sources import dump_of
+from adjoin.errors import ItemTooLarge
 from adjoin.expressions import Remove, Set, Value, attribute
 from adjoin.layouts.ledgers import RANK_END
 from adjoin.plans.maintenance.rank_items import BASE, HOME, PARTITION
@@ -338,14 +339,22 @@ def test_nothing_is_lost_that_changes_after_the_export(tmp_path: Path) -> None:
 
 
 def test_a_node_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adjoin.plans.maintenance.recounting.MAX_TRANSACTION", 20)
     with filled(tmp_path / "g.db") as graph:
+        key = graph._layout.node_key(graph._layout.schema.node(Customer), "C1")
         for request in itertools.islice(Spoilt(graph).all(), 1):
             graph._store.execute((request,))
+        execute = graph._store.execute
+
+        def refusing(requests: Sequence[Request]) -> list[Response]:
+            if any(isinstance(request, Update) and request.key == key for request in requests):
+                raise ItemTooLarge("Item size to update has exceeded the maximum allowed size")
+            return execute(requests)
+
+        monkeypatch.setattr(graph._store, "execute", refusing)
         audit = graph.verify(repair=True, threads=1)
         assert audit.left == 1
         finding = next(each for each in audit.findings if each.kind == "aggregate")
-        assert "cannot be counted anew" in finding.failures[0]["reason"]
+        assert "exceeded the maximum allowed size" in finding.failures[0]["reason"]
         assert finding.failures[0]["node"] == "CUSTOMER#C1"
         rebuilt = graph.rebuild(threads=1)
         assert (rebuilt.left, rebuilt.written) == (1, 0)

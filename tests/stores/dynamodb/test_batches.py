@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 import pytest
 
 from adjoin import Graph, Throttled
-from adjoin.stores.dynamodb.retries import Attempts
+from adjoin.stores.dynamodb.retries import Attempts, Backoff
 from tests.models import SCHOOL, Course
 from tests.stores.dynamodb.misbehaving import (
     CUT_SHORT,
@@ -71,8 +70,11 @@ def test_every_item_is_sent_until_it_is_taken_and_not_again(g: Any, server: Misb
 @pytest.fixture
 def by_calls(location: str, server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch) -> str:
     """Where a deadline of a minute passes by calls, each of which takes four seconds, and not by the clock."""
-    clock = partial(Attempts, clock=lambda: 4.0 * len(server.calls))
-    monkeypatch.setattr("adjoin.stores.dynamodb.store.Attempts", clock)
+
+    def attempts(backoff: Backoff, *_: object) -> Attempts:
+        return Attempts(backoff, lambda: 4.0 * len(server.calls))
+
+    monkeypatch.setattr("adjoin.stores.dynamodb.client.Attempts", attempts)
     return location.replace("deadline=30", "deadline=60")
 
 

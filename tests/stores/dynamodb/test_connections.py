@@ -218,7 +218,7 @@ def test_a_server_that_comes_back(graph: Graph, server: MisbehavingServer, name:
 def test_a_port_on_which_nobody_listens_any_more(backend: str, table: str, behind: Graph) -> None:
     server = MisbehavingServer(backend)
     server.start()
-    with Graph(f"dynamodb://{table}?endpoint={server.url}&deadline=0.3", SCHOOL) as graph:
+    with Graph(f"dynamodb://{table}?endpoint={server.url}&deadline=5", SCHOOL) as graph:
         assert graph.get(Course, "nobody") is None
         server.stop()
         with pytest.raises(ServiceUnreachable):
