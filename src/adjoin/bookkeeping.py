@@ -17,6 +17,17 @@ OWN = "#" + MARK
 ATTRIBUTE = "adjoin:"
 """What the names of adjoin's own attributes begin with."""
 
+OWN_NAMES = frozenset(
+    (
+        *("o", "i", "s", "e", "t", "edge", "near", "far", "applied", "aside", "rules", "marked"),
+        *("rank", "value", "by", "ledger", "beside", "based"),
+        *("item", "reason", "rule", "account", "position", "at", "changes", "rate", "since", "why", "of"),
+        *("current", "former"),
+    )
+)
+"""Attributes of what is recorded about aggregates and copies that begin otherwise: most are short, because there is
+such an item for each edge. No key and no time to live of a table may have one of these names."""
+
 _OWN_PARTITION = re.compile(rf"(?:[^#]+#)?{OWN}|.*{OWN}\Z", re.DOTALL)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from adjoin.bookkeeping import OWN
+from adjoin.bookkeeping import OWN, OWN_NAMES
 from adjoin.declarations import rules_of
 from adjoin.declared import check_declared
 from adjoin.errors import InvalidItem, InvalidKey, InvalidModel
@@ -282,6 +282,8 @@ class BoundAdjacencyList:
         return next((name for name in (*parts, *kind.indexed[:1]) if name in names), None)
 
     def _check_maintained(self) -> None:
+        if self.rules:
+            self._check_names()
         for kind in self.schema.types:
             name = self.in_index_key(kind, self.rules.maintained(kind))
             if name is not None:
@@ -296,6 +298,18 @@ class BoundAdjacencyList:
                 f"something is counted or copied at the target of {found_by_index[0].name}, but the layout has no "
                 f"reverse index to find edges from there; give it one with reverse=Index(…)"
             )
+
+    def _check_names(self) -> None:
+        """What is recorded about aggregates and copies must not look like a key, or like a time to live."""
+        definition = self.definition
+        keys = [*definition.keys, *(key for index in definition.indexes for key in index.keys)]
+        names = [key.name for key in keys] + [definition.ttl or ""]
+        for name in names:
+            if name in OWN_NAMES:
+                raise InvalidModel(
+                    f"{name!r} is a key or the time to live of the table {definition.name}, and also a name in what "
+                    f"adjoin records about aggregates and copies; give it another name, or declare none of these"
+                )
 
     # --- satellites ----------------------------------------------------------------------------
 
