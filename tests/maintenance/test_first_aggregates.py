@@ -135,6 +135,18 @@ def test_a_first_rebuild_that_stops_leaves_it_not_yet_counted(path: Path, clock:
         assert invoices(g, customer, "C1") == 3
 
 
+@pytest.mark.parametrize("is_for_all", [True, False], ids=["one for all tenants", "its own"])
+def test_a_new_tenant_of_an_old_table_is_counted_at_once(path: Path, clock: Clock, is_for_all: bool) -> None:
+    trimmed(path, clock)
+    g, (customer, _, placed) = opened(path, clock)
+    with g:
+        acme = g.for_tenant("acme")
+        acme.put_many([customer(id="C1"), placed(source="C1", target="I1")])
+        (g if is_for_all else acme).maintain(once=True)
+        assert invoices(acme, customer, "C1") == 1
+        assert acme.health().uncounted == ()
+
+
 # --- what a table of DynamoDB tells ------------------------------------------------------------
 
 

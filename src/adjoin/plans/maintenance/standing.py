@@ -161,13 +161,18 @@ def _first(layout: BoundLayout, clock: Callable[[], float]) -> Plan[Record | Non
 
     They are counted from the change stream alone if that has everything. If not, the table was filled before anything
     was counted: the declarations are as new as others would be that are added to a table that is counted.
+
+    A tenant may be new in an old table, so the age of the table says nothing about it.
     """
     rules = layout.rules
     if not rules.declared:
         return None
-    response: TableResponse
-    (response,) = yield (DescribeTable(layout.table),)
-    if response.has_all_changes:
+    has_all_changes = True
+    if layout.tenant is None:
+        response: TableResponse
+        (response,) = yield (DescribeTable(layout.table),)
+        has_all_changes = response.has_all_changes
+    if has_all_changes:
         return Record(rules.mark, {rule.name: Recorded(rule.key, rule.attribute) for rule in rules.declared})
     first = _taken(layout, Record(rules.mark, {}), clock())
     _log.warning(
