@@ -40,6 +40,8 @@ def in_a_fork(work: Callable[[Tell], bool], limit: float) -> tuple[bool | None, 
 def _be_the_fork(work: Callable[[Tell], bool], path: Path, limit: float) -> None:
     result = False
     try:
+        # A mutant may write where it should not: that goes with the folder.
+        os.chdir(path.parent)
         _, highest = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (int(limit) + 1, highest))
         with path.open("wb", buffering=0) as file:

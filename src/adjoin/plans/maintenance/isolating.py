@@ -29,7 +29,7 @@ from adjoin.plans.maintenance.passing import CONTENDED, NEVER, passes
 from adjoin.plans.maintenance.postings import is_hopeless
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.standing import keep
-from adjoin.plans.maintenance.tenants import Sorted, layout_for
+from adjoin.plans.maintenance.tenants import ByTenant, layout_for
 from adjoin.requests import ItemChange
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ def apply_each(
     What is known to be no proper change comes as `Unapplied`, in its place. What is about the table as a whole is
     raised.
     """
-    by_tenant = Sorted(layout, changes)
+    by_tenant = ByTenant(layout, changes)
     for part, _ in by_tenant.parts(0, len(changes)):
         if part.rules.declared:
             yield from keep(part)
@@ -111,7 +111,7 @@ def apply_each(
     return outcome
 
 
-def _apply(changes: Sorted, start: int, end: int, tally: Tally) -> Plan[bool]:
+def _apply(changes: ByTenant, start: int, end: int, tally: Tally) -> Plan[bool]:
     found = False
     for layout, some in changes.parts(start, end):
         found |= yield from apply_changes(layout, some, tally)

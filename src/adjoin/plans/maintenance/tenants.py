@@ -26,7 +26,7 @@ def layout_for(layout: BoundLayout, change: ItemChange | Unapplied) -> BoundLayo
     return layout if tenant is None else layout.for_tenant(tenant)
 
 
-class Sorted:
+class ByTenant:
     """Changes, each with the layout of its tenant; what adjoin wrote for its own use has none."""
 
     def __init__(self, layout: BoundLayout, changes: Sequence[ItemChange | Unapplied]) -> None:
