@@ -7,12 +7,16 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 CHECKED := src tests examples benchmarks
 
-.PHONY: help demo test lint types servers bench clean
+# Workers and the many programs that tests start import the same modules: each would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo test simulations lint types servers bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    four tables drawn, and each access pattern with its result and cost"
 	@echo "make test    everything that must pass: lint, types and tests"
+	@echo "make simulations  all that make test takes a fixed share of: SEEDS=1000, FIRST=0"
 	@echo "make lint    ruff: rules and format"
 	@echo "make types   mypy, strict"
 	@echo "make servers the servers and clients that tests run against"
@@ -23,7 +27,14 @@ demo: $(VENV)/.installed
 	@$(BIN)/python -m examples.demo
 
 test: lint types servers
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
+
+# What `make test` takes a fixed share of; each seed is another history. From 1000 seeds on, tests that try every case
+# of many try them all.
+SEEDS := 1000
+FIRST := 0
+simulations: $(VENV)/.installed-dev
+	ADJOIN_SIMULATION_SEEDS=$(SEEDS) ADJOIN_SIMULATION_FIRST=$(FIRST) $(BIN)/python -m pytest -q -n auto --dist loadgroup -m simulation
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check $(CHECKED)

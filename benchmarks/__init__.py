@@ -1,14 +1,13 @@
-"""What adjoin costs: calls to DynamoDB, LinkBench's request mix beside other programs, files of different size,
-and what its server answers beside other servers.
+"""What adjoin costs: calls to DynamoDB, LinkBench's request mix, files of different size, and the server.
 
-    python -m benchmarks.checksums     what checksums cost: a file with them beside one without
-    python -m benchmarks.client        calls to DynamoDB: adjoin beside other clients, at a stub
+    python -m benchmarks.checksums     the cost of checksums: a file with them and one without
+    python -m benchmarks.client        calls to DynamoDB: adjoin and other clients, against a stub
     python -m benchmarks.linkbench     the request mix: adjoin, a hand-written program, moto
     python -m benchmarks.scale         10,000 edges against 10,000,000
-    python -m benchmarks.serve         adjoin serve beside other servers of DynamoDB's protocol, on one core
-    python -m benchmarks.maintain      aggregates kept true: changes a second, requests a change
+    python -m benchmarks.serve         adjoin serve and other servers of DynamoDB's protocol, on one core
+    python -m benchmarks.maintain      maintenance of aggregates: changes per second, requests per change
 
-`workload` decides what is asked and knows no contestant; `handwritten`, `with_adjoin` and `with_moto`
-answer it and measure nothing; `measure` measures and knows neither. `clients` is the same for calls to
-DynamoDB, and `servers` for servers of its protocol. `docs/benchmarks.md` explains the figures.
+`workload` defines the operations and knows no contestant. `handwritten`, `with_adjoin` and `with_moto`
+perform them and measure nothing. `measure` measures and knows neither. `clients` has the same parts for calls
+to DynamoDB, and `servers` for servers of its protocol. `docs/benchmarks.md` explains the figures.
 """

@@ -8,7 +8,9 @@ from benchmarks import checksums, client, linkbench, maintain, rebuild, scale, s
 
 if __name__ == "__main__":
     if unknown := [argument for argument in sys.argv[1:] if argument != "--quick"]:
-        raise SystemExit(f"{unknown[0]!r} is not known here; run one benchmark, such as benchmarks.client, for more")
+        raise SystemExit(
+            f"{unknown[0]!r} is not an option here; run a single benchmark, such as benchmarks.client, for more options"
+        )
     checksums.main(sys.argv[1:])
     client.main(sys.argv[1:])
     linkbench.main(sys.argv[1:])

@@ -1,6 +1,6 @@
 """The chart of a run as SVG: throughput as bars, latencies as ranges on a logarithmic axis.
 
-It brings its own background, light or dark as the reader's system is, so that it can stand on any page.
+It has its own background, light or dark like the reader's system, so that it fits on any page.
 Nothing here measures or reads a clock.
 """
 
@@ -46,7 +46,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Group:
-    """Bars that belong together, under a heading."""
+    """A group of bars under a heading."""
 
     title: str
     bars: Sequence[Bar]
@@ -54,7 +54,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Range:
-    """From the median to the 99th percentile of one operation, for adjoin and the other one."""
+    """The median and the 99th percentile of one operation, for adjoin and the other contestant."""
 
     label: str
     adjoin: tuple[float, float]
@@ -75,7 +75,7 @@ def chart(title: str, groups: Sequence[Group], subtitle: str, ranges: Sequence[R
 
 
 def bar_chart(title: str, groups: Sequence[Group]) -> str:
-    """Bars alone, each group on a scale of its own."""
+    """A chart of bars only, each group on its own scale."""
     body, y = [_text(20, 32, title, "title")], 66
     for group in groups:
         body += _bars([group], y)

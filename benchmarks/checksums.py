@@ -1,9 +1,9 @@
-"""What checksums cost: a file of format version 2 beside one of version 1, which has none, in one run.
+"""The cost of checksums: a file of format version 2 and one of version 1, which has none, in one run.
 
     python -m benchmarks.checksums [--quick]
 
-The same items are in both, and each call is made on one and then on the other, so that whatever else the machine does
-meets both. What is printed is Markdown, the table of `docs/benchmarks.md`.
+Both hold the same items. Each call is made on one and then on the other, so that other load on the machine affects both
+alike. It prints the table of `docs/benchmarks.md` as Markdown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import KeyAttribute, TableDefinition
 from adjoin.values import Item
 from benchmarks.tables import table
-from tests.stores.test_file import make_version_1
+from tests.stores.sqlite.test_file import make_version_1
 
 TABLE = TableDefinition("Edges", KeyAttribute("PK"), KeyAttribute("SK"))
 ITEMS = 80
@@ -44,7 +44,7 @@ _ONE, _ALL = Get(TABLE.name, {name: edge(7)[name] for name in ("PK", "SK")}), Qu
 
 
 _GRADES = count()
-"""Another one each time, since a put that changes nothing writes nothing."""
+"""A different grade each time, because a put that changes nothing writes nothing."""
 
 
 def _get(store: SQLiteStore) -> object:
@@ -81,7 +81,7 @@ def filled(path: Path) -> SQLiteStore:
 
 
 def measured(turns: int, folder: Path) -> dict[str, tuple[float, float]]:
-    """Microseconds for each call, without checksums and with them: a quarter of the turns took no longer."""
+    """Microseconds per call, without checksums and with them: the lower quartile of all turns."""
     make_version_1(folder / "1.db")
     stores = [filled(folder / "1.db"), filled(folder / "2.db")]
     found = {}

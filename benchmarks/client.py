@@ -1,9 +1,9 @@
-"""What a call to DynamoDB costs a program: adjoin beside other clients, against one stub, in one run.
+"""The cost of a call to DynamoDB: adjoin and other clients, against one stub, in one run.
 
     python -m benchmarks.client [--quick] [--rounds R] [--only NAME ...]
 
-Each client runs in a process of its own. Rounds take turns, so that whatever else the machine does meets
-all of them. What is printed is Markdown, the tables of `docs/benchmarks.md`.
+Each client runs in its own process. They take turns, so that other load on the machine affects all of them
+alike. It prints the tables of `docs/benchmarks.md` as Markdown.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ ROOT = Path(__file__).parent.parent
 CHART = ROOT / "docs" / "images" / "clients.svg"
 
 
-# --- who, and what -----------------------------------------------------------------------------
+# --- clients and calls -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Client:
-    """A contestant: what it is called, where it is, the package it needs, and the client of adjoin beside it."""
+    """A contestant: its name, its module and class, the package it needs, and the client of adjoin to compare with."""
 
     name: str
     module: str
@@ -64,7 +64,7 @@ CLIENTS = (
 
 @dataclass(frozen=True)
 class Measurement:
-    """What is measured: how many edges a query finds, and by how much adjoin should be faster than whom."""
+    """One measurement: how many edges a query finds, and how many times faster than each client adjoin should be."""
 
     order: str
     title: str
@@ -73,7 +73,7 @@ class Measurement:
 
     @property
     def in_turn(self) -> bool:
-        """Whether one call waits for the one before."""
+        """Whether each call waits for the previous one."""
         return self.order != "together"
 
 
@@ -101,7 +101,7 @@ QUICK = Settings(rounds=3, get=100, out=30, together=500)
 
 
 def _environment() -> dict[str, str]:
-    """Static credentials, and nothing of this machine's own settings for AWS or proxies."""
+    """An environment with static credentials, without this machine's settings for AWS and proxies."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     kept = {name: value for name, value in kept.items() if not name.lower().endswith("_proxy")}
     return kept | {
@@ -116,7 +116,7 @@ def _environment() -> dict[str, str]:
 
 
 class Process:
-    """A module of the benchmark, running, that answers a line with a line until its input ends."""
+    """A running module of the benchmark, which answers each line with a line until its input ends."""
 
     def __init__(self, module: str, *arguments: str) -> None:
         self._module = module
@@ -133,7 +133,7 @@ class Process:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"{self._module} ended with {self._process.wait()}; what it said is above")
+            raise SystemExit(f"{self._module} ended with status {self._process.wait()}; its output is above")
         return line
 
     def ask(self, order: str) -> str:
@@ -143,7 +143,7 @@ class Process:
         return self.read()
 
     def end(self) -> str:
-        """Its last words."""
+        """Ends its input, and returns the rest of its output."""
         return self._process.communicate(timeout=30)[0]
 
     def __enter__(self) -> Process:
@@ -165,7 +165,7 @@ class StubReport:
 
 @contextmanager
 def stub(edges: Sequence[int], reports: list[StubReport]) -> Iterator[dict[int, str]]:
-    """The endpoint for each number of edges; at the end, what the stub itself took."""
+    """The endpoint for each number of edges. At the end, `reports` gets the processor time of the stub."""
     with Process("benchmarks.clients.stub", *map(str, edges)) as process:
         ports = json.loads(process.read())
         yield {number: f"http://127.0.0.1:{port}" for number, port in zip(edges, ports, strict=True)}
@@ -177,7 +177,7 @@ def stub(edges: Sequence[int], reports: list[StubReport]) -> Iterator[dict[int, 
 
 @dataclass(frozen=True)
 class Figures:
-    """Microseconds a call, by the clock and of the processor; the medians of all rounds."""
+    """Microseconds per call, by the clock and of the processor; medians of all rounds."""
 
     clock: float
     processor: float
@@ -188,7 +188,7 @@ Results = dict[str, dict[str, Figures]]
 
 @contextmanager
 def working(clients: Sequence[Client], endpoint: str, edges: int) -> Iterator[dict[str, Process]]:
-    """A process for each client, whose answers are right."""
+    """One process per client, after its answers were checked."""
     with ExitStack() as running:
         workers = {}
         for client in clients:
@@ -201,7 +201,7 @@ def working(clients: Sequence[Client], endpoint: str, edges: int) -> Iterator[di
 
 
 def measured(order: str, calls: int, rounds: int, workers: Mapping[str, Process]) -> dict[str, Figures]:
-    """Every client in every round, in turns that change their order; a first round is not counted."""
+    """Runs every client in every round, in changing order. The first round is not counted."""
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in workers}
     turns = list(workers)
     for _ in range(1 + rounds):
@@ -218,7 +218,7 @@ def measured(order: str, calls: int, rounds: int, workers: Mapping[str, Process]
 
 
 def beside(client: Client) -> str:
-    """The graph that a client is compared with: the one that waits, or the one that awaits, as it does."""
+    """The graph that a client is compared with: `Graph` for blocking clients, `AsyncGraph` for async ones."""
     return next(each.name for each in CLIENTS if each.is_adjoin and each.awaits == client.awaits)
 
 
@@ -238,7 +238,7 @@ def result_table(measurement: Measurement, figures: Mapping[str, Figures]) -> st
         rows.append([client.name, *shown, *ratios, "" if goal is None else f"{goal:g}"])
     rate = [] if measurement.in_turn else ["queries/s"]
     return table(
-        [measurement.title, *rate, "µs a call", "processor, µs", "times adjoin's", "by processor", "goal"],
+        [measurement.title, *rate, "µs per call", "processor, µs", "times adjoin's", "by processor", "goal"],
         rows,
     )
 
@@ -272,12 +272,14 @@ def _note(figures: Mapping[str, Figures], client: Client) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.client", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="few calls, for a first look")
+    parser.add_argument("--quick", action="store_true", help="make few calls, for a first look")
     for name in FULL.__dataclass_fields__:
         parser.add_argument(f"--{name}", type=int, metavar="N", help=f"{getattr(FULL, name):,}")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these packages, such as adjoin and boto3")
-    parser.add_argument("--chart", type=Path, help="where to draw the chart; a full run draws that of the docs")
-    parser.add_argument("--json", type=Path, help="where to write the figures")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="run only these packages, such as adjoin and boto3")
+    parser.add_argument(
+        "--chart", type=Path, help="the file for the chart (default: a full run draws the chart of the docs)"
+    )
+    parser.add_argument("--json", type=Path, help="the file for the figures, as JSON")
     chosen = parser.parse_args(arguments)
     base = QUICK if chosen.quick else FULL
     settings = Settings(
@@ -289,9 +291,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     clients = [client for client in CLIENTS if chosen.only is None or client.package in chosen.only]
     missing = sorted({client.package for client in clients if not client.is_installed})
     if missing and chosen.only is None:
-        print(f"not installed, so left out: {', '.join(missing)}; pip install 'adjoin[peers]' brings them\n")
+        print(f"left out, because they are not installed: {', '.join(missing)}; run: pip install 'adjoin[peers]'\n")
     elif missing:
-        raise SystemExit(f"{', '.join(missing)} is not installed; pip install 'adjoin[peers]' brings all of them")
+        raise SystemExit(f"{', '.join(missing)} is not installed; run: pip install 'adjoin[peers]'")
     clients = [client for client in clients if client.is_installed]
     is_full = settings == FULL and clients == list(CLIENTS)
     run(settings, clients, chosen.chart or (CHART if is_full else None), chosen.json)
@@ -313,7 +315,7 @@ def run(settings: Settings, clients: Sequence[Client], chart_path: Path | None, 
                         print(f"medians of {settings.rounds} rounds of {calls:,} calls\n")
                         print(result_table(measurement, figures), flush=True)
     (report,) = reports
-    print(f"the stub took {report.processor / report.requests * 1e6:.0f} µs of a processor for each request")
+    print(f"the stub took {report.processor / report.requests * 1e6:.0f} µs of processor time per request")
     if chart_path is not None:
         chart_path.parent.mkdir(parents=True, exist_ok=True)
         chart_path.write_text(drawn(results), encoding="utf-8")

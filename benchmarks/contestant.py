@@ -1,6 +1,6 @@
-"""What a contestant is: one method for each operation of the mix, and a way to load the graph.
+"""The interface of a contestant: one method per operation of the mix, and one that loads the graph.
 
-An answer may have any form that a program of that kind would work with; `measure` only calls.
+A method may return any form of result that is natural for the contestant; `measure` ignores it.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ class Contestant(Protocol):
     def load(self, nodes: Iterable[NodeRow], links: Iterable[LinkRow]) -> None: ...
 
     def getlinklist(self, id1: int, limit: int) -> list[Any]:
-        """The links of a node, the newest first."""
+        """The links of a node, newest first."""
         ...
 
     def countlink(self, id1: int) -> int: ...
 
     def multiget(self, id1: int, id2s: tuple[int, ...]) -> list[Any]:
-        """Those of the named links that are there."""
+        """Those of the named links that exist."""
         ...
 
     def addlink(self, link: LinkRow) -> None:
-        """Writes a link, in the place of the one that may be there."""
+        """Writes a link, and replaces an existing one."""
         ...
 
     def updatelink(self, id1: int, id2: int, time: int, data: bytes) -> bool:
-        """Changes a link, if it is there, and counts its version up."""
+        """Changes a link if it exists, and increments its version."""
         ...
 
     def deletelink(self, id1: int, id2: int) -> bool: ...
@@ -41,7 +41,7 @@ class Contestant(Protocol):
     def updatenode(self, id: int, time: int, data: bytes) -> bool: ...
 
     def deletenode(self, id: int) -> bool:
-        """Removes a node and every link at it, in both directions."""
+        """Removes a node and all its links, in both directions."""
         ...
 
     def close(self) -> None: ...

@@ -1,9 +1,9 @@
-"""The mix as a straight program over SQLite, written by hand for this one set of tables.
+"""The mix as a direct program over SQLite, written by hand for this one set of tables.
 
-It works on a file that adjoin made, and leaves it as adjoin would: the item with its size and its index
+It works on a file that adjoin created, and writes the same as adjoin: the item with its size and its index
 columns, and the change with the images before and after. It opens the file as adjoin does, so that both
-have the same settings of SQLite, and takes one transaction a write. It has no models, checks nothing that
-the operation does not need, and reckons no capacity units; it answers with plain dicts.
+have the same settings of SQLite, and uses one transaction per write. It has no models, checks nothing that
+the operation does not need, and computes no capacity units. It returns plain dicts.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _DELETE_LEAVING = f"DELETE FROM items_1 WHERE pk = ? RETURNING {_WHOLE}"
 _DELETE_ARRIVING = (
     f"DELETE FROM items_1 INDEXED BY items_1_0 WHERE k1 = ? AND k1 IS NOT NULL AND k2 IS NOT NULL RETURNING {_WHOLE}"
 )
-# A change carries the table's totals after it: items and bytes.
+# A change also stores the table's totals after it: items and bytes.
 _CHANGE = (
     "INSERT INTO changes_1(at, expired, items, bytes, old, new) VALUES (?, 0,"
     " ? + coalesce((SELECT items FROM changes_1 ORDER BY seq DESC LIMIT 1), 0),"

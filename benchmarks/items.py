@@ -1,7 +1,7 @@
 """The mix's nodes and links as DynamoDB items, written out by hand for this one layout.
 
-The hand-written program and the one for moto share it; adjoin makes the same items from its classes.
-In a file the keys of an item are columns, and the body is the rest of it.
+The hand-written program and the one for moto share this module; adjoin makes the same items from its classes.
+In a file, the keys of an item are columns, and the body holds the other attributes.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def link_rest(link: LinkRow) -> dict[str, Any]:
 
 
 def whole(keys: Sequence[str | None], rest: dict[str, Any]) -> dict[str, Any]:
-    """The item of some keys, of which a node has only the first two."""
+    """The complete item with these keys. A node has only the first two."""
     item = {name: {"S": key} for name, key in zip(_KEYS, keys, strict=False) if key is not None}
     item.update(rest)
     return item
 
 
 def image(keys: Sequence[str | None], rest: dict[str, Any]) -> bytes:
-    """The item as the change stream keeps it."""
+    """The item as the change stream stores it."""
     return dumps(whole(keys, rest))
 
 
@@ -110,7 +110,7 @@ def plain_link(id1: int, key: str, rest: dict[str, Any]) -> dict[str, Any]:
 
 
 def number_size(digits: str) -> int:
-    """Bytes of a whole number, not negative, as DynamoDB counts them."""
+    """The size in bytes of a non-negative integer, as DynamoDB counts it."""
     significant = len(digits.rstrip("0"))
     return 1 + (significant + 1) // 2 + (significant % 2 == 0 and len(digits) % 2 == 1 and significant > 0)
 
@@ -120,7 +120,7 @@ _LINK_NAMES = sum(map(len, (*_KEYS, "visibility", "version", "time", "data")))
 
 
 def node_size(keys: Sequence[str], rest: dict[str, Any], payload: int) -> int:
-    """Bytes of a node as DynamoDB counts them; `payload` is the length of its data."""
+    """The size in bytes of a node, as DynamoDB counts it; `payload` is the length of its data."""
     numbers = sum(number_size(rest[name]["N"]) for name in ("type", "version", "time"))
     return _NODE_NAMES + sum(map(len, keys)) + numbers + payload
 

@@ -1,9 +1,9 @@
-"""LinkBench's request mix on adjoin, beside a hand-written program and beside moto, in one run.
+"""LinkBench's request mix on adjoin, on a hand-written program and on moto, in one run.
 
     python -m benchmarks.linkbench [--quick] [--nodes N] [--operations M] [--rounds R]
 
-Rounds take turns, each on a fresh copy of the same loaded file, so that whatever else the machine does
-meets all of them. What is printed is Markdown, the tables of `docs/benchmarks.md`.
+Contestants take turns, each on a fresh copy of the same loaded file, so that other load on the machine affects
+all of them alike. It prints the tables of `docs/benchmarks.md` as Markdown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from benchmarks.workload import MIX, Operation, Workload, shape_of
 
 CHART = Path(__file__).parent.parent / "docs" / "images" / "linkbench.svg"
 GOALS = {"handwritten": 0.5, "moto": 50.0}
-"""Adjoin's throughput, as a multiple of the other's."""
+"""The goals for adjoin's throughput, as a multiple of the other contestant's."""
 DURABILITIES: dict[Durability, str] = {
     "power": "a finished write survives loss of power (the default)",
     "process": "a finished write survives the end of the process (durability=process)",
@@ -60,7 +60,7 @@ Opener = Callable[[Path], Contestant]
 def take_turns(
     loaded: Path, operations: Sequence[Operation], rounds: int, openers: Mapping[str, Opener]
 ) -> dict[str, Record]:
-    """Every contestant replays the operations in every round, in turns that change their order."""
+    """Every contestant replays the operations in every round, in changing order."""
     records = {name: Record(name, operations) for name in openers}
     order = list(openers)
     for _ in range(rounds):
@@ -77,7 +77,7 @@ def take_turns(
 
 
 def fresh_copy(loaded: Path, copy: Path) -> Path:
-    """A copy that is on the disk already: otherwise the first write would have to wait for all of it."""
+    """A copy that is synced to disk: otherwise the first write would wait until all of it is."""
     shutil.copyfile(loaded, copy)
     with copy.open("rb+") as file:
         os.fsync(file.fileno())
@@ -101,7 +101,7 @@ def beside_handwritten(loaded: Path, settings: Settings, workload: Workload) -> 
 
 
 def beside_moto(folder: Path, settings: Settings) -> dict[str, Record]:
-    """On a small graph, because moto looks at every item of the table to query an index."""
+    """Runs on a small graph, because moto reads every item of the table to query an index."""
     workload = Workload(settings.moto_nodes)
     loaded = folder / "small.db"
     load(loaded, workload)
@@ -121,7 +121,7 @@ def beside_moto(folder: Path, settings: Settings) -> dict[str, Record]:
 
 
 def load(path: Path, workload: Workload) -> float:
-    """Fills a file with the graph; the seconds it took."""
+    """Fills a file with the graph; returns the seconds it took."""
     begin = perf_counter()
     contestant = WithAdjoin(path, "process")
     contestant.load(workload.nodes(), workload.links())
@@ -158,7 +158,7 @@ def throughput_table(duels: Mapping[Durability, Mapping[str, Record]]) -> str:
                 f"{ours.processor:,.0f} / {theirs.processor:,.0f}",
             ]
         )
-    head = ["durability", "adjoin, operations/s", "hand-written", "ratio", "goal", "processor, µs an operation"]
+    head = ["durability", "adjoin, operations/s", "hand-written", "ratio", "goal", "processor, µs per operation"]
     return table(head, rows)
 
 
@@ -216,7 +216,7 @@ def drawn(duels: Mapping[Durability, Mapping[str, Record]], moto: Mapping[str, R
                 Range(name, (ours_at["p50"], ours_at["p99"]), (theirs_at["p50"], theirs_at["p99"])),
             )
     return chart(
-        "LinkBench's request mix: operations a second",
+        "LinkBench's request mix: operations per second",
         groups,
         "Latency at the default durability: from the median (dot) to the 99th percentile; blue is adjoin",
         ranges,
@@ -248,8 +248,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in FULL.__dataclass_fields__:
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="N", help=f"{getattr(FULL, name):,}")
     parser.add_argument("--without-moto", action="store_true")
-    parser.add_argument("--chart", type=Path, help="where to draw the chart; a full run draws that of the docs")
-    parser.add_argument("--json", type=Path, help="where to write the raw figures")
+    parser.add_argument(
+        "--chart", type=Path, help="the file for the chart (default: a full run draws the chart of the docs)"
+    )
+    parser.add_argument("--json", type=Path, help="the file for the raw figures, as JSON")
     chosen = parser.parse_args(arguments)
     base = QUICK if chosen.quick else FULL
     settings = Settings(

@@ -1,10 +1,10 @@
-"""What keeping aggregates true costs: changes applied a second, requests a change, and whether size matters.
+"""The cost of maintaining aggregates: changes per second, requests per change, and whether size matters.
 
     python -m benchmarks.maintain [--edges 10000000] [--file growing.db] [--quick]
 
-A customer has a count, a filtered count, a sum and a greatest value over its invoices, and each invoice a
-count of its customers. First many changes at once, which are coalesced: spread over many customers, and
-all of one. Then one change at a time, on files with more and more edges.
+A customer has a count, a filtered count, a sum and a greatest value over its invoices; a buyer has the same without
+the greatest value. The first part applies many changes at once, which are coalesced: over many customers or buyers,
+and all of one. The second part applies one change at a time, on files with more and more edges.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUICK = (2_000, 10_000)
 SINGLE, STEP = 200, 50_000
 CUSTOMERS = 500
 KEPT = 300.0
-"""Seconds for which changes are kept; a graph of millions of edges grew for longer than the day that is usual."""
+"""Seconds for which changes are kept. Filling a file with millions of edges takes longer than the usual day."""
 
 
 class Customer(Node):
@@ -50,9 +50,21 @@ class Placed(Edge[Customer, Invoice]):
     status: str = "open"
 
 
+class Buyer(Node):
+    id: int
+    invoices: Annotated[int, Count("Bought")] = 0
+    open: Annotated[int, Count("Bought", where=field("status") == "open")] = 0
+    owed: Annotated[Decimal, Sum("Bought", field="balance")] = Decimal(0)
+
+
+class Bought(Edge[Buyer, Invoice]):
+    balance: Decimal
+    status: str = "open"
+
+
 def graph_at(path: Path) -> Graph:
     store = SQLiteStore(str(path), durability="process", keep_changes=KEPT)
-    return Graph(store, [Customer, Invoice, Placed])
+    return Graph(store, [Customer, Buyer, Invoice, Placed, Bought])
 
 
 def edges(first: int, count: int, customers: int) -> list[Placed]:
@@ -75,19 +87,24 @@ def fill(graph: Graph, count: int, customers: int, first: int = 0) -> None:
 # --- many changes ------------------------------------------------------------------------------
 
 
-def many(count: int, customers: int) -> list[str]:
-    """Changes a second and requests a change, for edges of so many customers that are put all at once."""
+def many(count: int, customers: int, has_greatest: bool = True) -> list[str]:
+    """Changes per second and requests per change, for edges of `customers` customers that are put all at once.
+
+    Without `has_greatest`, they are edges of buyers, which have counts and a sum only.
+    """
+    near: type[Customer] | type[Buyer] = Customer if has_greatest else Buyer
     with TemporaryDirectory() as directory, graph_at(Path(directory) / "maintain.db") as graph:
-        graph.put_many(Customer(id=number) for number in range(customers))
+        graph.put_many(near(id=number) for number in range(customers))
         graph.maintain(once=True)
-        fill(graph, count, customers)
+        some = edges(0, count, customers)
+        graph.put_many(some if has_greatest else (Bought(**edge.model_dump()) for edge in some))
         begin, processor = perf_counter(), process_time()
         with graph.meter() as meter:
             report = graph.maintain(once=True)
         seconds, processor = perf_counter() - begin, process_time() - processor
-        assert sum(node.invoices for node in graph.get_many(Customer, range(customers)) if node) == count
+        assert sum(node.invoices for node in graph.get_many(near, range(customers)) if node) == count
         return [
-            f"{count:,} edges of {customers:,}",
+            f"{count:,} edges of {customers:,}" + ("" if has_greatest else ", counts and a sum"),
             f"{count / seconds:,.0f}",
             f"{processor / count * 1e6:,.0f}",
             f"{meter.requests / count:.3f}",
@@ -96,11 +113,11 @@ def many(count: int, customers: int) -> list[str]:
         ]
 
 
-# --- one change more ---------------------------------------------------------------------------
+# --- one more change ---------------------------------------------------------------------------
 
 
 def one_more(graph: Graph, customers: int, first: int, times: int) -> tuple[float, float]:
-    """Milliseconds of the processor, and requests, that applying one more edge takes, the median."""
+    """The median processor milliseconds and requests to apply one more edge."""
     milliseconds, requests = [], []
     for edge in edges(first, times, customers):
         graph.put(edge)
@@ -113,7 +130,7 @@ def one_more(graph: Graph, customers: int, first: int, times: int) -> tuple[floa
 
 
 def growing(sizes: Sequence[int], times: int, path: Path) -> Iterator[tuple[int, float, float]]:
-    """What one more takes on a file that grows to these sizes; those that it is beyond are left out."""
+    """The cost of one more edge on a file that grows to these sizes. Sizes below that of the file are left out."""
     with graph_at(path) as graph:
         graph.put_many(Customer(id=number) for number in range(CUSTOMERS))
         graph.maintain(once=True)
@@ -127,7 +144,7 @@ def growing(sizes: Sequence[int], times: int, path: Path) -> Iterator[tuple[int,
 
 
 def beside(sizes: Sequence[int], times: int, kept: Path | None) -> Iterator[list[str]]:
-    """All sizes on one file; of a kept one, which goes on growing in the next run, the smallest is on another."""
+    """All sizes on one file. A kept file has already grown in earlier runs, so the smallest size uses another file."""
     with TemporaryDirectory() as directory:
         new = Path(directory) / "maintain.db"
         first = None
@@ -142,14 +159,14 @@ def beside(sizes: Sequence[int], times: int, kept: Path | None) -> Iterator[list
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.maintain", description=__doc__)
     parser.add_argument("--edges", type=int, help="edges on the largest file")
-    parser.add_argument("--file", type=Path, help="a growing file that is kept, so that a next run goes on with it")
-    parser.add_argument("--quick", action="store_true", help="small numbers, to see that it works")
+    parser.add_argument("--file", type=Path, help="a growing file that is kept, so that the next run continues with it")
+    parser.add_argument("--quick", action="store_true", help="use small numbers, to see that it works")
     options = parser.parse_args(arguments)
     batch = 2_000 if options.quick else BATCH
     sizes = QUICK if options.quick else SIZES
     if options.edges:
         sizes = (*(size for size in sizes if size < options.edges), options.edges)
-    rows = [many(batch, customers) for customers in (batch // 20, 1)]
+    rows = [many(batch, customers, has_greatest) for has_greatest in (True, False) for customers in (batch // 20, 1)]
     head = ["changes at once", "changes/s", "µs of the processor/change", "requests/change", "WCU/change", "nodes"]
     print(table(head, rows))
     print(table(["edges there", "ms of the processor for one more", "requests", "times"], []), end="")

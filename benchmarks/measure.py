@@ -1,4 +1,4 @@
-"""Timing: operations replayed one after the other on a contestant, and what the times amount to."""
+"""Timing: replays operations one after the other on a contestant, and summarises the times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PERCENTILES: dict[str, float] = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.
 
 @dataclass(frozen=True)
 class Round:
-    """One replay: nanoseconds by the clock and of the processor, and by the clock for each operation."""
+    """One replay: nanoseconds by the clock and of the processor, and by the clock per operation."""
 
     whole: int
     processor: int
@@ -46,16 +46,16 @@ class Record:
 
     @property
     def throughput(self) -> float:
-        """Operations a second, the median of the rounds."""
+        """Operations per second, the median of the rounds."""
         return median(len(self._operations) * 1e9 / round.whole for round in self.rounds)
 
     @property
     def processor(self) -> float:
-        """Microseconds of the processor an operation took, the median of the rounds."""
+        """Processor microseconds per operation, the median of the rounds."""
         return median(round.processor / len(self._operations) / 1e3 for round in self.rounds)
 
     def latencies(self, name: str) -> list[int]:
-        """The nanoseconds of every operation of this name in any round, sorted."""
+        """The nanoseconds of every operation of this name in all rounds, sorted."""
         places = [place for place, operation in enumerate(self._operations) if operation.name == name]
         return sorted(round.each[place] for round in self.rounds for place in places)
 
@@ -65,6 +65,6 @@ class Record:
         return {label: quantile(times, share) / 1e3 for label, share in PERCENTILES.items()} if times else {}
 
     def mean(self, name: str) -> float:
-        """Microseconds of an operation on average, which is what it adds to the whole."""
+        """The mean microseconds of an operation."""
         times = self.latencies(name)
         return fmean(times) / 1e3 if times else 0.0

@@ -1,13 +1,13 @@
-"""One aggregate over all edges of an export: adjoin's batch job beside a DuckDB query written by hand.
+"""One aggregate over all edges of an export: adjoin's batch job and a DuckDB query written by hand.
 
     python -m benchmarks.rebuild [--edges 10000000] [--quick] [--files DIRECTORY]
 
 The export is in DynamoDB's format: customers, and the invoices they placed, with what each owes. Both
-contestants read it with as many threads and as much memory, each in a fresh process that tells its time and
-its peak memory; they take turns. adjoin computes what every customer owes and compares it with what is stored;
-the query only computes it, in the faster of two ways to write it. Besides, adjoin recomputes and compares five
-aggregates at once. `--spark` does the first with Spark in this process, too. `--files` keeps the export, and uses
-the one that is there.
+contestants read it with the same number of threads and the same memory, in turns, each in a fresh process that prints
+its time and its peak memory. adjoin computes what every customer owes and compares it with the stored value. The query
+only computes it, in the faster of two ways to write it. In addition, adjoin recomputes and compares five aggregates at
+once. `--spark` also runs the first job with Spark in this process. `--files` keeps the export, and uses an existing
+one.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from adjoin import AdjacencyList, Edge, Node, field
 from adjoin.aggregates import Count, Max, Min, Sum
 from adjoin.batch.exports import Export, open_export, write_export
 from adjoin.batch.rebuild import rebuild
-from adjoin.layouts.binding import bound_layout
+from adjoin.layouts.adjacency_list import bound_layout
 from benchmarks.tables import table
 
 LARGE, QUICK = 10_000_000, 200_000
 A_CUSTOMER = 20
-"""Invoices of a customer, on average."""
+"""Invoices per customer, on average."""
 WRONG = 1000
-"""Of so many customers, one has a stored value that is wrong."""
+"""One in this many customers has a wrong stored value."""
 MEMORY = "1GB"
 GOAL, MEMORY_GOAL = 1.5, 2000.0
-"""How many times longer than the query it may take, and how many MB it may have."""
+"""How many times as long as the query adjoin may take, and how many MB it may use."""
 _PIECE = 10_000
 _MOST = 100_000
-"""Cents that no invoice reaches."""
+"""Every invoice is below this many cents."""
 
 
 class Customer(Node):
@@ -64,7 +64,7 @@ class Placed(Edge[Customer, Invoice]):
 
 
 class Account(Node, label="CUSTOMER"):
-    """The same customers, with more declared."""
+    """The same customers, with five aggregates."""
 
     id: str
     owed: Annotated[Decimal, Sum("PlacedBy", field="balance")] = Decimal(0)
@@ -83,7 +83,7 @@ class PlacedBy(Edge[Account, Invoice], label="PLACED"):
 
 
 def items(edges: int) -> Iterator[list[bytes]]:
-    """The items of the table, in no order, as in an export; customers come last, for what they owe is stored."""
+    """The items of the table, in no order, as in an export. Customers come last, because they store what they owe."""
     random = Random("rebuild")
     customers = max(edges // A_CUSTOMER, 1)
     owed, invoices, unpaid = [0] * customers, [0] * customers, [0] * customers
@@ -122,7 +122,7 @@ def _text(cents: int) -> str:
     return f"{whole}.{rest:02}".rstrip("0").rstrip(".") if rest else str(whole)
 
 
-# --- contestants, each a process of its own ----------------------------------------------------
+# --- contestants, each in its own process -------------------------------------------------------
 
 
 def with_adjoin(export: Export) -> dict[str, Any]:
@@ -188,7 +188,7 @@ SPARK = "adjoin, on Spark"
 
 
 def compete(name: str, place: str) -> None:
-    """In a process of its own: the time from the open export on, and the peak memory."""
+    """Runs in its own process; prints the time since the export was opened, and the peak memory."""
     export = open_export(place, check=False)
     begin = perf_counter()
     told = CONTESTANTS[name](export)
@@ -204,7 +204,7 @@ def _measured(name: str, place: str) -> dict[str, Any]:
     return told
 
 
-# --- the whole ---------------------------------------------------------------------------------
+# --- the command -------------------------------------------------------------------------------
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -212,8 +212,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--edges", type=int, default=LARGE)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} edges, one round")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--files", type=Path, help="a directory for the export, which is kept")
-    parser.add_argument("--spark", action="store_true", help="with Spark, too; its memory is not told")
+    parser.add_argument("--files", type=Path, help="a directory that keeps the export")
+    parser.add_argument("--spark", action="store_true", help="also run Spark; its memory is not measured")
     parser.add_argument("--compete", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if asked.compete:
@@ -246,7 +246,7 @@ def _told(edges: int, results: dict[str, list[dict[str, Any]]]) -> str:
     nodes = {each["nodes"] for rounds in results.values() for each in rounds}
     wrong = {each["wrong"] for rounds in results.values() for each in rounds if "wrong" in each}
     customers = max(edges // A_CUSTOMER, 1)
-    assert nodes == {customers}, f"contestants found {nodes} customers, and there are {customers:,}"
+    assert nodes == {customers}, f"contestants found {nodes} customers, expected {customers:,}"
     assert wrong == {-(-customers // WRONG)}, f"adjoin found {wrong} wrong values"
     best = min(seconds[name] for name in seconds if name.startswith("by hand"))
     rows = [
@@ -262,7 +262,7 @@ def _told(edges: int, results: dict[str, list[dict[str, Any]]]) -> str:
     told = f"rebuild of one sum over {edges:,} edges of {customers:,} nodes\n"
     told += table(["", "time", "of the best query", "peak memory"], rows)
     if edges >= LARGE:
-        # A second to get ready says nothing about fewer.
+        # With fewer edges, the second that a process needs to start would dominate.
         verdict = "yes" if times <= GOAL and memory["adjoin"] <= MEMORY_GOAL else "NO"
         told += f"\nwithin {GOAL} times and {MEMORY_GOAL:,.0f} MB: {verdict}"
     return told

@@ -2,9 +2,9 @@
 
     python -m benchmarks.scale [--edges 10000000] [--quick] [--files DIRECTORY]
 
-Both files are LinkBench's graph, filled by `put_many`. One fresh process a file does nothing but read:
-the two take turns, and each tells its own times and its memory. `--files` keeps the files, and uses
-those that are there. Memory and the system's cache are asked for in Linux's way.
+Both files hold LinkBench's graph, filled by `put_many`. One fresh process per file only reads. The two take
+turns, and each reports its times and its memory. `--files` keeps the files, and uses existing ones. Memory and the
+system's cache are measured in a way that works on Linux only.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from benchmarks.workload import MEAN_DEGREE, Workload
 SMALL, LARGE, QUICK = 10_000, 10_000_000, 200_000
 NEIGHBOURS = 10
 GOAL, MEMORY_GOAL = 1.5, 150.0
-"""How many times longer a read of the large file may take, and how many MB the reader may have."""
+"""How many times as long a read of the large file may take, and how many MB the reader may use."""
 
 Sample = dict[str, list[Any]]
-"""What a reader is to read: ids of nodes, ends of links, and ids with at least ten links."""
+"""What a reader reads: ids of nodes, ends of links, and ids with at least ten links."""
 
 
 # --- the files ---------------------------------------------------------------------------------
 
 
 def workload_of(edges: int) -> Workload:
-    """A graph with at least so many links, and few more."""
+    """A graph with at least this many links, and few more."""
     nodes = round(edges / MEAN_DEGREE)
     while (workload := Workload(nodes)).links_in_all < edges:
         nodes = nodes * edges // workload.links_in_all + 1
@@ -49,7 +49,7 @@ def workload_of(edges: int) -> Workload:
 
 
 def fill(path: Path, workload: Workload) -> float:
-    """The seconds it took; the file appears only when it is whole."""
+    """Fills a file; returns the seconds it took. The file appears only when it is complete."""
     begin = perf_counter()
     partial = path.with_suffix(".partial")
     for left in partial.parent.glob(f"{partial.name}*"):
@@ -73,11 +73,11 @@ def sample_of(workload: Workload, most: int) -> Sample:
     }
 
 
-# --- the reader, a process of its own ----------------------------------------------------------
+# --- the reader, in its own process ------------------------------------------------------------
 
 
 class Reading:
-    """The reads of one file; each answers nanoseconds a read."""
+    """The reads of one file; each returns the nanoseconds per read."""
 
     def __init__(self, path: str, sample: Sample) -> None:
         self._contestant = WithAdjoin(path)
@@ -101,18 +101,18 @@ class Reading:
         found = call(which)
         took = perf_counter_ns() - start
         if not found or (isinstance(found, list) and len(found) != NEIGHBOURS):
-            raise SystemExit(f"{which} gave {found}: the file is not the one the sample was made for")
+            raise SystemExit(f"{which} returned {found}: the sample was made for another file")
         return took
 
 
 def memory() -> dict[str, float]:
-    """MB of this process: now, and at its most."""
+    """The memory of this process in MB: now, and its peak."""
     status = Path("/proc/self/status").read_text()
     return {name: int(re.findall(rf"{name}:\s*(\d+) kB", status)[0]) / 1000 for name in ("VmRSS", "VmHWM")}
 
 
 def serve() -> None:
-    """Answers lines of JSON: first the file and its sample, then which part of it to read."""
+    """Answers lines of JSON: the first names the file and its sample, the others which part of the sample to read."""
     reading: Reading | None = None
     for line in sys.stdin:
         order = json.loads(line)
@@ -127,7 +127,7 @@ def serve() -> None:
 
 
 class Reader:
-    """A process that reads one file when it is told to."""
+    """A process that reads one file on request."""
 
     def __init__(self, path: Path, sample: Sample) -> None:
         self._process = subprocess.Popen(
@@ -182,7 +182,7 @@ def compare(paths: Sequence[Path], samples: Sequence[Sample], count: int, rounds
         for path in paths:
             forget(path)
         readers = [stack.enter_context(Reader(*each)) for each in zip(paths, samples, strict=True)]
-        # Part by part in turns: the first time from the disk, then again and again from memory.
+        # Part by part in turns: the first read comes from the disk, later ones from memory.
         step = max(1, count // 20)
         cold, warm = ([{name: list[int]() for name in READS} for _ in readers] for _ in range(2))
         for again in range(rounds + 1):
@@ -210,11 +210,13 @@ def show(title: str, times: Sequence[dict[str, list[int]]], goal: float | None) 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.scale", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--edges", type=int, help=f"of the large file, {LARGE:,} by default")
+    parser.add_argument("--edges", type=int, help=f"edges of the large file (default: {LARGE:,})")
     parser.add_argument("--quick", action="store_true", help=f"only {QUICK:,} edges")
-    parser.add_argument("--samples", type=int, default=10_000, help="how many reads of each kind a round")
+    parser.add_argument("--samples", type=int, default=10_000, help="reads of each kind per round")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--files", type=Path, help="where files are kept; by default they are removed in the end")
+    parser.add_argument(
+        "--files", type=Path, help="a directory that keeps the files (default: they are removed at the end)"
+    )
     parser.add_argument("--read", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
     if chosen.read:

@@ -1,10 +1,9 @@
-"""What a server of DynamoDB's protocol can answer: `adjoin serve` beside others, on one core, in one run.
+"""The throughput of servers of DynamoDB's protocol: `adjoin serve` and others, on one core, in one run.
 
     python -m benchmarks.serve [--quick] [--rounds R] [--seconds S] [--only NAME ...]
 
-Each server is a process of its own on one core, and who asks is on the other. Servers take turns, so that
-whatever else the machine does meets all of them. What is printed is Markdown, the tables of
-`docs/benchmarks.md`.
+Each server runs in its own process on one core, and the client on another. Servers take turns, so that other load
+on the machine affects all of them alike. It prints the tables of `docs/benchmarks.md` as Markdown.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from tests.servers.processes import NotInstalled, Process
 
 CHART = Path(__file__).parent.parent / "docs" / "images" / "servers.svg"
 GOAL = 3.0
-"""How many times as many requests as the fastest other server adjoin should answer, without boto3's own cost."""
+"""The goal for adjoin's requests per second, as a multiple of the fastest other server's, without boto3's cost."""
 MANY = 16
 
 
-# --- how it is asked ---------------------------------------------------------------------------
+# --- ways of asking ----------------------------------------------------------------------------
 
 
 class Asked:
-    """A running server, with everything that it will be asked."""
+    """A running server, with all requests that it will get."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -55,7 +54,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Way:
-    """A way of asking, and whether the goal is for it."""
+    """A way of sending requests, and whether the goal applies to it."""
 
     name: str
     title: str
@@ -85,19 +84,19 @@ QUICK = Settings(rounds=3, seconds=0.1)
 
 @dataclass(frozen=True)
 class Figures:
-    """Requests a second, and microseconds of a processor that the server took for one; medians of all rounds."""
+    """Requests per second, and the server's processor microseconds per request; medians of all rounds."""
 
     rate: float
     processor: float
 
 
 Results: TypeAlias = dict[str, dict[str, dict[str, Figures]]]
-"""By way, operation and server."""
+"""Figures by way, operation and server."""
 
 
 @contextmanager
 def running(contestants: Sequence[Contestant], folder: Path, core: int) -> Iterator[dict[str, Asked]]:
-    """Every server that is installed, loaded and checked."""
+    """Every installed server, loaded with the data and checked."""
     processes: list[Process] = []
     asked: dict[str, Asked] = {}
     try:
@@ -116,7 +115,7 @@ def running(contestants: Sequence[Contestant], folder: Path, core: int) -> Itera
 
 
 def measured(way: Way, operation: Operation, servers: Mapping[str, Asked], settings: Settings) -> dict[str, Figures]:
-    """Every server in every round, in turns that change their order; a first round is not counted."""
+    """Runs every server in every round, in changing order. The first round is not counted."""
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in servers}
     turns = list(servers)
     for _ in range(1 + settings.rounds):
@@ -134,7 +133,7 @@ def measured(way: Way, operation: Operation, servers: Mapping[str, Asked], setti
 
 
 def ratios(figures: Mapping[str, Figures], name: str) -> tuple[float, float] | None:
-    """How many times as fast a server is as the fastest that is not adjoin, by the clock and by the processor."""
+    """The speed of a server as a multiple of the fastest that is not adjoin, by the clock and by the processor."""
     others = [figures[each.name] for each in CONTESTANTS if each.name in figures and not each.is_adjoin]
     if not others:
         return None
@@ -162,7 +161,7 @@ def in_process_table(found: Mapping[str, Mapping[str, in_process.Figures]]) -> s
         [name, *(f"{figures[each.name].clock:,.0f} ({figures[each.name].processor:,.0f})" for each in OPERATIONS)]
         for name, figures in found.items()
     ]
-    return table(["boto3 in the server's own process, µs a call", *(each.title for each in OPERATIONS)], rows)
+    return table(["boto3 in the server's own process, µs per call", *(each.title for each in OPERATIONS)], rows)
 
 
 def drawn(results: Results) -> str:
@@ -176,7 +175,7 @@ def drawn(results: Results) -> str:
         ]
         if bars:
             groups.append(Group(operation.title, bars))
-    return bar_chart(f"Requests a second on one core, {MANY} connections at once; more is better", groups)
+    return bar_chart(f"Requests per second on one core, {MANY} connections at once; more is better", groups)
 
 
 def _style(contestant: Contestant) -> str:
@@ -190,11 +189,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.serve", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="short turns, for a first look")
     parser.add_argument("--rounds", type=int, metavar="N", help=f"{FULL.rounds}")
-    parser.add_argument("--seconds", type=float, metavar="S", help=f"how long a turn takes, {FULL.seconds}")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these servers, such as adjoin and dynalite")
-    parser.add_argument("--ways", nargs="+", choices=[way.name for way in WAYS], help="these ways of asking")
-    parser.add_argument("--chart", type=Path, help="where to draw the chart; a full run draws that of the docs")
-    parser.add_argument("--json", type=Path, help="where to write the figures")
+    parser.add_argument("--seconds", type=float, metavar="S", help=f"the length of a turn (default: {FULL.seconds})")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="run only these servers, such as adjoin and dynalite")
+    parser.add_argument(
+        "--ways", nargs="+", choices=[way.name for way in WAYS], help="use only these ways of sending requests"
+    )
+    parser.add_argument(
+        "--chart", type=Path, help="the file for the chart (default: a full run draws the chart of the docs)"
+    )
+    parser.add_argument("--json", type=Path, help="the file for the figures, as JSON")
     chosen = parser.parse_args(arguments)
     base = QUICK if chosen.quick else FULL
     settings = Settings(
@@ -226,7 +229,7 @@ def run(
         for way in ways:
             found = {each.name: measured(way, each, servers, settings) for each in OPERATIONS}
             results[way.name] = found
-            print(f"requests a second (µs of the server's processor), medians of {settings.rounds} rounds\n")
+            print(f"requests per second (µs of the server's processor), medians of {settings.rounds} rounds\n")
             print(result_table(way, found), flush=True)
             told[way.name] = {name: {who: vars(one) for who, one in each.items()} for name, each in found.items()}
     beside = in_process.measured(settings.rounds, settings.seconds)

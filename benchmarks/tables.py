@@ -1,4 +1,4 @@
-"""Figures as Markdown tables, as the runs print them and the documentation shows them."""
+"""Figures as Markdown tables, for the output of runs and for the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mix on adjoin: two classes and its own verbs, as a user would write it."""
+"""The mix on adjoin, as a user would write it: two classes, and the methods of a graph."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The mix on moto, the mock of AWS, in the same process: boto3's client over the same single table.
 
-moto keeps everything in Python objects and nothing on disk. A query of one of its indexes looks at every
-item of the table, so its figures hold for a small graph only.
+moto keeps everything in Python objects and nothing on disk. A query of an index reads every
+item of the table, so its figures are valid for a small graph only.
 """
 
 from __future__ import annotations

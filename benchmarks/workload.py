@@ -1,8 +1,8 @@
 """LinkBench's graph and its request mix, as values: nodes, links and operations, all from one seed.
 
 The shape is that of `FBWorkload.properties` of facebookarchive/linkbench, with the parameters that
-`docs/benchmarks.md` lists. Everything random happens here and before any clock runs, so that every
-contestant replays the very same operations. Nothing here knows a store.
+`docs/benchmarks.md` lists. All random choices are made here, before any clock runs, so that every
+contestant replays exactly the same operations. Nothing here knows a store.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ MIX: dict[str, float] = {
     "deletenode": 1.01,
     "multiget": 0.53,
 }
-"""Operations by name, in percent."""
+"""The share of each operation, in percent."""
 
 LINK_ZIPF = 0.8
 NODE_ZIPF = 0.63
 READS_BY_DEGREE = 0.005
 WRITES_BY_DEGREE = 0.05
-"""The share of link reads and writes whose popularity follows the degree; for the rest it is unrelated to it."""
+"""The share of link reads and writes whose popularity follows the degree. For the rest, it is independent of it."""
 
 LINK_LIMIT = 10_000
-"""At most so many links of a list are asked for: LinkBench's DEFAULT_LIMIT."""
+"""The most links of a list that are requested: LinkBench's DEFAULT_LIMIT."""
 LINK_BYTES, MAX_LINK_BYTES = 8, 255
 NODE_BYTES, MAX_NODE_BYTES = 128, 1 << 18
 SIGMA = 1.0
@@ -48,7 +48,7 @@ _FIRST_TIME = 1_700_000_000_000
 _YEAR = 365 * 86_400_000
 _MULTIGET_STOP, _MULTIGET_MOST = 0.382, 128
 _THERE = {"addlink": 0.05, "updatelink": 0.9, "deletelink": 0.9, "multiget": 0.5}
-"""How likely the link that an operation names was loaded (the constants of LinkBench's ID2Chooser)."""
+"""The probability that the link of an operation exists (the constants of LinkBench's ID2Chooser)."""
 
 
 class NodeRow(NamedTuple):
@@ -87,8 +87,8 @@ _LARGEST = 12_000
 def degree_at(share: float, bend: float) -> int:
     """The degree that this share of all nodes does not exceed.
 
-    Between two known quantiles the logarithm of the degree rises with a power of the share; `bend` is
-    that power, the one free parameter, and the mean decides it.
+    Between two known quantiles, the logarithm of the degree rises with a power of the share. `bend` is
+    that power. It is the only free parameter, and is chosen so that the mean is right.
     """
     if share < ZERO:
         return 0
@@ -102,7 +102,7 @@ def degree_at(share: float, bend: float) -> int:
 
 
 def fitted_bend() -> float:
-    """The bend with which the mean degree is LinkBench's."""
+    """The bend for which the mean degree is that of LinkBench."""
     low, high = 0.5, 4.0
     while high - low > 1e-4:
         middle = (low + high) / 2
@@ -127,7 +127,7 @@ def _mean_degree(bend: float) -> float:
 
 
 class Workload:
-    """A graph of so many nodes, with ids from 1 on, and the operations on it."""
+    """A graph of `nodes` nodes, with ids from 1, and the operations on it."""
 
     def __init__(self, nodes: int, seed: int = 1) -> None:
         self.size = nodes
@@ -137,11 +137,11 @@ class Workload:
         by_degree = list(range(1, nodes + 1))
         random.shuffle(by_degree)
         self._by_degree = by_degree
-        """Ids, the one with the most links first."""
+        """Ids, those with the most links first."""
         self.degrees = [0] * (nodes + 1)
         """The number of links of each id; ids count from 1."""
         for rank, id in enumerate(by_degree):
-            # One quantile a node: the graph has the distribution itself, not a sample of it.
+            # One quantile per node: the degrees follow the distribution exactly, and are not a sample of it.
             self.degrees[id] = min(degree_at((nodes - rank) / nodes, bend), nodes - 1)
 
     @property
@@ -162,7 +162,7 @@ class Workload:
                 )
 
     def target(self, id: int, place: int) -> int:
-        """Links lead to the ids behind their source, as in LinkBench; here they stay within the graph."""
+        """Links lead to the ids after their source, as in LinkBench, but always within the graph."""
         return (id + place) % self.size + 1
 
     # --- operations ----------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class Workload:
 
 
 class _Deal:
-    """Draws the arguments of operations, one method a name."""
+    """Draws the arguments of operations, with one method per operation."""
 
     def __init__(self, workload: Workload, random: Random) -> None:
         self._workload = workload
@@ -205,13 +205,13 @@ class _Deal:
         return self._node_ids[self._rank(self._node_popularity)]
 
     def _places(self, id: int, name: str) -> int:
-        """Among how many links to choose, so that the chosen one was loaded as often as LinkBench wants."""
+        """Among how many links to choose, so that the chosen one exists with LinkBench's probability."""
         return max(1, math.ceil(self._workload.degrees[id] / _THERE[name]))
 
     def _link(self, name: str) -> tuple[int, int]:
         id = self._written_id()
         while _THERE[name] > 0.5 and not self._workload.degrees[id]:
-            # A node without links has none to change or to remove.
+            # A node without links has no link to change or remove.
             id = self._written_id()
         return id, self._workload.target(id, self._random.randrange(self._places(id, name)))
 
@@ -260,7 +260,7 @@ class _Deal:
         return (self._node_id(), self._tick(), self._node_payload())
 
     def deletenode(self) -> tuple[Any, ...]:
-        # Evenly among all, as in LinkBench: the popular ones should not be the first to go.
+        # Uniform among all nodes, as in LinkBench: popular nodes should not be removed first.
         return (self._random.randint(1, self._workload.size),)
 
 
@@ -280,7 +280,7 @@ def _time(random: Random) -> int:
     return _FIRST_TIME + random.randrange(_YEAR)
 
 
-# --- what was dealt ----------------------------------------------------------------------------
+# --- the result --------------------------------------------------------------------------------
 
 
 def quantile(values: Sequence[int], share: float) -> int:
@@ -289,7 +289,7 @@ def quantile(values: Sequence[int], share: float) -> int:
 
 
 def shape_of(workload: Workload) -> dict[str, float]:
-    """The achieved degrees, under the names that LinkBench's are given with."""
+    """The degrees of the graph, under the names that LinkBench uses."""
     degrees = sorted(workload.degrees[1:])
     count = len(degrees)
     return {

@@ -1,6 +1,6 @@
-"""`make demo`: four tables as a person would draw them, and each access pattern with result and cost.
+"""`make demo`: draws four tables, and shows each access pattern with its result and cost.
 
-Everything runs on a file in a temporary directory, which is gone afterwards.
+Everything runs on a file in a temporary directory, which is removed at the end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INDENT = "    "
 
 
 class Style:
-    """Colours on a terminal, nothing elsewhere."""
+    """Adds colours on a terminal, and nothing elsewhere."""
 
     def __init__(self, enabled: bool) -> None:
         self._enabled = enabled
@@ -57,7 +57,7 @@ def source_of(pattern: Callable[..., Any]) -> list[str]:
 
 
 def result_lines(result: Any) -> list[str]:
-    """A result in lines: a list or a pair takes a line an element."""
+    """A result as lines: one line per element of a list or a pair."""
     if isinstance(result, tuple):
         return [line for element in result for line in result_lines(element)]
     if isinstance(result, list) and result and not isinstance(result[0], str):

@@ -5,8 +5,8 @@
     COURSE#C1    METADATA                             COURSE
     STUDENT#S1   COURSE#C1   COURSE#C1   STUDENT#S1   ENROLLMENT
 
-Stored attributes have names of their own (Name, YearLevel); the alias generator makes them of the
-fields' names. Only enrollments have the index's keys, so only they are in the index.
+Stored attributes have other names than the fields (Name, YearLevel); the alias generator makes them from
+the fields' names. Only enrollments have the index's keys, so only they are in the index.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     STUDENT#TOM   TEACHER#SIMON#CLASS#MATH   CLASS     Math      Simon   TEACHER#SIMON   CLASS#MATH
     STUDENT#TOM   HOME#USA#CA#LOS_ANGELES    HOME                        COUNTRY#USA     HOME#CA#LOS_ANGELES
 
-Country, state and city live in the keys alone. The index sorts homes by state, then city, so that a
+Country, state and city are stored in the keys only. The index sorts homes by state, then by city, so that a
 prefix of its sort key is a state or a city.
 """
 
@@ -35,7 +35,7 @@ class Country(Node):
 
 
 class Class(Edge[Student, Teacher], key=("subject",)):
-    """`name` is the teacher's, copied; one teacher may teach a student several subjects."""
+    """`name` repeats the teacher's name. A teacher may teach a student several subjects."""
 
     subject: Annotated[str, Field(alias="Subject")]
     name: Annotated[str, Field(alias="Name")]

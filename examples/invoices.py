@@ -7,8 +7,8 @@
     B#3392   B#3392   the bill itself
 
 A node's sort key is its own key, and an edge's sort key is the key of its target. So the index over
-SK alone holds, under one key, a node and everything that points at it. Keys tell what each item is;
-there is no type attribute.
+SK alone holds, under one key, a node and all edges that point to it. The key of an item shows its class, so
+no type attribute is needed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Bill(Node, label="B"):
 
 
 class BilledTo(Edge[Invoice, Customer]):
-    """The name is copied here, so that an invoice can be shown without a second request."""
+    """The customer's name is repeated here, so that an invoice can be shown without a second request."""
 
     name: str
 

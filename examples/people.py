@@ -1,4 +1,4 @@
-"""People: a materialized graph of people, dates, places and skills, with one index for the data of all.
+"""People: a materialized graph of people, dates, places and skills, with one index for all values.
 
     NodeId     TypeTarget               Data (the key of GSI1)      GSIPK              Target (the key of GSI2)
     PERSON#P1  PERSON#P1                Aino%20Virtanen#PERSON#P1   PERSON#name#0
@@ -6,9 +6,9 @@
     PERSON#P1  LIVES_IN#PLACE#helsinki  FI$Uusimaa$Helsinki#…       LIVES_IN#path#0    PLACE#helsinki
     PERSON#P1  HAS_SKILL#SKILL#python   python$2009#PERSON#P1#…     HAS_SKILL#skill#1  SKILL#python
 
-Everything about a person is one partition. The first index is over Data: it serves names, dates, places
-and skills, each in its own order, each spread over two shards. The second is over the targets of edges:
-who is connected to this date, place or skill.
+Everything about a person is in one partition. The first index is over Data: it holds names, dates, places
+and skills, each in its own order and spread over two shards. The second index is over the targets of edges:
+it finds who is connected to a date, place or skill.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class LivesIn(Edge[Person, Place]):
 
 
 class HasSkill(Edge[Person, Skill]):
-    """`skill` is the skill and the year since when: who has a skill comes back with the longest first."""
+    """`skill` is the skill and the year in which it began, so that a search returns the longest experience first."""
 
     skill: Annotated[tuple[str, str], Indexed()]
 

@@ -1,8 +1,8 @@
-"""Shop: what customers owe, kept on the customer and true as invoices come, change and go.
+"""Shop: what a customer owes, stored on the customer and kept up to date as invoices are added, changed and removed.
 
-    PK            SK                  what it holds
-    CUSTOMER#C1   #META               name, and invoices, owed and largest, which adjoin keeps
-    CUSTOMER#C1   PLACED#INVOICE#I1   balance, and the customer's name, which adjoin keeps as well
+    PK            SK                  attributes
+    CUSTOMER#C1   #META               name; and invoices, owed and largest, which adjoin maintains
+    CUSTOMER#C1   PLACED#INVOICE#I1   balance; and the customer's name, which adjoin maintains too
 
 The customer is read in one request, however many invoices there are.
 """
@@ -54,7 +54,7 @@ def open_graph(location: str | os.PathLike[str] = ":memory:") -> Graph:
 
 
 def stream_applied(g: Graph) -> MaintenanceReport:
-    """the change stream applied: exact, whatever comes twice, late or after a crash"""
+    """apply the change stream: exact, even if changes come twice, late or after a crash"""
     return g.maintain(once=True)
 
 
@@ -64,21 +64,21 @@ def customer_with_aggregates(g: Graph) -> Customer | None:
 
 
 def invoice_gone(g: Graph) -> Customer | None:
-    """the largest invoice is gone, and the next one is the largest"""
+    """remove the largest invoice: the next one becomes the largest"""
     g.disconnect(Placed, "C1", "I1")
     g.maintain(once=True)
     return g.get(Customer, "C1")
 
 
 def customer_renamed(g: Graph) -> list[Placed]:
-    """a customer with another name, and the copies on the edges"""
+    """rename a customer: the copied name on the edges follows"""
     g.update(Customer, "C1", name="Ann Diaz")
     g.maintain(once=True)
     return list(g.out("C1", Placed))
 
 
 def cost_of_another_name(g: Graph) -> str:
-    """what that would cost a customer with 10,000 invoices, told beforehand"""
+    """what renaming a customer with 10,000 invoices would cost, before it is done"""
     (fan_out,) = g.explain(g.update, Customer, "C1", name="Ann").fan_outs
     return f"{fan_out.wcu(edges=10_000):,.0f} write units, {fan_out.dollars(edges=10_000):.2f} dollars"
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from adjoin import Graph
-from adjoin.layouts.overloaded import OverloadedIndex
-from adjoin.plans.shards import HEAT, MAP, SCOPE, VERSION, map_request
+from adjoin.layouts.indexed_fields import OverloadedIndex
+from adjoin.plans.shards import HEAT, MAP, SCOPE, VERSION, fresh_numbers, map_request
 from adjoin.requests import ItemResponse, Put, Query, Request, Response, Scan
+from adjoin.runner import run
 from adjoin.sharding.heat import Heat
 from adjoin.sharding.maps import FIRST_GRACE, FIRST_LEASE, ShardMap
 from adjoin.stores.interface import Store
@@ -42,7 +43,11 @@ def index_of(graph: Graph) -> OverloadedIndex:
 
 def on_clock(graph: Graph, clock: Clock) -> Graph:
     """The same graph, whose shards follow a clock of the test."""
-    index_of(graph).book.clock = clock
+    if graph._layout.overloaded is not None:
+        index_of(graph).book.clock = clock
+    for number in graph._layout.shard_numbers.values():
+        number.clock = clock
+    run(fresh_numbers(graph._layout), graph._store)
     return graph
 
 

@@ -1,13 +1,14 @@
 """A plugin of pytest that writes down what tests ask of stores and servers, so that two trees can be compared.
 
-    python -m pytest -p tests.recording --record build/before tests/stores tests/test_docs.py
-    python -m pytest -p tests.recording --record build/after tests/stores tests/test_docs.py
+    python -m pytest -p tests.recording --hypothesis-seed=0 --record build/before tests/stores tests/test_docs.py
+    python -m pytest -p tests.recording --hypothesis-seed=0 --record build/after tests/stores tests/test_docs.py
     diff -r build/before build/after
 
 There is one file for each test: the requests to embedded stores with their answers, the items that a store holds when
 it is closed, and the bodies that a server is sent with its answers. What is random has a number in the order in which
-it appears; times, rates and folders are left out. So the files of two runs of the same code are the same. A test with
-many lines has their sum instead, unless `--record-whole` is given; the simulations of maintenance are such tests.
+it appears; times, rates and folders are left out. So the files of two runs of the same code are the same, but for tests
+in which several clients ask at once, whose lines come in another order. A test with many lines has their sum instead,
+unless `--record-whole` is given; the simulations of maintenance are such tests.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import itertools
 import json
 import re
 import secrets
+import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
@@ -36,12 +38,15 @@ from adjoin.stores.sqlite import SQLiteStore
 MOST_LINES = 3000
 _TIME = re.compile(
     rf"\b1[6-9][0-9]{{8}}(?:\.[0-9]+)?\b|{dt.datetime.now(dt.UTC):%Y-%m-%d}T[0-9:.]+"
-    r"""|(?<="rate": {"N": ")[0-9.]+"""
+    r"""|(?<="rate": {"N": ")[0-9.]+|(?<="rate":{"N":")[0-9.]+"""
 )
 _RANDOM = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?:ad[0-9a-f]{6}){1,4}|zz[0-9a-z]{6}"
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}|(?:ad[0-9a-f]{6}){1,4}|zz[0-9a-z]{6}"
 )
-_FOLDER = re.compile(r"(?:/[^/ \"']+)*/pytest-of-[^/]+/pytest-[0-9]+(?:/popen-gw[0-9]+)?")
+_FOLDER = re.compile(
+    r"(?:/[^/ \"']+)*/pytest-of-[^/]+/pytest-[0-9]+(?:/popen-gw[0-9]+)?"
+    rf"|{re.escape(tempfile.gettempdir())}/{tempfile.gettempprefix()}[a-z0-9_]{{8}}"
+)
 _lines: list[str] = []
 _waiting: dict[int, tuple[http.Later, str]] = {}
 

@@ -269,7 +269,12 @@ def test_sharding_prints_its_tables_and_draws_its_chart(tmp_path: Path, capsys: 
     chart = tmp_path / "chart.svg"
     sharding.main(["--quick", f"--chart={chart}"])
     shown = capsys.readouterr().out
-    for name in ("| single |", "| fixed:64 |", "| adaptive |", "| seed 1 |"):
+    for name in (
+        "| single, targets single |",
+        "| adaptive, targets single |",
+        "| adaptive, targets fixed:16 |",
+        "| seed 1 |",
+    ):
         assert name in shown
     assert "adaptive" in "".join(ElementTree.parse(chart).getroot().itertext())
 
@@ -330,14 +335,15 @@ def test_what_servers_are_asked_always_changes_something() -> None:
 
 def test_client_names_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "find_spec", lambda name: None)
-    with pytest.raises(SystemExit, match="boto3 is not installed; pip install 'adjoin\\[peers\\]'"):
+    with pytest.raises(SystemExit, match="boto3 is not installed; run: pip install 'adjoin\\[peers\\]'"):
         client.main(["--only", "boto3"])
 
 
 def test_what_is_maintained_is_coalesced(capsys: pytest.CaptureFixture[str]) -> None:
     maintain.main(["--quick", "--edges", "3000"])
-    many, one = (line for line in capsys.readouterr().out.splitlines() if "edges of" in line)
-    assert all(float(line.split("|")[4]) < 0.1 for line in (many, one))
+    lines = [line.split("|") for line in capsys.readouterr().out.splitlines() if "edges of" in line]
+    assert len(lines) == 4
+    assert all(float(line[4]) < 0.1 for line in lines)
 
 
 def test_rebuild_computes_what_the_query_does_and_tells_the_memory(

@@ -31,6 +31,7 @@ from mypy import api as mypy
 
 from adjoin.cli import main
 from adjoin.server.operations import OPERATIONS, STREAM_OPERATIONS
+from adjoin.units import CHANGES_KEPT
 from tests.servers import install
 from tests.servers.open import Stores
 from tests.waiting import LIMIT
@@ -83,6 +84,8 @@ def test_blocks_run_and_show_what_comes_out(
     servers: Stores,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    # A program finds the modules beside it.
+    monkeypatch.syspath_prepend(tmp_path)
     if any("dynamodb://" in block.body for block in blocks_of(document)):
         # What is written for the service runs on a server that takes its place.
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", servers.address("ministack"))
@@ -106,9 +109,16 @@ def test_blocks_run_and_show_what_comes_out(
                     pytest.fail(f"{block}: call the language python, so that the block is run")
 
 
+@pytest.mark.parametrize("name", ["aggregates", "operations"])
+def test_how_long_a_stream_surely_keeps_changes_is_what_the_code_says(name: str) -> None:
+    said = re.findall(r"(\d+)\s+hours", (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+    assert said
+    assert set(said) == {f"{CHANGES_KEPT / 3600:.0f}"}
+
+
 def test_every_operation_of_the_server_is_documented() -> None:
     text = (ROOT / "docs" / "serve.md").read_text()
-    section = text.partition("\n## What it answers\n")[2].partition("\n## ")[0].partition("\n\nWith everything")[0]
+    section = text.partition("\n## Supported operations\n")[2].partition("\n\nThe operations")[0]
     assert sorted(re.findall(r"`(\w+)`", section)) == sorted([*OPERATIONS, *STREAM_OPERATIONS])
 
 

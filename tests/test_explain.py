@@ -25,8 +25,12 @@ from adjoin import (
     Unique,
     field,
 )
-from adjoin.requests import Get, TransactWrite
+from adjoin.cost import Rehearsing
+from adjoin.plans.maintenance.expected import expected
+from adjoin.requests import Get, Put, Query, TransactWrite
 from adjoin.sharding.maps import FIRST_LEASE
+from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
+from tests.maintenance.models import MODELS, Contains, Follows, Placed, Uses
 from tests.models import ANN, SCHOOL, Attendance, Course, Enrollment, Student
 
 
@@ -45,6 +49,18 @@ class Person(Node):
     name: Annotated[str, Indexed()]
     born: Annotated[int | None, Indexed()] = None
     email: Annotated[str | None, Unique()] = None
+
+
+def test_a_query_of_several_keys_is_described_by_their_values() -> None:
+    index = IndexDefinition.over("GSI", [KeyAttribute("city"), KeyAttribute("year", "N")], [KeyAttribute("name")])
+    rehearsing = Rehearsing(TableDefinition("T", KeyAttribute("id"), None, (index,)))
+    query = Query("T", ("city", {"S": "Bonn"}), index="GSI", equal=(("year", {"N": "1990"}),))
+    item = {"id": {"S": "1"}, "city": {"S": "Bonn"}, "year": {"N": "1990"}}
+    rehearsing.answer([query, Put("T", item), Put("T", {**item, "name": {"S": "Ann"}})])
+    explained = rehearsing.explanation()
+    assert explained.partitions == ("Bonn + 1990", "1")
+    assert str(explained).startswith("round 1: Query on index GSI, Bonn + 1990\n")
+    assert [row.index for row in explained.consumed] == ["GSI", None, None, "GSI"], "the first item lacks a key"
 
 
 def test_explain_names_every_shard_that_a_find_asks() -> None:
@@ -170,3 +186,17 @@ def test_explain_prices_calls(verb: str, arguments: tuple[Any, ...], requests: i
             assert await graph.explain(getattr(graph, verb)(*arguments)) == explained
 
     asyncio.run(main())
+
+
+def test_what_maintain_will_do_names_the_edges_that_read_what_changes() -> None:
+    """Not those that read something else, nor those that read nothing."""
+    with Graph(":memory:", MODELS) as g:
+        layout = g._layout
+        for edge, above in (
+            (Contains(source="I1", target="B1"), [Placed]),
+            (Placed(source="C1", target="I1"), []),
+            (Uses(source="P1", target="P2"), [Uses]),
+            (Follows(source="N1", target="N2"), [Follows]),
+        ):
+            (told,) = expected(layout, g.explain(g.put, edge).requests)
+            assert [kind.model for kind in told.above] == above

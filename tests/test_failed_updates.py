@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, create_model, field_validator, model_vali
 from adjoin import (
     AdjacencyList,
     AdjoinError,
+    ConditionFailed,
     Copy,
     Edge,
     Graph,
@@ -28,7 +29,7 @@ from adjoin import (
     field,
 )
 from adjoin.requests import Put
-from adjoin.stores.dynamodb.expressions import Expressions
+from adjoin.stores.dynamodb.protocol import Placeholders
 from adjoin.stores.sqlite import SQLiteStore
 
 Open = Callable[..., Any]
@@ -244,6 +245,31 @@ def test_a_plain_class_is_changed_in_one_request_without_a_look() -> None:
         assert (m.requests, m.rcu, m.wcu) == (1, 0, 1)
 
 
+def test_a_change_that_must_not_be_is_told_by_one_request() -> None:
+    """What was met tells that its fields fit, so that nothing has to be read to say why."""
+    g = Graph(":memory:", [Plain])
+    g.put(Plain(id="a", name="x", at=dt.datetime(2024, 1, 1), price=Decimal(1)))
+    for id, error in (("a", ConditionFailed), ("b", NotFound)):
+        with g.meter() as m, pytest.raises(error):
+            g.update(Plain, id, only_if=field("name") == "z", level=field("level") + 1)
+        assert m.requests == 1
+
+
+@pytest.mark.parametrize(("change", "is_made"), [(3, True), (field("level") + 1, False)])
+def test_a_value_that_does_not_fit_can_be_replaced_and_not_added_to(change: Any, is_made: bool) -> None:
+    g = Graph(":memory:", [Plain])
+    g.put(Plain(id="a", name="x", at=dt.datetime(2024, 1, 1), price=Decimal(1)))
+    (item,) = (change.new_item or {} for change in g.changes())
+    g._store.execute((Put("adjoin", {**item, "level": {"S": "high"}}),))
+    with g.meter() as m:
+        if is_made:
+            assert g.update(Plain, "a", level=change).level == 3
+            assert m.requests == 1
+        else:
+            with pytest.raises(InvalidItem, match="level"):
+                g.update(Plain, "a", level=change)
+
+
 @pytest.mark.parametrize("count", [10, 39, 40, 41, 60, 200])
 def test_conditions_have_the_room_that_dynamodb_gives_them(count: int) -> None:
     fields: dict[str, Any] = {f"field_{number}": (str, "") for number in range(count)}
@@ -251,7 +277,7 @@ def test_conditions_have_the_room_that_dynamodb_gives_them(count: int) -> None:
     g = opened(":memory:", model)
     requests = g.explain(g.update, model, "a", visits=1).requests
     assert (len(requests) == 1) is (count < 40)
-    written = Expressions()
+    written = Placeholders()
     assert len(written.condition(requests[-1].condition)) <= 4096
     assert len(written.condition(requests[-1].condition).split()) <= 300 * 2
 

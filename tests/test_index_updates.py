@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import pytest
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from adjoin import (
     AdjacencyList,
@@ -25,11 +27,12 @@ from adjoin import (
     NotFound,
     Projection,
     TransactionCanceled,
+    Unique,
     field,
 )
 from adjoin.layouts.interface import Layout
 from adjoin.plans import deletion
-from adjoin.requests import Request, Response, TransactWrite, Update
+from adjoin.requests import Get, Put, Request, Response, TransactWrite, Update
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
 from tests.growing import scanned
@@ -373,3 +376,74 @@ def test_copies_of_edges_go_with_them(layout: str, most: int, monkeypatch: pytes
         for query in (graph.find(Close), graph.find(Close, order="why"), graph.find(Likes)):
             assert query.count() == 0
         assert len(scanned(graph)) == 2, "a person and a country are left"
+
+
+class Task(Node):
+    id: int
+    status: str = "open"
+    note: str = ""
+    by_status: str = ""
+    made: str = Field(default_factory=lambda: uuid.uuid4().hex)
+
+    @model_validator(mode="after")
+    def _keep_key(self) -> Self:
+        number = 9999 - self.id if self.status == "open" else self.id
+        self.__dict__["by_status"] = f"{self.status}#{number:04}"
+        return self
+
+
+@pytest.mark.parametrize("unique", [False, True])
+def test_a_field_that_the_class_derives_changes_with_what_it_is_derived_from(unique: bool) -> None:
+    """So an index key may depend on other fields in a way that no template expresses."""
+
+    class Job(Task):
+        code: Annotated[str | None, Unique()] = None
+
+    model: type[Task] = Job if unique else Task
+    layout = AdjacencyList(
+        reverse=None, indexes=[Index("ByStatus", "OfAll", "by_status")], keys={model: Keys(indexes={"ByStatus": "ALL"})}
+    )
+    with Graph(":memory:", [model], layout) as g:
+        g.put_many(model(id=number) for number in (7, 8, 9))
+        changed = g.update(model, 8, status="done")
+        assert (changed.by_status, g.get(model, 8)) == ("done#0008", changed)
+        assert [each.id for each in g.index("ByStatus").partition("ALL")] == [8, 9, 7]
+        with g.transaction() as t:
+            t.update(model, 7, status="done")
+        assert [each.id for each in g.index("ByStatus").partition("ALL")] == [7, 8, 9]
+        item = [each.new_item for each in g.changes() if each.new is not None and each.new.id == 7][-1]
+        assert item is not None
+        assert item["by_status"] == {"S": "done#0007"}
+
+
+def test_a_default_that_is_made_anew_is_not_derived() -> None:
+    with Graph(":memory:", [Task]) as g:
+        key = {"PK": {"S": "TASK#7"}, "SK": {"S": "#META"}}
+        g._store.execute([Put(g._layout.table, {**key, "by_status": {"S": "open#9992"}})])
+        g.update(Task, 7, note="x")
+        (response,) = g._store.execute([Get(g._layout.table, key)])
+        assert response.item == {**key, "by_status": {"S": "open#9992"}, "note": {"S": "x"}}  # type: ignore[union-attr]
+
+
+def test_a_derived_field_that_only_an_index_key_holds_follows_an_update() -> None:
+    class Deal(Node):
+        id: str
+        at: dt.datetime
+        day: dt.date | None = None
+
+        @model_validator(mode="after")
+        def of_that_day(self) -> Self:
+            self.__dict__["day"] = self.at.date()
+            return self
+
+    by_day = {"ByDay": ("DEALS#{day}", "{at}")}
+    layout = AdjacencyList(
+        indexes=[Index("ByDay", "DayPK", "DaySK")], keys={Deal: Keys(indexes=by_day, only_in_keys=["day"])}
+    )
+    graph = Graph(":memory:", [Deal], layout)
+    first, second = dt.datetime(2026, 1, 1, 9), dt.datetime(2026, 1, 2, 10)
+    graph.put(Deal(id="1", at=first))
+    changed = graph.update(Deal, "1", at=second)
+    assert changed == graph.get(Deal, "1") == Deal(id="1", at=second)
+    assert list(graph.find(Deal, field("day") == second.date())) == [changed]
+    assert list(graph.find(Deal, field("day") == first.date())) == []

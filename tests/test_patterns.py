@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 
 from adjoin.errors import InvalidRequest, InvalidValue
 from adjoin.items import normal_attribute
+from adjoin.locations import _NUMBER as SECONDS
 from adjoin.server.operations.table_settings import is_any_arn, is_table_arn
 from adjoin.server.signatures import _parts
-from adjoin.stores.locations import _NUMBER as SECONDS
 from adjoin.units import MAX_NESTING
 from adjoin.values import canonical_number, parse_number
 
@@ -149,10 +149,13 @@ def patterns() -> Iterator[tuple[str, str, bool]]:
     """Where a pattern stands, the pattern, and whether it is searched for; parts that are computed are one letter."""
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_text()
+        if "re." not in text and "pattern=" not in text:
+            # Every worker looks for them while it collects tests, and most of that is parsing.
+            continue
+        where = path.relative_to(PACKAGE)
         for node in ast.walk(ast.parse(text)):
-            place = f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.keyword) and node.arg == "pattern" and isinstance(node.value, ast.Constant):
-                yield place, str(node.value.value), False
+                yield f"{where}:{node.lineno}", str(node.value.value), False
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
                 continue
             if not isinstance(node.func.value, ast.Name) or node.func.value.id != "re":
@@ -162,7 +165,7 @@ def patterns() -> Iterator[tuple[str, str, bool]]:
             method = node.func.attr
             if method == "compile":
                 method = used_by(text, node)
-            yield place, written, method in SEARCHING
+            yield f"{where}:{node.lineno}", written, method in SEARCHING
 
 
 def as_text(node: ast.expr) -> str | None:

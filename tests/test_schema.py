@@ -24,7 +24,7 @@ from adjoin import (
     Unique,
     Version,
 )
-from adjoin.layouts.binding import bound_layout
+from adjoin.layouts.adjacency_list import bound_layout
 from adjoin.model import Ref
 from adjoin.schema import Schema
 
@@ -143,10 +143,10 @@ def a_version_that_is_no_int() -> list[Any]:
     return [Thing]
 
 
-def an_expiry_that_is_no_datetime() -> list[Any]:
+def an_expiry_that_is_no_time() -> list[Any]:
     class Thing(Node):
         id: str
-        until: Annotated[int, Expires()]
+        until: Annotated[str, Expires()]
 
     return [Thing]
 
@@ -224,7 +224,7 @@ def a_class_keyword_that_means_nothing() -> list[Any]:
         (two_fields_stored_alike, ["Thing.a", "Thing.b", "'X'"]),
         (a_field_stored_as_a_key, ["Thing.pk", "'PK'"]),
         (a_version_that_is_no_int, ["Thing.revision"]),
-        (an_expiry_that_is_no_datetime, ["Thing.until"]),
+        (an_expiry_that_is_no_time, ["Thing.until"]),
         (two_expiry_attributes, ["One", "Two", "until", "till"]),
         (two_expiries, ["Thing", "one", "two"]),
         (an_id_that_may_be_none, ["Thing.id"]),
@@ -270,7 +270,6 @@ class Ranks(Edge[Place, Place], order="rank"):
         (AdjacencyList(node="{label}#{name}"), ["Place", "'name'"]),
         (AdjacencyList(keys={Likes: Keys(reverse_partition="X#{since}")}), ["Likes", "Place"]),
         (AdjacencyList(keys={Person: Keys(partition="PERSON")}), ["Person", "id"]),
-        (AdjacencyList(keys={Likes: Keys(partition="X#{source.id}")}), ["Likes", "Person"]),
         (AdjacencyList(keys={Person: Keys(partition="PLACE#{id}")}), ["Person", "Place"]),
         (AdjacencyList(reverse=Index("R", "SK"), edge="{label}#{target}"), ["Likes", "Place"]),
         (AdjacencyList(keys={Ref: Keys()}), ["Ref"]),
@@ -291,9 +290,9 @@ def test_a_layout_that_cannot_work_fails_when_the_graph_opens(layout: AdjacencyL
 
 @pytest.mark.parametrize("table", [5, b"adjoin", "a\nb", "\0"])
 def test_a_table_has_a_name_that_can_be_printed(table: Any) -> None:
-    with pytest.raises(InvalidModel, match="is no name of a table"):
+    with pytest.raises(InvalidModel, match="is not a table name"):
         bound_layout([Likes], AdjacencyList(table=table))
-    with pytest.raises(InvalidModel, match="is no name of a table"):
+    with pytest.raises(InvalidModel, match="is not a table name"):
         bound_layout([Likes], None, table)
 
 
@@ -324,7 +323,7 @@ class Member(Node):
 def test_an_edge_is_built_from_ids_refs_or_nodes() -> None:
     for source in ("p", Person.ref("p"), Person(id="p")):
         assert Likes(source=source, target=Place.ref("x")) == Likes(source="p", target="x")
-    with pytest.raises(AdjoinError, match="Place 'x' cannot be an end where a Person belongs"):
+    with pytest.raises(AdjoinError, match="this end of the edge must be a Person, got Place 'x'"):
         Likes(source=Place.ref("x"), target="x")
 
 
@@ -340,7 +339,7 @@ def edge_with(annotation: Any) -> Any:
 
 
 MISMARKED: list[tuple[Any, str]] = [
-    (lambda: node_with(Annotated[bytes, Indexed()]), "Marked.value is marked Indexed.*no order in an index; use one"),
+    (lambda: node_with(Annotated[bytes, Indexed()]), "Marked.value is marked Indexed.*cannot sort .*; use one"),
     (lambda: node_with(Annotated[dict[str, int], Indexed()]), "Marked.value is marked Indexed"),
     (lambda: node_with(Annotated[set[str], Indexed()]), "Marked.value is marked Indexed"),
     (lambda: node_with(Annotated[str | int, Indexed()]), "Marked.value is marked Indexed"),
@@ -349,7 +348,7 @@ MISMARKED: list[tuple[Any, str]] = [
     (lambda: node_with(Annotated[dt.timedelta, Indexed()]), "Marked.value is marked Indexed"),
     (
         lambda: create_model("Marked", __base__=Node, id=(Annotated[str, Indexed()], ...)),
-        "Marked.id is marked Indexed.*a key already",
+        "Marked.id is marked Indexed.*already a key",
     ),
     (lambda: create_model("Marked", __base__=Node, id=(Annotated[str, Unique()], ...)), "Marked.id is marked Unique"),
     (lambda: edge_with(Annotated[str, Unique()]), "Marking.value is marked Unique.*for fields of nodes"),

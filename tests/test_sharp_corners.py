@@ -382,7 +382,7 @@ def test_a_transaction_drops_nothing_silently() -> None:
     with pytest.raises(InvalidRequest, match="once"), g.transaction() as t:
         t.delete(Place, "a")
         t.put(Place(id="a"))
-    with pytest.raises(InvalidRequest, match="hang"), g.transaction() as t:
+    with pytest.raises(InvalidRequest, match="needs a node that"), g.transaction() as t:
         t.put(Road(source="b", target="a"))
         t.delete(Place, "a")
     with g.transaction() as t:

@@ -79,6 +79,11 @@ def spelled(entity: Any) -> str:
     return repr(key_of(entity))
 
 
+def spelled_once(entity: Any) -> str:
+    """The same for both items of a symmetric edge."""
+    return min(spelled(entity), spelled(twin_of(entity))) if isinstance(entity, Friendship) else spelled(entity)
+
+
 def place_of(graph: Graph, item: Item) -> str:
     return str(graph._layout.key_of(item))
 
@@ -365,6 +370,27 @@ class GraphMachine(RuleBasedStateMachine):
         assert list(query) == expected
         assert list(query.page(limit=limit)) == expected[:limit]
         assert query.count() == len(expected)
+
+    @rule(segments=st.integers(1, 5), limit=st.integers(1, 4))
+    def scans(self, segments: int, limit: int) -> None:
+        """Everything, also between the steps of a delete: each of them once, a friendship in one direction."""
+        everything = [*self.reference.nodes.values(), *self.reference.edges.values()]
+        for model in (None, *NODES, *EDGES):
+            query: Any = self.graph.scan(model, segments=segments)
+            expected = sorted({spelled_once(each): each for each in everything if model in (None, type(each))})
+            found = list(query)
+            assert sorted(map(spelled_once, found)) == expected
+            assert all(each in everything for each in found)
+            assert query.count() == len(expected)
+            paged, token = [], None
+            while True:
+                page = query.page(limit=limit, after=token)
+                paged += page
+                token = page.next
+                if token is None:
+                    break
+            assert sorted(map(spelled_once, paged)) == expected
+        assert list(self.graph.scan(segments=segments).others) == []
 
     @rule(id=ids)
     def neighbours(self, id: str) -> None:

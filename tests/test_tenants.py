@@ -32,8 +32,10 @@ from adjoin import (
     aws,
     field,
 )
+from adjoin.errors import AccessDenied
 from adjoin.expressions import Set
 from adjoin.layouts.interface import Layout
+from adjoin.layouts.shard_numbers import SHARDS
 from adjoin.plans import deletion
 from adjoin.requests import (
     BatchGet,
@@ -52,9 +54,9 @@ from adjoin.requests import (
     TransactWrite,
     Update,
 )
+from adjoin.reserved import OWN, RECORDS, tenant_prefix
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
-from adjoin.tenants import tenant_prefix
 from tests.aws.evaluation import allows
 from tests.growing import Clock, announce, on_clock, scanned
 
@@ -137,6 +139,13 @@ class Guarded:
         partitions = {definition.partition.name, *(index.partition.name for index in definition.indexes)}
         names = {name: value for name, value in self._keys(request, definition) if name in partitions}
         assert names, request
+        if self._leading(request, definition) == OWN + RECORDS:
+            # Everybody may read what is recorded about the whole table, and no tenant may write it.
+            if isinstance(request, Put):
+                raise AccessDenied("no tenant may write this")
+            policy = aws.iam_policy(definition, access="read", tenant=self.tenant)
+            assert allows(policy, ACTIONS[type(request)], ARN, [OWN + RECORDS])
+            return
         for name, value in names.items():
             assert value["S"].startswith(self.prefix), f"{name}={value} of {request}"
         policy = aws.iam_policy(definition, access=["read", "write"], tenant=self.tenant)
@@ -338,7 +347,8 @@ class TenantsMachine(RuleBasedStateMachine):
 
     def all_items_are_somebody_s(self) -> None:
         stored = scanned(replace_store(self.graphs[0], self.store))
-        per_tenant = [scanned(graph) for graph in self.alone]
+        # What is recorded about a whole table is nobody's.
+        per_tenant = [[item for item in scanned(graph) if SHARDS not in item] for graph in self.alone]
         assert len(stored) == sum(map(len, per_tenant))
         for tenant, mine in zip(self.tenants, per_tenant, strict=True):
             prefix = tenant_prefix(tenant)
@@ -383,7 +393,7 @@ def test_the_same_value_is_unique_in_each(layout: str) -> None:
 def test_a_table_of_many_tenants_is_not_for_one_to_drop(layout: str) -> None:
     store = SQLiteStore(":memory:")
     graph = opened(store, "acme", LAYOUTS[layout])
-    with pytest.raises(InvalidRequest, match=r"the tenant 'acme', and the table holds others too; drop it"):
+    with pytest.raises(InvalidRequest, match=r"the tenant 'acme', and other tenants share its table; drop the table"):
         graph.drop_table()
     Graph(store, MODELS, LAYOUTS[layout]).drop_table()
 

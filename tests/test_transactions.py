@@ -22,10 +22,11 @@ def test_a_transaction_is_all_or_nothing(school: Any) -> None:
     assert school.get(Student, "ann").name == "Anna"
     assert school.edge(Enrollment, "ann", "art") is None
     before = list(school.changes())
-    with pytest.raises(TransactionCanceled) as error, school.transaction() as t:
+    with pytest.raises(TransactionCanceled) as error, school.meter() as meter, school.transaction() as t:
         t.put(Course(id="new"))
         t.add(ANN)
         t.update(Student, "nobody", name="x")
+    assert meter.requests == 1, "nobody came between, so that another attempt would fail as well"
     assert [reason.code for reason in error.value.reasons] == ["None", *["ConditionalCheckFailed"] * 2]
     assert "add Student 'ann'" in str(error.value)
     assert list(school.changes()) == before
@@ -77,7 +78,7 @@ def test_writes_outside_the_block_are_refused_rather_than_forgotten(g: Any) -> N
             getattr(inside, call)(BOB)
     with pytest.raises(InvalidRequest, match="inside its block"):
         inside.delete(ANN)
-    with pytest.raises(InvalidRequest, match="one block"), t:
+    with pytest.raises(InvalidRequest, match="already been used"), t:
         pass
     assert (g.get(Student, "ann"), g.get(Student, "bob")) == (ANN, None)
 
@@ -87,6 +88,6 @@ def test_nothing_of_a_block_that_raised_is_written_by_another(g: Any) -> None:
     with pytest.raises(RuntimeError), t as inside:
         inside.put(ANN)
         raise RuntimeError
-    with pytest.raises(InvalidRequest, match="one block"), t:
+    with pytest.raises(InvalidRequest, match="already been used"), t:
         pass
     assert g.get(Student, "ann") is None

@@ -32,6 +32,7 @@ from adjoin import (
     UnknownField,
     field,
 )
+from adjoin.errors import CancellationReason
 from adjoin.layouts.interface import OWNER, Layout
 from adjoin.plans import deletion
 from adjoin.requests import Delete, Get, Put, Request, Response, TransactWrite
@@ -113,7 +114,7 @@ def test_found_by_its_value(g: Any) -> None:
 
 def test_a_node_may_be_written_again_with_its_own_value(g: Any) -> None:
     g.add(Student(id="a", email="a@x"))
-    with pytest.raises(AlreadyExists, match="Student 'a' is there already"):
+    with pytest.raises(AlreadyExists, match="Student 'a' already exists"):
         g.add(Student(id="a", email="a@x"))
     g.put(Student(id="a", email="a@x", name="A"))
     g.update(Student, "a", name="B", email="a@x")
@@ -322,6 +323,44 @@ def test_a_claim_is_not_taken_over_from_who_takes_it_up_again() -> None:
     assert graph.get(Student, email="x").id == "a"  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("was_there", [False, True])
+@pytest.mark.parametrize(
+    "put", [lambda g, node: g.put(node), lambda g, node: _in_transaction(g, lambda t: t.put(node))]
+)
+def test_who_puts_a_node_that_comes_or_goes_meanwhile_reads_again(put: Callable[..., Any], was_there: bool) -> None:
+    store = SQLiteStore(":memory:")
+    other = Graph(store, [Student, Friend])
+    if was_there:
+        other.put(Student(id="a", email="theirs"))
+    come, go = lambda: other.put(Student(id="a", email="theirs")), lambda: other.delete(Student, "a")
+    between = Meanwhile(store, TransactWrite, go if was_there else come)
+    graph = Graph(between, [Student, Friend])
+    between.is_armed = True
+    put(graph, Student(id="a", email="mine"))
+    assert not between.is_armed
+    assert claims(graph) == {"STUDENT#email#mine": "STUDENT#a"}
+    with pytest.raises(NotFound):
+        between._event, between.is_armed = lambda: other.delete(Student, "a"), True
+        graph.update(Student, "a", email="other")
+    assert claims(graph) == {}
+
+
+def test_a_transaction_that_the_service_cancels_is_nobodys_claim() -> None:
+    class Busy(Meanwhile):
+        def execute(self, requests: Sequence[Request]) -> list[Response]:
+            if isinstance(requests[0], TransactWrite):
+                tried.append(requests[0])
+                raise TransactionCanceled("busy", [CancellationReason("ThrottlingError")] * len(requests[0].writes))
+            return self.inner.execute(requests)
+
+    tried: list[TransactWrite] = []
+    graph = Graph(Busy(SQLiteStore(":memory:"), Get, lambda: None), [Student, Friend])
+    with pytest.raises(TransactionCanceled, match="busy"):
+        graph.add(Student(id="a", email="x"))
+    assert len(tried) == 1
+    assert graph.get(Student, "a") is None
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -389,7 +428,7 @@ def test_numbers_are_compared_as_numbers() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda g: g.get(Student), InvalidValue, "a Student is found by its id or by email or badge; pass it"),
+        (lambda g: g.get(Student), InvalidValue, "get needs the id of the Student or its email or badge; pass it"),
         (lambda g: g.get(Student, mail="x"), UnknownField, "did you mean 'email'"),
         (lambda g: g.get(Student, name="x"), InvalidKey, "Student.name is not unique.*Unique()"),
         (lambda g: g.get(Student, "a", email="x"), InvalidValue, "one of them"),

@@ -519,3 +519,19 @@ def test_a_change_that_comes_between_is_noticed_by_each_step_of_a_delete(ties: i
         assert [node.ties] == [g.out("1", Tie).count()] == seen
         left += seen
     assert left == sorted(left, reverse=True)
+
+
+class Unversioned(Node):
+    id: str
+
+
+def test_nothing_is_noted_on_an_instance_without_versions() -> None:
+    with Graph(":memory:", [Unversioned]) as g:
+        made = Unversioned(id="a")
+        g.put(made)
+        read = g.get(Unversioned, "a")
+        assert [vars(each) for each in (made, read)] == [{"id": "a"}] * 2
+
+
+def test_a_missing_edge_has_no_version_to_compare(g: Any) -> None:
+    assert g.disconnect(Named, "a", "b", term="t", if_version=3) is False

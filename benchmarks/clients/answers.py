@@ -1,4 +1,4 @@
-"""The stub's answers: what DynamoDB would say of a table that adjoin laid out, as bytes made beforehand."""
+"""The stub's answers: what DynamoDB would answer for a table in adjoin's layout, as bytes made beforehand."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ LAYOUT = AdjacencyList(table=TABLE).bind(Schema([Person, Follows]))
 
 @dataclass(frozen=True)
 class Answer:
-    """A whole response, for requests that ask what was consumed and for those that do not."""
+    """A complete response, with and without the consumed capacity."""
 
     plain: bytes
     with_consumed: bytes
 
 
 def answers(edges: int) -> dict[bytes, Answer]:
-    """By the last word of X-Amz-Target, in lower case; a query finds this many edges."""
+    """The answers by operation (the last word of X-Amz-Target) in lower case. A query finds this many edges."""
     node = LAYOUT.items(Person(**person(SOURCE)))[0]
     page = [LAYOUT.items(Follows(**follows(SOURCE, number)))[0] for number in range(edges)]
     table = {"Table": _description([node, *page])}
@@ -93,7 +93,7 @@ def _response(status: str, body: Mapping[str, Any]) -> bytes:
 
 
 def _size(items: Sequence[Item]) -> int:
-    """Roughly what the service would count, which is all that the stub needs."""
+    """Roughly the size that DynamoDB would count; the stub needs no more."""
     return sum(len(dumps(item)) for item in items)
 
 

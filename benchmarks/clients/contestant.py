@@ -1,7 +1,7 @@
-"""What a client under measurement is: one get and one query, for programs that wait or that await.
+"""The interface of a measured client: one get and one query, blocking or async.
 
-`get` answers with one node and `out` with a list of edges, as objects that have the fields of
-`plain.PersonModel` and `plain.FollowsModel`. How they were made is the client's own affair.
+`get` returns one node and `out` a list of edges, as objects that have the fields of
+`plain.PersonModel` and `plain.FollowsModel`. Each client makes them in its own way.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 class Waiting(Protocol):
-    """Made by calling it with the endpoint, such as http://127.0.0.1:8000."""
+    """A blocking client. Call the class with the endpoint, such as http://127.0.0.1:8000."""
 
     def get(self, id: str) -> Any: ...
 
@@ -21,7 +21,7 @@ class Waiting(Protocol):
 
 
 class Awaiting(Protocol):
-    """Made by calling it with the endpoint, within the loop that it will work in."""
+    """An async client. Call the class with the endpoint, inside the event loop that it will use."""
 
     async def get(self, id: str) -> Any: ...
 

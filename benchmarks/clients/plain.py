@@ -1,7 +1,7 @@
-"""What is asked for and what the answer is: the fields, their values, and plain models of them.
+"""The requests and their results: the fields, their values, and plain models of them.
 
-Clients that have no models of their own make these. Nothing here knows adjoin, so that a contestant's
-process holds only what its users would have.
+Clients that have no models of their own use these. Nothing here imports adjoin, so that a contestant's
+process loads only what its users would load.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FollowsModel(BaseModel):
 
 
 def person(id: str) -> dict[str, Any]:
-    """The node, field by field."""
+    """The fields of the node."""
     return {
         "id": id,
         "name": "Ada Lovelace",
@@ -61,7 +61,7 @@ def person(id: str) -> dict[str, Any]:
 
 
 def follows(source: str, number: int) -> dict[str, Any]:
-    """The edge of that number among those that leave the node."""
+    """The fields of the edge with this number among those that leave the node."""
     return {
         "source": source,
         "target": f"P{100_000 + number}",
@@ -75,7 +75,7 @@ def follows(source: str, number: int) -> dict[str, Any]:
 
 
 def person_of(item: dict[str, Any]) -> PersonModel:
-    """The model of an item whose attributes have been turned into plain values."""
+    """The model of an item whose attributes are already plain values."""
     return PersonModel.model_validate({"id": item["PK"][len(PERSON_PREFIX) :], **item})
 
 

@@ -1,8 +1,8 @@
-"""A server that answers every request with bytes made beforehand, in a process of its own.
+"""A server that answers every request with bytes made beforehand, in its own process.
 
-It reads only as much of a request as it must: its length, its target, and whether it asks what was
-consumed. It checks no signature. One thread waits for all connections with epoll, so that it stays
-cheaper than any client; it tells the processor time that it took for each request.
+It reads only the parts of a request that it needs: its length, its target, and whether it asks for consumed
+capacity. It checks no signature. One thread waits for all connections with epoll, so that the stub stays
+cheaper than any client. It reports its processor time per request.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Connection(NamedTuple):
 
 
 class Stub:
-    """Listens at one port of this machine for each set of answers."""
+    """Listens on one local port per set of answers."""
 
     def __init__(self, sets: Sequence[Mapping[bytes, Answer]]) -> None:
         self.requests = 0
@@ -46,7 +46,7 @@ class Stub:
             self.ports.append(listener.getsockname()[1])
 
     def serve(self, until: int) -> None:
-        """Until this file can be read."""
+        """Serves until the file descriptor `until` can be read."""
         self._waiting.register(until, select.EPOLLIN)
         poll, connections, listeners = self._waiting.poll, self._connections, self._listeners
         while True:

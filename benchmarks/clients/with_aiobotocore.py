@@ -1,4 +1,4 @@
-"""aiobotocore: its client; attributes become values by boto3's deserializer, and models from those."""
+"""aiobotocore: its client. boto3's deserializer turns attributes into values, from which models are made."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class WithAiobotocore:
         return [follows_of(_plain(item)) for item in await self.items(id)]
 
     async def items(self, id: str) -> list[dict[str, Any]]:
-        """The edges as the client gives them."""
+        """The edges as the client returns them."""
         client = self._client or await self._ready()
         answer = await client.query(
             TableName=TABLE,

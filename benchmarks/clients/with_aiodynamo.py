@@ -1,4 +1,4 @@
-"""aiodynamo over aiohttp, the faster of its two transports; it has no models, so they are made from its dicts."""
+"""aiodynamo over aiohttp, the faster of its two transports; it has no models, so plain ones are made from its dicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""boto3: its table resource, which turns attributes into Python values; the models are made from those."""
+"""boto3: its table resource, which turns attributes into Python values, from which models are made."""
 
 from __future__ import annotations
 

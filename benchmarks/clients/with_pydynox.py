@@ -1,4 +1,4 @@
-"""pydynox: its own models over its core in Rust, for programs that wait and for those that await."""
+"""pydynox: its own models over its core in Rust, blocking and async."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from benchmarks.clients.plain import FOLLOWS_PREFIX, NODE_SORT_KEY, PERSON_PREFI
 
 
 class _TimeAttribute(Attribute):
-    """A time with its zone as Python writes it; PynamoDB's own reads another spelling."""
+    """A time with its zone in Python's ISO format. PynamoDB's own attribute reads another format."""
 
     attr_type = STRING
 

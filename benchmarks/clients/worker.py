@@ -1,11 +1,11 @@
-"""One contestant in a process of its own: it checks the answers, then measures what it is told to.
+"""One contestant in its own process: it checks the answers, then measures on request.
 
     python -m benchmarks.clients.worker MODULE CLASS ENDPOINT EDGES
 
-It reads one order a line, `get N`, `out N` or `together N`, and answers each with the nanoseconds of a
-call by the clock and of the processor. By the clock it is the median call, because others use the
-machine too, and with calls at once their share of the whole; of the processor, whatever thread it was
-for, it is the mean.
+It reads one order per line, `get N`, `out N` or `together N`, and answers each with the nanoseconds per call,
+by the clock and of the processor. By the clock, that is the median call, because other programs use the machine
+too; for concurrent calls, it is the total time divided by their number. Of the processor, it is the mean over all
+threads.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from typing import Any
 from benchmarks.clients.plain import SOURCE, FollowsModel, PersonModel, follows, person
 
 IDS = (SOURCE,) * 500
-"""What is asked for: the stub has one answer, and an item of another key is no answer."""
+"""The ids to request. All are the same, because the stub has one answer, and clients check its key."""
 
 
 class Measuring:
-    """A contestant at one endpoint."""
+    """A contestant, connected to one endpoint."""
 
     def __init__(self, contestant: type[Any], endpoint: str) -> None:
         self._awaits = iscoroutinefunction(contestant.get)
@@ -37,7 +37,7 @@ class Measuring:
         self._contestant = self._runner.run(_made(contestant, endpoint)) if self._awaits else contestant(endpoint)
 
     def check(self, edges: int) -> None:
-        """The answers are what was stored, whole and of the right types."""
+        """Checks that the answers are what was stored, complete and with the right types."""
         node, found = self._contestant.get(SOURCE), self._contestant.out(SOURCE)
         if self._awaits:
             node, found = self._runner.run(_both(node, found))
@@ -102,7 +102,7 @@ def _fields(made: Any, model: type[PersonModel] | type[FollowsModel]) -> dict[st
 
 def main(arguments: Sequence[str]) -> None:
     module, name, endpoint, edges = arguments
-    # Some clients warn of slow calls, and with many at once every call waits; writing that would count against them.
+    # Some clients warn of slow calls. With many calls at once every call waits, and logging would count against them.
     logging.disable(logging.CRITICAL)
     measuring = Measuring(getattr(import_module(module), name), endpoint)
     try:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.partitions`: a workload against a model of DynamoDB's partitions, sharded in several ways."""
+"""`python -m benchmarks.partitions`: runs a workload, sharded in several ways, on a model of DynamoDB's partitions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from adjoin.cost import PRICES
 from adjoin.errors import AdjoinError, InvalidValue, NotFound
 from benchmarks.partitions.chart import chart, percent
 from benchmarks.partitions.partitions import Rules
-from benchmarks.partitions.placing import placing_of
+from benchmarks.partitions.placing import number_of_shards, placing_of
 from benchmarks.partitions.running import Outcome, replay, simulate
 from benchmarks.partitions.tables import FRESH_READS, FRESH_WRITES
 from benchmarks.partitions.workloads import Zipf, read_log
 
 WORKLOADS = {"zipf-skills": "entries of one field whose values are Zipf-distributed, as skills of people are"}
 WARM_UP = 1500
-"""Two rounds of split for heat, which the service needs where shards came to lie in one partition."""
+"""Time for two rounds of split for heat, which DynamoDB needs if several shards are in one partition."""
 COMPARED = ("single", "fixed:8", "fixed:64", "adaptive")
 _MADE_ONLY = ("writes", "reads", "seconds", "values", "skew", "ramp", "seed")
 _COLUMNS = (
@@ -31,44 +31,71 @@ _COLUMNS = (
     Column("shards", right=True),
     Column("ideal", right=True),
     Column("partitions", right=True),
-    Column("shards a find", right=True),
+    Column("shards per find", right=True),
     Column("units/s", right=True),
-    Column("$ a month", right=True),
+    Column("$ per month", right=True),
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     made = Zipf()
-    parser.add_argument("log", metavar="LOG", nargs="?", help="a recorded log; without it, a workload is made")
+    parser.add_argument("log", metavar="LOG", nargs="?", help="a recorded log (default: a workload is generated)")
     parser.add_argument("--workload", metavar="W", choices=WORKLOADS, help="zipf-skills (the default)")
-    parser.add_argument("--writes", metavar="N", type=float, help=f"writes a second ({made.writes:g})")
-    parser.add_argument("--reads", metavar="N", type=float, help=f"finds a second ({made.reads:g})")
-    parser.add_argument("--seconds", metavar="N", type=int, help=f"how long it goes on ({made.seconds})")
-    parser.add_argument("--values", metavar="N", type=int, help=f"how many values there are ({made.values})")
-    parser.add_argument("--skew", metavar="S", type=float, help=f"the exponent of the distribution ({made.skew:g})")
-    parser.add_argument("--ramp", metavar="N", type=int, help=f"seconds until the rate is reached ({made.ramp})")
-    parser.add_argument("--seed", metavar="N", type=int, help=f"another seed is another sample ({made.seed})")
-    parser.add_argument("--growing-ids", action="store_true", help="each id sorts behind those before it")
+    parser.add_argument("--writes", metavar="N", type=float, help=f"writes per second (default: {made.writes:g})")
+    parser.add_argument("--reads", metavar="N", type=float, help=f"finds per second (default: {made.reads:g})")
     parser.add_argument(
-        "--sharding", metavar="S", action="append", help="single, fixed:N or adaptive; may be repeated (several)"
+        "--seconds", metavar="N", type=int, help=f"the length of the workload in seconds (default: {made.seconds})"
     )
-    parser.add_argument("--writers", metavar="N", type=int, default=8, help="processes that write (8)")
+    parser.add_argument("--values", metavar="N", type=int, help=f"the number of values (default: {made.values})")
     parser.add_argument(
-        "--warm-up", metavar="N", type=int, help=f"seconds that do not count ({WARM_UP}, or half of less; for a log 0)"
+        "--skew", metavar="S", type=float, help=f"the exponent of the distribution (default: {made.skew:g})"
     )
-    parser.add_argument("--burst", metavar="N", type=float, default=300.0, help="seconds of unused capacity kept (300)")
-    parser.add_argument("--fresh", action="store_true", help="a table that took no load before")
-    parser.add_argument("--json", action="store_true", help="a JSON object a line, with every minute")
-    parser.add_argument("--chart", metavar="PATH", help="write a chart, as SVG")
+    parser.add_argument(
+        "--ramp", metavar="N", type=int, help=f"seconds until the full rate is reached (default: {made.ramp})"
+    )
+    parser.add_argument("--seed", metavar="N", type=int, help=f"the seed of the random numbers (default: {made.seed})")
+    parser.add_argument("--growing-ids", action="store_true", help="use ids that sort after all earlier ones")
+    parser.add_argument(
+        "--sharding",
+        metavar="S",
+        action="append",
+        help="single, fixed:N or adaptive; may be repeated (default: several)",
+    )
+    parser.add_argument(
+        "--targets",
+        metavar="S",
+        help="add an index over the targets of edges, whose targets have single or fixed:N shards (default: none)",
+    )
+    parser.add_argument(
+        "--writers", metavar="N", type=int, default=8, help="the number of writing processes (default: 8)"
+    )
+    parser.add_argument(
+        "--warm-up",
+        metavar="N",
+        type=int,
+        help=f"seconds that do not count (default: {WARM_UP}, at most half the length; 0 for a log)",
+    )
+    parser.add_argument(
+        "--burst",
+        metavar="N",
+        type=float,
+        default=300.0,
+        help="seconds of unused capacity that are kept (default: 300)",
+    )
+    parser.add_argument("--fresh", action="store_true", help="use a new table, which had no load before")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line, with every minute")
+    parser.add_argument("--chart", metavar="PATH", help="write a chart to this file, as SVG")
 
 
 def run(arguments: argparse.Namespace) -> None:
     if arguments.writers < 1:
-        raise InvalidArguments(f"there cannot be {arguments.writers} writers; give 1 or more")
+        raise InvalidArguments(f"--writers must be at least 1, got {arguments.writers}")
     names = arguments.sharding or list(COMPARED)
     with of_arguments():
         for name in names:
             placing_of(name, 1)
+        if arguments.targets is not None:
+            number_of_shards(arguments.targets)
     rules = Rules(burst=max(0.0, arguments.burst))
     outcomes = _replayed(arguments, names, rules) if arguments.log else _made(arguments, names, rules)
     if arguments.json:
@@ -81,7 +108,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.chart:
         rate = outcomes[0].asked
         Path(arguments.chart).write_text(
-            chart(f"Writes refused, of {round(rate, -2):,.0f} a second", outcomes), encoding="utf-8"
+            chart(f"Writes refused, of {round(rate, -2):,.0f} per second", outcomes), encoding="utf-8"
         )
 
 
@@ -93,27 +120,33 @@ def _made(arguments: argparse.Namespace, names: list[str], rules: Rules) -> list
     if warm_up is None:
         warm_up = WARM_UP if workload.seconds > WARM_UP else workload.seconds // 2
     if not 0 <= warm_up < workload.seconds:
-        raise InvalidArguments(
-            f"a warm-up of {warm_up} s leaves nothing of {workload.seconds} s; make --seconds longer"
-        )
+        raise InvalidArguments(f"a warm-up of {warm_up} s leaves nothing of {workload.seconds} s; increase --seconds")
     return [
-        simulate(workload, name, warm_up=warm_up, writers=arguments.writers, rules=rules, is_fresh=arguments.fresh)
+        simulate(
+            workload,
+            name,
+            targets=arguments.targets,
+            warm_up=warm_up,
+            writers=arguments.writers,
+            rules=rules,
+            is_fresh=arguments.fresh,
+        )
         for name in names
     ]
 
 
 def _replayed(arguments: argparse.Namespace, names: list[str], rules: Rules) -> list[Outcome]:
-    for name in (*_MADE_ONLY, "workload"):
+    for name in (*_MADE_ONLY, "workload", "targets"):
         if getattr(arguments, name) is not None:
-            raise InvalidArguments(f"--{name} is for a workload that is made, and a log has its own; leave it out")
+            raise InvalidArguments(f"--{name} is for a generated workload, and not for a log; leave it out")
     path = Path(arguments.log)
     if not path.is_file():
-        raise NotFound(f"there is no file {arguments.log}; check the name")
+        raise NotFound(f"the file {arguments.log} does not exist; check the name")
     with path.open(encoding="utf-8") as lines:
         log = list(read_log(lines))
     if not log:
         raise InvalidValue(f"the log {arguments.log} has no requests")
-    # Unless it is fresh, the table took this load before.
+    # Unless it is fresh, the table had this load before, so it accepts twice the peak.
     seconds: dict[int, list[float]] = {}
     for each in log:
         units = seconds.setdefault(int(each.at), [0.0, 0.0])
@@ -139,7 +172,7 @@ def _row(outcome: Outcome) -> list[str]:
 
 
 def _hottest(outcomes: list[Outcome]) -> str:
-    lines = ["the hottest partitions, in write units a second:"]
+    lines = ["the hottest partitions, in write units per second:"]
     for outcome in outcomes:
         for hot in outcome.hottest:
             keys = f" ({hot.keys})" if hot.keys else ""

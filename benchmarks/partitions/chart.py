@@ -1,7 +1,7 @@
-"""Outcomes beside each other as SVG: the share of writes refused over time, a line for each way of sharding.
+"""Several outcomes as SVG: the share of refused writes over time, with one line per way of sharding.
 
-The axis is logarithmic, because what matters lies between one in ten thousand and all. The chart brings its own
-background, light or dark as the reader's system is, so that it can stand on any page.
+The axis is logarithmic, because shares from one in ten thousand up to all writes matter. The chart has its own
+background, light or dark like the reader's system, so that it fits on any page.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from html import escape
 
 from benchmarks.partitions.running import Outcome
 
-_WIDTH, _HEIGHT = 860, 380
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 200, 60, 50
+_WIDTH, _HEIGHT = 900, 380
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 250, 60, 50
 _LEAST = 1e-4
 _STYLE = """
   .page { fill: #ffffff; stroke: #d0d7de; }
@@ -42,8 +42,10 @@ def chart(title: str, outcomes: Sequence[Outcome]) -> str:
     minutes = max(len(outcome.minutes) for outcome in outcomes)
     body = [_text(20, 32, title, "title"), *_axes(minutes), *_warm_up(outcomes[0].warm_up / 60, minutes)]
     ends = _apart([_y(outcome.minutes[-1]) for outcome in outcomes])
+    # The last of several is the one that is recommended.
+    best = max((number for number, each in enumerate(outcomes) if each.sharding.startswith("adaptive")), default=None)
     for number, (outcome, end) in enumerate(zip(outcomes, ends, strict=True)):
-        style = "adaptive" if outcome.sharding == "adaptive" else f"c{number % 4}"
+        style = "adaptive" if number == best else f"c{number % 4}"
         points = " ".join(f"{_x(at + 0.5, minutes):.1f},{_y(share):.1f}" for at, share in enumerate(outcome.minutes))
         body.append(f'<polyline class="line {style}" points="{points}"/>')
         x = _WIDTH - _RIGHT + 10
@@ -63,7 +65,7 @@ def chart(title: str, outcomes: Sequence[Outcome]) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a person reads it; what is not nothing is not shown as nothing."""
+    """A share in percent. A share above zero is never rounded to zero."""
     if not share:
         return "0 %"
     return f"{share:.1%}".replace("%", " %") if share >= 0.01 else f"{share * 100:.2g} %"
@@ -83,7 +85,7 @@ def _axes(minutes: int) -> Iterator[str]:
 
 
 def _warm_up(end: float, minutes: int) -> Iterator[str]:
-    """Where counting begins; what is told at the ends of lines is from there on."""
+    """The line at the end of the warm-up. The shares at the ends of lines are from there on."""
     if end:
         x = _x(end, minutes)
         yield f'<line class="goal" x1="{x:.1f}" y1="{_TOP - 8}" x2="{x:.1f}" y2="{_HEIGHT - _BOTTOM}"/>'
@@ -100,7 +102,7 @@ def _y(share: float) -> float:
 
 
 def _apart(heights: Sequence[float]) -> list[float]:
-    """Places for labels, near where their lines end, and not one over another."""
+    """Heights for labels, near the ends of their lines, without overlap."""
     placed: dict[int, float] = {}
     last = _HEIGHT - _BOTTOM + 22.0
     for number in sorted(range(len(heights)), key=lambda each: -heights[each]):

@@ -1,16 +1,16 @@
-"""Partitions of a table or an index: what they take in a second, what they refuse, and when they split.
+"""Partitions of a table or an index: what they accept per second, what they refuse, and when they split.
 
-Keys lie on one line, ordered by the hash of the partition key and then by the sort key; a partition is a stretch
-of it. What is asked for comes as `Span`s, stretches or points of that line, and is followed second by second in
-amounts, not request by request.
+Keys lie on one line, ordered by the hash of the partition key and then by the sort key. A partition is an interval
+of that line. Requests are `Span`s, intervals or points of the line. They are followed second by second as amounts, and
+not one by one.
 
-What is modelled, and where it is from:
+What is modelled, and its source:
 
-- 1,000 write units and 3,000 read units a second (service quotas);
-- burst: up to 300 s of what was not used may be used later (burst and adaptive capacity). AWS also says that it
-  does not help against the limit of a partition; `Rules(burst=0)` is for who reads it so;
-- split for heat: a partition that is asked for more than its limit for minutes becomes two, at the place that
-  halves what is asked for; between partition keys, or along the sort keys of one, unless the table has local
+- 1,000 write units and 3,000 read units per second (service quotas);
+- burst: up to 300 s of unused capacity can be used later (burst and adaptive capacity). AWS also says that this
+  does not help against the limit of a partition; `Rules(burst=0)` models that reading;
+- split for heat: a partition whose load is above its limit for minutes becomes two, at the place that
+  halves the load; between partition keys, or along the sort keys of one, unless the table has local
   indexes. A single key cannot be halved, nor the end of sort keys that only grow (AWS Database Blog, "Scaling
   DynamoDB: How partitions, hot keys, and split for heat impact performance", 2023). When it decides and how long
   it takes is not documented; 5 and 5 minutes are in line with the ten minutes of the experiments shown there;
@@ -28,31 +28,31 @@ from typing import NamedTuple
 
 HASH_BYTES, SORT_BYTES = 8, 24
 COLLECTION = 1 << 8 * SORT_BYTES
-"""The length of the line that one partition key takes."""
+"""The part of the line that one partition key takes."""
 LINE = COLLECTION << 8 * HASH_BYTES
 _KEPT = 4096
-"""Spans whose heat is remembered in a hot partition."""
+"""The most spans whose heat is remembered in a hot partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The numbers of the model; seconds and units."""
+    """The parameters of the model, in seconds and units."""
 
     writes: float = 1000.0
     reads: float = 3000.0
     burst: float = 300.0
     sustained: float = 300.0
-    """How long a partition is too hot before it is split."""
+    """Seconds for which a partition must be too hot before it is split."""
     splitting: float = 300.0
-    """How long splitting takes."""
+    """Seconds that a split takes."""
     size: float = 10e9
     collections_split: bool = True
-    """False where the table has local indexes."""
+    """False if the table has local indexes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where entries lie: a stretch of the line, evenly, or the point at its start if its length is 0."""
+    """The place of entries: evenly over an interval of the line, or at its start if the length is 0."""
 
     start: int
     length: int = 0
@@ -62,7 +62,7 @@ EVERYWHERE = Span(0, LINE)
 
 
 def span_of(partition: str, sort: str | None = None, *, is_prefix: bool = False) -> Span:
-    """The place of a key; of all sort keys that begin so, or of a whole partition key without a sort key."""
+    """The place of a key, of all sort keys with a prefix, or of a whole partition key if `sort` is None."""
     start = int.from_bytes(blake2b(partition.encode(), digest_size=HASH_BYTES).digest(), "big") * COLLECTION
     if sort is None:
         return Span(start, COLLECTION)
@@ -79,22 +79,22 @@ class Partition:
     read_tokens: float
     size: float = 0.0
     writes: float = 0.0
-    """Asked for in this second, as `reads`."""
+    """Units requested in this second; `reads` likewise."""
     reads: float = 0.0
     write_share: float = 1.0
-    """How much of it is taken."""
+    """The share of them that is accepted."""
     read_share: float = 1.0
     hot: float = 0.0
     """Seconds for which it was too hot."""
     splits_at: float | None = None
     heat: dict[Span, float] = field(default_factory=dict)
     asked: float = 0.0
-    """Write units since the totals were last cleared, as `refused`."""
+    """Write units requested since the totals were cleared; `refused` likewise."""
     refused: float = 0.0
 
 
 class Part(NamedTuple):
-    """What of a span lies in one partition, as a share of all of it."""
+    """The part of a span that lies in one partition, and its share of the span."""
 
     partition: Partition
     span: Span
@@ -110,7 +110,7 @@ class Partitions:
         edges = [LINE * each // number for each in range(number + 1)]
         self.all = [Partition(low, high, full * rules.writes, full * rules.reads) for low, high in pairwise(edges)]
         self.version = 0
-        """Grows with every split, after which `under` answers otherwise."""
+        """Grows with every split, because `under` then returns other partitions."""
         self._index()
 
     def _index(self) -> None:
@@ -118,7 +118,7 @@ class Partitions:
         self._lows = [each.low for each in self.all]
 
     def under(self, span: Span) -> list[Part]:
-        """The partitions that a span lies in, each with its part of it."""
+        """The partitions in which a span lies, each with its part of the span."""
         first = bisect_right(self._lows, span.start) - 1
         if not span.length:
             return [Part(self.all[first], span, 1.0)]
@@ -136,7 +136,7 @@ class Partitions:
             each.writes = each.reads = 0.0
 
     def decide(self) -> None:
-        """How much of what was asked for each partition takes; tokens are what bursts are paid with."""
+        """Decides the share that each partition accepts. Bursts are paid with tokens."""
         rules = self._rules
         for each in self.all:
             each.write_share, each.write_tokens = _taken(each.writes, rules.writes, each.write_tokens, rules.burst)
@@ -146,13 +146,13 @@ class Partitions:
         return partition.writes > self._rules.writes or partition.reads > self._rules.reads
 
     def remember(self, part: Part, units: float) -> None:
-        """Notes where the heat of a hot partition is."""
+        """Records where the heat of a hot partition is."""
         heat = part.partition.heat
         if part.span in heat or len(heat) < _KEPT:
             heat[part.span] = heat.get(part.span, 0.0) + units
 
     def end(self, now: float) -> None:
-        """Splits what was hot for long enough, or is too large."""
+        """Splits partitions that were hot for long enough, or are too large."""
         rules, due = self._rules, []
         for each in self.all:
             if self.is_hot(each):
@@ -171,7 +171,7 @@ class Partitions:
     # --- splitting -----------------------------------------------------------------------------
 
     def grow(self, number: int) -> None:
-        """At least so many partitions, by halving the widest between keys, as for a new peak of the whole table."""
+        """Grows to at least this many partitions by halving the widest ones, as for a new peak of the whole table."""
         while len(self.all) < number:
             widest = max(self.all, key=lambda each: each.high - each.low)
             middle = (widest.low + widest.high) // 2
@@ -200,13 +200,13 @@ class Partitions:
 
 
 def _taken(asked: float, limit: float, tokens: float, burst: float) -> tuple[float, float]:
-    """The share of what is asked for that is taken, and the tokens that are left."""
+    """The share of the requested units that is accepted, and the tokens that are left."""
     taken = min(asked, limit + tokens)
     return (taken / asked if asked else 1.0), max(0.0, min(burst * limit, tokens + limit - taken))
 
 
 def _halving(partition: Partition, within_collections: bool) -> int | None:
-    """Where to split so that both sides are asked for as nearly the same as can be; None if nothing is halved."""
+    """Where to split so that both sides have as equal a load as possible; None if no split divides it."""
     total = sum(partition.heat.values())
     best: tuple[float, int] | None = None
     for place, below in _cuts(partition, total / 2, within_collections):

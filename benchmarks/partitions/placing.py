@@ -1,11 +1,11 @@
-"""Where the entries of one indexed field go, by the code that decides it in earnest.
+"""Where the entries of one indexed field go, decided by adjoin's real code.
 
-`Single` and `Fixed` need no map. `Adaptive` runs the real maps, counters and policy for several writers, each with
-its own copy of the map, as old as the lease allows, and its own counts; the stored map and heat record are replaced
-only under the condition that they are what the writer read.
+`Single` and `Fixed` need no map. `Adaptive` runs the real maps, counters and policy for several writers. Each has
+its own copy of the map, as old as the lease allows, and its own counts. The stored map and heat record are replaced
+only on condition that they are still what the writer read.
 
-A second of writes of one value is placed as a whole: at the field level by one call of `place`, at the level of a
-value by calls for a sample of ids, whose spread over the shards all its writes get.
+All writes of one value in one second are placed together: at the field level by one call of `place`; at the level of a
+value by calls for a sample of ids, whose spread over the shards then holds for all its writes.
 """
 
 from __future__ import annotations
@@ -22,50 +22,50 @@ from adjoin.sharding.policy import LIMITS, Limits, considered
 
 _SAMPLE = 30_000
 _BLOCK = 4096
-"""Bytes a heat record takes at most."""
+"""The largest size of a heat record, in bytes."""
 
 Spread = tuple[tuple[Shard, float], ...]
 """Shards, each with its share of the writes."""
 
 
 class Placing(Protocol):
-    """How the entries of a field are placed and looked for, as time goes on."""
+    """A way of placing and finding the entries of a field over time."""
 
     name: str
     is_by_value: bool
-    """Whether values matter for where entries go."""
+    """Whether the place of an entry depends on its value."""
 
     def begin(self, now: float) -> None:
-        """A second begins."""
+        """Called when a second begins."""
         ...
 
     def place(self, writer: int, value: str, id: str, now: float) -> Shard:
-        """Where one entry goes."""
+        """The shard of one entry."""
         ...
 
     def spread(self, writer: int, value: str, now: float) -> Spread:
-        """Where the entries of a value go that a writer makes in one second."""
+        """The shards of the entries that a writer makes for a value in one second."""
         ...
 
     def state(self, writer: int, now: float) -> Hashable:
-        """Something that can be hashed, and is equal where spreads are the same."""
+        """A hashable value that is equal for equal spreads."""
         ...
 
     def saw(self, writer: int, shard: Shard, value: str, taken: float, refused: float, size: float) -> None:
-        """A writer learns what came of its writes."""
+        """Tells a writer how many of its writes were accepted and refused."""
         ...
 
     def end(self, now: float) -> float:
-        """A second ends; the write units that this took for maps and records."""
+        """Called when a second ends; returns the write units spent on maps and records."""
         ...
 
     def sharding(self) -> Sharding:
-        """What a reader knows."""
+        """The sharding as a reader knows it."""
         ...
 
 
 def placing_of(name: str, writers: int, limits: Limits = LIMITS) -> Placing:
-    """By its name on the command line: single, fixed:N or adaptive."""
+    """The placing with this name on the command line: single, fixed:N or adaptive."""
     kind, _, number = name.partition(":")
     if name == "single":
         return Fixed("single", 1)
@@ -73,21 +73,30 @@ def placing_of(name: str, writers: int, limits: Limits = LIMITS) -> Placing:
         return Fixed(name, int(number))
     if name == "adaptive":
         return Adaptive(writers, limits)
-    raise InvalidValue(f"there is no sharding {name!r}; choose single, adaptive or fixed:N, as in fixed:8")
+    raise InvalidValue(f"the sharding {name!r} does not exist; choose single, adaptive or fixed:N, such as fixed:8")
+
+
+def number_of_shards(name: str) -> int:
+    """The number of shards of each target with this name on the command line: single or fixed:N."""
+    placing = placing_of(name, 1)
+    if not isinstance(placing, Fixed):
+        raise InvalidValue(f"targets cannot have {name!r} shards, whose number they have in their keys; choose fixed:N")
+    return placing.number
 
 
 class Fixed:
-    """So many shards for ever."""
+    """A constant number of shards."""
 
     def __init__(self, name: str, number: int) -> None:
         self.name = name
-        # With one shard, only its sort keys are left to split it along.
+        self.number = number
+        # With one shard, DynamoDB can split only along sort keys, so values matter.
         self.is_by_value = number == 1
         self._shards = FixedShards(number)
         self._spread = _sampled(self._shards, "", 0.0)
 
     def begin(self, now: float) -> None:
-        """There is nothing to learn."""
+        """Nothing changes over time."""
 
     def place(self, writer: int, value: str, id: str, now: float) -> Shard:
         return self._shards.place(value, id, now)
@@ -99,7 +108,7 @@ class Fixed:
         return self._shards
 
     def saw(self, writer: int, shard: Shard, value: str, taken: float, refused: float, size: float) -> None:
-        """There is nothing to count."""
+        """Nothing is counted."""
 
     def end(self, now: float) -> float:
         return 0.0
@@ -110,7 +119,7 @@ class Fixed:
 
 @dataclass
 class _Writer:
-    """One process: its copy of the map, how old that is, and what it counted."""
+    """One process: its copy of the map, the age of the copy, and its counts."""
 
     shards: ShardMap
     read_at: float
@@ -118,7 +127,7 @@ class _Writer:
 
 
 class Adaptive:
-    """Shards that grow where it is hot."""
+    """Shards that grow where there is heat."""
 
     name = "adaptive"
     is_by_value = True
@@ -127,10 +136,10 @@ class Adaptive:
         self.stored = ShardMap()
         self.heat = Heat()
         self.grown_at: list[tuple[float, int]] = []
-        """When it grew, and how many shards there were then."""
+        """When it grew, and the number of shards then."""
         self._limits = limits
         self._spreads: dict[int, tuple[float, ...]] = {}
-        # Writers did not start at once, and so do not read the map at once.
+        # Writers start at different times, so they also read the map at different times.
         self._writers = [_Writer(self.stored, -LEASE * number / writers) for number in range(writers)]
 
     def begin(self, now: float) -> None:
@@ -188,5 +197,5 @@ def _sampled(sharding: Sharding, value: str, now: float) -> Spread:
 
 
 def shards_asked(sharding: Sharding, values: Sequence[str], weights: Sequence[float]) -> float:
-    """How many shards a reader asks for one value, on average over what is looked for."""
+    """How many shards a reader queries for one value, on average over all searched values."""
     return sum(weight * len(sharding.places(value)) for value, weight in zip(values, weights, strict=True))

@@ -1,12 +1,17 @@
-"""A workload against a table, second after second, and what came of it.
+"""Runs a workload on a table, second by second, and collects the outcome.
 
-Finds ask every shard in which an entry may lie, at half a read unit each. Of the writes of a value, each second
-another writer makes them, so that all writers see all values. The table's own keys are spread evenly.
+A find queries every shard in which an entry may be, at half a read unit each. The writes of a value come from
+another writer each second, so that all writers see all values. The table's own keys are spread evenly.
+
+A value may also be the node to which an edge leads. Then each write has a second entry, in an index over the targets of
+edges, whose partition key is the target with or without a shard. Entries of a second that go to several shards of an
+index are divided into at most one part per shard, of at least `_PART` writes: a target that is written ten times in a
+second reaches one of its shards in that second, and another one in the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from math import ceil
@@ -16,23 +21,25 @@ from typing import Any
 from adjoin.cost import dollars
 from adjoin.sharding.maps import Shard, Sharding
 from benchmarks.partitions.partitions import EVERYWHERE, Rules, Span, span_of
-from benchmarks.partitions.placing import Placing, placing_of, shards_asked
+from benchmarks.partitions.placing import Placing, number_of_shards, placing_of, shards_asked
 from benchmarks.partitions.tables import FRESH_READS, FRESH_WRITES, Read, Route, Space, Table, Write
 from benchmarks.partitions.workloads import Place, Recorded, Zipf, poisson
 
-INDEX = "index"
+INDEX, TARGETS = "index", "targets"
 MONTH = 30 * 24 * 3600
 HOTTEST = 3
 RULES = Rules()
+_PART = 25.0
+"""Writes of one second that are placed together, if there are two indexes."""
 _GROUPS = 24
-"""In how many stretches values are followed where single ones do not matter."""
+"""The number of groups in which values are followed if single ones do not matter."""
 FIND = 0.5
 """Read units of one query of an index that finds little."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hot:
-    """A partition that was asked for much: units a second, and the share of them that was refused."""
+    """A partition with high load: units per second, and the share of them that was refused."""
 
     space: str
     writes: float
@@ -42,26 +49,26 @@ class Hot:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a workload met with one way of sharding. Shares and rates are of the time after the warm-up."""
+    """The outcome of a workload with one way of sharding. Shares and rates are for the time after the warm-up."""
 
     sharding: str
     warm_up: int
     """Seconds that do not count."""
     asked: float
-    """Writes a second."""
+    """Writes per second."""
     throttled: float
     """The share of writes that was refused."""
     throttled_in_all: float
-    """The same, from the first second on."""
+    """The same, including the warm-up."""
     reads_throttled: float
     shards: int | None
     ideal: int
-    """Shards that would do if everything were spread evenly over them."""
+    """The number of shards that would be enough if the load were spread evenly over them."""
     partitions: int
-    """Of the index, in the end."""
+    """Partitions of the index at the end."""
     shards_a_find: float | None
     write_units: float
-    """Taken in a second, of the table, its indexes, and what the sharding keeps."""
+    """Units used per second by the table, its indexes, and the records of the sharding."""
     read_units: float
     dollars_a_month: float
     hottest: tuple[Hot, ...]
@@ -74,7 +81,7 @@ class Outcome:
 
 @dataclass
 class _Tally:
-    """Adds up, from the first second and after the warm-up."""
+    """Totals, from the first second and since the warm-up."""
 
     warm_up: int
     minutes: list[list[float]] = field(default_factory=list)
@@ -100,7 +107,7 @@ class _Tally:
         self.refused += refused
         self.reads_asked += sum(read.units for read in reads)
         self.reads_refused += sum(read.units * (1 - read.share) for read in reads)
-        # What one place refuses is not written to the others either.
+        # A write that is refused in one place is not written to the others either.
         self.write_units += kept + sum(
             write.share * (write.units + sum(units for _, units in write.entries)) for write in writes
         )
@@ -157,26 +164,29 @@ def _hottest(table: Table, routes: Iterable[Route], seconds: int) -> tuple[Hot, 
     )
 
 
-# --- made workloads ----------------------------------------------------------------------------
+# --- generated workloads -----------------------------------------------------------------------
 
 
 def simulate(
     workload: Zipf,
     sharding: str,
     *,
+    targets: str | None = None,
     warm_up: int = 900,
     writers: int = 8,
     rules: Rules = RULES,
     is_fresh: bool = False,
 ) -> Outcome:
-    """The workload with one way of sharding its index.
+    """Runs a workload with one way of sharding its index.
 
-    Unless it is fresh, the table has taken the workload's rates before, and so takes twice of them, evenly spread.
+    `targets` is the way of sharding a second index, over the targets of edges; None if there is none.
+    Unless it is fresh, the table had the workload's rates before, so it accepts twice these rates, evenly spread.
     """
     placing = placing_of(sharding, writers)
+    shards = None if targets is None else number_of_shards(targets)
     warm = (FRESH_WRITES, FRESH_READS) if is_fresh else (2 * workload.writes, 2 * workload.reads)
-    table = Table([INDEX], rules, *warm)
-    run = _Run(workload, placing, table, writers)
+    table = Table([INDEX] if shards is None else [INDEX, TARGETS], rules, *warm)
+    run = _Run(workload, placing, table, writers, shards)
     tally = _Tally(warm_up)
     for second in range(workload.seconds):
         if second == warm_up:
@@ -184,12 +194,13 @@ def simulate(
         run.second(second, tally)
     known = placing.sharding()
     asked = shards_asked(known, workload.names, workload.weights)
-    hot = _hottest(table, run.routes.values(), tally.seconds)
-    return tally.outcome(placing.name, table, hot, known, asked, workload.writes)
+    hot = _hottest(table, [*run.routes.values(), *run.target_routes.values()], tally.seconds)
+    name = placing.name if targets is None else f"{placing.name}, targets {targets}"
+    return tally.outcome(name, table, hot, known, asked, workload.writes)
 
 
 def _groups(workload: Zipf, number: int | None) -> list[tuple[str, str, float]]:
-    """The values, each with its weight; or so many stretches of them, the most frequent values apart."""
+    """The values, each with its weight; or `number` groups of them, with the most frequent values on their own."""
     each = sorted(zip(workload.weights, workload.names, strict=True), reverse=True)
     if number is None or number >= len(each):
         return [(name, name, weight) for weight, name in each]
@@ -203,8 +214,10 @@ def _groups(workload: Zipf, number: int | None) -> list[tuple[str, str, float]]:
 
 
 class _Run:
-    def __init__(self, workload: Zipf, placing: Placing, table: Table, writers: int) -> None:
+    def __init__(self, workload: Zipf, placing: Placing, table: Table, writers: int, targets: int | None) -> None:
+        """`targets` is the number of shards of each target in the second index; None if there is none."""
         self._workload = workload
+        self._targets = targets
         self._placing = placing
         self._table = table
         self._writers = writers
@@ -212,8 +225,10 @@ class _Run:
         self._everywhere = Route(table.table, EVERYWHERE, "all keys")
         self.routes: dict[tuple[Shard, str], Route] = {}
         """By shard and value."""
+        self.target_routes: dict[tuple[str, int], Route] = {}
+        """By target and shard."""
         self._spreads: dict[Hashable, list[list[tuple[Shard, Route, float]]]] = {}
-        self._groups = _groups(workload, None if placing.is_by_value else _GROUPS)
+        self._groups = _groups(workload, None if placing.is_by_value or targets is not None else _GROUPS)
 
     def second(self, second: int, tally: _Tally) -> None:
         placing, now = self._placing, float(second)
@@ -225,10 +240,11 @@ class _Run:
         for number, (value, _, weight) in enumerate(self._groups):
             writer = (number + second) % self._writers
             mean = self._workload.writes * level * weight
-            for shard, route, share in spreads[writer][number]:
+            for shard, routes, share in self._placed(value, mean, spreads[writer][number]):
                 units = poisson(self._random, mean * share)
                 if units:
-                    writes.append(Write(self._everywhere, units, ((route, units),), units * self._workload.size))
+                    entries = [(route, units) for route in routes]
+                    writes.append(Write(self._everywhere, units, entries, units * self._workload.size))
                     seen.append((writer, shard, value))
         reads = list(self._reads(level)) if self._workload.reads else []
         self._table.second(now, writes, reads)
@@ -237,8 +253,36 @@ class _Run:
             placing.saw(writer, shard, value, write.units - refused, refused, write.size * write.share)
         tally.second(second, self._table, writes, reads, placing.end(now))
 
+    def _placed(
+        self, value: str, mean: float, spread: list[tuple[Shard, Route, float]]
+    ) -> Iterator[tuple[Shard, tuple[Route, ...], float]]:
+        """The shards of a value's entries in one second, their places in all indexes, and their shares."""
+        if self._targets is None:
+            yield from ((shard, (route,), share) for shard, route, share in spread)
+            return
+        if not self._placing.is_by_value and mean < _PART * len(spread):
+            # All shards get the same, and not all of them in this second.
+            some = self._random.sample(spread, max(1, ceil(mean / _PART)))
+            spread = [(shard, route, 1 / len(some)) for shard, route, _ in some]
+        for shard, route, share in spread:
+            parts = min(self._targets, max(1, ceil(mean * share / _PART)))
+            first = self._random.randrange(self._targets)
+            for number in range(first, first + parts):
+                target = self._target_route(value, number % self._targets)
+                yield shard, (route, target), share / parts
+
+    def _target_route(self, target: str, shard: int) -> Route:
+        """The place of the entries of a target in one of its shards."""
+        route = self.target_routes.get((target, shard))
+        if route is None:
+            span = span_of(f"SKILL#{target}#{shard}")
+            span = Span(span.start + span.length - 1) if self._workload.ids_grow else span
+            label = f"{target}, shard {shard}"
+            route = self.target_routes[target, shard] = Route(self._table.indexes[TARGETS], span, label)
+        return route
+
     def _spread(self, writer: int, now: float) -> list[list[tuple[Shard, Route, float]]]:
-        """Where a writer puts each value; the same for all writers who know the same map."""
+        """Where a writer puts each value. It is the same for all writers with the same map."""
         state = self._placing.state(writer, now)
         if state not in self._spreads:
             self._spreads[state] = [
@@ -251,13 +295,13 @@ class _Run:
         return self._spreads[state]
 
     def _route(self, shard: Shard, value: str, last: str) -> Route:
-        """The place of the entries with values from one to another."""
+        """The place of the entries with values from `value` to `last`."""
         route = self.routes.get((shard, value))
         if route is None:
             partition = f"SKILL_OF#skill#{shard}"
             first, end = (span_of(partition, f"{each}#", is_prefix=True) for each in (value, last))
             span = Span(first.start, end.start + end.length - first.start)
-            # New entries of a value lie behind the others if ids grow, and anywhere among them if not.
+            # New entries of a value lie after all others if ids grow, and anywhere among them otherwise.
             span = Span(span.start + span.length - 1) if self._workload.ids_grow else span
             route = self.routes[shard, value] = Route(self._table.indexes[INDEX], span, f"shard {shard}")
         return route
@@ -270,7 +314,7 @@ class _Run:
                 yield from (Read(self._route(shard, value, value), finds * FIND) for shard in sharding.places(value))
 
 
-# --- recorded ones -----------------------------------------------------------------------------
+# --- recorded workloads ------------------------------------------------------------------------
 
 
 def replay(
@@ -282,7 +326,7 @@ def replay(
     rules: Rules = RULES,
     warm: tuple[float, float] = (FRESH_WRITES, FRESH_READS),
 ) -> Outcome:
-    """A recorded log, whose indexed fields are placed by one way of sharding; each field has its own shards."""
+    """Replays a recorded log with one way of sharding its indexed fields. Each field has its own shards."""
     requests = list(log)
     names = dict.fromkeys(place.index or INDEX for each in requests for place in each.places if each.key or place.index)
     table = Table(names, rules, *warm)

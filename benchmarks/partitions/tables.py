@@ -1,11 +1,11 @@
-"""A table on demand with its indexes: what is taken of what is asked for in a second.
+"""An on-demand table with its indexes: which share of the requests of a second it accepts.
 
-- A write is taken if the table and every index it has an entry in take it: an index that runs short of write units
-  throttles writes to the table (back-pressure). The service does so when updates of an index have piled up; here
-  it is so in the same second, and only for the entries that lie where the index is short.
-- A table and each index take at most so many units a second in all, at first 4,000 writes and 12,000 reads, or what
-  they were warmed to; and every half hour twice the highest that was reached.
-- What is refused is lost: nobody tries again, so that what is asked for stays what the workload says.
+- A write is accepted if the table and every index in which it has an entry accept it: an index that is short of write
+  units throttles writes to the table (back-pressure). DynamoDB does so when updates of an index have piled up. Here
+  it happens in the same second, and only for entries in partitions that are short.
+- The table and each index have a total limit per second: at first 4,000 writes and 12,000 reads, or what they were
+  warmed to; and after every half hour, twice the highest rate that was reached.
+- A refused request is lost: there are no retries, so that the load stays what the workload says.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from benchmarks.partitions.partitions import Part, Partition, Partitions, Rules,
 FRESH_WRITES, FRESH_READS = 4000.0, 12000.0
 HALF_HOUR = 1800.0
 _DIGITS = 9
-"""To which shares are told, so that what is taken as a whole is not a little less."""
+"""Shares are rounded to this many digits, so that a share of 1 does not become a little less."""
 
 
 class Route:
-    """A place in the table or in one index; remembers which partitions that is, until one splits."""
+    """A place in the table or in one index. It remembers its partitions until one of them splits."""
 
     __slots__ = ("_parts", "_version", "label", "space", "span")
 
@@ -42,7 +42,7 @@ class Route:
 
     @property
     def write_share(self) -> float:
-        """How much of what is written here is taken in this second."""
+        """The share of the writes to this place that is accepted in this second."""
         share = self.space.write_factor * sum(part.share * part.partition.write_share for part in self.parts)
         return round(share, _DIGITS)
 
@@ -54,15 +54,15 @@ class Route:
 
 @dataclass(slots=True)
 class Write:
-    """Writes of one second with one destiny: to the table, and to some indexes."""
+    """Writes of one second that are accepted or refused together: to the table, and to some indexes."""
 
     table: Route
     units: float
     entries: Sequence[tuple[Route, float]] = ()
-    """Where in indexes, and the units each entry takes."""
+    """The places in indexes, and the units of each entry."""
     size: float = 0.0
     share: float = 1.0
-    """How much of it was taken."""
+    """The share that was accepted."""
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class Read:
 
 @dataclass
 class Space:
-    """The table or an index: its partitions, and what it takes in all."""
+    """The table or an index: its partitions, and its total limits."""
 
     name: str
     rules: Rules
@@ -118,10 +118,10 @@ class Space:
 
 
 class Table:
-    """A table and its indexes, second after second."""
+    """A table and its indexes, second by second."""
 
     def __init__(self, indexes: Iterable[str], rules: Rules, writes: float = 0.0, reads: float = 0.0) -> None:
-        """`writes` and `reads` are what the table and its indexes were warmed to."""
+        """`writes` and `reads` are the rates to which the table and its indexes were warmed."""
         warm = max(writes, FRESH_WRITES), max(reads, FRESH_READS)
         self.table = Space("table", rules, *warm)
         self.indexes = {name: Space(name, rules, *warm) for name in indexes}
@@ -131,7 +131,7 @@ class Table:
         return (self.table, *self.indexes.values())
 
     def second(self, now: float, writes: Sequence[Write], reads: Sequence[Read] = ()) -> None:
-        """Decides about everything that is asked for in one second; each write and read is told its share."""
+        """Decides all requests of one second, and sets the share of each write and read."""
         for space in self.spaces:
             space.partitions.begin()
         written: dict[Route, float] = {}
@@ -181,6 +181,6 @@ class Table:
                 each.asked = each.refused = 0.0
 
     def hottest(self, number: int) -> list[tuple[Space, Partition]]:
-        """The partitions that were asked for most since the totals were cleared."""
+        """The partitions with the highest load since the totals were cleared."""
         every = [(space, each) for space in self.spaces for each in space.partitions.all]
         return sorted(every, key=lambda each: -each[1].asked)[:number]

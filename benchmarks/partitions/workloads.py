@@ -1,17 +1,17 @@
-"""What is asked of a table: made by numbers, or recorded from a program.
+"""Requests to a table: generated from parameters, or recorded from a program.
 
-A made workload is a rate of writes, each with one indexed value; values are Zipf-distributed. A recorded one is a
-file with a JSON object a line:
+A generated workload is a rate of writes, each with one indexed value; values are Zipf-distributed. A recorded one is a
+file with one JSON object per line:
 
     {"at": 0.25, "key": "PERSON#1", "writes": 1, "size": 180, "entries": [
         {"index": "GSI1", "partition": "SKILL_OF#skill#0", "sort": "python#PERSON#1", "writes": 1}]}
     {"at": 0.31, "index": "GSI1", "partition": "SKILL_OF#skill#0", "sort": "python", "reads": 0.5}
 
-`at` is seconds from the beginning, in order; `key` is the partition key in the table; units default to 1 for a write
-and 0.5 for a read. In place of `partition` and `sort`, an entry may have `field`, `value` and `id`, and a read
-`field` and `value`: those are placed and looked for by the sharding that is tried.
+`at` is seconds from the beginning, in ascending order. `key` is the partition key in the table. Units default to 1 for
+a write and 0.5 for a read. Instead of `partition` and `sort`, an entry may have `field`, `value` and `id`, and a read
+`field` and `value`: the tried sharding then decides where they are.
 
-`lines_of` makes such lines of requests.
+`lines_of` makes such lines from requests.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _POISSON_BY_HAND = 30.0
 
 @dataclass(frozen=True)
 class Zipf:
-    """So many writes and finds a second, of values of which the k-th is asked for 1/k**skew times as often."""
+    """A rate of writes and finds per second. The k-th value is requested 1/k**skew times as often as the first."""
 
     writes: float = 50_000.0
     reads: float = 0.0
@@ -43,21 +43,21 @@ class Zipf:
     values: int = 1000
     skew: float = 1.0
     ramp: int = 60
-    """Seconds until the rate is reached."""
+    """Seconds until the full rate is reached."""
     size: int = 200
-    """Bytes of an entry, and of the item."""
+    """The size of an entry, and of the item, in bytes."""
     ids_grow: bool = False
-    """Whether each id sorts behind those before it, as ids that begin with the time do."""
+    """Whether each id sorts after all earlier ones, as ids that begin with the time do."""
     seed: int = 1
 
     def __post_init__(self) -> None:
         for name, least in (("writes", 0), ("reads", 0), ("seconds", 1), ("values", 1), ("skew", 0), ("ramp", 0)):
             if getattr(self, name) < least:
-                raise InvalidValue(f"{name} cannot be {getattr(self, name)}; give {least} or more")
+                raise InvalidValue(f"{name} must be at least {least}, got {getattr(self, name)}")
 
     @cached_property
     def names(self) -> list[str]:
-        """The values; which of them is frequent has nothing to do with their order."""
+        """The values. How frequent a value is does not depend on its order."""
         names = [f"skill-{number:05}" for number in range(self.values)]
         Random(self.seed).shuffle(names)
         return names
@@ -69,12 +69,12 @@ class Zipf:
         return [weight / total for weight in weights]
 
     def level(self, second: int) -> float:
-        """Which share of the rate is reached."""
+        """The share of the full rate that is reached in this second."""
         return 1.0 if second >= self.ramp else (second + 1) / (self.ramp + 1)
 
 
 def poisson(random: Random, mean: float) -> float:
-    """How many come in a second when so many come on average."""
+    """A Poisson-distributed number with this mean."""
     if mean > _POISSON_BY_HAND:
         return max(0.0, float(round(random.gauss(mean, mean**0.5))))
     threshold, count, product = exp(-mean), 0, random.random()
@@ -89,7 +89,7 @@ def poisson(random: Random, mean: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A key of an index (or of the table, if `index` is None), or what a sharding makes one of."""
+    """A key of an index (or of the table, if `index` is None), or the values from which a sharding makes one."""
 
     index: str | None
     partition: str | None
@@ -121,10 +121,10 @@ def read_log(lines: Iterable[str]) -> Iterator[Recorded]:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidValue(
                 f"line {number} of the log cannot be read: {type(error).__name__}: {error}; "
-                "docs/sharding.md says what a line is"
+                "docs/sharding.md describes the format"
             ) from None
         if request.at < last:
-            raise InvalidValue(f'line {number} of the log is earlier than the one before it; sort it by "at"')
+            raise InvalidValue(f'line {number} of the log is earlier than the previous line; sort the log by "at"')
         last = request.at
         yield request
 
@@ -146,7 +146,7 @@ def _place(plain: Mapping[str, Any], units: float) -> Place:
 
 
 def lines_of(request: Request, definition: TableDefinition, at: float) -> list[dict[str, Any]]:
-    """The lines of a log for one request, with the units that `explain` estimates; none for other requests."""
+    """The log lines for one request, with the units that `explain` estimates. Requests of other kinds have none."""
     match request:
         case Put():
             units = estimate(request, definition)

@@ -1,5 +1,5 @@
-"""Servers that speak DynamoDB's protocol, beside each other: what is asked of them, how they run, and who asks.
+"""Servers of DynamoDB's protocol: the requests, how the servers run, and the clients.
 
-`asked` decides what is asked and knows no server; `contestants` starts servers and measures nothing; `wire`
-and `callers` ask; `in_process` is for tests that have everything in one process.
+`asked` defines the requests and knows no server. `contestants` starts servers and measures nothing. `wire`
+and `callers` send requests. `in_process` measures client and server in one process, as in tests.
 """

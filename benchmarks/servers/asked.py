@@ -1,7 +1,7 @@
-"""What servers are asked: four operations on one table, as parameters of the service's operations.
+"""The requests to servers: four operations on one table, as parameters of DynamoDB's operations.
 
-1,000 people, and 10 partitions of 100 edges each. Every call has a number. Writes replace what is there with
-something else, however often the calls of a list are repeated, so that none of them is a write of nothing.
+The table has 1,000 people, and 10 partitions of 100 edges each. Every call has a number. Each write changes the
+stored item, however often the list of calls is repeated, so that no server can skip a write that changes nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEFINITION: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Operation:
-    """One of what is measured; `calls` is how many different calls there are before they repeat."""
+    """A measured operation; `calls` is the number of different calls before they repeat."""
 
     name: str
     title: str
@@ -50,7 +50,7 @@ OPERATIONS = (
 
 
 def parameters(operation: str, number: int) -> dict[str, Any]:
-    """The parameters of the call of that number."""
+    """The parameters of the call with this number."""
     match operation:
         case "get":
             return {"TableName": TABLE, "Key": person_key(number % PEOPLE)}
@@ -75,7 +75,7 @@ def written(items: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def stored() -> list[dict[str, Any]]:
-    """Everything that a server holds when it is first asked."""
+    """All items with which a server is loaded."""
     people = [person_item(number, -1) for number in range(PEOPLE)]
     return people + [edge_item(partition, number) for partition in range(PARTITIONS) for number in range(EDGES)]
 
@@ -85,7 +85,7 @@ def person_key(number: int) -> dict[str, Any]:
 
 
 def person_item(number: int, visits: int) -> dict[str, Any]:
-    """A person, at that many visits."""
+    """A person with this number of visits."""
     return person_key(number) | _attributes(person(f"P{number}") | {"visits": visits})
 
 

@@ -1,4 +1,4 @@
-"""boto3's client at a server: loads the table, checks what the server answers, and asks."""
+"""boto3's client: loads the table of a server, checks its answers, and sends the requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from benchmarks.servers.asked import (
 
 
 def client(endpoint: str | None = None) -> Any:
-    """As a user has it who says nothing but where; with a try only, so that nothing is asked twice unseen."""
+    """A client with default settings, except one attempt per call, so that hidden retries do not count."""
     return boto3.client(
         "dynamodb",
         endpoint_url=endpoint,
@@ -49,7 +49,7 @@ def load(dynamodb: Any) -> None:
 
 
 def check(dynamodb: Any) -> None:
-    """The server answers each operation with what was stored."""
+    """Checks that the server answers each operation with what was stored."""
     answers = {each.name: getattr(dynamodb, each.method)(**parameters(each.name, 7)) for each in OPERATIONS}
     assert answers["get"]["Item"] == person_item(7, -1), answers["get"]
     assert answers["query"]["Items"] == [edge_item(7, number) for number in range(EDGES)], answers["query"]
@@ -60,12 +60,12 @@ def check(dynamodb: Any) -> None:
 
 
 def all_calls(operation: Operation) -> Iterator[dict[str, Any]]:
-    """Again and again: who asks in turns goes on where it was, so that writes change what is there."""
+    """All calls, endlessly. A later turn continues with the next call, so that every write changes its item."""
     return cycle([parameters(operation.name, number) for number in range(operation.calls)])
 
 
 def ask(dynamodb: Any, operation: Operation, calls: Iterator[dict[str, Any]], seconds: float) -> tuple[int, float]:
-    """Asks for so long; answers how many answers came, and in what time."""
+    """Sends requests for this many seconds; returns the number of answers and the time they took."""
     method = getattr(dynamodb, operation.method)
     answered = 0
     begin = time.perf_counter()

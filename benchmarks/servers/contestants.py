@@ -1,6 +1,6 @@
-"""The servers: each a process of its own on one core, ended with its standard input.
+"""The servers, each in its own process on one core. A server ends when its standard input ends.
 
-adjoin serves a file on the disk; the others keep everything in memory.
+adjoin serves a file on disk; the others keep everything in memory.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def cores() -> tuple[int, int]:
-    """The core for the server, and the one for who asks; the same one where there is no other."""
+    """The core for the server and the one for the client; the same if the machine has only one."""
     there = sorted(os.sched_getaffinity(0))
     return there[-1], there[0]
 
 
 @contextmanager
 def on_core(core: int) -> Iterator[None]:
-    """This process, and every process that it starts, stays on one core."""
+    """Keeps this process, and every process that it starts, on one core."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
@@ -38,7 +38,7 @@ def on_core(core: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Contestant:
-    """A server: what it is called, and how it is started; adjoin's get a folder for their file."""
+    """A server: its name, and how to start it. adjoin gets a folder for its file."""
 
     name: str
     start: Callable[[Path], Process]
@@ -49,8 +49,8 @@ class Contestant:
 
 
 def processor_seconds(pid: int) -> float:
-    """What all threads of a process have computed, those that have ended too."""
-    # The clock of another process's processor time, as Linux numbers it: clock_getcpuclockid(3).
+    """The processor time of all threads of a process, including those that have ended."""
+    # The id of the clock of another process's processor time on Linux: see clock_getcpuclockid(3).
     return time.clock_gettime((~pid << 3) | 2)
 
 
@@ -76,7 +76,7 @@ def end_with_the_benchmark():
     os._exit(0)
 
 threading.Thread(target=end_with_the_benchmark, daemon=True).start()
-# A line to the log for every request would count against it.
+# A log line per request would count against it.
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 from moto.server import main
 main(sys.argv[1:])

@@ -1,9 +1,9 @@
-"""boto3 and the server in one process, as tests have them: adjoin's server in a thread, and moto's mock.
+"""boto3 and the server in one process, as in tests: adjoin's server in a thread, and moto's mock.
 
     python -m benchmarks.servers.in_process KIND
 
-Each kind runs in a process of its own, which may use every core. It answers each line that it reads, an
-operation and seconds, with the microseconds of a call by the clock and of the processor, for both ends.
+Each kind runs in its own process, which may use every core. Each line that it reads names an operation and a number
+of seconds. It answers with the microseconds per call, by the clock and of the processor, of client and server together.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @dataclass(frozen=True)
 class Figures:
-    """Microseconds a call, by the clock and of the processor; the medians of all rounds."""
+    """Microseconds per call, by the clock and of the processor; medians of all rounds."""
 
     clock: float
     processor: float
@@ -70,7 +70,7 @@ KINDS: dict[str, Callable[[], Any]] = {
 
 
 def measured(rounds: int, seconds: float) -> dict[str, dict[str, Figures]]:
-    """Every kind in every round, by operation; a first round is not counted."""
+    """Runs every kind in every round, by operation. The first round is not counted."""
     taken: dict[str, dict[str, list[tuple[float, float]]]] = {
         kind: {each.name: [] for each in OPERATIONS} for kind in KINDS
     }
@@ -107,7 +107,7 @@ def _asked(worker: subprocess.Popen[str], order: str) -> tuple[float, float]:
     worker.stdin.flush()
     line = worker.stdout.readline()
     if not line:
-        raise SystemExit(f"benchmarks.servers.in_process ended with {worker.wait()}; what it said is above")
+        raise SystemExit(f"benchmarks.servers.in_process ended with status {worker.wait()}; its output is above")
     clock, processor = json.loads(line)
     return clock, processor
 

@@ -1,7 +1,7 @@
-"""Asking without a client library: requests that were signed beforehand, on connections that stay open.
+"""Requests without a client library: they are signed beforehand, and sent on connections that stay open.
 
-What a request costs here is some microseconds: a write, a wait with epoll, a read and a look for its length.
-A connection that the server closes behind its answer is opened anew, in the time of the next request.
+A request costs a few microseconds here: a write, a wait with epoll, a read, and finding the length of the answer.
+If the server closes a connection after an answer, opening it again counts for the next request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PATIENCE = 30.0
 
 
 def prepared(operation: Operation, endpoint: str) -> Iterator[bytes]:
-    """All calls of an operation as bytes, with heads as boto3 sends them, again and again."""
+    """All calls of an operation as bytes, with the headers that boto3 sends, endlessly."""
     return cycle(
         [_signed(operation.target, parameters(operation.name, number), endpoint) for number in range(operation.calls)]
     )
@@ -50,7 +50,7 @@ def _host(endpoint: str) -> str:
 
 
 class _Connection:
-    """One connection, and what it has received of an answer."""
+    """One connection, and the part of an answer that it has received."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self._address = address
@@ -63,7 +63,7 @@ class _Connection:
         return opened
 
     def read(self) -> bool:
-        """Takes what is there; answers whether that makes an answer."""
+        """Reads what has arrived; returns whether the answer is complete."""
         received = self._received
         received += self.socket.recv(1 << 18)
         end = received.find(b"\r\n\r\n")
@@ -80,7 +80,7 @@ class _Connection:
         return True
 
     is_over = False
-    """Whether the server wants no further request on it."""
+    """Whether the server closes the connection after this answer."""
 
     def reopen(self) -> None:
         self.socket.close()
@@ -88,7 +88,7 @@ class _Connection:
 
 
 def ask(endpoint: str, requests: Iterator[bytes], connections: int, seconds: float) -> tuple[int, float]:
-    """Asks on so many connections at once for so long; answers how many answers came, and in what time."""
+    """Sends requests on several connections for some seconds; returns the number of answers and the time they took."""
     host, _, port = _host(endpoint).partition(":")
     opened = [_Connection((host, int(port))) for _ in range(connections)]
     with select.epoll() as poll:
@@ -106,7 +106,7 @@ def ask(endpoint: str, requests: Iterator[bytes], connections: int, seconds: flo
 
 
 def _answered(poll: select.epoll, asking: dict[int, _Connection], following: Iterator[bytes], deadline: float) -> int:
-    """Sends the next request behind every answer until time is up, then waits for the last answers."""
+    """Sends the next request after every answer until the time is over, then waits for the last answers."""
     answered, open_requests = 0, len(asking)
     while open_requests:
         for number, _ in poll.poll(_PATIENCE):

@@ -1,1 +1,1 @@
-"""A Lambda function that keeps a graph true, ready to be deployed."""
+"""A Lambda function that keeps a graph's aggregates up to date, ready to be deployed."""

@@ -1,6 +1,6 @@
-"""A Lambda function that keeps the aggregates and copies of a graph true: `handler` is the whole of it.
+"""A Lambda function that keeps the aggregates and copied fields of a graph up to date: `handler`.
 
-The classes are those of the programs that read and write the table; put them into a module that both have.
+The programs that read and write the table use the same classes; put them into a module that both import.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MODELS = [Customer, Invoice, Placed]
 
 
 def shop() -> Graph:
-    """The table that the template names; a request with its retries ends well before the function does."""
+    """The graph on the table that the template names. Requests with retries end well before the function's timeout."""
     return Graph(f"dynamodb://{os.environ['TABLE']}?deadline=10", MODELS)
 
 

@@ -19,7 +19,7 @@ from adjoin.aggregates import (
     Sum,
     Top,
 )
-from adjoin.cost import Counting, Explanation, FanOut, Meter
+from adjoin.cost import Counting, Explanation, FanOut, Meter, WholeTable
 from adjoin.errors import (
     AccessDenied,
     AdjoinError,
@@ -73,13 +73,13 @@ from adjoin.graph import AsyncGraph, Graph
 from adjoin.layouts.adjacency_list import AdjacencyList
 from adjoin.layouts.interface import Index, Keys
 from adjoin.layouts.materialized_graph import MaterializedGraph
-from adjoin.model import Edge, Expires, Indexed, Node, Ref, Unique, Version
-from adjoin.plans.changes import Change
+from adjoin.model import Child, Edge, Expires, Indexed, Node, Ref, Stored, Unique, Version
 from adjoin.plans.maintenance.health import Health
+from adjoin.plans.maintenance.progress import RebuildDue
 from adjoin.plans.maintenance.report import MaintenanceReport, SetAside
-from adjoin.plans.maintenance.upkeep import RebuildDue
-from adjoin.queries.base import Page
-from adjoin.queries.edges import Collection
+from adjoin.plans.table import Change
+from adjoin.queries import Collection, Page
+from adjoin.scans import Contents
 from adjoin.tables import Projection, Throughput
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     # declare
+    "Child",
     "Edge",
     "Expires",
     "Indexed",
@@ -106,6 +107,7 @@ __all__ = [
     "Max",
     "Min",
     "PageRank",
+    "Stored",
     "Sum",
     "Top",
     # lay out
@@ -119,6 +121,7 @@ __all__ = [
     "AsyncGraph",
     "Change",
     "Collection",
+    "Contents",
     "Explanation",
     "FanOut",
     "Counting",
@@ -129,6 +132,7 @@ __all__ = [
     "Meter",
     "Page",
     "SetAside",
+    "WholeTable",
     "field",
     # serve
     "Server",

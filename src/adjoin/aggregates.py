@@ -1,15 +1,16 @@
-"""Aggregates and copies as they are declared, on the fields that hold them.
+"""Declarations of aggregates, summaries and copied fields, as marks on the fields that hold them.
 
     invoices: Annotated[int, Count("Placed")] = 0
     owed: Annotated[Decimal, Sum("Placed", field="balance")] = Decimal(0)
     customer_name: Annotated[str, Copy("source.name")] = ""
 
-A declaration only records what it was told. What it means for the classes of a graph is worked out by
-`adjoin.rules` when the graph opens, so edges may be named before they are declared.
+A declaration only records its arguments. `adjoin.declarations` finds out what it means for the classes
+of a graph when the graph opens, so a declaration may name an edge class that is declared later.
 
-Edges are named by class or by name; several are a path, one hop each. A hop goes the way its edge
-leads, or against it where only that fits; `direction` tells where an edge joins a class to itself.
-`field` and the fields of `where` are those of the last edge, or else of the node it leads to.
+Edges are given by class or by name; several form a path with one hop per edge. A hop follows its edge
+from source to target, or back if the classes fit only that way. Where an edge joins a class to itself,
+`direction` decides. `field` and the fields of `where` belong to the last edge, or otherwise to the node
+to which it leads. A class of children can stand in place of an edge; a hop leads from the parent to them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,14 @@ EdgeName: TypeAlias = str | type[Any]
 
 @dataclass(frozen=True, slots=True, init=False)
 class Aggregate:
-    """What all aggregates over edges are told."""
+    """The base class of all aggregates over edges and children.
+
+    `edges` are the classes of edges or children, or their names, from the node on; several form a path. `field` is the
+    field of the last edge, or of the node to which it leads, that is aggregated. `where` counts only edges for which a
+    predicate holds. `direction` is "out" for edges that leave the node and "into" for those that arrive. `recursive`
+    follows one edge class any number of hops. `consistency="transaction"` updates the aggregate in the same transaction
+    as the edge; the default, "stream", leaves it to `maintain`.
+    """
 
     edges: tuple[EdgeName, ...]
     field: str | None
@@ -47,15 +55,17 @@ class Aggregate:
     ) -> None:
         name = type(self).__name__
         if not edges:
-            raise InvalidModel(f"{name} needs an edge to go over; pass its class or its name")
+            raise InvalidModel(f"{name} needs an edge; pass the class of the edge, or its name")
         if direction not in ("out", "into"):
-            raise InvalidModel(f'the direction of {name} is "out" or "into", not {direction!r}')
+            raise InvalidModel(f'direction of {name} must be "out" or "into", got {shown(direction)}')
         if consistency not in ("stream", "transaction"):
-            raise InvalidModel(f'the consistency of {name} is "stream" or "transaction", not {consistency!r}')
+            raise InvalidModel(f'consistency of {name} must be "stream" or "transaction", got {shown(consistency)}')
         if where is not None and not isinstance(where, Predicate):
-            raise InvalidModel(f'the where= of {name} is a comparison such as field("status") == "open", not {where!r}')
+            raise InvalidModel(
+                f'where of {name} must be a comparison, got {shown(where)}; use field("status") == "open"'
+            )
         if recursive and len(edges) > 1:
-            raise InvalidModel(f"a recursive {name} goes over one edge again and again; pass one")
+            raise InvalidModel(f"a recursive {name} follows a single edge class, got {len(edges)}; pass one")
         for attribute, value in (
             ("edges", edges),
             ("field", field),
@@ -69,29 +79,30 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Count(Aggregate):
-    """How many edges there are."""
+    """The number of edges: `Annotated[int, Count("Placed")]`. See `Aggregate` for the arguments."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Sum(Aggregate):
-    """The sum of a field."""
+    """The sum of a field over the edges: `Sum("Placed", field="balance")`. See `Aggregate` for the arguments."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Min(Aggregate):
-    """The least value of a field; None without edges."""
+    """The least value of a field over the edges, or the default without edges. See `Aggregate` for the arguments."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Max(Aggregate):
-    """The greatest value of a field; None without edges."""
+    """The greatest value of a field over the edges, or the default without edges. See `Aggregate` for the arguments."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Latest(Aggregate):
-    """The value of a field on the edge that is last by another, `by`, which is else the edge's order.
+    """The value of a field on the latest edge: the one with the greatest value of the field `by`.
 
-    An edge without an order goes by the field itself, if that is a date.
+    Without `by`, the order field of the edge decides, or the only key field of the child; without an order, the field
+    itself, if it is a date. See `Aggregate` for the other arguments.
     """
 
     by: str | None
@@ -103,7 +114,7 @@ class Latest(Aggregate):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Top(Aggregate):
-    """The greatest `k` values of a field, from the greatest on."""
+    """The `k` greatest values of a field over the edges, greatest first. See `Aggregate` for the other arguments."""
 
     k: int
 
@@ -115,24 +126,25 @@ class Top(Aggregate):
 
 def _check_count(name: str, k: Any) -> None:
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-        raise InvalidModel(f"{name} takes so many values, at least 1; {k!r} cannot be")
+        raise InvalidModel(f"k of {name} must be a whole number of at least 1, got {k!r}")
 
 
-# --- what only a batch job fills ---------------------------------------------------------------
+# --- summaries, which only a batch job computes ------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What all batch summaries are told: the edge that they go over."""
+    """The base class of all summaries: fields that only a batch job computes, over one class of edges."""
 
     edge: EdgeName
 
 
 @dataclass(frozen=True, slots=True)
 class PageRank(Summary):
-    """How much the nodes that lead here count for, and those that lead to them; all ranks add up to 1.
+    """The PageRank of the node over one class of edges; all ranks add up to 1.
 
-    They are computed until they change no more to speak of, at most in so many iterations.
+    The computation stops when the ranks hardly change any more, or after `iterations` steps. `damping` is the share
+    of a rank that follows the edges.
     """
 
     damping: float = 0.85
@@ -140,19 +152,19 @@ class PageRank(Summary):
 
     def __post_init__(self) -> None:
         if not 0 <= self.damping < 1:
-            raise InvalidModel(f"the damping of PageRank is a part of 1, such as 0.85; {self.damping!r} cannot be")
+            raise InvalidModel(f"damping of PageRank must be at least 0 and less than 1, got {self.damping!r}")
         if self.iterations < 1:
-            raise InvalidModel(f"PageRank takes so many iterations, at least 1; {self.iterations!r} cannot be")
+            raise InvalidModel(f"iterations of PageRank must be at least 1, got {self.iterations!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class Components(Summary):
-    """The least id of all nodes that can be reached over edges, whichever way they lead."""
+    """The connected component of the node: the least id of all nodes that edges reach, in either direction."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonNeighbours(Summary):
-    """The ids of the `k` nodes with the most neighbours in common, most first."""
+    """The ids of the `k` nodes that share the most neighbours with the node, most first."""
 
     k: int = 10
 
@@ -160,29 +172,31 @@ class CommonNeighbours(Summary):
         _check_count("CommonNeighbours", self.k)
 
 
-# --- copies ------------------------------------------------------------------------------------
+# --- copied fields -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A field of an edge that repeats one of a node at its end: "target.name" or "source.name"."""
+    """A field of an edge that repeats a field of one of its nodes: `Copy("target.name")` or `Copy("source.name")`."""
 
     path: str
 
     def __post_init__(self) -> None:
         end, dot, name = self.path.partition(".") if isinstance(self.path, str) else ("", "", "")
         if end not in ("source", "target") or not dot or not name or "." in name:
-            raise InvalidModel(f'{shown(self.path)} names no field to copy; write "target.name" or "source.name"')
+            raise InvalidModel(f'Copy takes a field such as "target.name" or "source.name", got {shown(self.path)}')
 
     @property
     def end(self) -> str:
+        """The end of the edge from which the field is copied: "source" or "target"."""
         return self.path.partition(".")[0]
 
     @property
     def field(self) -> str:
+        """The field of the node that is copied."""
         return self.path.partition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class Immutable:
-    """Marks a field of a node that never changes once it is written, so that copies of it stay true."""
+    """Marks a field of a node that cannot change after it was written, so that copies of it need no maintenance."""

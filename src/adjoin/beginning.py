@@ -1,7 +1,8 @@
-"""Ctrl-C while the command line is still being imported, which takes a moment: the process ends as one that was
-interrupted, and shows no traceback.
+"""Handles Ctrl-C while the command line is still being imported, which takes a moment.
 
-The package imports this first. In programs that only use adjoin it does nothing: their interrupts are theirs.
+Without this module, an early Ctrl-C would print a traceback. With it, the process ends with the exit code of an
+interrupted command. The package imports this module first. In programs that only use adjoin as a library it does
+nothing, because they handle their own interrupts.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ import threading
 from types import FrameType
 
 INTERRUPTED = 130
-"""What shells answer for a command that was ended from the keyboard."""
+"""The exit code of shells for a command that was ended with Ctrl-C: 128 plus the number of SIGINT."""
 _NAMES = ("adjoin", "adjoin.exe")
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    # At once: an exception could be caught by what is being imported, and there is nothing to put away yet.
+    # Not an exception: modules that are being imported could catch it. There is nothing to clean up yet.
     os._exit(INTERRUPTED)
 
 
 def _is_command() -> bool:
-    """Whether this process is the script `adjoin`, or `python -m adjoin`: "-m" until the package is imported."""
+    """Whether this process is the script `adjoin` or `python -m adjoin`.
+
+    In the second case, `sys.argv[0]` is "-m" until the package is imported.
+    """
     arguments = getattr(sys, "argv", [])
     if arguments[:1] != ["-m"]:
         return bool(arguments) and os.path.basename(arguments[0]) in _NAMES
@@ -31,14 +35,14 @@ def _is_command() -> bool:
 
 
 def over() -> None:
-    """From here on an interrupt is an exception, as it always is."""
+    """Ends the special handling: from now on, Ctrl-C raises `KeyboardInterrupt` as usual."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _begin() -> None:
     is_main = threading.current_thread() is threading.main_thread()
-    # Where interrupts are ignored, as in the background of a script, they still are.
+    # If interrupts are ignored, as for a background job of a script, they must stay ignored.
     if is_main and _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 

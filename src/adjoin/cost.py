@@ -1,15 +1,15 @@
-"""What requests cost: the meter (what was consumed), the rehearsal (what would be), and prices.
+"""What requests cost: the meter counts what was consumed, the rehearsal what would be; and prices.
 
-Everything here works on requests and responses as values. A rehearsal drives a plan with answers as
-of an empty table, so its units are the least the call can cost; sizes that are known, those of what
-is written, are exact.
+Everything here works on requests and responses as values. A rehearsal runs a plan on the responses of
+an empty table, so its units are the least that the call can cost. The sizes of written items are known
+and exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import Token
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any
 
@@ -59,7 +59,7 @@ from adjoin.values import Item, item_size
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """US dollars, on demand."""
+    """Prices of on-demand tables in one region, in US dollars."""
 
     region: str
     as_of: str
@@ -72,7 +72,7 @@ PRICES = Prices("us-east-1", "2024-11", million_reads=0.125, million_writes=0.62
 
 
 def dollars(rcu: float, wcu: float, prices: Prices = PRICES) -> float:
-    """The price of so many read and write units."""
+    """Returns the price of a number of read units and write units."""
     return (rcu * prices.million_reads + wcu * prices.million_writes) / 1_000_000
 
 
@@ -81,7 +81,7 @@ def dollars(rcu: float, wcu: float, prices: Prices = PRICES) -> float:
 
 @dataclass(slots=True)
 class Usage:
-    """Units taken from one table or index."""
+    """Units consumed from one table or index."""
 
     rcu: float = 0.0
     wcu: float = 0.0
@@ -89,15 +89,15 @@ class Usage:
 
 @dataclass(slots=True)
 class TableUsage(Usage):
-    """Units taken from a table itself, and from each of its indexes."""
+    """Units consumed from a table itself, and from each of its indexes."""
 
     indexes: dict[str, Usage] = field(default_factory=dict)
 
 
 class Meter:
-    """What a block consumed: `with g.meter() as m: ...`, then `m.requests`, `m.rcu`, `m.wcu`, `m.rounds`.
+    """Counts what a block consumes: `with g.meter() as m: ...`, then `m.requests`, `m.rounds`, `m.rcu`, `m.wcu`.
 
-    A round is a batch of requests that run side by side, so rounds are what a caller waits for.
+    A round is a batch of requests that run side by side, so the number of rounds is how often the caller waits.
     """
 
     def __init__(self) -> None:
@@ -159,59 +159,63 @@ def _counted(number: int, name: str) -> str:
 # --- the rehearsal -----------------------------------------------------------------------------
 
 _FOUND = 1000
-"""Edges that one query of a fan-out finds at most."""
+"""The greatest number of edges that one query of a fan-out reads."""
 
 ARRIVAL = 110
-"""The bytes of what is taken down beside a node about an edge that arrives there, with short ids."""
+"""The size in bytes of an arrival, the item that says that an edge arrives at a node, with short ids."""
 
 SMALL = 256
-"""The bytes that an edge is taken to have where nobody says."""
+"""The assumed size in bytes of an edge, if the caller does not give one."""
 
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """What `maintain` does after a change of a node, for every edge that repeats one of its fields.
+    """What `maintain` does after a change of a node, for each edge that has a copied field of it.
 
-    Every edge is read with the nodes that it copies from, written in a transaction that checks those, and read once
-    more, when the stream brings that write. `size` is how many bytes an edge has; nodes are taken to be small.
+    Each edge is read with the nodes from which it copies, written in a transaction that checks these nodes, and read
+    again when the change stream delivers that write. `size` is the size of an edge in bytes; nodes are assumed to be
+    small.
     """
 
     node: str
     """The partition key of the node."""
     edge: str
     fields: tuple[str, ...]
-    """The fields of the edge that are copies of what changes."""
+    """The copied fields of the edge that change."""
     index: str | None
     """The index through which the edges are found; None for the table itself."""
     items: int
-    """The items that are written for an edge: its own, and those beside it for indexed fields."""
+    """The number of items that are written per edge: its own and its index copies."""
     entries: int
-    """The entries of indexes that are written with them."""
+    """The number of index entries that are written with them."""
     others: int
-    """The nodes that an edge copies from besides this one, and which are checked with it."""
+    """The number of other nodes from which the edge copies; the transaction checks them too."""
 
     @property
     def wcu_per_edge(self) -> float:
-        """Write units for one more small edge."""
+        """Write units per small edge."""
         return self._wcu_of(SMALL)
 
     @property
     def edges_a_request(self) -> int:
-        """Edges of one transaction, beside the check of the node."""
+        """The number of edges in one transaction. One item of it is the check of the node."""
         return (MAX_TRANSACTION - 1) // (self.items + self.others)
 
     def rcu(self, edges: int, size: int = SMALL) -> float:
-        """Read units for so many edges: two looks at each, and finding them; by an index, also beside the node."""
-        each = read_units(size, consistent=True) + self.others * read_units(0, consistent=True)
-        beside = 0.0 if self.index is None else read_units(edges * ARRIVAL, consistent=True)
-        return 2 * edges * each + read_units(edges * size, consistent=self.index is None) + beside
+        """Read units for a number of edges: the queries that find them, and two reads of each.
+
+        Edges that are found through an index are also found by their arrivals, because the index may lag.
+        """
+        per_edge = read_units(size, consistent=True) + self.others * read_units(0, consistent=True)
+        arrivals = 0.0 if self.index is None else read_units(edges * ARRIVAL, consistent=True)
+        return 2 * edges * per_edge + read_units(edges * size, consistent=self.index is None) + arrivals
 
     def wcu(self, edges: int, size: int = SMALL) -> float:
-        """Write units for so many edges, and for checking the node in every transaction."""
+        """Write units for a number of edges, and for the check of the node in each transaction."""
         return edges * self._wcu_of(size) + self._transactions(edges) * write_units(0, transactional=True)
 
     def requests(self, edges: int, size: int = SMALL) -> int:
-        """Transactions, the batch gets of both looks, and queries that find the edges."""
+        """The number of requests: transactions, the batch gets of both reads, and the queries that find the edges."""
         gets = 2 * _parts(edges * (1 + self.others) + 1, MAX_BATCH_GET)
         beside = 0 if self.index is None else _parts(edges, _FOUND)
         found = max(_parts(edges, _FOUND), _parts(edges * size, MAX_PAGE_SIZE)) + beside
@@ -228,42 +232,43 @@ class FanOut:
         return _parts(edges, self.edges_a_request)
 
     def __str__(self) -> str:
-        found = f"index {self.index}, and beside it" if self.index else "the table"
+        found = f"index {self.index} and arrivals" if self.index else "the table"
         return (
-            f"then, for each {self.edge} at {self.node} (found through {found}): {' and '.join(self.fields)} anew, "
-            f"{self.rcu(1000) / 1000:.3g} RCU and {self.wcu_per_edge:g} WCU, {self.edges_a_request} in a transaction"
+            f"then maintain writes {' and '.join(self.fields)} of each {self.edge} at {self.node} (found through "
+            f"{found}): {self.rcu(1000) / 1000:.3g} RCU and {self.wcu_per_edge:g} WCU per edge, "
+            f"{self.edges_a_request} edges per transaction"
         )
 
 
 @dataclass(frozen=True)
 class Counting:
-    """What `maintain` does after an edge is written, to count it where aggregates say so.
+    """What `maintain` does after an edge is written, to apply it to aggregates.
 
-    Nodes are taken to be small, and to have no copies for indexed fields.
+    Nodes are assumed to be small and to have no index copies.
     """
 
     edge: str
     fields: tuple[str, ...]
-    """The aggregates that the edge counts for."""
+    """The aggregates to which the edge contributes."""
     ledgers: int
-    """Items that say what the edge has added; with them, a change of it is counted as a difference."""
+    """The number of ledgers. They say what the edge has contributed, so that a change is applied as a difference."""
     bytes: int
-    """How large they are, without the 100 bytes that DynamoDB adds to each item."""
+    """The size of the ledgers, without the 100 bytes that DynamoDB adds per item."""
     checks: int
-    """Items that are checked with it: it and its far end, where a rule reads that."""
+    """The number of items that the transaction checks: the edge and its far node, if a rule reads that."""
     ranks: int
-    """Values that are kept in order, for least, greatest, latest and top ones; each is put outside of transactions."""
+    """The number of ranks, for least, greatest, latest and top values. They are written outside transactions."""
     nodes: int
-    """Nodes that count it."""
+    """The number of nodes with aggregates to which the edge contributes."""
     arrivals: int
-    """Whether it is taken down beside its target, to be found from there."""
+    """The number of arrivals: 1 if one is written beside the target, so that the edge is found from there."""
     above: tuple[str, ...]
-    """Classes of edges that read at their far ends what changes by it; each such edge is counted anew."""
+    """The classes of edges that read the changed aggregates at their far nodes; each such edge is reconciled too."""
 
     def wcu(self, edges: int = 1, per_node: int = 1) -> float:
-        """Write units for so many edges in one batch, of which so many are of the same node at one end.
+        """Write units for a number of edges in one batch, `per_node` of which share the node at one end.
 
-        What is made of those nodes, over further hops, comes in addition: `wcu_above` for each edge that reads one.
+        Aggregates over further hops cost extra: `wcu_above` for each edge that reads one of those nodes.
         """
         twice = write_units(0, transactional=True)
         items = edges * (self.ledgers + self.checks)
@@ -272,14 +277,15 @@ class Counting:
 
     @property
     def wcu_above(self) -> float:
-        """Write units for one edge that reads a node at its far end: its ledger, its node, and checks of both ends."""
+        """Write units per edge that reads a changed far node: its ledger, its near node, and checks of both ends."""
         return 4 * write_units(0, transactional=True) if self.above else 0.0
 
     def __str__(self) -> str:
-        above = f"; then {self.wcu_above:g} WCU for each {' and '.join(self.above)} above" if self.above else ""
+        above = f"; then {self.wcu_above:g} WCU per {' and '.join(self.above)} that reads it" if self.above else ""
         return (
-            f"then, for this {self.edge}: {', '.join(self.fields) or 'what others are made of'} by {self.wcu():g} WCU, "
-            f"{self.wcu(1000, 10) / 1000:.1f} of many, and {self.bytes} bytes{above}"
+            f"then maintain applies this {self.edge} to {', '.join(self.fields) or 'hidden attributes'}: "
+            f"{self.wcu():g} WCU, or {self.wcu(1000, 10) / 1000:.1f} per edge in a large batch, and {self.bytes} bytes "
+            f"of ledgers{above}"
         )
 
 
@@ -288,19 +294,63 @@ def _parts(whole: int, most: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class WholeTable:
+    """What reading a whole table takes. DynamoDB counts items and bytes about every six hours, a file always."""
+
+    table: str
+    items: int | None
+    """None if the store did not say."""
+    size: int | None
+    consistent: bool = False
+    is_limited: bool = False
+    """Whether the call ends when it has enough results."""
+    index: str | None = None
+    """The index that is read instead of the table; how large it is, is not known."""
+
+    @property
+    def rcu(self) -> float | None:
+        """Read units for all items; each request rounds up, so it may be a few more."""
+        return None if self.size is None else read_units(self.size, consistent=self.consistent)
+
+    def __str__(self) -> str:
+        known = "of unknown size" if self.items is None else f"{_counted(self.items, 'item')}, about {self.rcu:g} RCU"
+        what = "table" if self.index is None else "index"
+        begin = f"reads the whole {what}"
+        if self.is_limited:
+            begin = f"reads the {what} until it has enough, at most all of it"
+        where = self.table if self.index is None else f"{self.index} of {self.table}"
+        return f"{begin}: {where}, {known}"
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a call would ask of the store, round by round, and at least how many units that takes."""
+    """The requests that a call would make, round by round, and the least number of units that they consume."""
 
     rounds: tuple[tuple[Request, ...], ...]
     consumed: tuple[Consumed, ...]
     fan_outs: tuple[FanOut, ...] = ()
-    """What follows a change of a node that edges have copies of; its cost is per edge."""
+    """What `maintain` does afterwards, for a changed node whose fields edges copy; its cost is per edge."""
     countings: tuple[Counting, ...] = ()
-    """What follows an edge that aggregates count."""
+    """What `maintain` does afterwards, for an edge that contributes to aggregates."""
+    whole_table: WholeTable | None = None
+    """What the call reads if it goes to its end, for one that scans the table."""
+
+    @property
+    def scans(self) -> tuple[Scan, ...]:
+        return tuple(request for request in self.requests if isinstance(request, Scan))
+
+    def with_table(self, name: str, described: TableResponse | None) -> Explanation:
+        """Returns the explanation of a scan with the size of the table that it reads."""
+        index = next((scan.index for scan in self.scans if scan.index is not None), None)
+        is_known = described is not None and index is None
+        items, size = (described.item_count, described.size) if described and is_known else (None, None)
+        is_consistent = any(scan.consistent for scan in self.scans)
+        is_limited = all(scan.limit is not None for scan in self.scans)
+        return replace(self, whole_table=WholeTable(name, items, size, is_consistent, is_limited, index))
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        return tuple(request for each in self.rounds for request in each)
+        return tuple(request for requests in self.rounds for request in requests)
 
     @property
     def rcu(self) -> float:
@@ -316,18 +366,22 @@ class Explanation:
 
     @property
     def indexes(self) -> tuple[str, ...]:
-        """The indexes that are read."""
+        """The indexes that the call reads."""
         read = (request.index for request in self.requests if isinstance(request, Query | Scan))
         return tuple(dict.fromkeys(index for index in read if index is not None))
 
     @property
     def index(self) -> str | None:
-        """The index that is read, if one is."""
+        """The first index that the call reads, or None."""
         return next(iter(self.indexes), None)
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """The partition keys that are touched."""
+        """The partition keys that the call reads or writes.
+
+        For an index with several attributes in its keys, these are the values of all attributes that a query gives with
+        "=", joined by " + ".
+        """
         return tuple(dict.fromkeys(key for request in self.requests for key in _partitions(request)))
 
     def __str__(self) -> str:
@@ -335,6 +389,7 @@ class Explanation:
         for number, requests in enumerate(self.rounds, 1):
             lines += [f"round {number}: {_described(request)}" for request in requests]
         lines.append(f"at least {self.rcu:g} RCU and {self.wcu:g} WCU, ${self.dollars:.9f}")
+        lines += [] if self.whole_table is None else [str(self.whole_table)]
         lines += map(str, (*self.fan_outs, *self.countings))
         return "\n".join(lines)
 
@@ -359,8 +414,8 @@ class Rehearsing:
         follow: Callable[[Sequence[Request]], Iterable[FanOut]] = lambda _: (),
         counted: Callable[[Sequence[Request]], Iterable[Counting]] = lambda _: (),
     ) -> Explanation:
-        """`follow` and `counted` tell what comes after requests."""
-        asked = [request for each in self._rounds for request in each]
+        """Returns what was recorded. `follow` and `counted` say what `maintain` does after the requests."""
+        asked = [request for requests in self._rounds for request in requests]
         return Explanation(tuple(self._rounds), tuple(self._consumed), tuple(follow(asked)), tuple(counted(asked)))
 
     def __enter__(self) -> Rehearsing:
@@ -375,7 +430,7 @@ class Rehearsing:
 
 
 def estimate(request: Request | Check, definition: TableDefinition) -> list[Consumed]:
-    """The least a request consumes: nothing else stored, reads of up to 4 KB, writes of what they carry."""
+    """Returns the least that a request consumes: it reads at most 4 KB, and replaces nothing."""
     table = definition.name
     match request:
         case Get():
@@ -399,7 +454,7 @@ def estimate(request: Request | Check, definition: TableDefinition) -> list[Cons
             return [row for write in request.writes for row in estimate(write, definition)]
         case TransactWrite():
             rows = [row for write in request.writes for row in estimate(write, definition)]
-            # Double on the table, and not on its indexes.
+            # A transaction costs double on the table, but not on its indexes.
             return [row if row.index else Consumed(row.table, None, row.read * 2, row.write * 2) for row in rows]
     return []
 
@@ -420,7 +475,7 @@ def _entry_size(item: Item, index: IndexDefinition, definition: TableDefinition)
 
 
 def _moved_entries(request: Update, definition: TableDefinition) -> list[Consumed]:
-    """An update that sets an index key takes the entry out at one place and puts it in at another."""
+    """An update that changes an index key deletes one index entry and writes another, so it costs two units."""
     changed = {action.path.steps[0] for action in request.actions if isinstance(action.path, Path)}
     return [
         Consumed(definition.name, index.name, 0.0, 2.0)
@@ -453,7 +508,8 @@ def _answer(request: Request, definition: TableDefinition) -> Response:
 def _partitions(request: Any) -> list[str]:
     match request:
         case Query():
-            return [str(next(iter(request.partition[1].values())))]
+            asked = (request.partition, *request.equal)
+            return [" + ".join(str(next(iter(value.values()))) for _, value in asked)]
         case Put():
             return [_first(request.item)]
         case Get() | Update() | Delete() | Check():
@@ -471,12 +527,26 @@ def _first(item: Item) -> str:
 
 def _described(request: Any) -> str:
     match request:
-        case Query() | Scan():
-            where = f"index {request.index}" if request.index else "table"
-            return f"{type(request).__name__} on {where}, {', '.join(_partitions(request)) or 'all partitions'}"
+        case Query():
+            return f"Query on {_source(request)}, {', '.join(_partitions(request))}{_sent(request)}"
+        case Scan():
+            number, total = request.segment or (0, 1)
+            which = "all partitions" if total == 1 else f"segment {number + 1} of {total}"
+            return f"Scan on {_source(request)}, {which}{_sent(request)}"
         case BatchGet() | TransactGet():
             return f"{type(request).__name__} of {len(request.gets)} items"
         case BatchWrite() | TransactWrite():
             kinds = ", ".join(type(write).__name__ for write in request.writes)
             return f"{type(request).__name__} of {len(request.writes)} items ({kinds})"
     return f"{type(request).__name__} {', '.join(_partitions(request))}".rstrip()
+
+
+def _source(request: Query | Scan) -> str:
+    return f"index {request.index}" if request.index else "table"
+
+
+def _sent(request: Query | Scan) -> str:
+    """Which part of the items the answer has, if it does not have whole items."""
+    if request.count_only:
+        return ", only their number"
+    return "" if request.projection is None else f", only {', '.join(map(str, request.projection))}"

@@ -1,21 +1,43 @@
-"""From declarations on classes to rules: which edges an aggregate goes over, which way, and what it reads there.
+"""Turns the declarations of aggregates and copied fields into rules when a graph opens, and checks them.
 
-What is refused here cannot be understood: edges and fields that do not exist, paths that lead nowhere, options
-that contradict each other. Whether a field can hold what it was told is for `adjoin.declared`.
+`rules_of` finds out which edges an aggregate reads, in which direction, and what it reads there. It refuses edges and
+fields that do not exist, paths whose edges do not meet, and options that contradict each other.
+
+`check_declared` checks that the fields can hold what is declared. Without it, such a mistake would show much later:
+as nodes that cannot be read after their first count, edges that are set aside each time, audits that always find
+differences, or aggregates that change each other for ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from datetime import date
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Literal, get_origin
 
-from adjoin.aggregates import Aggregate, Copy, Count, Direction, EdgeName, Latest, Summary, Top
-from adjoin.errors import InvalidModel
-from adjoin.rules import CopyRule, Hop, Operation, Rule, Rules, SummaryRule, Term, fields_of
-from adjoin.schema import EdgeType, EntityType, NodeType, Schema, plain_type, unknown_field
+from pydantic import BaseModel
 
-_OPERATIONS: dict[str, Operation] = {
+from adjoin.aggregates import (
+    Aggregate,
+    CommonNeighbours,
+    Components,
+    Copy,
+    Count,
+    Direction,
+    EdgeName,
+    Latest,
+    PageRank,
+    Summary,
+    Top,
+)
+from adjoin.entity_types import CountedType, EdgeType, EntityType, NodeType, NodeUnion, tag_of
+from adjoin.errors import CyclicRule, InvalidModel
+from adjoin.field_types import plain_type, unknown_field
+from adjoin.formats import Format
+from adjoin.rules import AggregateOperation, CopyRule, Hop, Rule, Rules, SummaryRule, Term, fields_of
+from adjoin.schema import Schema
+
+_OPERATIONS: dict[str, AggregateOperation] = {
     "Count": "sum",
     "Sum": "sum",
     "Min": "min",
@@ -26,7 +48,7 @@ _OPERATIONS: dict[str, Operation] = {
 
 
 def rules_of(schema: Schema) -> Rules:
-    """Everything that the classes of a graph were told to keep true; `InvalidModel` for what cannot be understood."""
+    """Returns the rules that the classes of a graph declare; raises `InvalidModel` for a wrong declaration."""
     declared = _Declarations(schema)
     rules = Rules(schema, declared.aggregates(), declared.copies(), declared.summaries())
     for kind in schema.types:
@@ -36,30 +58,40 @@ def rules_of(schema: Schema) -> Rules:
 
 
 class _Declarations:
+    """The declarations of all classes of a schema, and their translation to rules."""
+
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._by_name = {model.__name__: kind for model, kind in schema.edges.items()}
+        kinds = (kind.as_counted for kind in schema.types)
+        self._by_name: dict[str, CountedType] = {kind.name: kind for kind in kinds if kind is not None}
 
     # --- aggregates ----------------------------------------------------------------------------
 
     def aggregates(self) -> Iterator[Rule]:
         for kind in self._schema.nodes.values():
             for name, declared in _marked(kind, Aggregate):
-                yield from self._chain(kind, name, declared)
+                if kind.head is None:
+                    yield from self._chain(kind, name, declared)
+                else:
+                    _check_inherited(kind, kind.head, name, declared)
         for edge in self._schema.edges.values():
             for name, _ in _marked(edge, Aggregate):
-                raise InvalidModel(f"{edge.name}.{name} is an aggregate over edges, and belongs on a node")
+                raise InvalidModel(
+                    f"{edge.name}.{name} is an aggregate, which only a node can have; declare it on a node class"
+                )
 
     def _chain(self, kind: NodeType, name: str, declared: Aggregate) -> Iterator[Rule]:
-        """The rules of one declaration, the one that the field shows first."""
+        """Yields the rules of one declaration, one per hop. The first is the one whose value the field shows."""
         owner = f"{kind.name}.{name}"
         hops = self._hops(kind, owner, declared)
         if isinstance(declared, Count) and declared.field is not None:
-            raise InvalidModel(f"{owner}: Count counts edges, and no field; leave field= out, or use Sum")
+            raise InvalidModel(f"{owner}: Count takes no field, because it counts edges; leave field= out, or use Sum")
         if declared.consistency == "transaction" and (
             _OPERATIONS[type(declared).__name__] != "sum" or len(hops) > 1 or declared.recursive
         ):
-            raise InvalidModel(f'{owner}: only Count and Sum over one edge can have consistency="transaction"')
+            raise InvalidModel(
+                f'{owner}: only Count and Sum over one hop can have consistency="transaction"; leave it out'
+            )
         for place, hop in enumerate(hops):
             is_first, is_last = place == 0, place == len(hops) - 1
             terms: tuple[Term, ...]
@@ -83,8 +115,13 @@ class _Declarations:
             )
             if rule.in_transaction and rule.reads_far:
                 raise InvalidModel(
-                    f"{owner} reads {hop.far.name} at the end of {hop.edge.name}, so it cannot have "
-                    f'consistency="transaction"; take a field of the edge, or leave it to the stream'
+                    f"{owner} reads a field of {hop.far.name}, the far node of {hop.edge.name}, so it cannot have "
+                    f'consistency="transaction"; use a field of the edge, or leave consistency= out'
+                )
+            if rule.in_transaction and hop.is_child:
+                raise InvalidModel(
+                    f"{owner} counts {hop.edge.name}, a class of children, which are written without their parent, so "
+                    f'it cannot have consistency="transaction"; leave consistency= out'
                 )
             yield rule
 
@@ -95,45 +132,62 @@ class _Declarations:
             if hops and isinstance(named, str) and named not in self._by_name:
                 self._refuse_field(owner, named, hops[-1])
             edge = self._edge(owner, named)
+            if isinstance(at, NodeUnion):
+                raise InvalidModel(
+                    f"{owner} follows {edge.name} from {at.name}, the far end of {hops[-1].edge.name}, but a path goes "
+                    f"through nodes of one class; declare an aggregate on each of them, and read that"
+                )
             ways: list[Direction] = []
-            if edge.source is at:
+            if edge.source.covers(at):
                 ways.append("out")
-            if edge.target is at:
+            if isinstance(edge, EdgeType) and edge.target.covers(at):
                 ways.append("into")
+            if not ways and not isinstance(edge, EdgeType):
+                raise InvalidModel(
+                    f"{owner} follows {edge.name} from {at.name}, but {edge.name} is a child of {edge.source.name}; "
+                    f"name an edge or a child of {at.name}"
+                )
             if not ways:
                 raise InvalidModel(
-                    f"{owner} goes over {edge.name}, which joins {edge.source.name} to {edge.target.name} and does "
-                    f"not touch {at.name}; name an edge that does"
+                    f"{owner} follows {edge.name} from {at.name}, but {edge.name} joins {edge.source.name} to "
+                    f"{edge.target.name}; name an edge of {at.name}"
                 )
-            # A symmetric edge is found from both its ends as one that leaves.
+            # A symmetric edge has an item at each end, so both nodes find it among the edges that leave them.
             way = "out" if edge.symmetric else declared.direction if declared.direction in ways else ways[0]
-            hops.append(Hop(edge, way))
+            near = edge.source if way == "out" else edge.target
+            hops.append(Hop(edge, way, at if isinstance(near, NodeUnion) else None))
             at = hops[-1].far
         if declared.direction == "into" and not any(hop.direction == "into" or hop.edge.symmetric for hop in hops):
-            raise InvalidModel(f'{owner} has direction="into", and no edge of it arrives where it is; leave that out')
+            raise InvalidModel(
+                f'{owner} has direction="into", but none of its edges arrives at a node of the path; leave it out'
+            )
         if declared.recursive and hops[0].edge.symmetric:
-            raise InvalidModel(f"{owner} is recursive, and {hops[0].edge.name} is symmetric: it leads back at once")
+            raise InvalidModel(
+                f"{owner} is recursive, but {hops[0].edge.name} is symmetric, so each edge would lead back; use an "
+                f"edge with a direction"
+            )
         if declared.recursive and at is not kind:
             raise InvalidModel(
                 f"{owner} is recursive, but {hops[0].edge.name} does not lead from {kind.name} to itself"
             )
         return hops
 
-    def _edge(self, owner: str, named: EdgeName) -> EdgeType:
+    def _edge(self, owner: str, named: EdgeName) -> CountedType:
         if not isinstance(named, str):
-            return self._schema.edge(named)
+            child = self._schema.nodes[named].as_counted if named in self._schema.nodes else None
+            return child or self._schema.edge(named)
         if named not in self._by_name:
             raise InvalidModel(
-                f"{owner} goes over {named!r}: {unknown_field('this graph', named, self._by_name, 'edge')}"
+                f"{owner} follows {named!r}: {unknown_field('this graph', named, self._by_name, 'edge')}"
             )
         return self._by_name[named]
 
     def _refuse_field(self, owner: str, named: str, hop: Hop) -> None:
-        """A field in the place of an edge."""
+        """Raises if the name of a field stands where the name of an edge belongs: a frequent mistake."""
         for kind in (hop.edge, hop.far):
             if named in kind.attributes:
                 raise InvalidModel(
-                    f"{owner} goes over {named!r}, which is a field of {kind.name}; pass field={named!r} instead"
+                    f"{owner} names {named!r} as an edge, but it is a field of {kind.name}; pass field={named!r}"
                 )
 
     def _last_terms(self, kind: NodeType, owner: str, name: str, declared: Aggregate, hop: Hop) -> tuple[Term, ...]:
@@ -141,7 +195,7 @@ class _Declarations:
             term = Term("one")
         elif declared.field is None:
             if not isinstance(declared, Latest):
-                raise InvalidModel(f"{owner}: {type(declared).__name__} needs the field to work on; pass field=")
+                raise InvalidModel(f"{owner}: {type(declared).__name__} needs a field; pass field=")
             term = self._by(owner, declared, hop)
         else:
             term = _term(owner, declared.field, hop)
@@ -153,29 +207,34 @@ class _Declarations:
 
     def _by(self, owner: str, declared: Latest, hop: Hop) -> Term:
         by = declared.by or hop.edge.order
+        otherwise = "or give the edge an order" if isinstance(hop.edge, EdgeType) else "since its key is not one field"
         if by is None and declared.field is not None:
-            # A date needs nothing else to go by.
+            # The latest of dates is the greatest date, so no other field is needed.
             term = _term(owner, declared.field, hop)
             kind = hop.kind_at(term.at)
             if issubclass(plain_type(kind.fields[declared.field]) or object, date):
                 return term
         if by is None:
-            raise InvalidModel(f"{owner}: what is the latest {hop.edge.name}? pass by=, or give the edge an order")
+            raise InvalidModel(
+                f"{owner} does not say by which field a {hop.edge.name} is the latest; pass by=, {otherwise}"
+            )
         return _term(owner, by, hop)
 
     def _where_at(self, owner: str, declared: Aggregate, hop: Hop) -> Literal["edge", "far"]:
         names = {name.partition(".")[0] for name in fields_of(declared.where)}
-        if names <= hop.edge.attributes.keys():
+        on_edge, on_far = _readable(hop)
+        if names <= on_edge.keys():
             return "edge"
-        if names <= hop.far.attributes.keys():
+        if names <= on_far.keys():
             return "far"
-        unknown = next(name for name in sorted(names) if name not in hop.edge.attributes)
+        unknown = next(name for name in sorted(names) if name not in on_edge)
+        _refuse_uncommon(f"where= of {owner}", unknown, hop.far)
         raise InvalidModel(
-            f"{owner}: where= must be about {hop.edge.name} or {hop.far.name} alone; "
-            + unknown_field(hop.edge.name, unknown, hop.edge.attributes)
+            f"{owner}: where= must use fields of {_places(hop, 'either ')}; "
+            + unknown_field(hop.edge.name, unknown, hop.edge.counted_fields)
         )
 
-    # --- copies and summaries ------------------------------------------------------------------
+    # --- copied fields and summaries -----------------------------------------------------------
 
     def copies(self) -> Iterator[CopyRule]:
         for edge in self._schema.edges.values():
@@ -183,26 +242,35 @@ class _Declarations:
                 end: Literal["source", "target"] = "source" if declared.end == "source" else "target"
                 node = edge.source if end == "source" else edge.target
                 if declared.field not in node.attributes:
+                    _refuse_uncommon(f"{edge.name}.{name}", declared.field, node)
                     raise InvalidModel(
                         f"{edge.name}.{name} copies {declared.path!r}: "
                         + unknown_field(node.name, declared.field, node.attributes)
                     )
                 if name in edge.key:
-                    raise InvalidModel(f"{edge.name}.{name} is a copy, so it cannot be part of the edge's key")
+                    raise InvalidModel(f"{edge.name}.{name} is a copied field, so it cannot be part of the edge's key")
                 if edge.symmetric:
-                    raise InvalidModel(f"{edge.name} is symmetric: which end {name!r} copies from cannot be told")
+                    raise InvalidModel(
+                        f"{edge.name}.{name} copies from one end of the edge, but {edge.name} is symmetric, so its "
+                        f"ends are not distinguished"
+                    )
                 yield CopyRule(edge, name, end, declared.field)
         for node_kind in self._schema.nodes.values():
             for name, _ in _marked(node_kind, Copy):
-                raise InvalidModel(f"{node_kind.name}.{name} is a copy, and belongs on an edge")
+                raise InvalidModel(
+                    f"{node_kind.name}.{name} is a copied field, which only an edge can have; declare it on an edge"
+                )
 
     def summaries(self) -> Iterator[SummaryRule]:
         for kind in self._schema.nodes.values():
             for name, declared in _marked(kind, Summary):
+                if kind.head is not None:
+                    _check_inherited(kind, kind.head, name, declared)
+                    continue
                 edge = self._edge(f"{kind.name}.{name}", declared.edge)
-                if edge.source is not kind or edge.target is not kind:
+                if not isinstance(edge, EdgeType) or edge.source is not kind or edge.target is not kind:
                     raise InvalidModel(
-                        f"{kind.name}.{name} summarizes {edge.name}, which must join {kind.name} to itself"
+                        f"{kind.name}.{name} is a summary over {edge.name}, which must join {kind.name} to itself"
                     )
                 yield SummaryRule(kind, name, edge, declared)
 
@@ -210,26 +278,62 @@ class _Declarations:
 def _check_maintained(kind: EntityType, name: str) -> None:
     if kind.fields[name].is_required():
         raise InvalidModel(
-            f"{kind.name}.{name} is filled in by itself, so a new {kind.name} does not have it yet; give it a default"
+            f"{kind.name}.{name} is a managed field, so a new {kind.name} does not have it yet; give it a default"
         )
     if name in (*kind.indexed, *kind.unique, kind.version, kind.expires):
         raise InvalidModel(
-            f"{kind.name}.{name} is filled in by itself, and changes without its index entry; "
-            f"take Indexed(), Unique(), Version() or Expires() from it"
+            f"{kind.name}.{name} is a managed field, and adjoin changes it without its index entries; "
+            f"remove Indexed(), Unique(), Version() or Expires() from it"
         )
 
 
 def _marked(kind: EntityType, mark: type[Any]) -> Iterable[tuple[str, Any]]:
-    return [(name, each) for name, info in kind.fields.items() for each in info.metadata if isinstance(each, mark)]
+    return [(name, data) for name, info in kind.fields.items() for data in info.metadata if isinstance(data, mark)]
 
 
 def _term(owner: str, name: str, hop: Hop) -> Term:
-    if name in hop.edge.attributes:
-        return Term("edge", name, hop.edge.attributes[name])
-    if name in hop.far.attributes:
-        return Term("far", name, hop.far.attributes[name])
-    detail = unknown_field(f"{hop.edge.name} or {hop.far.name}", name, [*hop.edge.attributes, *hop.far.attributes])
-    raise InvalidModel(f"{owner}: {detail}")
+    on_edge, on_far = _readable(hop)
+    if name in on_edge:
+        return Term("edge", name, on_edge[name])
+    if name in on_far:
+        return Term("far", name, on_far[name])
+    _refuse_uncommon(owner, name, hop.far)
+    raise InvalidModel(f"{owner}: {unknown_field(_places(hop), name, dict.fromkeys([*on_edge, *on_far]))}")
+
+
+def _readable(hop: Hop) -> tuple[Mapping[str, str | None], Mapping[str, str | None]]:
+    """The fields that a rule can read on the edge and on the far node, with their attributes.
+
+    A child is both. Its aggregates change with other edges, so they are read as those of any far node are.
+    """
+    if not hop.is_child:
+        return hop.edge.attributes, hop.far.attributes
+    every, made = hop.edge.counted_fields, {name for name, _ in _marked(hop.edge, Aggregate)}
+    return {name: attribute for name, attribute in every.items() if name not in made}, every
+
+
+def _places(hop: Hop, either: str = "") -> str:
+    """The classes whose fields a rule can read, for messages."""
+    return hop.edge.name if hop.is_child else f"{either}{hop.edge.name} or {hop.far.name}"
+
+
+def _check_inherited(kind: NodeType, head: NodeType, name: str, declared: object) -> None:
+    """Refuses an aggregate that only some classes of a family have: the key of an edge does not tell them apart."""
+    if (name, declared) not in _marked(head, type(declared)):
+        raise InvalidModel(
+            f"{kind.name}.{name} is an aggregate that {head.name} does not have, but edges lead to {head.name}, whose "
+            f"keys {kind.name} has; declare it on {head.name}"
+        )
+
+
+def _refuse_uncommon(owner: str, name: str, end: NodeType) -> None:
+    """Raises if only some of the classes at an end of edges have a field, or if they store it differently."""
+    if len(end.classes) > 1 and any(name in each.attributes for each in end.classes):
+        missing = [each.name for each in end.classes if name not in each.attributes]
+        reason = f"{missing[0]} has no such field" if missing else "they have it with different types or aliases"
+        raise InvalidModel(
+            f"{owner} reads {name!r} of {end.name}, but {reason}; give each of them the same field, or read another"
+        )
 
 
 def _rule_name(kind: NodeType, name: str, place: int) -> str:
@@ -238,3 +342,235 @@ def _rule_name(kind: NodeType, name: str, place: int) -> str:
 
 def _hidden(kind: NodeType, name: str, place: int) -> str:
     return f"adjoin:{_rule_name(kind, name, place)}"
+
+
+# --- whether fields can hold what is declared --------------------------------------------------
+
+
+_NUMBERS: tuple[type, ...] = (int, float, Decimal)
+_SINGLE: tuple[type, ...] = (*_NUMBERS, bool, str, date, datetime)
+"""The types whose values are known. A field of another type is not checked; its class may convert values."""
+_SEVERAL: tuple[type, ...] = (list, tuple, set, frozenset, dict)
+_UNORDERED: tuple[type, ...] = (bytes, bytearray, timedelta, BaseModel, *_SEVERAL)
+"""Types whose stored form has no order, or another order than their values."""
+
+
+def check_declared(rules: Rules) -> None:
+    """Raises for the first declaration that cannot be maintained: `InvalidModel`, or `CyclicRule` for a cycle."""
+    shown = [(rule.node, rule.field) for rule in rules.rules if rule.field is not None]
+    shown += [(summary.node, summary.field) for summary in rules.summaries]
+    for place, (node, name) in enumerate(shown):
+        if (node, name) in shown[:place]:
+            raise InvalidModel(f"{node.name}.{name} has two declarations; keep one of them")
+    _check_cycles(rules)
+    chains: list[list[Rule]] = []
+    for rule in rules.rules:
+        if rule.field is not None:
+            chains.append([])
+        chains[-1].append(rule)
+    for first, *rest in chains:
+        _check_aggregate(first, rest[-1] if rest else first)
+        _check_read(first, rules)
+    for summary in rules.summaries:
+        _check_summary(summary)
+    for copy in rules.copies:
+        _check_copy(copy)
+
+
+# --- what a field can hold ---------------------------------------------------------------------
+
+
+def _check_aggregate(rule: Rule, last: Rule) -> None:
+    """Checks the field of an aggregate. `last` is the rule of the last hop, which reads the declared field."""
+    kind, name = rule.node, rule.field or ""
+    owner = f"{kind.name}.{name}"
+    _check_default(rule, owner, kind.fields[name].get_default(call_default_factory=True))
+    read = [term for term in (last.terms[0], last.by) if term is not None and term.field is not None]
+    for term in read:
+        info = last.hop.kind_at(term.at).fields[_named(term)]
+        if rule.operation != "top" and get_origin(info.annotation) in _SEVERAL:
+            raise InvalidModel(
+                f"{owner}: {_shown(last, term)} holds several values, which have no order; name a field with one value"
+            )
+        plain = plain_type(info)
+        if rule.operation != "sum" and plain is not None and issubclass(plain, _UNORDERED):
+            raise InvalidModel(
+                f"{owner}: {_shown(last, term)} is {plain.__name__}, whose stored values have no order; name a field "
+                f"of text, a number, a date or a bool"
+            )
+    value = last.terms[0]
+    given = int if value.at == "one" else _type(last.hop.kind_at(value.at), value.field) if value.field else None
+    if rule.operation == "sum" and value.field is not None:
+        added = plain_type(last.hop.kind_at(value.at).fields[value.field])
+        is_number = added in _NUMBERS or tag_of(last.hop.kind_at(value.at), value.field) in ("N", None)
+        if added is not None and (not is_number or issubclass(added, _UNORDERED)):
+            raise InvalidModel(
+                f"{owner} is a sum of {_shown(last, value)}, which is {added.__name__}; name a field of a number"
+            )
+    if rule.operation == "sum" and name in kind.formats:
+        raise InvalidModel(f"{owner} is counted or added up, which needs a stored number; remove Stored(…)")
+    for term in read:
+        _check_format(rule, last, term, owner)
+    held = _type(kind, name)
+    if rule.operation == "top":
+        if held is not None:
+            raise InvalidModel(f"{owner} holds several values; make it a list")
+    elif held is not None and given is not None and not _fits(given, held):
+        raise InvalidModel(f"{owner} is {held.__name__}, which cannot hold {given.__name__}; give it that type")
+
+
+def _check_format(rule: Rule, last: Rule, term: Term, owner: str) -> None:
+    """An aggregate has the stored form of the values that it is made of, in the order of that form."""
+    format = last.hop.kind_at(term.at).formats.get(_named(term))
+    own = rule.node.formats.get(rule.field or "")
+    if format is not None and rule.operation == "sum":
+        raise InvalidModel(
+            f"{owner} is a sum of {_shown(last, term)}, which is stored as {format.name!r}; name a number"
+        )
+    # The value of "latest" has no order of its own to keep: the other field has.
+    is_ordered = rule.operation != "latest" or last.by is None or term == last.by
+    if format is not None and is_ordered and not format.sorts:
+        raise InvalidModel(
+            f"{owner}: {_shown(last, term)} is stored as {format.name!r}, which does not sort by value; name "
+            f"another field"
+        )
+    if term is not last.terms[0]:
+        return
+    if rule.operation == "top" and format is not None:
+        raise InvalidModel(
+            f"{owner} is a list, whose elements have no format, but {_shown(last, term)} is stored as {format.name!r}; "
+            f"name another field"
+        )
+    if (format and (format.name, format.tag)) != (own and (own.name, own.tag)):
+        raise InvalidModel(
+            f"{owner} is stored {_as(own)}, but {_shown(last, term)} is stored {_as(format)}; give both the "
+            f"same Stored(…)"
+        )
+
+
+def _as(format: Format | None) -> str:
+    return "without a format" if format is None else f"as {format.name!r}"
+
+
+def _check_copy(copy: CopyRule) -> None:
+    """A copied field repeats the stored form of the other field, so both must be stored with the same type."""
+    own, other = copy.edge.formats.get(copy.field), copy.node.formats.get(copy.of)
+    if own != other:
+        raise InvalidModel(
+            f"{copy.edge.name}.{copy.field} is stored {_as(own)}, but it copies {copy.node.name}.{copy.of}, which is "
+            f"stored {_as(other)}; give both the same Stored(…)"
+        )
+    tags = tag_of(copy.edge, copy.field), tag_of(copy.node, copy.of)
+    if None not in tags and tags[0] != tags[1]:
+        raise InvalidModel(
+            f"{copy.edge.name}.{copy.field} is stored as {tags[0]}, but it copies {copy.node.name}.{copy.of}, which is "
+            f"stored as {tags[1]}; give both the same type"
+        )
+
+
+def _check_default(rule: Rule, owner: str, default: Any) -> None:
+    """A count or sum without edges is 0, so its default must be 0. Others show their default without edges."""
+    if rule.operation == "sum" and default is not None and (default != 0 or isinstance(default, str | bool)):
+        raise InvalidModel(f"{owner} is 0 without edges, but its default is {default!r}; make its default 0")
+
+
+def _check_read(rule: Rule, rules: Rules) -> None:
+    """An aggregate that another rule reads must not have a default: the other rule would take it for a value."""
+    default = rule.node.fields[rule.field or ""].get_default(call_default_factory=True)
+    if rule.operation == "sum" or not (default or default == 0):
+        return
+    for other in rules.rules:
+        if other.hop.far.covers(rule.node) and rule.attribute in {
+            *_read_far(other),
+            *(t.attribute for t in other.terms),
+        }:
+            raise InvalidModel(
+                f"{rule.node.name}.{rule.field} has no value without edges, and {other.name} would read its default "
+                f"{default!r} as a value; make its default {'[]' if rule.operation == 'top' else 'None'}"
+            )
+
+
+def _check_summary(rule: SummaryRule) -> None:
+    owner, held = f"{rule.node.name}.{rule.field}", _type(rule.node, rule.field)
+    if rule.field in rule.node.formats:
+        raise InvalidModel(f"{owner} is a summary, which has no format; remove Stored(…)")
+    if isinstance(rule.summary, Components | CommonNeighbours) and not rule.node.is_single:
+        raise InvalidModel(
+            f"{owner} would hold ids of {rule.node.name}, which have several parts, and one attribute holds one value; "
+            f"use a class whose id is one field"
+        )
+    if held is None:
+        return
+    if isinstance(rule.summary, PageRank) and held not in (float, Decimal):
+        raise InvalidModel(f"{owner} is {held.__name__}, which cannot hold a rank; make it a float or a Decimal")
+    if isinstance(rule.summary, CommonNeighbours):
+        raise InvalidModel(f"{owner} holds the ids of several nodes; make it a list")
+    id_type = _type(rule.node, rule.node.key[0]) if rule.node.is_single else None
+    if isinstance(rule.summary, Components) and id_type is not None and not _fits(id_type, held):
+        raise InvalidModel(
+            f"{owner} is {held.__name__}, which cannot hold an id of {rule.node.name}; give it the type of the id"
+        )
+
+
+def _fits(given: type, held: type) -> bool:
+    if given in _NUMBERS and held in _NUMBERS:
+        return held is not int or given is int
+    return (given in _NUMBERS) == (held in _NUMBERS) and (given is bool) == (held is bool)
+
+
+def _type(kind: EntityType, name: str) -> type | None:
+    plain = plain_type(kind.fields[name])
+    return plain if plain in _SINGLE else None
+
+
+def _named(term: Term) -> str:
+    assert term.field is not None
+    return term.field
+
+
+def _shown(rule: Rule, term: Term) -> str:
+    return f"{rule.hop.kind_at(term.at).name}.{term.field}"
+
+
+# --- aggregates that read other aggregates -----------------------------------------------------
+
+
+def _check_cycles(rules: Rules) -> None:
+    """Raises if rules read each other in a cycle: each change would cause another one, for ever.
+
+    Edges in a cycle are another matter: maintenance finds them and sets them aside.
+    """
+    made: dict[tuple[type[Any], str], Rule] = {}
+    for rule in rules.rules:
+        made |= {(rule.node.model, name): rule for name in (rule.attribute, rule.pair) if name is not None}
+    whole: set[str] = set()
+
+    def visit(rule: Rule, way: tuple[str, ...]) -> None:
+        if rule.name in way:
+            cycle = " → ".join((*way[way.index(rule.name) :], rule.name))
+            raise CyclicRule(
+                f"aggregates depend on each other in a cycle: {cycle}; remove one of them, or use one edge with "
+                f"recursive=True"
+            )
+        if rule.name not in whole:
+            for attribute in _read_far(rule):
+                for far in rule.hop.far.classes:
+                    below = made.get((far.model, attribute))
+                    if below is not None:
+                        visit(below, (*way, rule.name))
+            whole.add(rule.name)
+
+    for rule in rules.rules:
+        visit(rule, ())
+
+
+def _read_far(rule: Rule) -> Iterator[str]:
+    """Yields the attributes of far nodes that a rule reads, except the one that a recursive rule continues from."""
+    far: NodeType = rule.hop.far
+    terms = rule.terms[:1] if rule.is_recursive else rule.terms
+    for term in (*terms, rule.by):
+        if term is not None and term.at == "far" and term.attribute is not None:
+            yield term.attribute
+    if rule.where_at == "far":
+        read = (far.counted_fields[name.partition(".")[0]] for name in fields_of(rule.where))
+        yield from (attribute for attribute in read if attribute is not None)

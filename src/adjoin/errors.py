@@ -1,8 +1,8 @@
-"""Everything that can go wrong, as one hierarchy named for causes.
+"""All errors that adjoin raises, in one hierarchy. Each class is named for a cause.
 
-A message says in lower case what is wrong with which key, then what to do. Data a program may want
-is an attribute; `retryable` says whether the same call may succeed later. Nothing here imports
-anything else of adjoin.
+A message says in lower case what is wrong with which key or value, and after a semicolon what to do.
+Data that a program may need is an attribute of the error; `retryable` says whether the same call may
+succeed later. This module imports nothing else of adjoin, so every other module can use it.
 """
 
 from __future__ import annotations
@@ -12,27 +12,30 @@ from dataclasses import dataclass
 from typing import Any
 
 _MOST = 500
-"""Characters of somebody else's text in a message."""
+"""The greatest number of characters of a value that a message quotes."""
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it: as Python does, but short, and whatever it is."""
+    """Returns the `repr` of a value for a message, cut to a readable length. It never raises."""
     try:
         text = repr(value)
     except Exception:
-        # Such as an int of thousands of digits, or what holds itself a thousand times.
+        # `repr` raises for an int of thousands of digits, for deep nesting, and in classes of users.
         text = f"<{type(value).__name__}>"
     return cut(text)
 
 
 def cut(text: object) -> str:
-    """As much of a text as a message has room for."""
+    """Returns the beginning of a text, as much as a message quotes."""
     whole = str(text)
     return whole if len(whole) <= _MOST else f"{whole[:_MOST]}…"
 
 
 class AdjoinError(Exception):
-    """The base of every error that adjoin raises on purpose; `request_id` is the service's, if it answered."""
+    """The base class of all errors that adjoin raises.
+
+    `request_id` is the id that DynamoDB gave the failed request, or None if it did not answer.
+    """
 
     retryable = False
     request_id: str | None = None
@@ -43,15 +46,15 @@ class AdjoinError(Exception):
 
 
 class InvalidModel(AdjoinError):
-    """A declaration of a node or an edge, or a layout for it, cannot work."""
+    """The declaration of a class, or a layout, is wrong."""
 
 
 class UnknownField(AdjoinError):
-    """A field was named that the model does not have."""
+    """The class has no field with this name."""
 
 
 class InvalidValue(AdjoinError):
-    """A value cannot be stored, or does not fit its field."""
+    """A value cannot be stored or does not fit its field, or an argument is wrong."""
 
 
 class InvalidKey(AdjoinError):
@@ -75,46 +78,55 @@ class InvalidRequest(AdjoinError):
 
 
 class ItemTooLarge(InvalidRequest):
-    """An item is larger than DynamoDB's 400 KB."""
+    """An item is larger than DynamoDB's limit of 400 KB."""
 
 
 class NotFound(AdjoinError):
-    """What the call needs is not there."""
+    """The node or edge that the call needs does not exist."""
 
 
 class AlreadyExists(AdjoinError):
-    """What the call adds is there already."""
+    """The node or edge that the call would create already exists."""
 
 
 class ConditionFailed(AdjoinError):
-    """The condition of a write did not hold; `item` is what was stored, if it was asked for."""
+    """The condition of a write did not hold; `item` is the stored item, if the request asked for it."""
 
     def __init__(self, message: str, item: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.item = item
 
 
+FAILED_CONDITION = "ConditionalCheckFailed"
+"""DynamoDB's code for an item of a transaction whose condition did not hold."""
+
+
 @dataclass(frozen=True, slots=True)
 class CancellationReason:
-    """Why one item of a transaction failed; `code` is "None" for an item that did not."""
+    """Why one item of a transaction failed; `code` is "None" for an item that did not fail."""
 
     code: str
     message: str = ""
     item: Mapping[str, Any] | None = None
+
+    @property
+    def is_failed_condition(self) -> bool:
+        """Whether the condition of this item did not hold."""
+        return self.code == FAILED_CONDITION
 
 
 _TRANSIENT_REASONS = {"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
 
 
 def are_transient(reasons: Sequence[CancellationReason]) -> bool:
-    """Whether only other writers or load were in the way of a transaction."""
+    """Whether a transaction failed only because of other writers or load, so that it may succeed later."""
     return bool(reasons) and all(reason.code in _TRANSIENT_REASONS for reason in reasons)
 
 
 class TransactionCanceled(AdjoinError):
-    """A transaction was not applied; `reasons` has one entry an item, in order.
+    """A transaction was not applied; `reasons` has one element per item, in order.
 
-    It is retryable if only other writers or load were in its way.
+    It is retryable if the only reasons were other writers or load.
     """
 
     def __init__(self, message: str, reasons: Sequence[CancellationReason]) -> None:
@@ -122,65 +134,73 @@ class TransactionCanceled(AdjoinError):
         self.reasons = tuple(reasons)
         self.retryable = are_transient(reasons)
 
+    @property
+    def has_failed_condition(self) -> bool:
+        """Whether the condition of at least one item did not hold."""
+        return any(reason.is_failed_condition for reason in self.reasons)
+
 
 class TokenReused(AdjoinError):
-    """A client token came back within ten minutes with another transaction."""
+    """The client token of a transaction was used again within ten minutes for another transaction."""
 
 
 class BudgetExceeded(AdjoinError):
-    """The call would spend more than its budget."""
+    """The call would cost more than its budget allows."""
 
 
 class Throttled(AdjoinError):
-    """The service refused because of load."""
+    """DynamoDB refused the request because of load."""
 
     retryable = True
 
 
 class TransactionConflict(AdjoinError):
-    """Another write of the same item was under way."""
+    """A transaction that writes the same item was in progress."""
 
     retryable = True
 
 
 class CollectionTooLarge(InvalidRequest):
-    """A partition of a table with local indexes is larger than DynamoDB's 10 GB."""
+    """A partition of a table with local indexes would be larger than DynamoDB's limit of 10 GB."""
 
 
 class ServiceFailed(AdjoinError):
-    """The service could not answer, for reasons of its own."""
+    """DynamoDB had an internal error."""
 
     retryable = True
 
 
 class ServiceUnreachable(AdjoinError):
-    """No connection to the service, or no whole answer from it."""
+    """The service could not be reached, or its answer was incomplete."""
 
     retryable = True
 
 
 class OutcomeUnknown(AdjoinError):
-    """The answer to a write was lost, and repeating it could apply it twice: it may have been applied or not."""
+    """The answer to a write was lost: it may have been applied or not.
+
+    adjoin did not repeat it, because that could apply it twice.
+    """
 
 
 class AccessDenied(AdjoinError):
-    """These credentials may not do that."""
+    """The credentials do not permit the request."""
 
 
 class InvalidCredentials(AdjoinError):
-    """There are no credentials, or the service does not know them."""
+    """No credentials were found, or the service does not accept them."""
 
 
 class NotSupported(AdjoinError):
-    """This server does not have the operation."""
+    """The server does not support the operation."""
 
 
 class TableNotFound(AdjoinError):
-    """There is no table of that name."""
+    """No table with this name exists."""
 
 
 class TableExists(AdjoinError):
-    """There is a table of that name already."""
+    """A table with this name already exists."""
 
 
 class TableBusy(AdjoinError):
@@ -190,15 +210,18 @@ class TableBusy(AdjoinError):
 
 
 class TableMismatch(AdjoinError):
-    """The stored table has other keys or indexes than the layout."""
+    """The keys or indexes of the stored table differ from those of the layout."""
 
 
 class TableNotEmpty(AdjoinError):
-    """The table that a copy would fill holds items already."""
+    """The target table of a copy already contains items."""
 
 
 class ChangesTrimmed(AdjoinError):
-    """The change stream no longer reaches back to the place asked for; `is_replaced` if it is another one by now."""
+    """The change stream no longer contains the changes after the given position.
+
+    `is_replaced` is true if the position belongs to an earlier stream of the table.
+    """
 
     def __init__(self, message: str, *, is_replaced: bool = False) -> None:
         super().__init__(message)
@@ -206,39 +229,39 @@ class ChangesTrimmed(AdjoinError):
 
 
 class InvalidCopyState(AdjoinError):
-    """The record of an unfinished copy belongs to another copy, or cannot be read."""
+    """The state file of an unfinished copy belongs to another copy, or cannot be read."""
 
 
 class CopyDiffers(AdjoinError):
-    """A copy does not hold what its source holds."""
+    """The items of a copied table differ from those of its source."""
 
 
 class InvalidExport(AdjoinError):
-    """An export is not whole, or its files are not what its manifests say."""
+    """An export is incomplete, or its files do not match its manifests."""
 
 
 class EngineFailed(AdjoinError):
-    """What computes a batch job, DuckDB or Spark, could not go on: for want of memory or disk, say."""
+    """DuckDB or Spark failed while it computed a batch job, for example because of too little memory or disk."""
 
 
 class CyclicRule(AdjoinError):
-    """Aggregates are made of each other in a circle, so none of them has a value."""
+    """Aggregates depend on each other in a cycle, so none of them has a value."""
 
 
 class DeclarationReplaced(AdjoinError):
-    """Aggregates are declared otherwise by a later program, and this one cannot keep them."""
+    """A newer program declares the aggregates differently, so this program cannot maintain them."""
 
 
 class InvalidLocation(AdjoinError):
-    """A graph's location cannot be understood."""
+    """The location of a graph is not a valid path, URL or store."""
 
 
 class MissingExtra(AdjoinError):
-    """A package is not installed that comes with one of adjoin's extras."""
+    """A package of one of adjoin's extras is not installed."""
 
 
 class StoreClosed(AdjoinError):
-    """The graph was closed."""
+    """The graph is closed."""
 
 
 class FileBusy(AdjoinError):
@@ -252,16 +275,29 @@ class FileGone(AdjoinError):
 
 
 class FileNotWritable(AdjoinError):
-    """The file or its directory cannot be written."""
+    """The file or its directory is not writable."""
 
 
 class NotAnAdjoinFile(AdjoinError):
-    """The file holds something else."""
+    """The file exists, but adjoin did not write it."""
 
 
 class FileFromTheFuture(AdjoinError):
-    """The file was written by a newer adjoin in a format this one does not know."""
+    """The file was written by a newer version of adjoin, in a format that this version does not know."""
 
 
 class FileDamaged(AdjoinError):
-    """The file is an adjoin file, but its content is broken."""
+    """The file is an adjoin file, but its content is damaged."""
+
+
+# --- which errors may pass ------------------------------------------------------------------------
+
+NEVER = (InvalidItem, InvalidKey, InvalidValue, InvalidRequest)
+"""Errors about the data itself: the same request fails each time."""
+CONTENDED = (TransactionCanceled, TransactionConflict, ConditionFailed)
+"""Errors that may concern only some items of a request: other writers, or one item that cannot be stored."""
+
+
+def passes(problem: AdjoinError) -> bool:
+    """Whether the same request may succeed later, or may have succeeded already."""
+    return problem.retryable or isinstance(problem, OutcomeUnknown)

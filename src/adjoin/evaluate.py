@@ -1,10 +1,11 @@
-"""Conditions and projections, evaluated over items exactly as DynamoDB evaluates them.
+"""Evaluates conditions and projections on items, exactly as DynamoDB does.
 
-A condition becomes a function once and is called for every item: what DynamoDB rejects by looking at
-the expression alone is rejected then, as `InvalidRequest` with the service's own words. Items must be
-in the normal form of `adjoin.items`; the values inside expressions are brought to it here.
+A condition is compiled to a function once, and the function is called for each item. What DynamoDB
+rejects without looking at an item is rejected when the condition is compiled, as `InvalidRequest` with
+DynamoDB's own message. Items must be in the normal form of `adjoin.items`; the values in expressions are
+brought to it here.
 
-Pure: no table, no key, no I/O. Updates live in `adjoin.stores.updates`.
+This module knows no tables and no keys, and does no I/O. Updates are in `adjoin.stores.updates`.
 """
 
 from __future__ import annotations
@@ -39,23 +40,24 @@ from adjoin.units import MAX_IN_OPERANDS
 from adjoin.values import AttributeValue, Item
 
 Test: TypeAlias = Callable[[Mapping[str, AttributeValue]], bool]
-Reader: TypeAlias = Callable[[Mapping[str, AttributeValue]], AttributeValue | None]
+PathReader: TypeAlias = Callable[[Mapping[str, AttributeValue]], AttributeValue | None]
 
 TYPES = ("S", "SS", "N", "NS", "B", "BS", "BOOL", "NULL", "L", "M")
-# In the order in which the service lists them.
+# In the order in which DynamoDB lists them in its message.
 _TYPE_NAMES = "{B,NULL,SS,BOOL,L,BS,N,NS,S,M}"
 
 ORDERED: dict[str, Callable[[str], Any]] = {"S": str, "N": Decimal, "B": b64decode}
-"""The types that have an order, and what to order them by. Text by code point is text by UTF-8 byte."""
+"""The types that have an order, and the sort key of their values. Text sorts by code points, which is the same as
+DynamoDB's order by UTF-8 bytes."""
 
 
 def condition_test(condition: Condition, purpose: str = "ConditionExpression") -> Test:
-    """The function that says whether an item satisfies the condition; an absent item is `{}`."""
+    """Returns a function that tests whether an item satisfies the condition; a missing item is `{}`."""
     return _TESTS[type(condition)](condition, purpose)
 
 
 def paths_in(expression: object) -> Iterator[Path]:
-    """Every path that occurs in a condition or an action."""
+    """Yields every path in a condition or an action."""
     if isinstance(expression, Path):
         yield expression
     elif isinstance(expression, tuple):
@@ -69,8 +71,8 @@ def paths_in(expression: object) -> Iterator[Path]:
 # --- operands ----------------------------------------------------------------------------------
 
 
-def path_reader(path: Path) -> Reader:
-    """The function that finds what is stored at a path, None where nothing is."""
+def path_reader(path: Path) -> PathReader:
+    """Returns a function that finds the value at a path, or None."""
     steps = path.steps
     if len(steps) == 1:
         name = str(steps[0])
@@ -92,7 +94,7 @@ def _walk(item: Mapping[str, AttributeValue], steps: Sequence[str | int]) -> Att
 
 
 def _text_length(text: str) -> int:
-    # The service counts as Java does: a character outside of the basic plane is two.
+    # DynamoDB counts UTF-16 code units, as Java does: a character outside the basic plane counts as two.
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
@@ -107,21 +109,21 @@ MEASURED: dict[str, Callable[[Any], int]] = {
 }
 
 
-def _size_reader(path: Path) -> Reader:
+def _size_reader(path: Path) -> PathReader:
     read = path_reader(path)
 
     return lambda item: size_of(read(item) or {})
 
 
 def size_of(attribute: AttributeValue) -> AttributeValue | None:
-    """What the `size` function gives for a value; None for one that has no size."""
+    """Returns the result of the `size` function for a value; None for a type that has no size."""
     for tag, value in attribute.items():
         if tag in MEASURED:
             return {"N": str(MEASURED[tag](value))}
     return None
 
 
-def _reader(operand: Operand) -> Reader:
+def _reader(operand: Operand) -> PathReader:
     if isinstance(operand, Path):
         return path_reader(operand)
     if isinstance(operand, Size):
@@ -131,7 +133,7 @@ def _reader(operand: Operand) -> Reader:
 
 
 def require_type(operand: object, allowed: Collection[str], name: str, purpose: str) -> None:
-    """Reject an operand whose type is known from the expression alone, and not one of those allowed."""
+    """Raises if the type of an operand is known from the expression alone, and is not allowed."""
     found: Collection[str] = ()
     if isinstance(operand, Value):
         found = operand.attribute
@@ -143,6 +145,7 @@ def require_type(operand: object, allowed: Collection[str], name: str, purpose: 
 
 
 def wrong_type(name: str, found: str, purpose: str) -> InvalidRequest:
+    """Returns DynamoDB's error for an operand of the wrong type."""
     return InvalidRequest(
         f"Invalid {purpose}: Incorrect operand type for operator or function;"
         f" operator or function: {name}, operand type: {found}"
@@ -150,7 +153,7 @@ def wrong_type(name: str, found: str, purpose: str) -> InvalidRequest:
 
 
 def require_distinct(first: object, others: Sequence[object], name: str, purpose: str) -> None:
-    """Reject a path that stands among the operands it is compared with."""
+    """Raises if a path is compared with itself."""
     if isinstance(first, Path) and first in [other for other in others if isinstance(other, Path)]:
         raise InvalidRequest(
             f"Invalid {purpose}: The first operand must be distinct from the remaining operands for this"
@@ -159,7 +162,7 @@ def require_distinct(first: object, others: Sequence[object], name: str, purpose
 
 
 def path_text(path: Path) -> str:
-    """A path as the service writes it in its messages."""
+    """Returns a path as DynamoDB writes it in its messages."""
     steps = (f"[{step}]" if isinstance(step, int) else step for step in path.steps)
     return f"[{', '.join(steps)}]"
 
@@ -175,10 +178,10 @@ def _unequal(left: AttributeValue | None, right: AttributeValue | None) -> bool:
     return left is None or left != right
 
 
-Comparison: TypeAlias = Callable[[AttributeValue | None, AttributeValue | None], bool]
+CompareValues: TypeAlias = Callable[[AttributeValue | None, AttributeValue | None], bool]
 
 
-def _ordered(compare: Callable[[Any, Any], bool]) -> Comparison:
+def _ordered(compare: Callable[[Any, Any], bool]) -> CompareValues:
     def test(left: AttributeValue | None, right: AttributeValue | None) -> bool:
         if left is None or right is None:
             return False
@@ -193,7 +196,7 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Comparison:
 
 in_order = _ordered(operator.le)
 
-_COMPARISONS: dict[str, Comparison] = {
+_COMPARISONS: dict[str, CompareValues] = {
     "=": _equal,
     "<>": _unequal,
     "<": _ordered(operator.lt),
@@ -205,6 +208,10 @@ _COMPARISONS: dict[str, Comparison] = {
 
 def _compare(condition: Compare, purpose: str) -> Test:
     name = condition.operator
+    if name == "=" and isinstance(condition.left, Path) and isinstance(condition.right, Value):
+        # Nothing is asked more often than whether an item is what was read.
+        read, wanted = path_reader(condition.left), normal_attribute(condition.right.attribute)
+        return lambda item: read(item) == wanted
     require_distinct(condition.left, (condition.right,), name, purpose)
     if name not in ("=", "<>"):
         require_type(condition.left, ORDERED, name, purpose)
@@ -214,7 +221,7 @@ def _compare(condition: Compare, purpose: str) -> Test:
 
 
 def require_bounds(low: AttributeValue, high: AttributeValue, purpose: str) -> None:
-    """Reject a BETWEEN whose literal bounds no value can lie between."""
+    """Raises if no value can lie between the literal bounds of a BETWEEN."""
     if low.keys() != high.keys():
         fault = "same data type for lower and upper bounds"
     elif not in_order(low, high):
@@ -244,7 +251,7 @@ def _between(condition: Between, purpose: str) -> Test:
 
 
 def require_few(options: Sequence[object], purpose: str) -> None:
-    """Reject an IN of more operands than the service takes."""
+    """Raises if an IN has more operands than DynamoDB takes."""
     if len(options) > MAX_IN_OPERANDS:
         raise InvalidRequest(
             f"Invalid {purpose}: The IN operator is provided with too many operands; number of operands: {len(options)}"
@@ -274,7 +281,7 @@ def _exists(condition: Exists, purpose: str) -> Test:
 
 
 def require_type_name(name: str, purpose: str) -> None:
-    """Reject what `attribute_type` does not know as a type."""
+    """Raises if `attribute_type` does not know the name of the type."""
     if name not in TYPES:
         raise InvalidRequest(
             f"Invalid {purpose}: Invalid attribute type name found; type: {name}, valid types: {_TYPE_NAMES}"
@@ -368,11 +375,11 @@ _TESTS: dict[type, Callable[[Any, str], Test]] = {
 # --- projections -------------------------------------------------------------------------------
 
 Tree: TypeAlias = dict[str | int, Any]
-"""Paths by their steps: a leaf is an empty tree."""
+"""Paths as a tree of their steps. A leaf, where a path ends, is an empty tree."""
 
 
 def path_tree(paths: Sequence[Path], purpose: str) -> Tree:
-    """The paths as one tree; rejects paths of which one lies within another, or that cannot both be."""
+    """Returns the paths as one tree; raises if one path lies within another, or if two contradict each other."""
     tree: Tree = {}
     chosen: dict[tuple[str | int, ...], Path] = {}
     for path in paths:
@@ -399,7 +406,7 @@ def _two_paths(how: str, one: Path, two: Path, purpose: str) -> InvalidRequest:
 
 
 def projector(paths: Sequence[Path]) -> Callable[[Item], Item]:
-    """The function that cuts an item down to what the paths name."""
+    """Returns a function that reduces an item to the values at the paths."""
     if all(len(path.steps) == 1 for path in paths):
         names = [str(path.steps[0]) for path in paths]
         if len(set(names)) == len(names):
@@ -409,7 +416,7 @@ def projector(paths: Sequence[Path]) -> Callable[[Item], Item]:
 
 
 def _cut(value: AttributeValue, tree: Tree) -> AttributeValue:
-    """The parts of a value that the tree names; empty where there are none."""
+    """Returns the parts of a value that the tree names; empty if there are none."""
     if not tree:
         return value
     positions = sorted(step for step in tree if isinstance(step, int))

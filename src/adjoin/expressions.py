@@ -1,8 +1,8 @@
 """Conditions, filters, projections and updates as data: a small tree of frozen values.
 
-The tree says everything DynamoDB's expression language can say and nothing more. A store compiles it
-(DynamoDB) or evaluates it (the embedded store); text expressions are parsed into it. No evaluation
-and no text lives here.
+The tree can express exactly what DynamoDB's expression language can. The store for DynamoDB compiles it to
+text, the embedded store evaluates it, and the server parses text into it. None of that happens in this
+module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from adjoin.values import AttributeValue
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A place in an item: attribute names and list positions, outermost first."""
+    """A document path in an item: attribute names and list positions, outermost first."""
 
     steps: tuple[str | int, ...]
 
@@ -25,7 +25,7 @@ class Path:
 
 
 def attribute(name: str) -> Path:
-    """The path of a top-level attribute, whatever characters its name holds."""
+    """Returns the path of a top-level attribute. Its name may contain any characters."""
     return Path((name,))
 
 
@@ -36,7 +36,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The size of what is stored at a path, as DynamoDB's `size` function gives it."""
+    """The size of the value at a path, as DynamoDB's `size` function returns it."""
 
     path: Path
 
@@ -107,7 +107,7 @@ Condition: TypeAlias = Compare | Between | In | Exists | HasType | BeginsWith | 
 
 
 def all_of(*conditions: Condition | None) -> Condition | None:
-    """The conjunction of those that are there."""
+    """Returns the conjunction of the conditions that are not None, or None."""
     present = tuple(condition for condition in conditions if condition is not None)
     if len(present) < 2:
         return present[0] if present else None
@@ -149,7 +149,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Add to a number, or put elements into a set; starts from nothing where nothing is."""
+    """Adds to a number, or adds elements to a set (the ADD clause). A missing attribute counts as 0 or empty."""
 
     path: Path
     value: AttributeValue
@@ -157,7 +157,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Take elements out of a set (the DELETE clause)."""
+    """Removes elements from a set (the DELETE clause)."""
 
     path: Path
     value: AttributeValue

@@ -1,7 +1,7 @@
-"""`field("grade") >= "B"`: comparisons and changes over fields of a model, as data.
+"""`field("grade") >= "B"`: comparisons and changes of fields, as data.
 
-They speak of fields and Python values; a plan turns them into conditions and updates over stored
-attributes once it knows the class.
+They contain names of fields and Python values. A plan turns them into conditions and updates of
+stored attributes once it knows the class.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from adjoin.units import MAX_IN_OPERANDS
 
 
 class Predicate:
-    """Something that holds for an instance or not; combine with `&`, `|` and `~`."""
+    """A condition on the fields of a node or an edge. Combine predicates with `&`, `|` and `~`."""
 
     __slots__ = ()
 
@@ -31,13 +31,14 @@ class Predicate:
 
     def __bool__(self) -> bool:
         raise InvalidValue(
-            "a comparison of fields is neither true nor false by itself; combine with & | ~ instead of and, or, not"
+            "a comparison of fields has no truth value; combine comparisons with & | ~ instead of and, or, not"
         )
 
 
 def _parts(thing: Any, kind: type[AllOf | AnyOf]) -> tuple[Predicate, ...]:
-    """What a chain of the same operator is made of, so that a long one is flat and not deep."""
+    """Returns the operands of a chain of the same operator, so that a long chain becomes one flat predicate."""
     if not isinstance(thing, Predicate):
+        # `field("a") == 1 & field("b") == 2` means `field("a") == (1 & field("b")) == 2` in Python.
         raise InvalidValue(f"{shown(thing)} is not a comparison; put parentheses around each side of & and |")
     return thing.predicates if isinstance(thing, kind) else (thing,)
 
@@ -47,24 +48,28 @@ Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "between", "begin
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Predicate):
+    """A comparison of one field with values."""
+
     field: str
     operator: Operator
     operands: tuple[Any, ...] = ()
 
 
 _DEEPEST = 100
-"""How deep conditions may be nested. DynamoDB takes 300 operators, and Python's stack ends somewhere."""
+"""How deep predicates may be nested. DynamoDB takes 300 operators, and plans walk predicates recursively."""
 
 
 def _depth(*predicates: Predicate) -> int:
-    depth = 1 + max((getattr(each, "depth", 0) for each in predicates), default=0)
+    depth = 1 + max((getattr(predicate, "depth", 0) for predicate in predicates), default=0)
     if depth > _DEEPEST:
-        raise InvalidValue(f"conditions are nested more than {_DEEPEST} deep; combine fewer, or ask in several steps")
+        raise InvalidValue(f"conditions must be nested at most {_DEEPEST} deep; use fewer, or several queries")
     return depth
 
 
 @dataclass(frozen=True, slots=True)
 class AllOf(Predicate):
+    """All of these predicates hold: `a & b`."""
+
     predicates: tuple[Predicate, ...]
     depth: int = declared(init=False, repr=False, compare=False)
 
@@ -74,6 +79,8 @@ class AllOf(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class AnyOf(Predicate):
+    """At least one of these predicates holds: `a | b`."""
+
     predicates: tuple[Predicate, ...]
     depth: int = declared(init=False, repr=False, compare=False)
 
@@ -83,6 +90,8 @@ class AnyOf(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Negation(Predicate):
+    """The predicate does not hold: `~a`."""
+
     predicate: Predicate
     depth: int = declared(init=False, repr=False, compare=False)
 
@@ -94,8 +103,8 @@ class Negation(Predicate):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A new value made of the stored one: `update(..., credits=field("credits") + 1)`."""
+class RelativeChange:
+    """A new value that DynamoDB computes from the stored one: `update(..., credits=field("credits") + 1)`."""
 
     field: str
     operator: Literal["+", "-", "append", "add", "discard"]
@@ -104,7 +113,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldReference:
-    """A field by name; "address.city" reaches into nested models and maps."""
+    """A field, by name. A name with dots, such as "address.city", is a field of a nested model or map."""
 
     name: str
 
@@ -126,52 +135,54 @@ class FieldReference:
     def __ge__(self, other: Any) -> Comparison:
         return Comparison(self.name, ">=", (other,))
 
+    # `==` makes a comparison, so references cannot be found in sets and dicts.
     __hash__ = None  # type: ignore[assignment]
 
     def between(self, low: Any, high: Any) -> Comparison:
-        """Both ends included."""
+        """The field lies between two values, both included."""
         return Comparison(self.name, "between", (low, high))
 
     def begins_with(self, prefix: str | Sequence[Any]) -> Comparison:
-        """Text that begins with this text, or a list or tuple that begins with these elements."""
+        """The field is text that begins with this text, or a list or tuple that begins with these elements."""
         return Comparison(self.name, "begins_with", (prefix,))
 
     def contains(self, element: Any) -> Comparison:
-        """Text that holds this text, or a list or set that has this element."""
+        """The field is text that contains this text, or a list or set that contains this element."""
         return Comparison(self.name, "contains", (element,))
 
     def is_in(self, options: Iterable[Any]) -> Comparison:
+        """The field equals one of these values. DynamoDB takes 1 to 100; another number raises `InvalidValue`."""
         operands = tuple(_iterated("is_in", options))
         if not 1 <= len(operands) <= MAX_IN_OPERANDS:
-            raise InvalidValue(f"is_in takes 1 to {MAX_IN_OPERANDS} values, and {len(operands)} were given")
+            raise InvalidValue(f"is_in takes 1 to {MAX_IN_OPERANDS} values, got {len(operands)}")
         return Comparison(self.name, "in", operands)
 
     def exists(self) -> Comparison:
-        """The field is stored at all."""
+        """The stored item has the field."""
         return Comparison(self.name, "exists")
 
-    def __add__(self, amount: Any) -> Change:
-        return Change(self.name, "+", amount)
+    def __add__(self, amount: Any) -> RelativeChange:
+        return RelativeChange(self.name, "+", amount)
 
-    def __sub__(self, amount: Any) -> Change:
-        return Change(self.name, "-", amount)
+    def __sub__(self, amount: Any) -> RelativeChange:
+        return RelativeChange(self.name, "-", amount)
 
-    def append(self, *elements: Any) -> Change:
-        """The stored list with these at its end."""
-        return Change(self.name, "append", list(elements))
+    def append(self, *elements: Any) -> RelativeChange:
+        """For `update`: the stored list with these elements at its end."""
+        return RelativeChange(self.name, "append", list(elements))
 
-    def add(self, elements: Iterable[Any]) -> Change:
-        """The stored set with these in it."""
-        return Change(self.name, "add", _as_set("add", elements))
+    def add(self, elements: Iterable[Any]) -> RelativeChange:
+        """For `update`: the stored set with these elements added."""
+        return RelativeChange(self.name, "add", _as_set("add", elements))
 
-    def discard(self, elements: Iterable[Any]) -> Change:
-        """The stored set without these."""
-        return Change(self.name, "discard", _as_set("discard", elements))
+    def discard(self, elements: Iterable[Any]) -> RelativeChange:
+        """For `update`: the stored set without these elements."""
+        return RelativeChange(self.name, "discard", _as_set("discard", elements))
 
 
 def _iterated(verb: str, elements: Iterable[Any]) -> Iterable[Any]:
     if not isinstance(elements, Iterable):
-        raise InvalidValue(f"{verb} takes several values, and {shown(elements)} is one; put it into a list")
+        raise InvalidValue(f"{verb} takes a list of values, got {shown(elements)}; put it into a list")
     return elements
 
 
@@ -180,12 +191,15 @@ def _as_set(verb: str, elements: Iterable[Any]) -> set[Any]:
         return set(_iterated(verb, elements))
     except TypeError:
         raise InvalidValue(
-            f"{shown(elements)} holds what no set can hold; {verb} takes text, numbers or bytes"
+            f"{shown(elements)} contains a value that a set cannot contain; {verb} takes text, numbers or bytes"
         ) from None
 
 
 def field(name: str) -> FieldReference:
-    """A field, to compare (`where`, `only_if`) or to change (`update`)."""
+    """Returns a reference to a field, to compare it (in `find`, `where`, `only_if`) or to change it (in `update`).
+
+    A name with dots, such as "address.city", is a field of a nested model or map.
+    """
     if not isinstance(name, str):
-        raise InvalidValue(f"{shown(name)} does not name a field; give its name as text")
+        raise InvalidValue(f"field takes the name of a field, got {shown(name)}; pass its name as text")
     return FieldReference(name)

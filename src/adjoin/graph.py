@@ -1,7 +1,7 @@
-"""`Graph` and `AsyncGraph`: two thin shells over the same plans, side by side.
+"""`Graph` and `AsyncGraph`: two thin shells over the same plans.
 
-What a call means, its arguments and its plan, stands once, in `adjoin.verbs`; the shells only run
-plans, one by waiting and one by awaiting.
+`adjoin.verbs` checks the arguments of each call and makes its plan, once for both. The shells only
+run the plans: `Graph` blocks until a plan is done, `AsyncGraph` awaits it.
 """
 
 from __future__ import annotations
@@ -12,39 +12,52 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from inspect import isawaitable
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast, overload, runtime_checkable
 
 from pydantic import BaseModel
 
 from adjoin.batch.calls import Over, rebuilt, verified
 from adjoin.cost import Explanation, Rehearsing
-from adjoin.errors import InvalidValue
+from adjoin.entity_types import AnyEdge, Entity
+from adjoin.errors import InvalidValue, shown
 from adjoin.fields import Predicate
+from adjoin.layouts.adjacency_list import bound_layout
+from adjoin.layouts.indexed_fields import rehearsed
 from adjoin.layouts.interface import Layout
-from adjoin.layouts.shard_book import rehearsed
+from adjoin.locations import open_async_store, open_store, table_named_by
 from adjoin.model import OWN_VERSION, IfVersion, Node, Ref
-from adjoin.plans import Plan
-from adjoin.plans.changes import Change, read_changes
 from adjoin.plans.maintenance.health import Health
 from adjoin.plans.maintenance.report import MaintenanceReport
-from adjoin.queries.edges import (
+from adjoin.plans.scan import SEGMENTS
+from adjoin.plans.shards import IndexShards, index_shards, raise_shards
+from adjoin.plans.table import Change, read_changes
+from adjoin.queries import (
+    AsyncChildQuery,
     AsyncCollectionQuery,
     AsyncEdgeQuery,
     AsyncPairQuery,
+    ChildQuery,
     CollectionQuery,
     EdgeQuery,
     PairQuery,
 )
-from adjoin.queries.finds import AsyncFindPairQuery, AsyncFindQuery, FindPairQuery, FindQuery
+from adjoin.requests import Plan
 from adjoin.runner import run, run_async, unwatched
-from adjoin.schema import AnyEdge, Entity
+from adjoin.scans import AsyncScanQuery, AsyncTableScanQuery, ScanQuery, TableScanQuery
+from adjoin.searches import (
+    AsyncFindPairQuery,
+    AsyncFindQuery,
+    AsyncIndexQuery,
+    FindPairQuery,
+    FindQuery,
+    IndexQuery,
+)
 from adjoin.stores.interface import AsyncStore, Store
-from adjoin.stores.locations import open_async_store, open_store, table_named_by
 from adjoin.units import MAX_CHANGES
 from adjoin.verbs import TransactionVerbs, Verbs
 
 if TYPE_CHECKING:
-    from adjoin.batch.findings import Audit
+    from adjoin.batch.audit import Audit
     from adjoin.batch.rebuild import Rebuilt
 
 N = TypeVar("N", bound=Node)
@@ -52,25 +65,49 @@ E = TypeVar("E", bound=AnyEdge)
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
-_QUERIES = (EdgeQuery, PairQuery, CollectionQuery, FindQuery, FindPairQuery)
-_ASYNC_QUERIES = (AsyncEdgeQuery, AsyncPairQuery, AsyncCollectionQuery, AsyncFindQuery, AsyncFindPairQuery)
+_QUERIES = (
+    EdgeQuery,
+    PairQuery,
+    ChildQuery,
+    CollectionQuery,
+    FindQuery,
+    FindPairQuery,
+    IndexQuery,
+    ScanQuery,
+    TableScanQuery,
+)
+_ASYNC_QUERIES = (
+    AsyncEdgeQuery,
+    AsyncPairQuery,
+    AsyncChildQuery,
+    AsyncCollectionQuery,
+    AsyncFindQuery,
+    AsyncFindPairQuery,
+    AsyncIndexQuery,
+    AsyncScanQuery,
+    AsyncTableScanQuery,
+)
 
 
+@runtime_checkable
 class Stop(Protocol):
-    """What ends `maintain`: a `threading.Event`, or whatever is like one."""
+    """The signal that ends `maintain`: a `threading.Event`, or an object with the same two methods."""
 
     def is_set(self) -> bool: ...
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits so many seconds, or until it is set; says whether it is."""
+        """Waits until the signal is set, at most `timeout` seconds; returns whether it is set."""
         ...
 
 
-# --- for programs that wait --------------------------------------------------------------------
+# --- synchronous -------------------------------------------------------------------------------
 
 
 class Transaction(TransactionVerbs):
-    """`with g.transaction() as t:` writes everything at the end of the block, or nothing."""
+    """`with g.transaction() as t:` writes everything at the end of the block, or nothing.
+
+    A block that raises writes nothing.
+    """
 
     def __enter__(self) -> Self:
         return self._begin()
@@ -84,7 +121,7 @@ class Transaction(TransactionVerbs):
 
 
 class Graph(Verbs):
-    """A typed graph in one table, in a file or on DynamoDB."""
+    """A typed graph in one table, in a file, in memory or on DynamoDB."""
 
     def __init__(
         self,
@@ -96,9 +133,14 @@ class Graph(Verbs):
         consistent: bool = False,
         tenant: str | None = None,
     ) -> None:
-        """`consistent` makes strongly consistent reads the default, where DynamoDB has them.
+        """Opens a graph of the classes `models`.
 
-        `tenant` keeps everything of this graph behind a prefix of its own, in the table and its indexes.
+        A file and its table are created if they do not exist; on DynamoDB, `create_table` creates the table.
+        `location` is a path, a URL such as "dynamodb://table", or a store. `layout` says how nodes and edges
+        become items; the default is `AdjacencyList`. `cursor_secret` signs page tokens, so that clients cannot
+        change them. `consistent` makes strongly consistent reads the default, where DynamoDB has them. `tenant`
+        is a prefix of every key of this graph, in the table and in its indexes, so that several graphs share a
+        table without seeing each other.
         """
         super().__init__(models, layout, table_named_by(location), cursor_secret, consistent, tenant)
         self._store = open_store(location) if isinstance(location, str | os.PathLike) else location
@@ -106,6 +148,7 @@ class Graph(Verbs):
         try:
             self._run(self._open_plan(self._store.creates_tables))
         except BaseException:
+            # A store that the caller passed stays open: the caller may use it again.
             if self._store is not location:
                 self._store.close()
             raise
@@ -114,6 +157,7 @@ class Graph(Verbs):
         return run(plan, self._store)
 
     def close(self) -> None:
+        """Closes the store; does nothing on a view that `for_tenant` made."""
         if self._is_owner:
             self._store.close()
 
@@ -126,55 +170,82 @@ class Graph(Verbs):
         self.close()
 
     def create_table(self) -> None:
-        """Makes the table, or the indexes that it lacks; fails if it is there with other keys."""
+        """Creates the table, or adds the indexes that it lacks.
+
+        Raises `TableMismatch` if the table exists with other keys.
+        """
         self._run(self._open_plan(creates_tables=True))
 
     def drop_table(self) -> None:
-        """Removes the table and everything in it."""
+        """Deletes the table and everything in it."""
         self._run(self._drop_plan())
 
-    def put(self, entity: Entity, *, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
-        """Writes a node or an edge, replacing what was there.
+    def raise_shards(self, index: str, number: int) -> None:
+        """Raises the number of shards of an index, for all programs that use the table.
 
-        Where its class has a `Version()`, only what has the version of the instance (`ConditionFailed`), or is new;
-        `if_version` names another, and None replaces whatever is there. The instance then has the version that is
-        stored.
+        It is one write, and moves no items. New items go to more shards when every open graph knows them: after two and
+        a half minutes the first time, later after 45 seconds.
+        """
+        self._run(self._raise_shards(index, number))
+
+    def put(self, entity: Entity, *, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
+        """Writes a node or an edge. It replaces a stored one with the same key.
+
+        With `only_if`, it is written only if the predicate holds for what is stored. If its class has a `Version()`,
+        it is written only if it is new or the stored version equals that of the instance; `if_version` compares with
+        another number, and None replaces whatever is stored. The instance then has the new version. Raises
+        `ConditionFailed` if `only_if` or the version does not hold.
         """
         self._run(self._put(entity, only_if, if_version))
 
     def add(self, entity: Entity) -> None:
-        """Writes a node or an edge; `AlreadyExists` if it is there."""
+        """Writes a new node or edge. Raises `AlreadyExists` if one with the same key is stored."""
         self._run(self._add(entity))
 
     def put_many(self, entities: Iterable[BaseModel], *, progress: Callable[[int], None] | None = None) -> int:
-        """Writes any number, in batches; `progress` is told how many are done. Not one transaction.
+        """Writes any number of nodes and edges in batches, and returns how many. It is not a transaction.
 
-        Of two with one key, the later stays. Those of a class with a `Version()` or unique values are put one by one.
+        `progress` is called with the number written so far. If two have the same key, the later one stays. Instances
+        of a class with a `Version()` or a unique field are written one by one.
         """
         return self._run(self._put_many(entities, progress))
 
     def get(self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any) -> N | None:
-        """The node of that id, or with that value of a unique field (`email="…"`); None if there is none."""
+        """Returns the node with this id, or with this value of a unique field (`email="…"`); None if none exists.
+
+        `consistent` overrides the default of the graph for this read.
+        """
         return self._run(self._get(model, id, unique, consistent))
 
     def get_many(self, model: type[N], ids: Iterable[Any], *, consistent: bool | None = None) -> list[N | None]:
-        """The nodes of those ids, in that order, None where there is none."""
+        """Returns the nodes with these ids in the same order, with None for each that does not exist."""
         return self._run(self._get_many(model, ids, consistent))
 
     def edge(
         self, model: type[E], source: Any, target: Any, /, *, consistent: bool | None = None, **key: Any
     ) -> E | None:
-        """The edge between two nodes, or None; key fields tell parallel edges apart."""
+        """Returns the edge between two nodes, or None if it does not exist.
+
+        `source` and `target` are nodes, refs or ids. If the class has key fields, pass them by name: they
+        distinguish parallel edges.
+        """
         return self._run(self._edge(model, source, target, key, consistent))
 
     def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
-        """Adds an edge if both ends are there (`NotFound`) and it is not (`AlreadyExists`)."""
+        """Creates an edge between two nodes that exist, and returns it.
+
+        `source` and `target` are nodes, refs or ids; `fields` are the fields of the edge. Raises `NotFound` if one
+        of the nodes does not exist, `AlreadyExists` if the edge does.
+        """
         return self._run(self._connect(model, source, target, fields))
 
     def disconnect(
         self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
     ) -> bool:
-        """Removes an edge; says whether it was there. `ConditionFailed` if it has another version than the given."""
+        """Deletes an edge; returns whether it existed.
+
+        Raises `ConditionFailed` if `if_version` is given and the stored edge has another version.
+        """
         return self._run(self._disconnect(model, source, target, key, if_version))
 
     def update(
@@ -188,51 +259,140 @@ class Graph(Verbs):
     ) -> M:
         """Changes the named fields of a node (one id) or an edge (source and target), and returns it.
 
-        `NotFound` if it is not there, `ConditionFailed` if its version or `only_if` does not hold.
+        A change is a value, or is made of the stored one: `credits=field("credits") + 1`. Raises `NotFound` if the
+        node or edge does not exist, `ConditionFailed` if it has another version than `if_version` or if `only_if`
+        does not hold.
         """
         return cast(M, self._run(self._update(model, ids, if_version, only_if, changes)))
 
     def delete(
-        self, what: type[Node] | Entity | Ref[Any], id: Any = None, *, if_version: IfVersion = OWN_VERSION
+        self,
+        what: type[Node] | Entity | Ref[Any],
+        id: Any = None,
+        *,
+        if_version: IfVersion = OWN_VERSION,
+        edges: str = "all",
     ) -> bool:
-        """Removes a node and every edge at it; says whether there was anything.
+        """Deletes a node with all its edges, or one edge; returns whether it existed.
 
-        If it is interrupted, nobody sees half of it, and running it again finishes it. An instance of a class with a
-        `Version()` is deleted only if what is there has its version (`ConditionFailed`); `if_version` names another,
-        and None deletes whatever is there.
+        Pass a class and an id, a ref, a node or an edge. If the call is interrupted, no reader sees half of it, and
+        calling it again finishes it. An instance of a class with a `Version()` is deleted only if the stored version
+        is the same; `if_version` compares with another number, and None deletes whatever is stored. Raises
+        `ConditionFailed` if the version differs, and `InvalidModel` if neither keys nor indexes can find the
+        edges of the node; `edges="found"` leaves these.
         """
-        return self._run(self._delete(what, id, if_version))
+        return self._run(self._delete(what, id, if_version, edges))
 
     def out(self, x: Any, model: type[E], *, consistent: bool | None = None) -> EdgeQuery[E]:
-        """The edges that leave a node (the node, its ref or its id)."""
+        """Returns a query for the edges of one class that leave a node. `x` is the node, its ref or its id."""
         return EdgeQuery(self._context, self._out(model, x, consistent), None, "target")
 
     def into(self, x: Any, model: type[E], *, consistent: bool | None = None) -> EdgeQuery[E]:
-        """The edges that arrive at a node."""
+        """Returns a query for the edges of one class that arrive at a node. `x` is the node, its ref or its id."""
         return EdgeQuery(self._context, self._into(model, x, consistent), None, "source")
+
+    def children(self, x: Any, model: type[N], *, consistent: bool | None = None) -> ChildQuery[N]:
+        """Returns a query for the children of one class of a node. `x` is the node, its ref or its id."""
+        return ChildQuery(self._context, self._children(x, model, consistent))
 
     def collection(
         self, x: Node | Ref[Any], *, direction: str = "out", consistent: bool | None = None
     ) -> CollectionQuery:
-        """The node with all edges that leave it, of every type; or, `direction="into"`, that arrive."""
+        """Returns a query for a node together with its children and the edges of every class that leave it.
+
+        With `direction="into"`, the edges are those that arrive at it.
+        """
         return CollectionQuery(self._context, self._collection(x, direction, consistent), _node=x)
 
-    def find(self, model: type[M], predicate: Predicate | None = None, *, order: str | None = None) -> FindQuery[M]:
-        """Nodes or edges by an indexed field, in its order: `g.find(Person, field("name") == "Ann")`.
+    def find(
+        self,
+        model: type[M],
+        predicate: Predicate | None = None,
+        *,
+        order: str | None = None,
+        index: str | None = None,
+    ) -> FindQuery[M]:
+        """Returns a query for nodes or edges by the keys of an index: `g.find(Person, field("name") == "Ann")`.
 
-        What else is joined with `&` filters. `order` names the indexed field to go by, where several could be.
+        The index that narrows most is used; `index` names one instead. Results come in the order of its sort key, and
+        `order` names the field to sort by. Comparisons that no key answers, joined with `&`, filter what is read.
         """
-        return FindQuery(self._context, self._search(model, predicate, order))
+        return FindQuery(self._context, self._search(model, predicate, order, index))
+
+    def index(self, name: str) -> IndexQuery:
+        """Returns a query for the items of an index, whatever their class: `g.index("GSI1").begins_with("John")`.
+
+        It reads all shards of a sharded partition key; `partition` chooses a partition of another index, which is
+        otherwise read as a whole, by a scan without an order.
+        """
+        return IndexQuery(self._context, self._index_search(name))
+
+    @overload
+    def scan(
+        self,
+        model: None = None,
+        *,
+        segments: int = SEGMENTS,
+        consistent: bool | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> TableScanQuery: ...
+
+    @overload
+    def scan(
+        self,
+        model: type[M],
+        *,
+        segments: int = SEGMENTS,
+        consistent: bool | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> ScanQuery[M]: ...
+
+    def scan(
+        self,
+        model: type[Any] | None = None,
+        *,
+        segments: int = SEGMENTS,
+        consistent: bool | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> TableScanQuery | ScanQuery[Any]:
+        """Returns a query for all nodes or edges of a class, or of all classes, in no order. It reads the whole table.
+
+        The table is read in `segments`, side by side. `progress` is called with the number of items read so far.
+        Without a class, `.others` gives the items that belong to none, and `.collect()` reads all into memory.
+        """
+        query = TableScanQuery if model is None else ScanQuery
+        return query(self._context, self._scan(model, segments, consistent, progress))
+
+    def count(
+        self,
+        model: type[BaseModel],
+        *,
+        segments: int = SEGMENTS,
+        consistent: bool | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """Returns the number of nodes or edges of a class. It reads the whole table, as `scan` does.
+
+        Only keys are sent, or only numbers where a condition on keys tells the class exactly.
+        """
+        return self.scan(model, segments=segments, consistent=consistent, progress=progress).count()
 
     def transaction(self) -> Transaction:
-        """`with g.transaction() as t:` all writes on `t` happen at the end of the block, or none."""
+        """Returns a transaction: `with g.transaction() as t:` applies all writes on `t` at the end, or none.
+
+        Raises `TransactionCanceled` at the end of the block if a condition of a write does not hold.
+        """
         return Transaction(self)
 
     def changes(self, after: str | None = None) -> Iterator[Change]:
-        """What was written, oldest first, behind a position; ends where there is no more now."""
+        """Yields the changes in the change stream, oldest first, and ends when there are no more for now.
+
+        `after` is the position of the last change that the caller has seen; without it, all are read. Raises
+        `ChangesTrimmed` if the stream no longer reaches back to that position.
+        """
         while True:
-            some, after_these = self._run(read_changes(self._layout, after, MAX_CHANGES))
-            yield from some
+            changes, after_these = self._run(read_changes(self._layout, after, MAX_CHANGES))
+            yield from changes
             if after_these is None:
                 return
             after = after_these
@@ -245,13 +405,18 @@ class Graph(Verbs):
         progress: Callable[[MaintenanceReport], None] | None = None,
         stop: Stop | None = None,
     ) -> MaintenanceReport:
-        """Applies the change stream to aggregates and copies, from where it was left; without a tenant, of all tenants.
+        """Applies the change stream to aggregates and copied fields, from the position where it stopped last.
 
-        With `once`, ends where there is no more now, and raises what keeps it from going on. Else looks again `every`
-        so many seconds until `stop`, a `threading.Event`, is set; it outlives what passes, such as throttling and lost
-        connections, and raises what does not. `progress` is told what was done so far. Any number may run at once, and
-        stop at any time.
+        With `once`, it returns when there are no more changes, and raises any error. Otherwise it looks for changes
+        every `every` seconds until `stop` is set, a `threading.Event`; it retries after passing errors, such as
+        throttling and lost connections, and raises all others. `progress` is called with a report of the work so far.
+        Any number of maintainers may run at the same time, and each may stop at any time. Without a tenant, it
+        maintains all tenants of the table.
         """
+        if stop is not None and not isinstance(stop, Stop):
+            raise InvalidValue(
+                f"stop must be a threading.Event, or have its methods is_set and wait, got {shown(stop)}"
+            )
         stopped = stop or Event()
         daemon = self._daemon(once, every)
         while True:
@@ -260,15 +425,16 @@ class Graph(Verbs):
                 progress(daemon.report())
             if pause is None or stopped.is_set() or (pause > 0 and stopped.wait(pause)):
                 break
+        # Stores the position, so that the next maintainer continues here.
         self._run(daemon.leave(self._layout))
         return daemon.report()
 
     def health(self) -> Health:
-        """How far aggregates and copies are behind, what was set aside or missed, and when all was last looked at."""
+        """Returns the state of maintenance: its lag, what was set aside or missed, and the last rebuild and audit."""
         return self._run(self._health())
 
     def for_tenant(self, tenant: str) -> Self:
-        """The same graph for another tenant, on the same store and its connections, which closing it leaves open."""
+        """Returns the same graph for another tenant. It shares the store; closing it leaves the store open."""
         view = self._view(tenant)
         view._is_owner = False
         view._run(view._maps_plan())
@@ -286,12 +452,14 @@ class Graph(Verbs):
         progress: Callable[[str, int], None] | None = None,
         **options: Any,
     ) -> Rebuilt:
-        """Recomputes aggregates and summaries from all edges, and makes true what differs, while others write.
+        """Recomputes aggregates and summaries from all edges, and writes those that differ. Others may write meanwhile.
 
-        `source` is an export, in a folder or on S3; without one, a file is read itself; "scan" reads the table item
-        by item. `only` names fields, as "CUSTOMER.owed". With `dry_run` nothing is written. `state` is a file that
-        remembers how far writing from an export came, and `diff` one for everything that differs, a line each. Without
-        a tenant, all tenants of the table are rebuilt.
+        `source` is an export, in a folder or on S3, or "scan" to read the table item by item; without it, the file of
+        the graph is read. `engine` is "duckdb" or "spark", and `options` are passed to it. `only` names fields, such
+        as "CUSTOMER.owed". With `dry_run`, nothing is written. `state` is a file that records how far the writing
+        from an export came, so that another run continues there. `diff` is a file for all differences, one per line.
+        `progress` is called with the name of a step and a number. Without a tenant, all tenants of the table are
+        rebuilt.
         """
         over = Over(self._layout, self._store, self._run, source, engine, options, progress, self._clock)
         return rebuilt(over, only, dry_run, state, diff)
@@ -306,37 +474,44 @@ class Graph(Verbs):
         progress: Callable[[str, int], None] | None = None,
         **options: Any,
     ) -> Audit:
-        """Compares what is stored with what follows from it; true if nothing is wrong.
+        """Compares everything that adjoin derives with the edges it is derived from; the result is true if all agree.
 
-        `repair=True` repairs all but dangling edges, which are named to be removed: `repair=["dangling"]`. `report`
-        is a file for what was found, as JSON. `source` is the same as for `rebuild`. Without a tenant, all tenants of
-        the table are looked at.
+        `repair=True` repairs all findings except dangling edges; `repair=["dangling"]` removes those. `report` is a
+        file for the findings, as JSON. `source`, `engine`, `options` and `progress` are the same as for `rebuild`.
+        Without a tenant, all tenants of the table are verified.
         """
         over = Over(self._layout, self._store, self._run, source, engine, options, progress, self._clock)
         return verified(over, repair, report)
 
     def explain(self, call: Any, *args: Any, **kwargs: Any) -> Explanation:
-        """What a call would ask of the store, without asking: a query, or a verb with its arguments.
+        """Returns the requests that a call would make, and their cost, without making them.
 
-        `g.explain(g.out("S1", Enrollment))`, `g.explain(g.put, student)` or
-        `g.explain(lambda: g.delete(Student, "S1"))`.
+        Pass a query, a method with its arguments, or a function without parameters: `g.explain(g.out("S1",
+        Enrollment))`, `g.explain(g.put, student)` or `g.explain(lambda: g.delete(Student, "S1"))`.
         """
         with Rehearsing(self._layout.definition) as rehearsal, rehearsed():
             if isinstance(call, _QUERIES):
                 call = call.page
             if not callable(call):
-                raise InvalidValue("explain takes a query, or a verb with its arguments: g.explain(g.put, student)")
+                raise InvalidValue(
+                    f"explain takes a query or a method, got {shown(call)}; pass a method and then its arguments, "
+                    f"as in g.explain(g.put, student)"
+                )
             result = call(*args, **kwargs)
             if isinstance(result, _QUERIES):
                 result.page()
-        return rehearsal.explanation(self._fan_outs, self._countings)
+        with unwatched():
+            return self._run(self._sized(rehearsal.explanation(self._fan_outs, self._countings)))
 
 
-# --- for programs that await -------------------------------------------------------------------
+# --- asynchronous ------------------------------------------------------------------------------
 
 
 class AsyncTransaction(TransactionVerbs):
-    """`async with g.transaction() as t:` writes everything at the end of the block, or nothing."""
+    """`async with g.transaction() as t:` writes everything at the end of the block, or nothing.
+
+    A block that raises writes nothing.
+    """
 
     async def __aenter__(self) -> Self:
         return self._begin()
@@ -350,7 +525,7 @@ class AsyncTransaction(TransactionVerbs):
 
 
 class AsyncGraph(Verbs):
-    """The same graph for asyncio: the same verbs, awaited."""
+    """The same graph for asyncio: the same methods, awaited. It opens with the first call, or with `async with`."""
 
     def __init__(
         self,
@@ -362,9 +537,14 @@ class AsyncGraph(Verbs):
         consistent: bool = False,
         tenant: str | None = None,
     ) -> None:
-        """`consistent` makes strongly consistent reads the default, where DynamoDB has them.
+        """Opens a graph of the classes `models`.
 
-        `tenant` keeps everything of this graph behind a prefix of its own, in the table and its indexes.
+        A file and its table are created if they do not exist; on DynamoDB, `create_table` creates the table.
+        `location` is a path, a URL such as "dynamodb://table", or a store. `layout` says how nodes and edges
+        become items; the default is `AdjacencyList`. `cursor_secret` signs page tokens, so that clients cannot
+        change them. `consistent` makes strongly consistent reads the default, where DynamoDB has them. `tenant`
+        is a prefix of every key of this graph, in the table and in its indexes, so that several graphs share a
+        table without seeing each other.
         """
         super().__init__(models, layout, table_named_by(location), cursor_secret, consistent, tenant)
         self._store = open_async_store(location) if isinstance(location, str | os.PathLike) else location
@@ -372,6 +552,7 @@ class AsyncGraph(Verbs):
 
     async def _run(self, plan: Plan[T]) -> T:
         if not self._is_open:
+            # A constructor cannot await, so the first call opens the table. Its meter does not count that.
             with unwatched():
                 await self._open()
         return await run_async(plan, self._store)
@@ -382,6 +563,7 @@ class AsyncGraph(Verbs):
         self._is_open = self._is_table_open = True
 
     async def close(self) -> None:
+        """Closes the store; does nothing on a view that `for_tenant` made."""
         if self._is_owner:
             await self._store.close()
 
@@ -399,58 +581,85 @@ class AsyncGraph(Verbs):
         await self.close()
 
     async def create_table(self) -> None:
-        """Makes the table, or the indexes that it lacks; fails if it is there with other keys."""
+        """Creates the table, or adds the indexes that it lacks.
+
+        Raises `TableMismatch` if the table exists with other keys.
+        """
         await run_async(self._open_plan(creates_tables=True), self._store)
         self._is_open = self._is_table_open = True
 
     async def drop_table(self) -> None:
-        """Removes the table and everything in it."""
+        """Deletes the table and everything in it."""
         await self._run(self._drop_plan())
+
+    async def raise_shards(self, index: str, number: int) -> None:
+        """Raises the number of shards of an index, for all programs that use the table.
+
+        It is one write, and moves no items. New items go to more shards when every open graph knows them: after two and
+        a half minutes the first time, later after 45 seconds.
+        """
+        await self._run(self._raise_shards(index, number))
 
     async def put(
         self, entity: Entity, *, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION
     ) -> None:
-        """Writes a node or an edge, replacing what was there.
+        """Writes a node or an edge. It replaces a stored one with the same key.
 
-        Where its class has a `Version()`, only what has the version of the instance (`ConditionFailed`), or is new;
-        `if_version` names another, and None replaces whatever is there. The instance then has the version that is
-        stored.
+        With `only_if`, it is written only if the predicate holds for what is stored. If its class has a `Version()`,
+        it is written only if it is new or the stored version equals that of the instance; `if_version` compares with
+        another number, and None replaces whatever is stored. The instance then has the new version. Raises
+        `ConditionFailed` if `only_if` or the version does not hold.
         """
         await self._run(self._put(entity, only_if, if_version))
 
     async def add(self, entity: Entity) -> None:
-        """Writes a node or an edge; `AlreadyExists` if it is there."""
+        """Writes a new node or edge. Raises `AlreadyExists` if one with the same key is stored."""
         await self._run(self._add(entity))
 
     async def put_many(self, entities: Iterable[BaseModel], *, progress: Callable[[int], None] | None = None) -> int:
-        """Writes any number, in batches; `progress` is told how many are done. Not one transaction.
+        """Writes any number of nodes and edges in batches, and returns how many. It is not a transaction.
 
-        Of two with one key, the later stays. Those of a class with a `Version()` or unique values are put one by one.
+        `progress` is called with the number written so far. If two have the same key, the later one stays. Instances
+        of a class with a `Version()` or a unique field are written one by one.
         """
         return await self._run(self._put_many(entities, progress))
 
     async def get(self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any) -> N | None:
-        """The node of that id, or with that value of a unique field (`email="…"`); None if there is none."""
+        """Returns the node with this id, or with this value of a unique field (`email="…"`); None if none exists.
+
+        `consistent` overrides the default of the graph for this read.
+        """
         return await self._run(self._get(model, id, unique, consistent))
 
     async def get_many(self, model: type[N], ids: Iterable[Any], *, consistent: bool | None = None) -> list[N | None]:
-        """The nodes of those ids, in that order, None where there is none."""
+        """Returns the nodes with these ids in the same order, with None for each that does not exist."""
         return await self._run(self._get_many(model, ids, consistent))
 
     async def edge(
         self, model: type[E], source: Any, target: Any, /, *, consistent: bool | None = None, **key: Any
     ) -> E | None:
-        """The edge between two nodes, or None; key fields tell parallel edges apart."""
+        """Returns the edge between two nodes, or None if it does not exist.
+
+        `source` and `target` are nodes, refs or ids. If the class has key fields, pass them by name: they
+        distinguish parallel edges.
+        """
         return await self._run(self._edge(model, source, target, key, consistent))
 
     async def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
-        """Adds an edge if both ends are there (`NotFound`) and it is not (`AlreadyExists`)."""
+        """Creates an edge between two nodes that exist, and returns it.
+
+        `source` and `target` are nodes, refs or ids; `fields` are the fields of the edge. Raises `NotFound` if one
+        of the nodes does not exist, `AlreadyExists` if the edge does.
+        """
         return await self._run(self._connect(model, source, target, fields))
 
     async def disconnect(
         self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
     ) -> bool:
-        """Removes an edge; says whether it was there. `ConditionFailed` if it has another version than the given."""
+        """Deletes an edge; returns whether it existed.
+
+        Raises `ConditionFailed` if `if_version` is given and the stored edge has another version.
+        """
         return await self._run(self._disconnect(model, source, target, key, if_version))
 
     async def update(
@@ -464,53 +673,140 @@ class AsyncGraph(Verbs):
     ) -> M:
         """Changes the named fields of a node (one id) or an edge (source and target), and returns it.
 
-        `NotFound` if it is not there, `ConditionFailed` if its version or `only_if` does not hold.
+        A change is a value, or is made of the stored one: `credits=field("credits") + 1`. Raises `NotFound` if the
+        node or edge does not exist, `ConditionFailed` if it has another version than `if_version` or if `only_if`
+        does not hold.
         """
         return cast(M, await self._run(self._update(model, ids, if_version, only_if, changes)))
 
     async def delete(
-        self, what: type[Node] | Entity | Ref[Any], id: Any = None, *, if_version: IfVersion = OWN_VERSION
+        self,
+        what: type[Node] | Entity | Ref[Any],
+        id: Any = None,
+        *,
+        if_version: IfVersion = OWN_VERSION,
+        edges: str = "all",
     ) -> bool:
-        """Removes a node and every edge at it; says whether there was anything.
+        """Deletes a node with all its edges, or one edge; returns whether it existed.
 
-        If it is interrupted, nobody sees half of it, and running it again finishes it. An instance of a class with a
-        `Version()` is deleted only if what is there has its version (`ConditionFailed`); `if_version` names another,
-        and None deletes whatever is there.
+        Pass a class and an id, a ref, a node or an edge. If the call is interrupted, no reader sees half of it, and
+        calling it again finishes it. An instance of a class with a `Version()` is deleted only if the stored version
+        is the same; `if_version` compares with another number, and None deletes whatever is stored. Raises
+        `ConditionFailed` if the version differs, and `InvalidModel` if neither keys nor indexes can find the
+        edges of the node; `edges="found"` leaves these.
         """
-        return await self._run(self._delete(what, id, if_version))
+        return await self._run(self._delete(what, id, if_version, edges))
 
     def out(self, x: Any, model: type[E], *, consistent: bool | None = None) -> AsyncEdgeQuery[E]:
-        """The edges that leave a node (the node, its ref or its id)."""
+        """Returns a query for the edges of one class that leave a node. `x` is the node, its ref or its id."""
         return AsyncEdgeQuery(self._context, self._out(model, x, consistent), None, "target")
 
     def into(self, x: Any, model: type[E], *, consistent: bool | None = None) -> AsyncEdgeQuery[E]:
-        """The edges that arrive at a node."""
+        """Returns a query for the edges of one class that arrive at a node. `x` is the node, its ref or its id."""
         return AsyncEdgeQuery(self._context, self._into(model, x, consistent), None, "source")
+
+    def children(self, x: Any, model: type[N], *, consistent: bool | None = None) -> AsyncChildQuery[N]:
+        """Returns a query for the children of one class of a node. `x` is the node, its ref or its id."""
+        return AsyncChildQuery(self._context, self._children(x, model, consistent))
 
     def collection(
         self, x: Node | Ref[Any], *, direction: str = "out", consistent: bool | None = None
     ) -> AsyncCollectionQuery:
-        """The node with all edges that leave it, of every type; or, `direction="into"`, that arrive."""
+        """Returns a query for a node together with its children and the edges of every class that leave it.
+
+        With `direction="into"`, the edges are those that arrive at it.
+        """
         return AsyncCollectionQuery(self._context, self._collection(x, direction, consistent), _node=x)
 
     def find(
-        self, model: type[M], predicate: Predicate | None = None, *, order: str | None = None
+        self,
+        model: type[M],
+        predicate: Predicate | None = None,
+        *,
+        order: str | None = None,
+        index: str | None = None,
     ) -> AsyncFindQuery[M]:
-        """Nodes or edges by an indexed field, in its order: `g.find(Person, field("name") == "Ann")`.
+        """Returns a query for nodes or edges by the keys of an index: `g.find(Person, field("name") == "Ann")`.
 
-        What else is joined with `&` filters. `order` names the indexed field to go by, where several could be.
+        The index that narrows most is used; `index` names one instead. Results come in the order of its sort key, and
+        `order` names the field to sort by. Comparisons that no key answers, joined with `&`, filter what is read.
         """
-        return AsyncFindQuery(self._context, self._search(model, predicate, order))
+        return AsyncFindQuery(self._context, self._search(model, predicate, order, index))
+
+    def index(self, name: str) -> AsyncIndexQuery:
+        """Returns a query for the items of an index, whatever their class: `g.index("GSI1").begins_with("John")`.
+
+        It reads all shards of a sharded partition key; `partition` chooses a partition of another index, which is
+        otherwise read as a whole, by a scan without an order.
+        """
+        return AsyncIndexQuery(self._context, self._index_search(name))
+
+    @overload
+    def scan(
+        self,
+        model: None = None,
+        *,
+        segments: int = SEGMENTS,
+        consistent: bool | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> AsyncTableScanQuery: ...
+
+    @overload
+    def scan(
+        self,
+        model: type[M],
+        *,
+        segments: int = SEGMENTS,
+        consistent: bool | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> AsyncScanQuery[M]: ...
+
+    def scan(
+        self,
+        model: type[Any] | None = None,
+        *,
+        segments: int = SEGMENTS,
+        consistent: bool | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> AsyncTableScanQuery | AsyncScanQuery[Any]:
+        """Returns a query for all nodes or edges of a class, or of all classes, in no order. It reads the whole table.
+
+        The table is read in `segments`, side by side. `progress` is called with the number of items read so far.
+        Without a class, `.others` gives the items that belong to none, and `.collect()` reads all into memory.
+        """
+        query = AsyncTableScanQuery if model is None else AsyncScanQuery
+        return query(self._context, self._scan(model, segments, consistent, progress))
+
+    async def count(
+        self,
+        model: type[BaseModel],
+        *,
+        segments: int = SEGMENTS,
+        consistent: bool | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """Returns the number of nodes or edges of a class. It reads the whole table, as `scan` does.
+
+        Only keys are sent, or only numbers where a condition on keys tells the class exactly.
+        """
+        return await self.scan(model, segments=segments, consistent=consistent, progress=progress).count()
 
     def transaction(self) -> AsyncTransaction:
-        """`async with g.transaction() as t:` all writes on `t` happen at the end of the block, or none."""
+        """Returns a transaction: `async with g.transaction() as t:` applies all writes on `t` at the end, or none.
+
+        Raises `TransactionCanceled` at the end of the block if a condition of a write does not hold.
+        """
         return AsyncTransaction(self)
 
     async def changes(self, after: str | None = None) -> AsyncIterator[Change]:
-        """What was written, oldest first, behind a position; ends where there is no more now."""
+        """Yields the changes in the change stream, oldest first, and ends when there are no more for now.
+
+        `after` is the position of the last change that the caller has seen; without it, all are read. Raises
+        `ChangesTrimmed` if the stream no longer reaches back to that position.
+        """
         while True:
-            some, after_these = await self._run(read_changes(self._layout, after, MAX_CHANGES))
-            for change in some:
+            changes, after_these = await self._run(read_changes(self._layout, after, MAX_CHANGES))
+            for change in changes:
                 yield change
             if after_these is None:
                 return
@@ -523,12 +819,13 @@ class AsyncGraph(Verbs):
         every: float = 1.0,
         progress: Callable[[MaintenanceReport], None] | None = None,
     ) -> MaintenanceReport:
-        """Applies the change stream to aggregates and copies, from where it was left; without a tenant, of all tenants.
+        """Applies the change stream to aggregates and copied fields, from the position where it stopped last.
 
-        With `once`, ends where there is no more now, and raises what keeps it from going on. Else looks again `every`
-        so many seconds until its task is cancelled; it outlives what passes, such as throttling and lost connections,
-        and raises what does not. `progress` is told what was done so far. Any number may run at once, and stop at any
-        time.
+        With `once`, it returns when there are no more changes, and raises any error. Otherwise it looks for changes
+        every `every` seconds until its task is cancelled; it retries after passing errors, such as throttling and
+        lost connections, and raises all others. `progress` is called with a report of the work so far. Any number of
+        maintainers may run at the same time, and each may stop at any time. Without a tenant, it maintains all
+        tenants of the table.
         """
         daemon = self._daemon(once, every)
         while True:
@@ -543,11 +840,11 @@ class AsyncGraph(Verbs):
         return daemon.report()
 
     async def health(self) -> Health:
-        """How far aggregates and copies are behind, what was set aside or missed, and when all was last looked at."""
+        """Returns the state of maintenance: its lag, what was set aside or missed, and the last rebuild and audit."""
         return await self._run(self._health())
 
     def for_tenant(self, tenant: str) -> Self:
-        """The same graph for another tenant, on the same store and its connections, which closing it leaves open."""
+        """Returns the same graph for another tenant. It shares the store; closing it leaves the store open."""
         view = self._view(tenant)
         view._is_owner, view._is_open, view._is_table_open = False, False, self._is_table_open
         return view
@@ -564,12 +861,14 @@ class AsyncGraph(Verbs):
         progress: Callable[[str, int], None] | None = None,
         **options: Any,
     ) -> Rebuilt:
-        """Recomputes aggregates and summaries from all edges, and makes true what differs, while others write.
+        """Recomputes aggregates and summaries from all edges, and writes those that differ. Others may write meanwhile.
 
-        `source` is an export, in a folder or on S3; without one, a file is read itself; "scan" reads the table item
-        by item. `only` names fields, as "CUSTOMER.owed". With `dry_run` nothing is written. `state` is a file that
-        remembers how far writing from an export came, and `diff` one for everything that differs, a line each. Without
-        a tenant, all tenants of the table are rebuilt.
+        `source` is an export, in a folder or on S3, or "scan" to read the table item by item; without it, the file of
+        the graph is read. `engine` is "duckdb" or "spark", and `options` are passed to it. `only` names fields, such
+        as "CUSTOMER.owed". With `dry_run`, nothing is written. `state` is a file that records how far the writing
+        from an export came, so that another run continues there. `diff` is a file for all differences, one per line.
+        `progress` is called with the name of a step and a number. Without a tenant, all tenants of the table are
+        rebuilt.
         """
         run = await self._driven()
         over = Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
@@ -585,28 +884,28 @@ class AsyncGraph(Verbs):
         progress: Callable[[str, int], None] | None = None,
         **options: Any,
     ) -> Audit:
-        """Compares what is stored with what follows from it; true if nothing is wrong.
+        """Compares everything that adjoin derives with the edges it is derived from; the result is true if all agree.
 
-        `repair=True` repairs all but dangling edges, which are named to be removed: `repair=["dangling"]`. `report`
-        is a file for what was found, as JSON. `source` is the same as for `rebuild`. Without a tenant, all tenants of
-        the table are looked at.
+        `repair=True` repairs all findings except dangling edges; `repair=["dangling"]` removes those. `report` is a
+        file for the findings, as JSON. `source`, `engine`, `options` and `progress` are the same as for `rebuild`.
+        Without a tenant, all tenants of the table are verified.
         """
         run = await self._driven()
         over = Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
         return await asyncio.to_thread(verified, over, repair, report)
 
     async def _driven(self) -> Callable[[Plan[Any]], Any]:
-        """What drives plans for a thread that computes: on this loop, while the thread waits."""
+        """Returns a function with which another thread runs plans: they run on this loop while the thread waits."""
         if not self._is_open:
             await self._open()
         loop = asyncio.get_running_loop()
         return lambda plan: asyncio.run_coroutine_threadsafe(self._run(plan), loop).result()
 
     async def explain(self, call: Any, *args: Any, **kwargs: Any) -> Explanation:
-        """What a call would ask of the store, without asking: a query, a coroutine, or a verb with arguments.
+        """Returns the requests that a call would make, and their cost, without making them.
 
-        `await g.explain(g.out("S1", Enrollment))`, `await g.explain(g.put(student))` or
-        `await g.explain(g.put, student)`.
+        Pass a query, a coroutine, or a method with its arguments: `await g.explain(g.out("S1", Enrollment))`,
+        `await g.explain(g.put(student))` or `await g.explain(g.put, student)`.
         """
         with Rehearsing(self._layout.definition) as rehearsal, rehearsed():
             if callable(call):
@@ -614,6 +913,33 @@ class AsyncGraph(Verbs):
             if isinstance(call, _ASYNC_QUERIES):
                 call = call.page()
             if not isawaitable(call):
-                raise InvalidValue("explain takes a query, a coroutine, or a verb with its arguments")
+                raise InvalidValue(
+                    f"explain takes a query, a coroutine or a method, got {shown(call)}; pass a method and then its "
+                    f"arguments, as in g.explain(g.put, student)"
+                )
             await call
-        return rehearsal.explanation(self._fan_outs, self._countings)
+        with unwatched():
+            return await self._run(self._sized(rehearsal.explanation(self._fan_outs, self._countings)))
+
+
+# --- shards, without a graph -------------------------------------------------------------------
+
+
+def shards_of(
+    location: str | os.PathLike[str],
+    models: Iterable[type[Any]],
+    layout: Layout | None = None,
+    wanted: Iterable[tuple[str, int]] = (),
+) -> list[IndexShards]:
+    """Raises numbers of shards, by index, and returns the shards of all indexes that can have a number of them.
+
+    No graph is opened: its classes may declare more shards than the table has, and a graph of them would be refused.
+    """
+    bound = bound_layout(models, layout, table_named_by(location))
+    store = open_store(location)
+    try:
+        for index, number in wanted:
+            run(raise_shards(bound, index, number), store)
+        return run(index_shards(bound), store)
+    finally:
+        store.close()

@@ -1,11 +1,11 @@
-"""What an item must be: every rule DynamoDB has for values, checked and brought to one normal form.
+"""Checks items against DynamoDB's rules for values, and brings them to one normal form.
 
-`normal_item` answers the item as it is stored, and its size. Numbers get their one spelling, sets are
-sorted, base64 is canonical; so two values are equal exactly if their normal forms are equal Python
-objects. An item that is in normal form already is answered itself, not a copy; a `NormalItem` was brought to
-it before, and is not looked at again.
+`normal_item` returns the item as it is stored, and its size. In normal form, numbers are canonical, sets
+are sorted and base64 is canonical, so two values are equal exactly if their normal forms are equal Python
+objects. An item that is already in normal form is returned itself, not as a copy. A `NormalItem` is known
+to be in normal form and is not checked again.
 
-Keys are no matter of this module, nor is any table.
+The messages are those of DynamoDB where it has one. This module knows no keys and no tables.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from adjoin.values import MAX_EXPONENT, MIN_EXPONENT, AttributeValue, Item, cano
 Normal = tuple[Any, int]
 """A value in normal form, and its size in bytes."""
 
-# Whole numbers and short fractions are canonical as they stand; anything else takes the long way.
+# Whole numbers and short fractions that match are canonical. Everything else takes the slower way.
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,37}|-?(?:0|[1-9][0-9]{0,18})\.[0-9]{0,17}[1-9]")
 _LONG_NUMBER = 42
-"""Characters that no number in normal form has."""
-# Without a place where one run of digits could end and another begin: it looks at each character once.
+"""Every number that `_CANONICAL` matches is shorter than this. Longer text is left to the general code."""
+# The pattern is unambiguous about where each run of digits ends, so matching takes linear time for any input.
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,18})?")
 
 
@@ -37,7 +37,7 @@ _INVALID = "One or more parameter values were invalid: "
 
 
 class NormalItem(dict[str, Any]):
-    """An item, or a key, that is in normal form, and its size; nobody may change it."""
+    """An item or a key in normal form, with its size. It must not be changed."""
 
     __slots__ = ("size",)
 
@@ -47,9 +47,9 @@ class NormalItem(dict[str, Any]):
 
 
 def plain_item(attributes: Item) -> NormalItem | None:
-    """The item if it is in normal form and holds nothing but ASCII text, numbers and truth; else None.
+    """Returns the item if it is in normal form and contains only ASCII text, numbers, booleans and nulls; else None.
 
-    Its attributes may be any JSON: this takes the place of a check of their types, where there is a lot to check.
+    This is a fast path. The attributes may be any JSON: it also replaces the check of their types.
     """
     texts = [*attributes]
     add = texts.append
@@ -71,21 +71,21 @@ def plain_item(attributes: Item) -> NormalItem | None:
                 return None
         text = "".join(texts)
     except (AttributeError, TypeError):
-        # Some JSON of another type.
+        # An attribute is JSON of another type, which the general code refuses.
         return None
-    # Only a long text could be a name that is too long, which others have to tell.
+    # A name can be too long only if all texts together are. The general code finds out, and says so.
     is_plain = text.isascii() and len(text) <= MAX_NAME_SIZE and "" not in attributes
     return NormalItem(attributes, size + len(text)) if is_plain else None
 
 
 @lru_cache(4096)
 def _plain_number(text: str) -> int:
-    """The size of a number, 0 if it is not in normal form. Most of what is written has been written before."""
+    """Returns the size of a number, or 0 if it is not in normal form. It is cached, because most numbers recur."""
     return 0 if _CANONICAL.fullmatch(text) is None else number_size(text)
 
 
 def normal_item(item: Item) -> tuple[Item, int]:
-    """The item in normal form, and its size as DynamoDB counts it."""
+    """Returns the item in normal form, and its size as DynamoDB counts it; raises `InvalidRequest`."""
     if type(item) is NormalItem:
         return item, item.size
     size = 0
@@ -95,13 +95,13 @@ def normal_item(item: Item) -> tuple[Item, int]:
         if type(attribute) is not dict or len(attribute) != 1:
             raise _not_one_type(attribute)
         for tag, value in attribute.items():
-            # The two most frequent cases, without the way through the rules.
+            # The two most frequent cases are handled here, without a call.
             if type(value) is str:
                 if tag == "S" and value.isascii():
                     size += len(value)
                     continue
-                if tag == "N" and _CANONICAL.fullmatch(value):
-                    size += number_size(value)
+                if tag == "N" and len(value) < _LONG_NUMBER and (digits := _plain_number(value)):
+                    size += digits
                     continue
             normal, length = _normal(tag, value, 0)
             size += length
@@ -111,7 +111,7 @@ def normal_item(item: Item) -> tuple[Item, int]:
 
 
 def normal_attribute(attribute: AttributeValue) -> AttributeValue:
-    """One value in normal form."""
+    """Returns one value in normal form; raises `InvalidRequest`."""
     if not isinstance(attribute, dict) or len(attribute) != 1:
         raise _not_one_type(attribute)
     for tag, value in attribute.items():
@@ -141,7 +141,7 @@ def _normal(tag: str, value: Any, depth: int) -> Normal:
     return rule(value, depth)
 
 
-# --- one rule a type ---------------------------------------------------------------------------
+# --- one rule per type -------------------------------------------------------------------------
 
 
 def _utf8(text: str) -> bytes:
@@ -178,7 +178,7 @@ def _number_fault(text: str) -> str:
     try:
         exponent = Decimal(text).adjusted()
     except InvalidOperation:
-        # An exponent of 18 digits can be more than a Decimal has room for, but not less.
+        # A Decimal cannot hold every exponent of 18 digits. It raises only for one that is too large.
         exponent = MAX_EXPONENT + 1
     if exponent > MAX_EXPONENT:
         return "Number overflow. Attempting to store a number with magnitude larger than supported range"
@@ -211,7 +211,7 @@ def _null(value: Any, depth: int) -> Normal:
 
 
 def _inner(attribute: AttributeValue, depth: int) -> tuple[AttributeValue, int]:
-    """A value within `depth` others, which together are at most 32."""
+    """Returns the normal form of a value inside `depth` lists and maps; DynamoDB takes 32 levels."""
     if depth == MAX_NESTING:
         raise InvalidRequest(
             "Nesting Levels have exceeded supported limits:"
@@ -220,6 +220,12 @@ def _inner(attribute: AttributeValue, depth: int) -> tuple[AttributeValue, int]:
     if not isinstance(attribute, dict) or len(attribute) != 1:
         raise _not_one_type(attribute)
     ((tag, value),) = attribute.items()
+    if type(value) is str:
+        # As in `normal_item`.
+        if tag == "S" and value.isascii():
+            return attribute, len(value)
+        if tag == "N" and len(value) < _LONG_NUMBER and (digits := _plain_number(value)):
+            return attribute, digits
     normal, size = _normal(tag, value, depth)
     return attribute if normal is value else {tag: normal}, size
 
@@ -229,12 +235,13 @@ def _list(value: Any, depth: int) -> Normal:
         raise _of(list, "L", value)
     size = 3 + len(value)
     normal = []
+    is_same = True
     for element in value:
         inner, length = _inner(element, depth + 1)
         normal.append(inner)
         size += length
-    same = all(new is old for new, old in zip(normal, value, strict=True))
-    return value if same else normal, size
+        is_same = is_same and inner is element
+    return value if is_same else normal, size
 
 
 def _map(value: Any, depth: int) -> Normal:
@@ -243,8 +250,15 @@ def _map(value: Any, depth: int) -> Normal:
     size = 3 + len(value)
     altered = {}
     for name, element in value.items():
+        size += len(name) if name.isascii() else len(_utf8(name))
+        # Most maps hold texts, which are handled here, without a call. Their depth is looked at in `_inner` otherwise.
+        if depth < MAX_NESTING - 1 and type(element) is dict and len(element) == 1:
+            text = element.get("S")
+            if type(text) is str and text.isascii():
+                size += len(text)
+                continue
         inner, length = _inner(element, depth + 1)
-        size += length + len(_utf8(name))
+        size += length
         if inner is not element:
             altered[name] = inner
     return {**value, **altered} if altered else value, size

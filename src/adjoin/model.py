@@ -1,8 +1,8 @@
-"""What people declare: nodes, edges, and marks on their fields.
+"""The base classes of nodes and edges, and the marks for their fields.
 
-A class only records what it was told here. Whether the declarations fit together is checked by
-`adjoin.schema` when a graph opens, so that classes may be declared in any order. Keys, tables and
-requests do not exist at this level.
+A class only records its declaration here. `adjoin.schema` checks that the declarations fit together
+when a graph opens, so that classes may be declared in any order. This module knows no keys, tables
+or requests.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from types import UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -22,36 +24,50 @@ from typing import (
     Self,
     TypeAlias,
     TypeVar,
+    Union,
     Unpack,
     get_args,
+    get_origin,
 )
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
-from adjoin.errors import InvalidKey, InvalidModel
+from adjoin.errors import InvalidKey, InvalidModel, shown
 
 NodeT = TypeVar("NodeT", bound="Node")
 SourceT = TypeVar("SourceT", bound="Node")
 TargetT = TypeVar("TargetT", bound="Node")
+ParentT = TypeVar("ParentT", bound="Node")
 
 AS_READ = "adjoin:as_read"
-"""Where a node that was read has what was maintained then, to tell it from values that somebody sets; in its
-`__dict__`, as a cached property would be, so that comparing, copying and dumping it know nothing of that."""
+"""The name under which a node remembers the managed fields that were read, so that a later put can see whether the
+program set one. It is in `__dict__`, as a cached property would be, so that comparing, copying and dumping ignore
+it."""
 
 WHOSE = "adjoin:whose"
-"""Under which that also says as which node or edge it was read; a copy of it with another id is not that one."""
+"""The name under which the same record has the identity of the node or edge that was read. `model_copy` copies the
+record too, so a copy with another id must be recognized as another entity."""
+
+UNEXPLAINED = "_adjoin:unexplained"
+"""The name under which a node or an edge keeps the stored attributes that no field explains, so that a later put does
+not drop them: its identity, and the attributes. It is in `__dict__`, as `AS_READ` is."""
+
+SHARDS_READ = "_adjoin:shards"
+"""The name under which a node or an edge keeps the shards of its index keys that another program chose, so that a later
+put does not move it: by attribute, the text that chooses a shard, and the shard. It is in `__dict__`, too."""
 
 
 class Own(Enum):
-    """What `if_version` is where nothing is given: the version that the instance itself has."""
+    """The default of `if_version`: the version that the instance itself has."""
 
     VERSION = "version"
 
 
 OWN_VERSION: Final = Own.VERSION
 IfVersion: TypeAlias = int | Literal[Own.VERSION] | None
-"""A version to compare with, None to overwrite whatever there is, or the instance's own."""
+"""A version to compare with, None to replace whatever is stored, or the version of the instance."""
 
 _MODEL_CONFIG = ConfigDict(populate_by_name=True, validate_assignment=True)
 
@@ -61,11 +77,9 @@ def _upper_snake(name: str) -> str:
 
 
 def _refuse_keywords(model: type, unknown: Mapping[str, Any], known: str) -> None:
-    """Pydantic takes its own keywords out before; what is left is nobody's."""
+    """Raises for unknown class keywords. Pydantic has already taken its own out."""
     for keyword in unknown:
-        raise InvalidModel(
-            f"{model.__name__} has the class keyword {keyword!r}, which means nothing; there are {known}"
-        )
+        raise InvalidModel(f"{model.__name__} has the unknown class keyword {keyword!r}; use one of: {known}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +88,18 @@ class Declaration:
 
     label: str
     key: tuple[str, ...] = ()
+    """For a node, the fields of its id; for an edge, the fields that distinguish edges between the same two nodes."""
     order: str | None = None
     symmetric: bool = False
+    discriminator: str | None = None
+    """For a node, what tells the subclasses of its head apart: a field, or the layout's type attribute."""
+    head: type[Any] | None = None
+    """For a node of a family, the class whose label and keys all classes of the family have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ref(Generic[NodeT]):
-    """Stands for a node without loading it."""
+    """Names a node by its class and id, without loading it."""
 
     model: type[NodeT]
     id: Any
@@ -89,44 +108,190 @@ class Ref(Generic[NodeT]):
         return f"{self.model.__name__}({self.id!r})"
 
 
-class Node(BaseModel):
-    """A node type: a pydantic model with an `id`.
+_ID = ("id",)
+_NOT_GIVEN: Final = object()
 
-    `label=` names the type in keys; without it, it is the class name in upper snake case.
+
+class Node(BaseModel):
+    """The base class of nodes: a pydantic model with a field `id`.
+
+    Class keywords: `label=` names the class in keys; the default is the class name in upper snake case.
+    `key=("owner", "name")` makes these fields the id instead of `id`; the id is then the tuple of their values.
+    `discriminator="kind"` makes the class the head of a family: its subclasses have its keys, and the field `kind`
+    tells them apart.
     """
 
     model_config = _MODEL_CONFIG
     __declaration__: ClassVar[Declaration]
 
-    def __init_subclass__(cls, *, label: str | None = None, **config: Unpack[ConfigDict]) -> None:
-        _refuse_keywords(cls, config, "label")
+    def __init_subclass__(
+        cls,
+        *,
+        label: str | None = None,
+        key: Sequence[str] | None = None,
+        discriminator: str | None = None,
+        **config: Unpack[ConfigDict],
+    ) -> None:
+        _refuse_keywords(cls, config, "label, key, discriminator")
         super().__init_subclass__()
-        cls.__declaration__ = Declaration(label=_upper_snake(cls.__name__) if label is None else label)
+        base = getattr(cls, "__declaration__", Declaration("", _ID))
+        cls.__declaration__ = Declaration(
+            label=_upper_snake(cls.__name__) if label is None else label,
+            key=base.key if key is None else (key,) if isinstance(key, str) else tuple(key),
+            discriminator=base.discriminator if discriminator is None else discriminator,
+            head=base.head if discriminator is None else cls,
+        )
 
     @classmethod
-    def ref(cls, id: Any) -> Ref[Self]:
-        """A stand-in for the node of that id, wherever a node is taken."""
-        return Ref(cls, id)
+    def ref(cls, id: Any = _NOT_GIVEN, /, **key: Any) -> Ref[Self]:
+        """Returns a ref to the node with this id, or with these key fields. Calls that take a node take a ref too."""
+        names = _id_names(cls)
+        if id is not _NOT_GIVEN and not key:
+            return Ref(cls, tuple(id) if isinstance(id, list) else id)
+        if id is not _NOT_GIVEN:
+            raise InvalidKey(f"ref takes the id of a {cls.__name__} or its key fields by name; pass only one of them")
+        if set(key) != set(names):
+            raise InvalidKey(
+                f"the id of a {cls.__name__} is {id_spelled(names)}, got {id_spelled(tuple(key))}; pass each of them"
+            )
+        return Ref(cls, _id_in(cls, key))
 
 
 class End(Generic[NodeT]):
-    """The type of an edge's end: an id, given as an id, a ref or a node."""
+    """The type of `source` and `target`: it holds an id, and accepts an id, a ref or a node.
+
+    The end of several classes, such as `Post | Comment`, holds a ref.
+    """
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         (model,) = get_args(source) or (None,)
-        if not (isinstance(model, type) and issubclass(model, Node) and "id" in model.model_fields):
+        if get_origin(model) in (Union, UnionType):
+            return _ref_schema(get_args(model))
+        fields = _key_fields(model)
+        if fields is None:
             return core_schema.no_info_plain_validator_function(lambda value: _id_of(value, None))
-        field = model.model_fields["id"]
-        hint: Any = field.annotation
-        for mark in field.metadata:
-            hint = Annotated[hint, mark]
-        id_schema = handler.generate_schema(hint)
+        parts = [handler.generate_schema(_whole_hint(each)) for each in fields]
+        is_single = len(parts) == 1 and not issubclass(model, Child)
+        id_schema = parts[0] if is_single else core_schema.tuple_schema(parts)
         from_node = core_schema.no_info_before_validator_function(lambda value: _id_of(value, model), id_schema)
         if id_schema["type"] not in ("str", "int", "uuid"):
             return from_node
-        # The first choice spares ids, the usual case and the one for stored edges, a Python call.
+        # Pydantic tries the plain id first. That is the usual case, always so for stored edges, and needs no call
+        # of a Python function.
         return core_schema.union_schema([id_schema, from_node], mode="left_to_right")
+
+
+class RefEnd(Generic[NodeT]):
+    """The type of an end that is a base class: it holds a ref to a node of the class or of a subclass."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        # A graph without the subclasses reads plain ids. One with subclasses refuses them, because it knows them.
+        return _ref_schema(get_args(source), takes_ids=True)
+
+
+def _ref_schema(classes: tuple[Any, ...], *, takes_ids: bool = False) -> CoreSchema:
+    """The schema of a ref to a node of one of these classes. It is dumped as the class's name and the id."""
+    text, anything = core_schema.str_schema(), core_schema.any_schema()
+    fields = {"model": core_schema.typed_dict_field(text), "id": core_schema.typed_dict_field(anything)}
+    spelled = core_schema.typed_dict_schema(fields)
+    return core_schema.no_info_plain_validator_function(
+        partial(_ref_of, classes, takes_ids),
+        json_schema_input_schema=spelled,
+        serialization=core_schema.plain_serializer_function_ser_schema(
+            _spelled_ref, return_schema=anything if takes_ids else spelled
+        ),
+    )
+
+
+def _spelled_ref(ref: Any) -> Any:
+    return {"model": ref.model.__name__, "id": ref.id} if isinstance(ref, Ref) else ref
+
+
+def _ref_of(classes: tuple[Any, ...], takes_ids: bool, value: Any) -> Any:
+    """The ref to a node of one of these classes or of their subclasses, with its id as that class has it."""
+    match value:
+        case Ref(model=model, id=id):
+            pass
+        case Node():
+            model, id = type(value), node_id(value)
+        case {"model": str() as name, "id": id, **rest} if not rest:
+            named = [each for each in _with_subclasses(classes) if each.__name__ == name]
+            if len(named) != 1:
+                raise InvalidKey(f"this end of the edge must be {either(classes)}, got a {name}")
+            (model,) = named
+        case _ if takes_ids:
+            return id_adapter(classes[0]).validate_python(value)
+        case _:
+            raise InvalidKey(ambiguous(classes, value))
+    if not any(isinstance(each, type) and issubclass(model, each) for each in classes):
+        raise InvalidKey(f"this end of the edge must be {either(classes)}, got {model.__name__} {shown(id)}")
+    model = model.__declaration__.head or model
+    return Ref(model, id_adapter(model).validate_python(id))
+
+
+def id_adapter(model: type[Node]) -> TypeAdapter[Any]:
+    """The validator of ids of a class of nodes; the class keeps it, so that it lives as long as the class."""
+    found = model.__dict__.get("__id_adapter__")
+    if found is None:
+        found = TypeAdapter(End[model])  # type: ignore[valid-type]
+        type.__setattr__(model, "__id_adapter__", found)
+    return found
+
+
+def _with_subclasses(classes: Sequence[Any]) -> list[type[Node]]:
+    found = dict.fromkeys(each for each in classes if isinstance(each, type))
+    for each in list(found):
+        found.update(dict.fromkeys(_with_subclasses(each.__subclasses__())))
+    return list(found)
+
+
+def either(classes: Sequence[Any]) -> str:
+    """Returns the names of classes as messages write them: "a Post or a Comment"."""
+    return " or ".join(f"a {getattr(each, '__name__', each)}" for each in classes)
+
+
+def ambiguous(classes: Sequence[Any], value: Any) -> str:
+    """Returns the message that an id does not say of which class the node at an end of several classes is."""
+    refs = " or ".join(f"{getattr(each, '__name__', each)}.ref(…)" for each in classes)
+    return f"{shown(value)} does not say whether the node is {either(classes)}; pass the node, or {refs}"
+
+
+def _key_fields(model: Any) -> list[FieldInfo] | None:
+    """Returns the fields of the parts of the id of a class of nodes; None if they are not known yet."""
+    if not (isinstance(model, type) and issubclass(model, Node) and model is not Node):
+        return None
+    key, fields = model.__declaration__.key, model.model_fields
+    if any(name not in fields for name in key):
+        return None
+    own = [fields[name] for name in key]
+    if not issubclass(model, Child):
+        return own
+    before = _key_fields(parent_of(model))
+    return None if before is None else [*before, *own]
+
+
+def _id_names(model: type[Node]) -> tuple[str, ...]:
+    """Returns the fields that identify a node of a class; for a child, its parent is the first."""
+    key = model.__declaration__.key
+    return ("parent", *key) if issubclass(model, Child) else key
+
+
+def _id_in(model: type[Node], values: Mapping[str, Any]) -> Any:
+    """Returns the id that the values of fields make up."""
+    key = model.__declaration__.key
+    if not issubclass(model, Child):
+        return values[key[0]] if len(key) == 1 else tuple([values[name] for name in key])
+    parent = _id_of(values["parent"], None)
+    return (*(parent if isinstance(parent, tuple) else (parent,)), *(values[name] for name in key))
+
+
+def _whole_hint(info: FieldInfo) -> Any:
+    hint: Any = info.annotation
+    for mark in info.metadata:
+        hint = Annotated[hint, mark]
+    return hint
 
 
 def _id_of(value: Any, expected: type[Node] | None) -> Any:
@@ -137,20 +302,32 @@ def _id_of(value: Any, expected: type[Node] | None) -> Any:
             model, id = type(value), node_id(value)
         case _:
             return value
-    if expected is not None and model is not expected:
+    if expected is not None and model is not expected and model.__declaration__.head is not expected:
         raise InvalidKey(
-            f"{model.__name__} {id!r} cannot be an end where a {expected.__name__} belongs; "
+            f"this end of the edge must be a {expected.__name__}, got {model.__name__} {shown(id)}; "
             f"pass a {expected.__name__}, its ref or its id"
         )
     return id
 
 
-class Edge(BaseModel, Generic[SourceT, TargetT]):
-    """An edge type: a pydantic model between two nodes, with typed attributes of its own.
+class Child(Node, Generic[ParentT]):
+    """The base class of children: nodes in the partition of another node, their parent, which is part of their id.
 
-    Class keywords: `label=`; `key=("term",)` for several edges between one pair, told apart by
-    fields; `order="at"` for neighbours in that order; `symmetric=True` for an edge that is the same
-    from both ends.
+    The class keyword `key=("at",)` names the fields that distinguish the children of one parent; the default is `id`.
+    """
+
+    if TYPE_CHECKING:
+        parent: Any
+    else:
+        parent: End[ParentT]
+
+
+class Edge(BaseModel, Generic[SourceT, TargetT]):
+    """The base class of edges: a pydantic model between a source and a target node, with fields of its own.
+
+    Class keywords: `label=` names the class in keys; `key=("term",)` allows several edges between the same two
+    nodes, which differ in these fields; `order="at"` returns neighbours in the order of that field;
+    `symmetric=True` is for an edge without a direction, which is found from both ends.
     """
 
     model_config = _MODEL_CONFIG
@@ -185,46 +362,95 @@ class Edge(BaseModel, Generic[SourceT, TargetT]):
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """Marks a field by which `find` finds nodes or edges; one that is None is in no index."""
+    """Marks a field by which `find` finds nodes or edges. A value of None is not indexed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """Marks a field of a node whose value no other node of the class may have; `get` finds by it."""
+    """Marks a field of a node whose value no other node of the class may have. `get` finds a node by it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Marks the int field that each write counts up; what has another by now is neither replaced nor deleted."""
+    """Marks an int field that each write increases by 1.
+
+    An instance replaces or deletes what is stored only if the stored version is its own; otherwise the call raises
+    `ConditionFailed`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Says in which format a field is stored, as the table has it: `Annotated[datetime, Stored("epoch")]`.
+
+    Formats of a datetime are "epoch", "epoch_ms" and a date format such as "%Y-%m-%dT%H:%M:%SZ"; of a date, a date
+    format; of an int, "05d" or "d"; of a Decimal, "08.2f", ".2f" or "f". `type` is "S" for text or "N" for a number,
+    if that is not what the format has anyway.
+    """
+
+    format: str
+    type: Literal["S", "N"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Expires:
-    """Marks the datetime field after which DynamoDB may remove the item (its time to live)."""
+    """Marks a datetime field: after that time, DynamoDB may delete the item (its time to live).
+
+    The field may also be an int, of seconds since 1970, as the table has it.
+    """
 
 
 def field_schemas(model: type[BaseModel]) -> dict[str, Any]:
-    """Pydantic's own schema of each field; empty for a class that validates as a whole, in a way of its own."""
+    """Returns pydantic's schema of each field; empty for a class with a validator or `__init__` for the whole model."""
     schema: Any = model.__pydantic_core_schema__
     is_plain = schema["type"] == "model" and not schema["custom_init"] and schema["schema"]["type"] == "model-fields"
     return dict(schema["schema"]["fields"]) if is_plain else {}
 
 
 def node_id(node: Node) -> Any:
-    """The id of a node; `Node` itself leaves the field to its subclasses."""
-    return node.__dict__["id"]
+    """Returns the id of a node: the value of its one key field, or the tuple of their values."""
+    key, values = node.__declaration__.key, node.__dict__
+    try:
+        return values[key[0]] if len(key) == 1 and not isinstance(node, Child) else _id_in(type(node), values)
+    except KeyError as error:
+        # `model_construct` makes such a node.
+        raise InvalidKey(
+            f"this {type(node).__name__} has no {error.args[0]}, which is part of its id; give it one"
+        ) from None
+
+
+def id_spelled(names: Sequence[str]) -> str:
+    """Returns how an id of these fields is written in messages: "id" or "(owner, name)"."""
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
 
 def identity_of(entity: Node | Edge[Any, Any]) -> tuple[Any, ...]:
-    """What tells a node or an edge from all others of its class."""
+    """Returns the values that distinguish a node or an edge from all others of its class."""
     values = entity.__dict__
     if isinstance(entity, Node):
-        return (values["id"],)
+        return (node_id(entity),)
     return values["source"], values["target"], *(values[name] for name in entity.__declaration__.key)
 
 
+def parent_of(child: type[Child[Any]]) -> Any:
+    """Returns the class of nodes, or its name, that a class of children declares; None if it declares none."""
+    for base in child.__mro__:
+        generic = getattr(base, "__pydantic_generic_metadata__", None)
+        if generic and generic["origin"] is Child:
+            return generic["args"][0]
+    return None
+
+
+def open_end(edge: type[Edge[Any, Any]], side: str, base: type[Node]) -> None:
+    """Lets an end that is declared as a base class hold refs to nodes of its subclasses."""
+    info = edge.model_fields[side]
+    if get_origin(info.annotation) is not RefEnd:
+        info.annotation = RefEnd[base]  # type: ignore[valid-type]
+        edge.model_rebuild(force=True)
+
+
 def ends_of(edge: type[Edge[Any, Any]]) -> tuple[Any, ...]:
-    """What an edge class was told it joins: two classes or names of classes, or nothing."""
+    """Returns the two node classes, or their names, that an edge class declares; empty if it declares none."""
     for base in edge.__mro__:
         generic = getattr(base, "__pydantic_generic_metadata__", None)
         if generic and generic["origin"] is Edge:

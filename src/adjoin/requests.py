@@ -1,15 +1,15 @@
 """Requests to a store and its responses, as frozen values that can be printed, compared and priced.
 
-This is the whole language between plans and stores. Every request names its table; items and keys
-have the form of `adjoin.values`; conditions and updates are trees of `adjoin.expressions`. Responses
-carry what was consumed, one row for the table and one for each index that took part.
+Plans and stores exchange nothing else. Every request names its table; items and keys have the form of
+`adjoin.values`; conditions and updates are trees of `adjoin.expressions`. Responses contain what was
+consumed, with one row for the table and one for each index that was used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from adjoin.expressions import Action, Condition, Path
 from adjoin.tables import IndexDefinition, StreamView, TableDefinition, Throughput
@@ -28,14 +28,14 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class BatchGet:
-    """At most 100 items and 16 MB; what does not fit comes back as `unprocessed`."""
+    """Reads at most 100 items and 16 MB; gets that do not fit are returned as `unprocessed`."""
 
     gets: tuple[Get, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TransactGet:
-    """At most 100 items, all from one instant."""
+    """Reads at most 100 items, all as they were at one instant."""
 
     gets: tuple[Get, ...]
 
@@ -45,7 +45,7 @@ SortOperator: TypeAlias = Literal["=", "<", "<=", ">", ">=", "between", "begins_
 
 @dataclass(frozen=True, slots=True)
 class SortCondition:
-    """What the sort key must satisfy; `between` has two operands, the others one."""
+    """The condition on an attribute of the sort key; `between` has two operands, the other operators have one."""
 
     attribute: str
     operator: SortOperator
@@ -54,11 +54,18 @@ class SortCondition:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One page, at most 1 MB or `limit` items before the filter, of one partition in key order."""
+    """Reads one page of one partition in key order: at most 1 MB, or `limit` items before the filter.
+
+    An index may have several attributes in its partition key and in its sort key. A query of it gives all attributes of
+    the partition key, and conditions on the first attributes of the sort key: equalities, and at most one other
+    condition, on the last attribute that it names.
+    """
 
     table: str
     partition: tuple[str, AttributeValue]
+    """An attribute of the partition key, usually the only one, and its value."""
     sort: SortCondition | None = None
+    """The condition on the sort key, or on the last of its attributes that the query names."""
     index: str | None = None
     filter: Condition | None = None
     projection: tuple[Path, ...] | None = None
@@ -68,12 +75,14 @@ class Query:
     forward: bool = True
     consistent: bool = False
     whole: bool = False
-    """Whether items that an index holds only in part are fetched from the table; a local index can."""
+    """Whether attributes that an index does not project are read from the table; only local indexes can do that."""
+    equal: tuple[tuple[str, AttributeValue], ...] = ()
+    """The other attributes of the partition key, and those of the sort key before that of `sort`, with their values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One page of everything, or of one of several segments that together are everything."""
+    """Reads one page of all items, or of one of the segments into which the table is divided."""
 
     table: str
     index: str | None = None
@@ -83,10 +92,10 @@ class Scan:
     limit: int | None = None
     start: Item | None = None
     segment: tuple[int, int] | None = None
-    """(which, of how many)"""
+    """The number of the segment, from 0, and the number of segments."""
     consistent: bool = False
     whole: bool = False
-    """As in a query."""
+    """See `Query.whole`."""
 
 
 # --- writes ------------------------------------------------------------------------------------
@@ -105,7 +114,7 @@ Returned: TypeAlias = Literal["none", "old", "new", "updated_old", "updated_new"
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Changes an item in place, or makes one of its key where there is none."""
+    """Changes an item, or creates one with this key if none exists."""
 
     table: str
     key: Item
@@ -124,7 +133,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Part of a transaction: the item must satisfy the condition; nothing is written."""
+    """A part of a transaction that writes nothing: the item must satisfy the condition."""
 
     table: str
     key: Item
@@ -133,14 +142,14 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class BatchWrite:
-    """At most 25 puts and deletes, each applied or not on its own, no item twice."""
+    """Applies at most 25 puts and deletes on different items; each succeeds or fails on its own."""
 
     writes: tuple[Put | Delete, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TransactWrite:
-    """At most 100 writes on different items, all or none; the same token is applied once."""
+    """Applies at most 100 writes on different items, all or none. Requests with the same token are applied once."""
 
     writes: tuple[Put | Update | Delete | Check, ...]
     token: str | None = None
@@ -150,7 +159,7 @@ class TransactWrite:
 
 
 Settings: TypeAlias = Mapping[str, Any]
-"""What a table is told that only the service acts on, and the embedded store remembers: class, encryption, limits."""
+"""Settings that only DynamoDB acts on, such as class, encryption and limits. The embedded store only remembers them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +170,7 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class SetTimeToLive:
-    """Lets the items of a table that is there expire by an attribute, or by none any more."""
+    """Sets the time-to-live attribute of an existing table; None switches expiry off."""
 
     table: str
     attribute: str | None
@@ -169,28 +178,28 @@ class SetTimeToLive:
 
 @dataclass(frozen=True, slots=True)
 class UpdateTable:
-    """Changes a table that is there, at once; what is None or empty stays as it is.
+    """Changes an existing table. What is None or empty stays as it is.
 
-    A new index has the items that are there already, except those whose key attributes have other types.
+    A new index contains the existing items, except those whose key attributes have other types.
     """
 
     table: str
     add_indexes: tuple[IndexDefinition, ...] = ()
-    """Global ones."""
+    """Global indexes only; DynamoDB cannot add local ones."""
     remove_indexes: tuple[str, ...] = ()
     throughput: Throughput | Literal["on demand"] | None = None
     index_throughput: tuple[tuple[str, Throughput], ...] = ()
     stream: StreamView | Literal["off"] | None = None
-    """A stream that is switched on anew begins anew."""
+    """A stream that is switched on again begins empty, with another label."""
     deletion_protection: bool | None = None
     point_in_time_recovery: bool | None = None
     settings: Settings = field(default_factory=dict)
-    """Those that change; one that is None goes."""
+    """The settings that change; None removes a setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class TagTable:
-    """Gives a table tags, in place of those with the same keys, and takes others from it."""
+    """Sets tags of a table, replacing those with the same keys, and removes others."""
 
     table: str
     tags: tuple[tuple[str, str], ...] = ()
@@ -219,18 +228,18 @@ class ListTables:
 
 @dataclass(frozen=True, slots=True)
 class ListStreams:
-    """The streams of all tables, those that are switched off as well as long as they are known."""
+    """Lists the streams of all tables, including those that were switched off and can still be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadChanges:
-    """The next changes after a position, oldest first; from the oldest kept when it is None."""
+    """Reads the next changes after a position, oldest first; None begins with the oldest that is stored."""
 
     table: str
     after: str | None = None
     limit: int = 1000
     stream: str | None = None
-    """The label of the stream, where it may be one that was switched off; None is the one that is on."""
+    """The label of a stream, which may be switched off; None means the current stream."""
 
 
 Write: TypeAlias = Put | Update | Delete | BatchWrite | TransactWrite
@@ -258,7 +267,7 @@ Request: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """Units one request took from a table (`index` None) or from one of its indexes."""
+    """The units that one request consumed from a table (`index` is None) or from one of its indexes."""
 
     table: str
     index: str | None
@@ -268,7 +277,7 @@ class Consumed:
 
 @dataclass(frozen=True, slots=True)
 class ItemResponse:
-    """To Get, Put, Update and Delete: the item read or returned, if any."""
+    """The response to Get, Put, Update and Delete: the item that was read or returned, or None."""
 
     item: Item | None
     consumed: tuple[Consumed, ...] = ()
@@ -276,9 +285,9 @@ class ItemResponse:
 
 @dataclass(frozen=True, slots=True)
 class PageResponse:
-    """To Query and Scan; `last` is the key to start the next page from, None at the end.
+    """The response to Query and Scan. `last` is the key from which the next page starts, or None at the end.
 
-    A store may parse items only as they are iterated, anew each time.
+    `items` may be lazy: a store may parse the items during each iteration.
     """
 
     items: Sequence[Item]
@@ -290,7 +299,7 @@ class PageResponse:
 
 @dataclass(frozen=True, slots=True)
 class BatchGetResponse:
-    """To BatchGet and TransactGet: one entry a get, in order, None where nothing is."""
+    """The response to BatchGet and TransactGet: one element per get, in order; None if the item does not exist."""
 
     items: list[Item | None]
     unprocessed: tuple[Get, ...] = ()
@@ -299,7 +308,7 @@ class BatchGetResponse:
 
 @dataclass(frozen=True, slots=True)
 class WriteResponse:
-    """To BatchWrite and TransactWrite."""
+    """The response to BatchWrite and TransactWrite."""
 
     unprocessed: tuple[Put | Delete, ...] = ()
     consumed: tuple[Consumed, ...] = ()
@@ -307,42 +316,42 @@ class WriteResponse:
 
 @dataclass(frozen=True, slots=True)
 class ClosedStream:
-    """A stream that was switched off; what it holds can be read for a day."""
+    """A stream that was switched off. Its changes can be read for one more day."""
 
     label: str
     view: StreamView
     after: str
     """The position before its first change."""
     last: str
-    """The position of its last."""
+    """The position of its last change."""
     at: float
     """When it was switched off."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableHistory:
-    """When things happened to a table, in seconds since 1970, as far as its store knows."""
+    """When a table was created and changed, in seconds since 1970, as far as its store knows."""
 
     id: str = ""
-    """Another for every table, also for one with the name of a table that was dropped."""
+    """Unique to each table: a table with the name of a dropped one gets another id."""
     created: float = 0.0
     stream_label: str | None = None
-    """When its stream was switched on last, as the service writes it; it tells streams of one table apart."""
+    """When its stream was last switched on, as DynamoDB writes it; it distinguishes the streams of one table."""
     on_demand: float | None = None
     increased: float | None = None
-    """When its throughput was raised last."""
+    """When its throughput was last increased."""
     decreased: float | None = None
     decreases: int = 0
-    """How often it was lowered on the day on which it was lowered last."""
+    """How often its throughput was decreased on the day of the last decrease; DynamoDB limits that per day."""
     settings: Settings = field(default_factory=dict)
-    """What it was told besides its definition."""
+    """Its settings besides the definition."""
     closed: tuple[ClosedStream, ...] = ()
-    """Its earlier streams, the oldest first."""
+    """Its earlier streams, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableResponse:
-    """To CreateTable, UpdateTable, SetTimeToLive, DescribeTable and DropTable."""
+    """The response to CreateTable, UpdateTable, SetTimeToLive, DescribeTable and DropTable."""
 
     definition: TableDefinition
     item_count: int = 0
@@ -350,13 +359,13 @@ class TableResponse:
     consumed: tuple[Consumed, ...] = ()
     history: TableHistory = field(default=TableHistory(), compare=False)
     latest: str | None = field(default=None, compare=False)
-    """The position behind the newest change, where a store knows one."""
+    """The position after the newest change, if the store knows it."""
     earliest: str | None = field(default=None, compare=False)
-    """The position before the oldest change that the stream could have."""
+    """The position before the oldest change that the stream may contain."""
     has_all_changes: bool = field(default=True, compare=False)
-    """Whether the stream has every change since the table was created, as far as the store can know."""
+    """Whether the stream contains every change since the table was created, as far as the store can know."""
     before: TableDefinition | None = field(default=None, compare=False)
-    """What the table was before it was changed."""
+    """The definition before the change, for UpdateTable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +376,7 @@ class TablesResponse:
 
 @dataclass(frozen=True, slots=True)
 class TagsResponse:
-    """To TagTable and ListTags: all tags of the table, in the order of their keys."""
+    """The response to TagTable and ListTags: all tags of the table, in the order of their keys."""
 
     tags: tuple[tuple[str, str], ...]
     consumed: tuple[Consumed, ...] = ()
@@ -375,7 +384,7 @@ class TagsResponse:
 
 @dataclass(frozen=True, slots=True)
 class TableStream:
-    """A stream of a table, and the label that is part of its name: when it was switched on."""
+    """A stream of a table. The label is part of its ARN; it is the time at which it was switched on."""
 
     table: str
     label: str
@@ -383,7 +392,7 @@ class TableStream:
 
 @dataclass(frozen=True, slots=True)
 class StreamsResponse:
-    """In the order of the tables' names."""
+    """The response to ListStreams, in the order of the table names."""
 
     streams: tuple[TableStream, ...]
     consumed: tuple[Consumed, ...] = ()
@@ -391,7 +400,7 @@ class StreamsResponse:
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
-    """One item before and after one write; `position` orders changes and resumes reading."""
+    """One item before and after one write. `position` orders changes; reading resumes after it."""
 
     position: str
     at: float
@@ -405,7 +414,7 @@ class ItemChange:
 class ChangesResponse:
     changes: list[ItemChange]
     next: str | None
-    """The position to read on from; None while nothing has ever changed."""
+    """The position from which reading continues; None while the stream has had no changes at all."""
     closed: ClosedStream | None = field(default=None, compare=False)
     """The stream, if it was switched off."""
     consumed: tuple[Consumed, ...] = ()
@@ -422,3 +431,8 @@ Response: TypeAlias = (
     | StreamsResponse
     | ChangesResponse
 )
+
+
+T = TypeVar("T")
+Plan: TypeAlias = Generator[Sequence[Request], Any, T]
+"""A generator that yields batches of requests and is sent their responses, in the same order; see `adjoin.plans`."""

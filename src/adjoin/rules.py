@@ -1,11 +1,12 @@
-"""What declared aggregates and copies mean for the classes of a graph: one-hop rules.
+"""Rules: what the declarations of aggregates and copied fields mean for the classes of a graph.
 
 A rule says that an attribute of each node of a class is an operation over its edges of one class. The
-value that an edge adds is made of terms: one, a field of the edge, or an attribute of the node at its
-far end. So an aggregate over several hops is a chain of rules, each over the attribute of the next; the
-attributes in between are hidden. A recursive one has its own attribute at the far end as a term.
+contribution of an edge is made of terms: the number one, a field of the edge, or an attribute of the
+far node. So an aggregate over several hops is a chain of rules, one per hop, each of which reads the
+attribute of the next; the attributes between are hidden. A recursive rule reads its own attribute at the
+far node.
 
-Pure: no items, no requests. The stream's processor, the batch job and the audit all start from here.
+This module knows no items and no requests. Maintenance, the batch jobs and the audit all use it.
 """
 
 from __future__ import annotations
@@ -19,44 +20,58 @@ from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias
 
 from adjoin.aggregates import Direction, Immutable, Summary
+from adjoin.entity_types import CountedType, EdgeType, Entity, EntityType, NodeType
 from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate
-from adjoin.schema import EdgeType, Entity, EntityType, NodeType, Schema
+from adjoin.schema import Schema
 
-Operation: TypeAlias = Literal["sum", "min", "max", "latest", "top"]
+AggregateOperation: TypeAlias = Literal["sum", "min", "max", "latest", "top"]
 
 
 _KEY_LENGTH = 5
-"""Characters of a rule's key. Those of one class are never so many that two are the same by chance."""
+"""Characters in the key of a rule. Keys are short because each ledger contains them; a class has so few rules that
+two keys of it are practically never equal."""
 
 
 @dataclass(frozen=True)
 class Term:
-    """One part of what an edge adds: where it comes from, and the field or attribute there."""
+    """One part of the contribution of an edge: where it comes from, and the field or attribute there."""
 
     at: Literal["one", "edge", "far"]
     field: str | None = None
-    """The field of the edge or of the node at its far end."""
+    """The field of the edge or of the far node."""
     attribute: str | None = None
-    """Where it is stored there; a hidden attribute has no field."""
+    """The attribute that stores it; a hidden attribute has no field."""
 
 
 @dataclass(frozen=True)
 class Hop:
-    edge: EdgeType
+    """One step of a path: the edges of one class that leave a node or arrive at it, or its children of one class.
+
+    What is said of edges holds for children too. A child leaves its parent, and is itself the far node.
+    """
+
+    edge: CountedType
     direction: Direction
-    """Which way a rule looks from its node: along edges that leave it, or that arrive."""
+    """Seen from the near node: "out" for edges that leave it, "into" for edges that arrive."""
+    only: NodeType | None = None
+    """The class of the near nodes, if nodes of several classes are at that end of the edges."""
 
     @property
     def near(self) -> NodeType:
-        return self.edge.source if self.direction == "out" else self.edge.target
+        return self.only or (self.edge.source if self.direction == "out" else self.edge.target)
 
     @property
     def far(self) -> NodeType:
         return self.edge.target if self.direction == "out" else self.edge.source
 
     def kind_at(self, place: str) -> EntityType:
-        """What is there: the class of edges at "edge", and of nodes at the far end elsewhere."""
+        """Returns the class of the edges for "edge", and the class of the far nodes for everything else."""
         return self.edge if place == "edge" else self.far
+
+    @property
+    def is_child(self) -> bool:
+        """Whether the step leads to children, so that the edge and its far node are one item."""
+        return self.edge is self.far
 
     @property
     def near_end(self) -> str:
@@ -69,32 +84,33 @@ class Hop:
 
 @dataclass(frozen=True)
 class Rule:
-    """One attribute of the nodes of one class, made of their edges of one class."""
+    """One attribute of the nodes of one class, computed from their edges of one class."""
 
     name: str
-    """Tells it from all others of a graph, in stored records too: "CUSTOMER.bills", and "CUSTOMER.bills:1" below it."""
+    """Unique in a graph, and stored: "CUSTOMER.bills" for the first hop, "CUSTOMER.bills:1" for the next."""
     hop: Hop
-    operation: Operation
+    operation: AggregateOperation
     terms: tuple[Term, ...]
     attribute: str
-    """Where the result is stored on the near node."""
+    """The attribute of the near node that stores the result."""
     field: str | None
-    """The field that shows it; None for a hidden one."""
+    """The field that shows the attribute; None for a hidden attribute."""
     where: Predicate | None = None
     where_at: Literal["edge", "far"] = "edge"
     by: Term | None = None
-    """What `latest` goes by."""
+    """The term whose greatest value decides which edge is the latest."""
     k: int = 1
     is_recursive: bool = False
     in_transaction: bool = False
     is_at_target: bool = False
-    """Whether its ledgers lie beside the targets of edges; one that lies elsewhere is of another declaration."""
+    """Whether its ledgers are stored beside the targets of edges. It is part of the key: a ledger at the other place
+    belongs to another declaration."""
     below: tuple[str, ...] = ()
-    """The keys of the rules whose attributes it reads at far ends."""
+    """The keys of the rules whose attributes it reads at far nodes."""
 
     @cached_property
     def key(self) -> str:
-        """A short text for what is declared, another where that is another; ledgers and ranks name rules by it."""
+        """A short hash of the declaration. Ledgers and ranks name rules by it, so another declaration gets others."""
         edge, direction = self.hop.edge.label, self.hop.direction
         over = (self.name, self.attribute, edge, direction, self.is_at_target, self.below)
         declared = (*over, self.operation, self.terms, self.where, self.where_at, self.by, self.k)
@@ -106,60 +122,63 @@ class Rule:
 
     @property
     def where_kind(self) -> EntityType:
-        """The class that `where` is about."""
+        """The class whose fields `where` compares."""
         return self.hop.kind_at(self.where_at)
 
     @property
     def pair(self) -> str | None:
-        """Where a latest value is stored together with what it goes by, for rules that go on from it."""
+        """The attribute that stores a latest value with the value that decides, for rules that read it; or None."""
         if self.operation != "latest" or (self.field is not None and not self.is_recursive):
             return None
         return f"adjoin:{self.name}"
 
     @property
     def reads_far(self) -> bool:
-        """Whether a change of the node at the far end changes what an edge adds."""
+        """Whether a change of the far node changes the contribution of an edge."""
         places = [term.at for term in (*self.terms, *((self.by,) if self.by else ()))]
         return "far" in places or (self.where is not None and self.where_at == "far")
 
 
 @dataclass(frozen=True, eq=False)
-class Account:
-    """The rules that share a ledger: those of one edge class and direction that look at the same things.
+class RuleGroup:
+    """A rule group: the rules of one class of nodes over one class of edges in one direction, which share a ledger.
 
-    What a rule reads tells where its ledger lies: beside the edge, or beside the node at the far end, so
-    that a change of that node finds everything it counts in.
+    Rules that read the far node are a group of their own. Their ledgers are stored beside the far node, so that
+    a change of that node finds every edge to which it contributes. All other ledgers are stored beside the edge.
     """
 
     hop: Hop
     reads_far: bool
     rules: tuple[Rule, ...]
     is_shared: bool = False
-    """Whether there is an account of the other direction that has its part in the same ledgers."""
+    """Whether a rule group of the other direction has its part in the same ledgers."""
 
-    @property
+    @cached_property
     def name(self) -> str:
-        return f"{self.hop.edge.label}.{self.hop.direction}" + (".far" if self.reads_far else "")
+        near = f".{self.hop.only.label}" if self.hop.only else ""
+        return f"{self.hop.edge.label}.{self.hop.direction}{near}" + (".far" if self.reads_far else "")
 
     @property
-    def edge(self) -> EdgeType:
+    def edge(self) -> CountedType:
         return self.hop.edge
 
     @cached_property
     def part(self) -> str:
-        """The attribute of a ledger beside an edge that is about this account: "o" for out, "i" for into."""
+        """The attribute of a ledger that holds the part of this rule group: "o" for out, "i" for into."""
         return self.hop.direction[0]
 
     @cached_property
     def is_at_target(self) -> bool:
-        """Whether the ledgers lie beside the targets of edges, to be found from there; else beside the edges."""
+        """Whether the ledgers are stored beside the targets of edges, to be found from there, or beside the edges."""
         return not self.reads_far and (self.is_shared or self.hop.direction == "into")
 
     @cached_property
     def is_checked(self) -> bool:
-        """Whether what an edge adds is applied only as long as the edge is what was read.
+        """Whether a contribution is applied only on the condition that the edge is still what was read.
 
-        Where it is not, every change of an edge leaves a trace where a slower reader of what was before meets it.
+        The condition is one more item in the transaction. Other rule groups do without it: whatever changes an edge
+        also writes its ledger, the departures of the node or a new revision, and the transaction of a process that
+        read the older edge fails there.
         """
         return self.reads_far or any(rule.in_transaction for rule in self.rules)
 
@@ -174,13 +193,23 @@ class Account:
         return {rule.name: rule.key for rule in self.rules}
 
     @cached_property
+    def sums(self) -> tuple[Rule, ...]:
+        """The rules that add up numbers."""
+        return tuple(rule for rule in self.rules if rule.operation == "sum")
+
+    @cached_property
+    def ranked(self) -> tuple[Rule, ...]:
+        """The others, whose values are kept in order."""
+        return tuple(rule for rule in self.rules if rule.operation != "sum")
+
+    @cached_property
     def edge_attributes(self) -> tuple[str, ...]:
-        """Where edges store what the rules read."""
+        """The attributes of edges that the rules read."""
         return tuple(dict.fromkeys(name for rule in self.rules for name in _read_at(rule, "edge", self.hop.edge)))
 
     @cached_property
     def far_attributes(self) -> tuple[str, ...]:
-        """Where nodes at far ends store what the rules read."""
+        """The attributes of far nodes that the rules read."""
         return tuple(dict.fromkeys(name for rule in self.rules for name in _read_at(rule, "far", self.hop.far)))
 
     @property
@@ -189,14 +218,14 @@ class Account:
 
     @cached_property
     def mark(self) -> str:
-        """A short text that is another when the rules are others; a ledger tells by it which it was written for."""
+        """A short hash of the rules. A ledger contains it, to say for which rules it was written."""
         told = [(rule.name, rule.operation, rule.terms, rule.where, rule.by, rule.k) for rule in self.rules]
         return hashlib.sha256(repr(told).encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
 class CopyRule:
-    """A field of an edge that repeats a field of the node at one of its ends."""
+    """A copied field: a field of an edge that repeats a field of one of its nodes."""
 
     edge: EdgeType
     field: str
@@ -211,7 +240,7 @@ class CopyRule:
 
 @dataclass(frozen=True)
 class SummaryRule:
-    """A field that only a batch job fills."""
+    """A summary: a field that only a batch job computes."""
 
     node: NodeType
     field: str
@@ -221,111 +250,111 @@ class SummaryRule:
 
 @dataclass(frozen=True)
 class Standing:
-    """Which of the rules of a graph the values in its table are of, by their names, as far as this graph knows."""
+    """To which of the declared rules the values in the table belong, as far as this graph knows. Rules are named."""
 
     due: frozenset[str] = frozenset()
-    """Those of which nothing is counted: what is stored under their names, if anything, is of other declarations."""
+    """Rules that are not yet counted. Stored values under their names belong to earlier declarations."""
     unfinished: frozenset[str] = frozenset()
-    """Those that a rebuild counts, which has not ended."""
+    """Rules that a rebuild is counting; it has not ended."""
     listed: frozenset[str] = frozenset()
-    """Those that were declared otherwise before, or not at all: a node says whether its value is theirs."""
+    """Rules with an earlier declaration, or none. Each node says whether its value belongs to the present one."""
     is_former: bool = False
-    """Whether these declarations were replaced by those of another program."""
+    """Whether another program has replaced these declarations with its own."""
 
     @property
     def awaited(self) -> list[str]:
-        """What a rebuild has to count."""
+        """The rules that a rebuild has to count."""
         return sorted(self.due | self.unfinished)
 
 
 class Rules:
-    """Everything that is kept true by itself in one graph."""
+    """All rules of one graph: aggregates, copied fields and summaries."""
 
     def __init__(
         self, schema: Schema, rules: Iterable[Rule], copies: Iterable[CopyRule], summaries: Iterable[SummaryRule]
     ) -> None:
         self.copies, self.summaries = tuple(copies), tuple(summaries)
         self.declared: tuple[Rule, ...] = _linked(_placed(tuple(rules)))
-        """All that is declared."""
+        """The rules of all declared aggregates."""
         self.rules = self.declared
-        """Those that are kept now: what is stored is of their declarations, or will be when a rebuild ends."""
-        self.accounts: tuple[Account, ...] = tuple(_accounts(self.declared, self.declared))
+        """The rules that are maintained now: the stored values are theirs, or will be when a rebuild ends."""
+        self.groups: tuple[RuleGroup, ...] = tuple(_groups(self.declared, self.declared))
         self.standing = Standing()
         self.is_told = False
-        """Whether it was ever read which declarations what is stored is of."""
+        """Whether `standing` has been read from the table."""
         self.forgotten: dict[str, frozenset[str]] = {}
-        """While a rebuild runs: where nodes of a class, by label, hold values that nobody keeps any more."""
+        """While a rebuild runs: the attributes, by label of the node class, whose values no rule maintains any more."""
         self.is_forgetting = False
-        """While a rebuild looks at nodes that it has counted: what ledgers say of other declarations is forgotten."""
+        """Whether a rebuild drops what ledgers say about other declarations, after it has counted their nodes."""
         self._maintained = {kind.model: self._maintained_fields(kind) for kind in schema.types}
         self._immutable = {kind.model: _immutable(kind) for kind in schema.types}
         self._nodes = {rule.node.model for rule in self.rules}
         self.conditions: dict[str, Callable[[Entity], bool]] = {}
-        """The test that a plan makes of each `where`. It refers to the layout, and ends with the graph."""
+        """The compiled test of each `where`, by the name of its rule. It refers to the layout of this graph."""
 
     def __bool__(self) -> bool:
         return bool(self.declared or self.copies)
 
     def of_a_tenant(self) -> Self:
-        """The same declarations, of which other values may be stored."""
+        """Returns the same declarations for another tenant, whose stored values may belong to other ones."""
         rules = copy(self)
         rules.stand(Standing())
         rules.conditions, rules.is_told = {}, False
         return rules
 
     def stand(self, standing: Standing) -> None:
-        """Takes down which declarations what is stored is of."""
+        """Records to which declarations the stored values belong."""
         self.is_told = True
         if standing == self.standing:
             return
         rules = tuple(rule for rule in self.declared if rule.name not in standing.due)
-        self.accounts = tuple(_accounts(rules, self.declared))
+        self.groups = tuple(_groups(rules, self.declared))
         self.rules, self.standing = rules, standing
 
     @cached_property
     def mark(self) -> str:
-        """A short text for all that is declared, another where something is."""
+        """A short hash of all declarations."""
         keys = sorted(rule.key for rule in self.declared)
         return hashlib.sha256(repr(keys).encode()).hexdigest()[:12]
 
     def maintained(self, kind: EntityType) -> tuple[str, ...]:
-        """The fields of a class that nobody writes by hand."""
+        """Returns the managed fields of a class."""
         return self._maintained[kind.model]
 
     def told_apart(self, kind: EntityType) -> tuple[str, ...]:
-        """Those of a node in which a value of somebody's own can be told from one that was read.
+        """Returns the managed fields for which a node remembers the value that was read (see `model.AS_READ`).
 
-        A class that takes fields of any name would take what tells it for one of them.
+        It is empty for a class that accepts fields of any name: it would take the record for such a field.
         """
         return self._maintained[kind.model] if isinstance(kind, NodeType) and not kind.takes_any else ()
 
     def immutable(self, kind: EntityType) -> tuple[str, ...]:
-        """The fields of a node class that never change: those marked, and those that pydantic calls frozen."""
+        """Returns the fields of a node class that never change: those with `Immutable`, and frozen ones of pydantic."""
         return self._immutable[kind.model]
 
     def guards(self, kind: EntityType) -> bool:
-        """Whether something of an instance must stay what it is when the instance is written whole."""
+        """Whether a put of an instance must preserve some stored attributes: managed or immutable fields."""
         return self.keeps(kind) or bool(self._immutable[kind.model])
 
     def keeps(self, kind: EntityType) -> bool:
-        """Whether items of the class hold what is maintained, for everybody to see or for other rules."""
-        return bool(self._maintained[kind.model]) or kind.model in self._nodes
+        """Whether items of the class hold managed fields, or hidden attributes for other rules."""
+        return bool(self._maintained[kind.model]) or kind.whole.model in self._nodes
 
     def _maintained_fields(self, kind: EntityType) -> tuple[str, ...]:
-        own = [rule.field for rule in self.declared if rule.node is kind and rule.field is not None]
+        own = [rule.field for rule in self.declared if rule.node is kind.whole and rule.field is not None]
         own += [copy.field for copy in self.copies if copy.edge is kind]
-        own += [summary.field for summary in self.summaries if summary.node is kind]
+        own += [summary.field for summary in self.summaries if summary.node is kind.whole]
         return tuple(own)
 
 
-def _accounts(rules: Iterable[Rule], declared: Iterable[Rule]) -> Iterator[Account]:
-    """The accounts of some rules of all that are declared, which tell where ledgers lie."""
-    shared: dict[tuple[type[Any], Direction, bool], list[Rule]] = {}
+def _groups(rules: Iterable[Rule], declared: Iterable[Rule]) -> Iterator[RuleGroup]:
+    """Yields the rule groups of some rules. All declared rules together decide where ledgers are stored."""
+    shared: dict[tuple[type[Any], Direction, bool, type[Any]], list[Rule]] = {}
     for rule in rules:
-        shared.setdefault((rule.hop.edge.model, rule.hop.direction, rule.reads_far), []).append(rule)
+        shared.setdefault((rule.hop.edge.model, rule.hop.direction, rule.reads_far, rule.node.model), []).append(rule)
     there = {(rule.hop.edge.model, rule.hop.direction) for rule in declared if not rule.reads_far}
-    for (model, direction, reads_far), some in shared.items():
-        yield Account(some[0].hop, reads_far, tuple(some), not reads_far and (model, _other(direction)) in there)
+    for (model, direction, reads_far, _), some in shared.items():
+        yield RuleGroup(some[0].hop, reads_far, tuple(some), not reads_far and (model, _other(direction)) in there)
 
 
 def _other(direction: Direction) -> Direction:
@@ -333,20 +362,22 @@ def _other(direction: Direction) -> Direction:
 
 
 def _placed(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Rules that know where their ledgers lie."""
-    at_target = {rule.name for account in _accounts(rules, rules) if account.is_at_target for rule in account.rules}
+    """Returns the rules with `is_at_target` filled in."""
+    at_target = {rule.name for group in _groups(rules, rules) if group.is_at_target for rule in group.rules}
     return tuple(replace(rule, is_at_target=rule.name in at_target) for rule in rules)
 
 
 def _linked(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Rules that know what they are made of: where that is declared otherwise, so are they."""
+    """Returns the rules with `below` filled in, so that a rule gets another key when one that it reads changes."""
     made = {(rule.node.model, name): rule for rule in rules for name in (rule.attribute, rule.pair) if name is not None}
     linked: dict[str, Rule] = {}
 
     def link(rule: Rule, above: tuple[str, ...]) -> Rule:
         if rule.name not in linked:
             names = sorted({*_read_at(rule, "far", rule.hop.far)})
-            below = [made[place] for name in names if (place := (rule.hop.far.model, name)) in made]
+            below = [
+                made[place] for name in names for far in rule.hop.far.classes if (place := (far.model, name)) in made
+            ]
             keys = (link(each, (*above, rule.name)).key for each in below if each.name not in (*above, rule.name))
             linked[rule.name] = replace(rule, below=tuple(keys))
         return linked[rule.name]
@@ -357,16 +388,17 @@ def _linked(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
 
 
 def _read_at(rule: Rule, at: Literal["edge", "far"], kind: EntityType) -> Iterator[str]:
-    """The attributes that a rule reads at the edge or at the node at its far end."""
+    """Yields the attributes that a rule reads at the edge or at the far node."""
     for term in (*rule.terms, *((rule.by,) if rule.by else ())):
         if term.at == at and term.attribute is not None:
             yield term.attribute
     if rule.where_at == at:
-        yield from (kind.attributes[name.partition(".")[0]] for name in fields_of(rule.where))
+        read = (kind.counted_fields[name.partition(".")[0]] for name in fields_of(rule.where))
+        yield from (attribute for attribute in read if attribute is not None)
 
 
 def fields_of(predicate: Predicate | None) -> Iterator[str]:
-    """The fields that a predicate is about."""
+    """Yields the fields that a predicate compares."""
     match predicate:
         case Comparison(name):
             yield name
@@ -382,5 +414,5 @@ def _immutable(kind: EntityType) -> tuple[str, ...]:
         return ()
     frozen = [name for name, info in kind.fields.items() if info.frozen]
     names = dict.fromkeys([*kind.marked(Immutable), *frozen])
-    # A version that no program may set is counted all the same.
+    # adjoin increases a version even if pydantic calls the field frozen, so it is not immutable.
     return tuple(name for name in names if name in kind.attributes and name != kind.version)

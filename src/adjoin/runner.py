@@ -1,7 +1,8 @@
-"""The two loops that drive every plan, and what watches them.
+"""The two loops that run every plan, one blocking and one awaiting.
 
 `run` and `run_async` are the only places where a plan meets a store. A meter that is open in the
-running context is told of every round; in a rehearsal (`explain`) no store is asked at all.
+current context counts each round. In a rehearsal (`explain`), responses come from the rehearsal, and the
+store is not used.
 """
 
 from __future__ import annotations
@@ -12,22 +13,25 @@ from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
 from adjoin.errors import AdjoinError
-from adjoin.plans import Plan
-from adjoin.requests import Request, Response
+from adjoin.requests import Plan, Request, Response
 from adjoin.stores.interface import AsyncStore, Store
 
 T = TypeVar("T")
 
 
 class Watcher(Protocol):
+    """An object that is called after each round: a meter."""
+
     def round(self, requests: Sequence[Request], responses: Sequence[Response]) -> None:
-        """A round is over; there are no responses if one of its requests failed."""
+        """Records a round. `responses` is empty if one of the requests failed."""
         ...
 
 
 class Rehearsal(Protocol):
+    """An object that answers requests in place of a store."""
+
     def answer(self, requests: Sequence[Request]) -> list[Response]:
-        """What the store might answer, without asking it."""
+        """Returns a possible response to each request."""
         ...
 
 
@@ -37,7 +41,7 @@ REHEARSAL: ContextVar[Rehearsal | None] = ContextVar("adjoin_rehearsal", default
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """What runs in this block is nobody's concern: it is neither metered nor rehearsed."""
+    """In this block, plans are neither metered nor rehearsed. It is for work that the caller did not ask for."""
     watchers, rehearsal = WATCHERS.set(()), REHEARSAL.set(None)
     try:
         yield
@@ -47,7 +51,10 @@ def unwatched() -> Iterator[None]:
 
 
 def _thrown(plan: Plan[T], error: AdjoinError) -> Sequence[Request]:
-    """What the plan asks next; an error that it raises instead is about the same request of the service."""
+    """Throws a store's error into the plan, and returns the requests with which the plan goes on.
+
+    If the plan raises another error instead, that one gets the same `request_id`.
+    """
     try:
         return plan.throw(error)
     except AdjoinError as named:
@@ -56,6 +63,7 @@ def _thrown(plan: Plan[T], error: AdjoinError) -> Sequence[Request]:
 
 
 def run(plan: Plan[T], store: Store) -> T:
+    """Runs a plan on a store and returns its result."""
     rehearsal = REHEARSAL.get()
     execute = store.execute if rehearsal is None else rehearsal.answer
     watchers = WATCHERS.get() if rehearsal is None else ()
@@ -78,6 +86,7 @@ def run(plan: Plan[T], store: Store) -> T:
 
 
 async def run_async(plan: Plan[T], store: AsyncStore) -> T:
+    """Runs a plan on an asynchronous store and returns its result."""
     rehearsal = REHEARSAL.get()
     watchers = WATCHERS.get() if rehearsal is None else ()
     try:

@@ -1,260 +1,150 @@
-"""The set of declared classes, checked as a whole when a graph opens.
+"""The classes of a graph, checked together when the graph opens.
 
-Every mistake in a declaration is found here, with a message that names the class and the field.
-What the classes look like in a table is a layout's business and does not exist here.
+This module finds mistakes in declarations, and names the class and the field in its messages. It does
+not know how the classes are stored in a table; layouts do.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
-from functools import cached_property
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
-import annotated_types
-from pydantic import TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import SchemaValidator
-
-from adjoin.errors import AdjoinError, InvalidKey, InvalidModel, InvalidValue, UnknownField, shown
-from adjoin.model import Edge, Expires, Indexed, Node, Ref, Unique, Version, ends_of, field_schemas, node_id
-from adjoin.values import check_range
-
-AnyEdge: TypeAlias = Edge[Any, Any]
-Entity: TypeAlias = Node | AnyEdge
-
-KEY_TYPES: tuple[type, ...] = (str, int, Decimal, uuid.UUID, dt.datetime, dt.date, Enum)
-"""Types whose values have one spelling in a key; float is out because it has several."""
-
-INDEXED_TYPES: tuple[type, ...] = (*KEY_TYPES, float)
-"""Types that an index can put in order; what it holds is never read back, so float is one of them."""
-
-_TEXTS = (str, dt.datetime, dt.date, dt.time, dt.timedelta, uuid.UUID)
-_NUMBERS = (int, float, Decimal)
-_LABEL_TABOO = frozenset("#%|{}")
-Bound: TypeAlias = Literal[">=", ">", "<=", "<"]
-_BOUNDS: tuple[tuple[type, str, Bound], ...] = (
-    (annotated_types.Ge, "ge", ">="),
-    (annotated_types.Gt, "gt", ">"),
-    (annotated_types.Le, "le", "<="),
-    (annotated_types.Lt, "lt", "<"),
+from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType, NodeType, NodeUnion
+from adjoin.errors import InvalidModel, shown
+from adjoin.field_types import path_type, plain_type, unknown_field
+from adjoin.model import (
+    Child,
+    Edge,
+    Expires,
+    Node,
+    Stored,
+    Version,
+    ends_of,
+    open_end,
+    parent_of,
 )
 
+KEY_TYPES: tuple[type, ...] = (str, int, Decimal, uuid.UUID, dt.datetime, dt.date, Enum, bytes)
+"""Types whose values have exactly one spelling in a key. A float has several, so it is not among them."""
 
-@dataclass(frozen=True)
-class EntityType:
-    """What nodes and edges have in common: a class, a label, and fields with stored names."""
+INDEXED_TYPES: tuple[type, ...] = (*(each for each in KEY_TYPES if each is not bytes), float)
+"""Types that an index can sort. Values are never read back from an index key, so float is among them."""
 
-    model: type[Any]
-    label: str
-    attributes: Mapping[str, str] = field(repr=False)
-    """Field name to stored attribute name, without `id`, `source` and `target`."""
-
-    @property
-    def name(self) -> str:
-        return self.model.__name__
-
-    @property
-    def fields(self) -> dict[str, FieldInfo]:
-        fields: dict[str, FieldInfo] = self.model.model_fields
-        return fields
-
-    @property
-    def takes_any(self) -> bool:
-        """Whether instances may have fields of any name."""
-        return bool(self.model.model_config.get("extra") == "allow")
-
-    def attribute(self, name: str) -> str:
-        """The stored name of a field, or an error that names the closest one."""
-        try:
-            return self.attributes[name]
-        except KeyError:
-            raise UnknownField(unknown_field(self.name, name, self.attributes)) from None
-
-    @cached_property
-    def version(self) -> str | None:
-        """The field that counts updates: one marked `Version()`, or an int named "version"."""
-        if not self.marked(Version) and (info := self.fields.get("version")) and plain_type(info) is int:
-            return "version"
-        return next(iter(self.marked(Version)), None)
-
-    @cached_property
-    def is_guarded(self) -> bool:
-        """Whether instances are written and deleted only where the stored version is theirs: one marked `Version()`."""
-        return bool(self.marked(Version))
-
-    @cached_property
-    def expires(self) -> str | None:
-        return next(iter(self.marked(Expires)), None)
-
-    @cached_property
-    def indexed(self) -> tuple[str, ...]:
-        """The fields that `find` finds by."""
-        return tuple(self.marked(Indexed))
-
-    @cached_property
-    def unique(self) -> tuple[str, ...]:
-        """The fields whose values no two nodes of the class share."""
-        return tuple(self.marked(Unique))
-
-    def marked(self, mark: type) -> list[str]:
-        """The fields with a mark of this class."""
-        return [
-            name
-            for name, info in self.fields.items()
-            if any(isinstance(each, mark) or each is mark for each in (*info.metadata, *_inner_marks(info.annotation)))
-        ]
-
-    @cached_property
-    def _adapters(self) -> dict[str, TypeAdapter[Any]]:
-        return {}
-
-    @cached_property
-    def _validators(self) -> dict[str, Callable[[Any], Any]]:
-        return {}
-
-    def validated(self, name: str, value: Any) -> Any:
-        """A value as the field `name` takes it, its validators included, or an error that says why not."""
-        return self._checked(name, value, self._validators.get(name) or self._new_validator(name))
-
-    def _new_validator(self, name: str) -> Callable[[Any], Any]:
-        field = field_schemas(self.model).get(name)
-        validate: Callable[[Any], Any]
-        if field is not None:
-            config = self.model.__pydantic_core_schema__.get("config")
-            validate = SchemaValidator(field["schema"], config).validate_python
-        else:
-            validate = TypeAdapter(_full_hint(self.fields[name])).validate_python
-        self._validators[name] = validate
-        return validate
-
-    def limits(self, name: str) -> list[tuple[Bound, Any]]:
-        """The bounds that a number field declares, as comparisons that must hold."""
-        return [
-            (operator, getattr(mark, attribute))
-            for mark in self.fields[name].metadata
-            for kind, attribute, operator in _BOUNDS
-            if isinstance(mark, kind)
-        ]
-
-    def coerced(self, name: str, value: Any) -> Any:
-        """A value of the field's type, to compare with; the field's limits do not bind it."""
-        if isinstance(value, (int, Decimal)) and (plain_type(self.fields[name]) in (int, float, Decimal)):
-            return value
-        adapter = self._adapters.get(name)
-        if adapter is None:
-            hint: Any = self.fields[name].annotation
-            adapter = self._adapters[name] = TypeAdapter(hint)
-        return self._checked(name, value, adapter.validate_python)
-
-    def _checked(self, name: str, value: Any, validate: Callable[[Any], Any]) -> Any:
-        try:
-            if type(value) is Decimal:
-                check_range(value)
-            return validate(value)
-        except ValidationError as error:
-            raise InvalidValue(f"{shown(value)} does not fit {self.name}.{name}: {problems_in(error)}") from None
-        except (AdjoinError, MemoryError):
-            raise
-        except Exception as error:
-            raise InvalidValue(f"{shown(value)} does not fit {self.name}.{name}: {raised_by_class(error)}") from error
+_LABEL_TABOO = frozenset("#%|{}")
 
 
-@dataclass(frozen=True)
-class NodeType(EntityType):
-    @cached_property
-    def id_type(self) -> type:
-        return plain_type(self.fields["id"]) or str
-
-    @cached_property
-    def _bare_id_type(self) -> type | None:
-        """The type whose values are ids as they are, with nothing to check or to convert."""
-        is_bare = field_schemas(self.model).get("id", {}).get("schema") == {"type": self.id_type.__name__}
-        return self.id_type if self.id_type in (str, int) and is_bare else None
-
-    @property
-    def has_bare_text_id(self) -> bool:
-        """Whether any text is an id as it is."""
-        return self._bare_id_type is str
-
-    def id(self, given: Any) -> Any:
-        """The id that an id, a ref or a node of this type stands for."""
-        if type(given) is self._bare_id_type:
-            return given
-        match given:
-            case Ref(model=model, id=id):
-                self._must_be(model, id)
-                return self.id(id)
-            case Node():
-                self._must_be(type(given), node_id(given))
-                return node_id(given)
-            case Edge():
-                raise InvalidKey(f"an edge was given where a {self.name} belongs; pass the node, its ref or id")
-        try:
-            return self.validated("id", given)
-        except InvalidValue as error:
-            raise InvalidKey(str(error)) from None
-
-    def _must_be(self, model: type[Node], id: Any) -> None:
-        if model is not self.model:
-            raise InvalidKey(f"{model.__name__} {id!r} was given where a {self.name} belongs")
-
-
-@dataclass(frozen=True)
-class EdgeType(EntityType):
-    source: NodeType
-    target: NodeType
-    key: tuple[str, ...]
-    order: str | None
-    symmetric: bool
-
-    def key_values(self, names: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields that tell an edge from its parallels, each validated; all of them are needed."""
-        values: dict[str, Any] = {}
-        for name in names:
-            if name not in given:
-                raise InvalidKey(
-                    f"{self.name} is told from its parallels by {name!r}, and no value was given for it; pass {name}=…"
-                )
-            values[name] = self.validated(name, given[name])
-        return values
+def _union(classes: tuple[NodeType, ...]) -> NodeUnion:
+    first, *others = classes
+    common = {
+        name: stored
+        for name, stored in first.attributes.items()
+        if all(each.attributes.get(name) == stored for each in others)
+        and all(plain_type(each.fields[name]) is plain_type(first.fields[name]) for each in others)
+    }
+    return NodeUnion(Node, "", common, ("ref",), classes=classes)
 
 
 class Schema:
-    """All node and edge types of one graph."""
+    """All classes of nodes and edges of one graph. Node classes that only edges name belong to it too."""
 
     def __init__(self, models: Iterable[type[Any]]) -> None:
         if isinstance(models, type) or not isinstance(models, Iterable):
-            raise InvalidModel(f"{shown(models)} is not a list of classes; pass the Node and Edge classes in a list")
+            raise InvalidModel(f"models must be a list of Node and Edge classes, got {shown(models)}")
         given = list(models)
         for model in given:
             is_one = isinstance(model, type) and issubclass(model, (Node, Edge))
-            if not is_one or model in (Node, Edge):
-                raise InvalidModel(f"{shown(model)} is not a Node or Edge class of yours; pass the classes themselves")
+            if not is_one or model in (Node, Edge, Child):
+                raise InvalidModel(
+                    f"{shown(model)} is not a class derived from Node or Edge; pass the classes themselves"
+                )
         classes = list(dict.fromkeys(given))
-        by_name = {model.__name__: model for model in classes}
-        ends = {model: _resolved_ends(model, by_name) for model in classes if issubclass(model, Edge)}
-        nodes = [model for model in classes if issubclass(model, Node)]
-        nodes += [end for pair in ends.values() for end in pair]
-        self.nodes: dict[type[Node], NodeType] = {model: _node_type(model) for model in dict.fromkeys(nodes)}
-        self.edges: dict[type[AnyEdge], EdgeType] = {
-            model: _edge_type(model, self.nodes[source], self.nodes[target]) for model, (source, target) in ends.items()
+        by_name: dict[str, type[Any]] = {model.__name__: model for model in classes}
+        for base in (base for model in classes if issubclass(model, Node) for base in model.__mro__):
+            if issubclass(base, Node) and base not in (Node, Child):
+                by_name.setdefault(base.__name__, base)
+        declared = {model: _resolved_ends(model, by_name) for model in classes if issubclass(model, Edge)}
+        given_nodes = [model for model in classes if issubclass(model, Node)]
+        named = [*given_nodes, *(each for pair in declared.values() for end in pair for each in end)]
+        ends = {
+            model: tuple(_with_subclasses(end, given_nodes, named) for end in pair) for model, pair in declared.items()
         }
+        nodes = [*given_nodes, *(each for pair in ends.values() for end in pair for each in end)]
+        self.nodes: dict[type[Node], NodeType] = {}
+        for model in dict.fromkeys(nodes):
+            self._add_node(model, by_name)
+        for node in self.nodes.values():
+            _check_family(node)
+        unions: dict[tuple[type[Node], ...], NodeUnion] = {}
+        self.edges: dict[type[AnyEdge], EdgeType] = {}
+        for model, pair in ends.items():
+            source, target = (
+                self._end(model, side, asked, found, unions)
+                for side, asked, found in zip(("source", "target"), declared[model], pair, strict=True)
+            )
+            self.edges[model] = _edge_type(model, source, target)
         if not self.types:
-            raise InvalidModel("a graph needs at least one Node class; pass the classes it holds")
+            raise InvalidModel("a graph needs at least one Node class; pass its classes")
         by_label: dict[str, EntityType] = {}
         for kind in self.types:
+            if isinstance(kind, NodeType) and kind.head is not None:
+                continue
             if (other := by_label.setdefault(kind.label, kind)) is not kind:
                 raise InvalidModel(
                     f"{other.name} and {kind.name} both have the label {kind.label!r}; "
                     f"give one of them another with label="
                 )
+
+    def _add_node(self, model: type[Node], by_name: Mapping[str, type[Any]], *below: type[Node]) -> None:
+        """Adds a class of nodes, after the class of its parent."""
+        if model in self.nodes:
+            return
+        parent: type[Node] | None = None
+        if issubclass(model, Child):
+            parent = _resolved_parent(model, by_name)
+            if parent in (model, *below):
+                raise InvalidModel(
+                    f"{model.__name__} would be a child of itself, and its id would have no end; give it another parent"
+                )
+            self._add_node(parent, by_name, model, *below)
+        head = model.__declaration__.head
+        if head is not None and head is not model:
+            self._add_node(head, by_name, *below)
+        above = None if parent is None else self.nodes[parent]
+        self.nodes[model] = kind = _node_type(model, above, None if head in (None, model) else self.nodes[head])
+        if kind.head is not None:
+            kind.head.family.append(kind)
+
+    def _end(
+        self,
+        edge: type[AnyEdge],
+        side: str,
+        asked: tuple[type[Node], ...],
+        found: tuple[type[Node], ...],
+        unions: dict[tuple[type[Node], ...], NodeUnion],
+    ) -> NodeType:
+        """Returns the type of one end of an edge, given the classes that are declared and those that can be there."""
+        for model in found:
+            if (head := self.nodes[model].head) is not None:
+                raise InvalidModel(
+                    f"the {side} of {edge.__name__} is {model.__name__}, which has the keys of {head.name}, so an edge "
+                    f"would not say which of them it leads to; name {head.name}"
+                )
+        if len(asked) == 1 and found == asked:
+            return self.nodes[found[0]]
+        if len(asked) == 1:
+            open_end(edge, side, asked[0])
+        if found not in unions:
+            unions[found] = _union(tuple(self.nodes[model] for model in found))
+        return unions[found]
+
+    def children(self, kind: NodeType) -> list[NodeType]:
+        """Returns the classes of children whose parents are of a class; of a family, only the head."""
+        return [child for child in self.nodes.values() if child.parent is kind.whole and child.head is None]
 
     @property
     def types(self) -> list[EntityType]:
@@ -277,45 +167,142 @@ class Schema:
         known = self.nodes if kind == "Node" else self.edges
         return InvalidModel(
             f"{name} is not {'an' if kind == 'Edge' else 'a'} {kind} class of this graph, which has "
-            f"{', '.join(each.__name__ for each in known) or 'none'}; pass it when the graph opens"
+            f"{', '.join(model.__name__ for model in known) or 'none'}; pass it when the graph opens"
         )
 
 
-def _resolved_ends(edge: type[AnyEdge], by_name: Mapping[str, type[Any]]) -> tuple[type[Node], type[Node]]:
+def _resolved_parent(child: type[Child[Any]], by_name: Mapping[str, type[Any]]) -> type[Node]:
+    declared = parent_of(child)
+    name = declared if isinstance(declared, str) else getattr(declared, "__forward_arg__", None)
+    model = by_name.get(name) if name else declared
+    if not (isinstance(model, type) and issubclass(model, Node) and model not in (Node, Child)):
+        raise InvalidModel(
+            f"{child.__name__} does not name a Node class of this graph as its parent; declare it as "
+            f"class {child.__name__}(Child[Parent])"
+        )
+    if not child.__pydantic_complete__:
+        child.model_rebuild(_types_namespace=by_name)
+    return model
+
+
+def _with_subclasses(
+    end: tuple[type[Node], ...], given: Sequence[type[Node]], named: Sequence[type[Node]]
+) -> tuple[type[Node], ...]:
+    """Returns the classes that can be at an end: those that it names, and their subclasses in the graph.
+
+    A class of a family is not a further one: the head has its keys. A class that only edges name, and that has
+    subclasses, is only their base.
+    """
+    found: list[type[Node]] = []
+    for base in end:
+        heads = [each.__declaration__.head or each for each in named if issubclass(each, base)]
+        below = [each for each in dict.fromkeys(heads) if each is not base and issubclass(each, base)]
+        found += below if below and base not in given else [base, *below]
+    return tuple(dict.fromkeys(found))
+
+
+def _alternatives(end: Any, by_name: Mapping[str, type[Any]]) -> list[Any]:
+    """Returns the classes, or the names of unknown classes, that an edge declares for one of its ends."""
+    if get_origin(end) in (Union, UnionType):
+        return [each for one in get_args(end) for each in _alternatives(one, by_name)]
+    name = end if isinstance(end, str) else getattr(end, "__forward_arg__", None)
+    if name is None:
+        return [end]
+    return [by_name.get(each.strip(), each.strip()) for each in name.split("|")]
+
+
+def _resolved_ends(
+    edge: type[AnyEdge], by_name: Mapping[str, type[Any]]
+) -> tuple[tuple[type[Node], ...], tuple[type[Node], ...]]:
+    """Returns the classes that an edge declares for each of its ends."""
     ends = ends_of(edge)
     if len(ends) != 2:
         raise InvalidModel(
-            f"{edge.__name__} does not say what it joins; declare it as class {edge.__name__}(Edge[Source, Target])"
+            f"{edge.__name__} does not name its two node classes; declare it as class {edge.__name__}(Edge[Source, "
+            f"Target])"
         )
-    resolved: list[type[Node]] = []
+    resolved: list[tuple[type[Node], ...]] = []
     for side, end in zip(("source", "target"), ends, strict=True):
-        name = end if isinstance(end, str) else getattr(end, "__forward_arg__", None)
-        model = by_name.get(name) if name else end
-        if not (isinstance(model, type) and issubclass(model, Node) and model is not Node):
-            shown = name or getattr(end, "__name__", repr(end))
-            raise InvalidModel(
-                f"the {side} of {edge.__name__} is {shown}, which is not a Node class of this graph; "
-                f"both ends of an edge must be classes derived from Node"
-            )
-        resolved.append(model)
+        models = _alternatives(end, by_name)
+        for model in models:
+            if not (isinstance(model, type) and issubclass(model, Node) and model is not Node):
+                shown = model if isinstance(model, str) else getattr(model, "__name__", repr(model))
+                raise InvalidModel(
+                    f"the {side} of {edge.__name__} is {shown}, which is not a Node class of this graph; "
+                    f"both ends of an edge must be classes derived from Node"
+                )
+        resolved.append(tuple(dict.fromkeys(models)))
     if not edge.__pydantic_complete__:
+        # The edge names a class that was declared after it, so pydantic could not finish it then.
         edge.model_rebuild(_types_namespace=by_name)
     return resolved[0], resolved[1]
 
 
-def _node_type(model: type[Node]) -> NodeType:
+def _node_type(model: type[Node], parent: NodeType | None = None, head: NodeType | None = None) -> NodeType:
     _check_label(model)
-    if "id" not in model.model_fields:
-        raise InvalidModel(f"{model.__name__} has no field 'id'; every node needs one, such as id: str")
-    _check_key_type(model, "id", "the id")
-    if type(None) in get_args(model.model_fields["id"].annotation):
+    key = model.__declaration__.key
+    if key == ("id",) and "id" not in model.model_fields:
         raise InvalidModel(
-            f"{model.__name__}.id may be None, but a node cannot be found by that; take None out of its type"
+            f"{model.__name__} has no field 'id'; every node needs one, such as id: str, or names the fields of its "
+            f"id with key="
         )
-    attributes = _attributes(model, without=("id",))
-    kind = NodeType(model, model.__declaration__.label, attributes)
+    if parent is not None and "parent" in key:
+        raise InvalidModel(f"key= of {model.__name__} names 'parent', which is part of the id anyway; leave it out")
+    for name in key:
+        if not isinstance(name, str) or name not in model.model_fields:
+            raise InvalidModel(f"key={name!r}: " + unknown_field(model.__name__, name, model.model_fields))
+        _check_key_type(model, name, "the id" if len(key) == 1 else "the key field")
+        if type(None) in get_args(model.model_fields[name].annotation):
+            raise InvalidModel(
+                f"{model.__name__}.{name} may be None, but an id must have a value; remove None from its type"
+            )
+    if len(set(key)) < len(key):
+        raise InvalidModel(f"key= of {model.__name__} names a field twice; name each field once")
+    attributes = _attributes(model, without=key if parent is None else ("parent", *key))
+    label = model.__declaration__.label if head is None else head.label
+    kind = NodeType(model, label, attributes, key, parent, head)
     _check_marks(kind)
     return kind
+
+
+def _check_family(kind: NodeType) -> None:
+    """Checks that the classes of a family can be told apart, and that what is stored beside them is the same."""
+    head, name = kind.head, kind.discriminator
+    if not isinstance(name, str | None) or name in kind.id_names:
+        raise InvalidModel(f"discriminator= of {kind.name} must be the name of a field besides its id, got {name!r}")
+    if kind.parent is not None and kind.parent.head is not None:
+        raise InvalidModel(
+            f"the parent of {kind.name} is {kind.parent.name}, which has the keys of {kind.parent.head.name}, so the "
+            f"key of a child would not say which of them it belongs to; name {kind.parent.head.name}"
+        )
+    if head is None or name is None:
+        return
+    if kind.key != head.key or kind.parent is not head.parent or kind.part_types != head.part_types:
+        raise InvalidModel(f"{kind.name} has another id than {head.name}, whose keys it has; give both the same id")
+    for mark, names, others in (("Indexed", kind.indexed, head.indexed), ("Unique", kind.unique, head.unique)):
+        if names != others:
+            raise InvalidModel(
+                f"{kind.name} and {head.name} have {mark}() on different fields, but one of them may replace the other "
+                f"under the same key; mark the same fields, all of them fields of {head.name}"
+            )
+    for shared, stored in head.attributes.items():
+        if kind.attributes[shared] != stored:
+            raise InvalidModel(
+                f"{head.name}.{shared} is stored as {stored!r}, and {kind.name}.{shared} as "
+                f"{kind.attributes[shared]!r}; give both the same alias"
+            )
+    if head.is_told_by_field and not kind.told_by:
+        raise InvalidModel(
+            f"{kind.name}.{name} tells {kind.name} apart from the other classes of {head.name}, so it needs a type "
+            f'such as Literal["{kind.name.lower()}"]'
+        )
+    for other in head.family[: head.family.index(kind)]:
+        if shared_value := [each for each in kind.told_by if each in other.told_by]:
+            ((_, value),) = shared_value[0].items()
+            raise InvalidModel(
+                f"{other.name} and {kind.name} both have {name} == {value!r}, so stored items could be of either; "
+                f"give them different values"
+            )
 
 
 def _edge_type(model: type[AnyEdge], source: NodeType, target: NodeType) -> EdgeType:
@@ -323,7 +310,7 @@ def _edge_type(model: type[AnyEdge], source: NodeType, target: NodeType) -> Edge
     declared = model.__declaration__
     attributes = _attributes(model, without=("source", "target"))
     if not isinstance(declared.symmetric, bool):
-        raise InvalidModel(f"symmetric= of {model.__name__} is {declared.symmetric!r}; it is True or False")
+        raise InvalidModel(f"symmetric= of {model.__name__} must be True or False, got {declared.symmetric!r}")
     for role, names in (("key", declared.key), ("order", (declared.order,) if declared.order else ())):
         for name in names:
             if not isinstance(name, str) or name not in attributes:
@@ -368,30 +355,76 @@ def _check_key_type(model: type[Entity], name: str, role: str) -> None:
 def _check_marks(kind: EntityType) -> None:
     for mark in (Version, Expires):
         if len(marked := kind.marked(mark)) > 1:
-            raise InvalidModel(f"{kind.name} has {mark.__name__}() on {' and '.join(marked)}; mark one field")
+            raise InvalidModel(f"{kind.name} has {mark.__name__}() on {' and '.join(marked)}; mark only one field")
     if kind.version and plain_type(kind.fields[kind.version]) is not int:
-        raise InvalidModel(f"{kind.name}.{kind.version} is marked Version() but is not an int")
-    if kind.expires and plain_type(kind.fields[kind.expires]) is not dt.datetime:
-        raise InvalidModel(f"{kind.name}.{kind.expires} is marked Expires() but is not a datetime")
+        raise InvalidModel(f"{kind.name}.{kind.version} is marked Version() but is not an int; make it an int")
+    if kind.expires and plain_type(kind.fields[kind.expires]) not in (dt.datetime, int):
+        raise InvalidModel(
+            f"{kind.name}.{kind.expires} is marked Expires() but is neither a datetime nor an int; make it a datetime, "
+            f"or an int of seconds since 1970"
+        )
+    _check_formats(kind)
     for name in kind.indexed:
         _check_indexed(kind, name)
     for name in kind.unique:
-        if not isinstance(kind, NodeType) or name == "id":
-            raise InvalidModel(f"{kind.name}.{name} is marked Unique(), which is for fields of nodes besides their id")
+        if not isinstance(kind, NodeType) or name in kind.key:
+            raise InvalidModel(f"{kind.name}.{name} is marked Unique(), which is only for fields of nodes besides id")
+    if isinstance(kind, NodeType):
+        for mark in (Version, Expires):
+            for name in kind.marked(mark):
+                if name in kind.key:
+                    raise InvalidModel(
+                        f"{kind.name}.{name} is marked {mark.__name__}(), but it is part of the id, which never "
+                        f"changes; mark another field"
+                    )
+    for name in kind.unique:
         _check_key_type(kind.model, name, "the unique field")
+
+
+def _check_formats(kind: EntityType) -> None:
+    for name in kind.formats:
+        if name not in kind.attributes:
+            raise InvalidModel(
+                f"{kind.name}.{name} is marked Stored(), but it is in keys and in no attribute; write its format into "
+                f"the key template, such as {{{name}:%Y-%m-%d}}"
+            )
+        if name in (kind.version, kind.expires):
+            raise InvalidModel(
+                f"{kind.name}.{name} is marked Stored(), but a version is stored as a number, and an expiry as seconds "
+                f"since 1970; remove the format"
+            )
+    for name, info in kind.fields.items():
+        if name in kind.attributes.keys() - kind.formats.keys() and _has_inner_format(info.annotation, set()):
+            raise InvalidModel(
+                f"{kind.name}.{name} has a format inside a list, a map or a nested model, where it has no effect; use "
+                f"Stored() on a field of the class itself"
+            )
+
+
+def _has_inner_format(hint: Any, seen: set[Any]) -> bool:
+    if any(isinstance(each, Stored) for each in getattr(hint, "__metadata__", ())):
+        return True
+    if isinstance(hint, type) and hint not in seen and hasattr(hint, "model_fields"):
+        seen.add(hint)
+        fields = hint.model_fields.values()
+        return any(
+            any(isinstance(each, Stored) for each in info.metadata) or _has_inner_format(info.annotation, seen)
+            for info in fields
+        )
+    return any(_has_inner_format(each, seen) for each in get_args(hint))
 
 
 def _check_indexed(kind: EntityType, name: str) -> None:
     if name not in kind.attributes:
         raise InvalidModel(
-            f"{kind.name}.{name} is marked Indexed(), but it is a key already: "
-            f"a node is found by its id, and edges by their ends"
+            f"{kind.name}.{name} is marked Indexed(), but it is already a key; remove the mark: get finds a node by "
+            f"its id, and out and into find edges by their ends"
         )
     plain = path_type(kind.fields[name]) or plain_type(kind.fields[name])
     if plain is None or not issubclass(plain, INDEXED_TYPES):
         names = ", ".join(each.__name__ for each in INDEXED_TYPES)
         raise InvalidModel(
-            f"{kind.name}.{name} is marked Indexed(), but values of its type have no order in an index; "
+            f"{kind.name}.{name} is marked Indexed(), but an index cannot sort values of its type; "
             f"use one of {names}, or a tuple or list of one of them for a path"
         )
 
@@ -403,98 +436,8 @@ def _attributes(model: type[Entity], without: tuple[str, ...]) -> dict[str, str]
     owners: dict[str, str] = {}
     for name, attribute in stored.items():
         if (other := owners.setdefault(attribute, name)) != name:
-            raise InvalidModel(f"{model.__name__}.{other} and {model.__name__}.{name} are both stored as {attribute!r}")
+            raise InvalidModel(
+                f"{model.__name__}.{other} and {model.__name__}.{name} are both stored as {attribute!r}; give one of "
+                f"them another alias"
+            )
     return stored
-
-
-def _full_hint(info: FieldInfo) -> Any:
-    hint: Any = info.annotation
-    for mark in info.metadata:
-        hint = Annotated[hint, mark]
-    return hint
-
-
-def _inner_marks(hint: Any) -> list[Any]:
-    """The marks of a type that is one of several, as in `Annotated[str, Unique()] | None`."""
-    marks = list(hint.__metadata__) if get_origin(hint) is Annotated else []
-    inner = get_args(hint) if get_origin(hint) in (Union, UnionType) else get_args(hint)[:1] if marks else ()
-    return marks + [mark for each in inner for mark in _inner_marks(each)]
-
-
-def plain_type(info: FieldInfo) -> type | None:
-    """The one class behind a field's annotation, looking through Optional, Annotated and Literal."""
-    return _plain(info.annotation)
-
-
-def _plain(hint: Any) -> type | None:
-    origin = get_origin(hint)
-    if origin is Annotated:
-        return _plain(get_args(hint)[0])
-    if origin in (Union, UnionType):
-        kinds = {_plain(each) for each in get_args(hint)} - {NoneType}
-        return kinds.pop() if len(kinds) == 1 else None
-    if origin is Literal:
-        kinds = {type(each) for each in get_args(hint)}
-        return kinds.pop() if len(kinds) == 1 else None
-    return hint if isinstance(hint, type) else None
-
-
-def tag_of(kind: EntityType, name: str) -> str | None:
-    """The type that a field's values are stored in: "N", "S", "BOOL", or None where it may be another."""
-    if name == kind.expires:
-        return "N"
-    plain = plain_type(kind.fields[name])
-    if plain is None:
-        return None
-    if issubclass(plain, Enum):
-        values = [member.value for member in plain]
-        if all(isinstance(value, str) for value in values):
-            return "S"
-        is_number = all(isinstance(value, _NUMBERS) and not isinstance(value, bool) for value in values)
-        return "N" if is_number else None
-    if issubclass(plain, bool):
-        return "BOOL"
-    if issubclass(plain, _NUMBERS):
-        return "N"
-    return "S" if issubclass(plain, _TEXTS) else None
-
-
-def path_type(info: FieldInfo) -> type | None:
-    """The type of a path's steps, for a field that is a list or tuple of steps of one type."""
-    return _path_type(info.annotation)
-
-
-def _path_type(hint: Any) -> type | None:
-    origin = get_origin(hint)
-    if origin is Annotated:
-        return _path_type(get_args(hint)[0])
-    if origin in (Union, UnionType):
-        paths = {_path_type(each) for each in get_args(hint) if each is not NoneType}
-        return paths.pop() if len(paths) == 1 else None
-    if origin not in (list, tuple):
-        return None
-    steps = {_plain(each) for each in get_args(hint) if each is not Ellipsis}
-    return steps.pop() if len(steps) == 1 else None
-
-
-def problems_in(error: ValidationError) -> str:
-    """What pydantic found wrong, field by field, in one line."""
-    return "; ".join(
-        f"{'.'.join(str(step).strip(chr(0)) for step in problem['loc'])}: {problem['msg']}"
-        if problem["loc"]
-        else problem["msg"]
-        for problem in error.errors()
-    )
-
-
-def raised_by_class(error: Exception) -> str:
-    """What a validator of a class raised that is no error of validation, in one line."""
-    return f"its validators raised {type(error).__name__}: {error}"
-
-
-def unknown_field(owner: str, name: Any, known: Iterable[str], what: str = "field") -> str:
-    """Says that a field, or something else, does not exist, and which one may have been meant."""
-    names = list(known)
-    close = difflib.get_close_matches(name[:100] if isinstance(name, str) else "", names, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(map(repr, names)) or f'no {what}s'}"
-    return f"{owner} has no {what} {shown(name)}; {hint}"

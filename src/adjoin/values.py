@@ -1,10 +1,10 @@
-"""Python values and stored attributes, both ways, exactly.
+"""Converts Python values to stored attributes and back, without loss.
 
-A stored attribute has the form of DynamoDB's JSON protocol everywhere in adjoin: `{"S": "text"}`,
-`{"N": "1.5"}`, `{"B": "<base64>"}`, `{"L": [...]}` and so on. It travels to the service and into the
-file as it is. Numbers are strings in one canonical form and never pass through float.
+Everywhere in adjoin, a stored attribute has the form of DynamoDB's JSON protocol: `{"S": "text"}`,
+`{"N": "1.5"}`, `{"B": "<base64>"}`, `{"L": [...]}` and so on. It is sent to DynamoDB and written to the
+file in this form. Numbers are strings in one canonical form and are never converted to float.
 
-Nothing here knows models, keys or tables.
+This module knows no models, keys or tables.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import datetime as dt
 import re
 import uuid
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow, Underflow
 from enum import Enum
 from typing import Any, TypeAlias
@@ -30,9 +30,12 @@ Item: TypeAlias = dict[str, AttributeValue]
 MAX_DIGITS = 38
 MAX_EXPONENT = 125
 MIN_EXPONENT = -130
+_SUMS = Context(prec=300)
+"""Stored numbers have at most 38 digits and exponents between -130 and 125, so sums and differences of two fit into
+300 digits and are exact."""
 _EXACT = Context(prec=1000, Emin=-(10**6), Emax=10**6, traps=[InvalidOperation, Overflow, Underflow, Inexact])
 _PLAIN = re.compile(r"0|-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9]")
-"""A number in its one spelling, however long."""
+"""A number in canonical form, of any length."""
 _SMALL_INT = 10**MAX_DIGITS
 _TOO_MANY_DIGITS = f"{{}} has more than {MAX_DIGITS} significant digits; round it, or store it as text"
 _TOO_DEEP = f"lists and maps are nested too deep; DynamoDB takes {MAX_NESTING} levels at most"
@@ -43,9 +46,12 @@ _OUT_OF_RANGE = "{} is outside DynamoDB's range of 1E-130 to 9.99E+125 in magnit
 
 
 def canonical_number(number: Decimal | str) -> str:
-    """The one spelling of a number: no exponent, no leading or trailing zeros, "-0" is "0"."""
+    """Returns the canonical form of a number: no exponent, no leading or trailing zeros, and "0" for "-0".
+
+    Raises `InvalidValue` for what DynamoDB cannot store.
+    """
     text = str(number)
-    # Most numbers are spelled so already, and short enough for every limit.
+    # The fast case: most numbers are already canonical, and short enough to be within every limit.
     if len(text) <= MAX_DIGITS and _PLAIN.fullmatch(text):
         return text
     try:
@@ -69,7 +75,7 @@ def canonical_number(number: Decimal | str) -> str:
 
 
 def parse_number(text: str) -> int | Decimal:
-    """A stored number as a program wants it: an int where it is whole, a Decimal where it is not."""
+    """Returns a stored number as an int if it is a whole number, otherwise as a Decimal."""
     try:
         return int(text)
     except ValueError:
@@ -86,13 +92,17 @@ def _parsed_decimal(text: str) -> Decimal:
 
 
 def check_range(number: Decimal) -> None:
-    """A number must be one that can be stored; making an int of another may take for ever."""
+    """Raises `InvalidValue` for a number that cannot be stored.
+
+    Callers check this before pydantic makes an int of it: for Decimal("1E+999999999") that would not end.
+    """
     if not number.is_finite() or (number and not MIN_EXPONENT <= number.adjusted() <= MAX_EXPONENT):
         raise InvalidValue(_OUT_OF_RANGE.format(cut(number)))
 
 
 def number_size(text: str) -> int:
-    """Bytes a canonical number takes: a digit pair a byte, and one or two for exponent and sign."""
+    """Returns the bytes of a canonical number as DynamoDB counts them: one per two digits, one for the exponent, and
+    one more if it is negative."""
     negative = text[0] == "-"
     digits = text[1:] if negative else text
     whole, _, fraction = digits.partition(".")
@@ -101,6 +111,7 @@ def number_size(text: str) -> int:
         return 1
     count = len(significant)
     exponent = len(whole) - 1 if whole != "0" else -(len(fraction) - len(fraction.lstrip("0")) + 1)
+    # Digits are paired from the decimal point, so an even number of digits may need one more byte.
     straddles = not count % 2 and not exponent % 2
     return 1 + (count + 1) // 2 + straddles + negative
 
@@ -115,11 +126,12 @@ def _encode_int(value: int) -> AttributeValue:
 
 
 def _encode_float(value: float) -> AttributeValue:
+    # `repr` is the shortest text that reads back as the same float.
     return {"N": canonical_number(repr(value))}
 
 
 def in_utc(value: dt.datetime) -> dt.datetime:
-    """The same moment in UTC, where text order is time order, whatever zone it came with."""
+    """Returns the same moment in UTC, so that the order of the stored texts is the order of time."""
     try:
         return value if value.tzinfo is None else value.astimezone(dt.UTC)
     except OverflowError:
@@ -141,11 +153,12 @@ def _encode_text(value: str) -> AttributeValue:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InvalidValue(f"{shown(value)} holds half of a surrogate pair, which UTF-8 cannot carry") from None
+        raise InvalidValue(f"{shown(value)} contains half of a surrogate pair, which UTF-8 cannot encode") from None
     return {"S": value}
 
 
 def _encode_str(value: str) -> AttributeValue:
+    # ASCII text is always valid UTF-8; testing for it is much faster than encoding.
     return {"S": value} if value.isascii() else _encode_text(value)
 
 
@@ -156,7 +169,7 @@ def _encode_sequence(value: Any) -> AttributeValue:
 def _encode_mapping(value: Mapping[Any, Any]) -> AttributeValue:
     entries = {_map_key(key): encode(element) for key, element in value.items()}
     if len(entries) < len(value):
-        raise InvalidValue(f"{shown(value)} has two keys that are stored alike; keys of a map are text")
+        raise InvalidValue(f"{shown(value)} has two keys with the same stored text; keys of a map must differ as text")
     return {"M": entries}
 
 
@@ -166,20 +179,20 @@ def _map_key(key: Any) -> str:
     encoded = encode(key)
     if "S" in encoded or "N" in encoded:
         return str(next(iter(encoded.values())))
-    raise InvalidValue(f"{shown(key)} cannot name an entry of a map; use text or a number")
+    raise InvalidValue(f"{shown(key)} cannot be a key of a map; use text or a number")
 
 
 def _encode_set(value: Any) -> AttributeValue:
     elements = [encode(element) for element in value]
     tags = {tag for element in elements for tag in element}
-    # DynamoDB has no empty set, and none of mixed or of other types; a list holds those.
+    # DynamoDB has no empty sets, and only sets of text, of numbers or of bytes; others are stored as lists.
     if len(tags) != 1 or (tag := tags.pop()) not in "SNB":
         return {"L": elements}
     return {tag + "S": sorted(element[tag] for element in elements)}
 
 
 def nested_name(name: str, info: FieldInfo) -> str:
-    """What a field of a nested model is stored as: its alias, if the model takes that back, or its name."""
+    """Returns the stored name of a field of a nested model: its alias if validation accepts it too, or its name."""
     is_one = info.alias == info.validation_alias == info.serialization_alias
     return info.alias if is_one and info.alias else name
 
@@ -219,7 +232,7 @@ _ENCODERS: dict[type, Callable[[Any], AttributeValue]] = {
 
 
 def encode(value: Any) -> AttributeValue:
-    """The stored form of a Python value."""
+    """Returns the stored form of a Python value; raises `InvalidValue` for a type that cannot be stored."""
     encoder = _ENCODERS.get(type(value)) or _encoder_of_base(type(value))
     try:
         return encoder(value)
@@ -228,7 +241,7 @@ def encode(value: Any) -> AttributeValue:
 
 
 def _encoder_of_base(kind: type) -> Callable[[Any], AttributeValue]:
-    # An Enum that is also a str or an int is stored by its value, so Enum goes before the others.
+    # Enum comes first: a member that is also a str or an int is stored by its value.
     for base in (Enum, *kind.__mro__):
         if base in _ENCODERS and issubclass(kind, base):
             return _ENCODERS.setdefault(kind, _ENCODERS[base])
@@ -254,7 +267,7 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
 
 
 def decode(attribute: AttributeValue) -> Any:
-    """The plain Python value of a stored attribute; a model makes its own types of it."""
+    """Returns the plain Python value of a stored attribute; models convert it to the types of their fields."""
     for tag, value in attribute.items():
         try:
             return _DECODERS[tag](value)
@@ -267,10 +280,12 @@ def decode(attribute: AttributeValue) -> Any:
 
 
 def text_size(text: str) -> int:
+    """Returns the bytes of a text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode())
 
 
 def binary_size(encoded: str) -> int:
+    """Returns the bytes of a value that is given in base64."""
     return len(encoded) // 4 * 3 - encoded.count("=", -2)
 
 
@@ -295,7 +310,7 @@ def attribute_size(attribute: AttributeValue) -> int:
 
 
 def item_size(item: Mapping[str, AttributeValue]) -> int:
-    """Bytes of an item as DynamoDB counts them: names and values."""
+    """Returns the bytes of an item as DynamoDB counts them: names and values."""
     total = 0
     for name, attribute in item.items():
         total += len(name) if name.isascii() else len(name.encode())
@@ -305,3 +320,11 @@ def item_size(item: Mapping[str, AttributeValue]) -> int:
             else:
                 total += _SIZES[tag](value)
     return total
+
+
+def exact_sum(numbers: Iterable[Decimal]) -> Decimal:
+    """Returns the sum of stored numbers without rounding."""
+    result = Decimal(0)
+    for number in numbers:
+        result = _SUMS.add(result, number)
+    return result

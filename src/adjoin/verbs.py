@@ -1,7 +1,7 @@
-"""What each call of a graph means: its arguments checked, and its plan.
+"""What each call of a graph means: this module checks its arguments and makes its plan.
 
-Nothing is run here; `Graph` and `AsyncGraph` are two shells around this, and run the plans each in
-their own way.
+Nothing runs here. `Graph` and `AsyncGraph` inherit from `Verbs` and run the plans, one by blocking
+and the other by awaiting.
 """
 
 from __future__ import annotations
@@ -15,41 +15,46 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from adjoin.cost import Counting, FanOut, Meter
-from adjoin.errors import InvalidKey, InvalidRequest, InvalidValue, shown
-from adjoin.expressions import Condition
+from adjoin.cost import Counting, Explanation, FanOut, Meter
+from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType, NodeType
+from adjoin.errors import AdjoinError, InvalidKey, InvalidRequest, InvalidValue, shown
+from adjoin.expressions import Condition, Not, Or, all_of
+from adjoin.field_types import problems_in
 from adjoin.fields import Predicate
-from adjoin.layouts.binding import bound_layout
-from adjoin.layouts.interface import BoundLayout, Layout, Range
+from adjoin.layouts.adjacency_list import bound_layout
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import Layout
+from adjoin.layouts.ranges import Range
 from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref, node_id
-from adjoin.plans import Plan
 from adjoin.plans.copies import fans
-from adjoin.plans.counted_deletion import delete
+from adjoin.plans.counted_deletion import delete_one_of
+from adjoin.plans.counting.contributions import check_rules
 from adjoin.plans.find import Search, search
-from adjoin.plans.maintenance.daemon import Daemon
+from adjoin.plans.key_search import KeySearch, index_search
 from adjoin.plans.maintenance.expected import expected
 from adjoin.plans.maintenance.health import Health, health
-from adjoin.plans.maintenance.predicates import check_rules
 from adjoin.plans.maintenance.ranks import check_room
 from adjoin.plans.maintenance.standing import opened_standing
+from adjoin.plans.maintenance.stream import Daemon
 from adjoin.plans.read import Question, edge, get, get_by, get_many
-from adjoin.plans.shards import read_shard_maps, written
+from adjoin.plans.scan import MAX_SEGMENTS, ScanQuestion
+from adjoin.plans.shards import learn_number, number_of, open_shard_numbers, raise_shards, read_shard_maps, written
 from adjoin.plans.table import drop_table, open_table
 from adjoin.plans.transaction import Buffer
 from adjoin.plans.update import identified, update
 from adjoin.plans.versions import delete_lock
 from adjoin.plans.write import add, connect, disconnect, put, put_many
-from adjoin.queries.base import Context
-from adjoin.requests import Request
-from adjoin.schema import AnyEdge, EdgeType, Entity, NodeType, problems_in
+from adjoin.queries import Context, whole_number
+from adjoin.requests import DescribeTable, Plan, Request, TableResponse
 from adjoin.values import check_range
 
+T = TypeVar("T")
 N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
 
 
 class Verbs(ABC):
-    """What both graphs are made of: the schema, the layout, and each verb as a plan."""
+    """The common base of both graphs: the schema, the layout, and each call as a plan."""
 
     def __init__(
         self,
@@ -61,16 +66,18 @@ class Verbs(ABC):
         tenant: str | None,
     ) -> None:
         if cursor_secret is not None and not isinstance(cursor_secret, str | bytes):
-            raise InvalidValue(f"{shown(cursor_secret)} cannot sign page tokens; give a cursor_secret of text or bytes")
+            raise InvalidValue(f"cursor_secret must be text or bytes, got {shown(cursor_secret)}")
         if cursor_secret is not None and not cursor_secret:
-            raise InvalidValue("an empty cursor_secret signs nothing; give one, or None for tokens that are not signed")
+            raise InvalidValue("cursor_secret must not be empty; pass a secret, or None for unsigned page tokens")
         self._layout: BoundLayout = bound_layout(models, layout, table, tenant)
         check_rules(self._layout)
         check_room(self._layout)
         self._schema = self._layout.schema
         if isinstance(cursor_secret, str):
+            # Environment variables may contain lone surrogates, which UTF-8 alone refuses.
             cursor_secret = cursor_secret.encode("utf-8", "surrogatepass")
         self._secret = cursor_secret or b""
+        # `_consistency` reads the default for None, so there has to be one before the argument is checked.
         self._consistent = False
         self._consistent = self._consistency(consistent)
         self._tenant = tenant
@@ -79,34 +86,44 @@ class Verbs(ABC):
 
     @abstractmethod
     def _run(self, plan: Plan[Any]) -> Any:
-        """Drives a plan; an asynchronous graph gives an awaitable of its result."""
+        """Runs a plan and returns its result; an asynchronous graph returns an awaitable of the result."""
 
     def meter(self) -> Meter:
-        """Measures what the block consumes: `with g.meter() as m: ...`."""
+        """Returns a meter that counts what a block consumes: `with g.meter() as m: ...`."""
         return Meter()
 
     def _consistency(self, asked: bool | None) -> bool:
         if asked is None:
             return self._consistent
         if not isinstance(asked, bool):
-            raise InvalidValue(f"{shown(asked)} does not say how to read; consistent is True, False or None")
+            raise InvalidValue(f"consistent must be True, False or None, got {shown(asked)}")
         return asked
 
     def _open_plan(self, creates_tables: bool) -> Plan[None]:
-        yield from open_table(self._layout.definition, create=creates_tables)
+        is_new = yield from open_table(self._layout.definition, create=creates_tables)
+        yield from open_shard_numbers(self._layout, is_new=is_new)
         yield from read_shard_maps(self._layout)
         yield from opened_standing(self._layout)
 
     def _maps_plan(self) -> Plan[None]:
-        """What a view of a tenant has to know of a table that is open; nothing, if another view learned it just now."""
+        """Reads what a view of a tenant needs from an open table: shard maps, and which declarations were counted.
+
+        It reads nothing if another view of the same tenant has just read it.
+        """
         index = self._layout.overloaded
         if index is not None and any(map(index.book.is_stale, index.scopes)):
             yield from read_shard_maps(self._layout)
         if not self._layout.rules.is_told:
             yield from opened_standing(self._layout)
 
+    def _raise_shards(self, index: str, number: int) -> Plan[None]:
+        whole_number("number", number)
+        known = number_of(self._layout, index)
+        asked_at = known.clock()
+        learn_number(known, (yield from raise_shards(self._layout, index, number)), asked_at)
+
     def _view(self, tenant: str) -> Self:
-        """The same graph for another tenant."""
+        """Returns the same graph for another tenant."""
         view = copy(self)
         view._tenant = tenant
         view._layout = self._layout.for_tenant(tenant)
@@ -118,8 +135,8 @@ class Verbs(ABC):
     def _drop_plan(self) -> Plan[None]:
         if self._tenant is not None:
             raise InvalidRequest(
-                f"this graph is of the tenant {self._tenant!r}, and the table holds others too; "
-                f"drop it through a graph without a tenant"
+                f"this graph belongs to the tenant {self._tenant!r}, and other tenants share its table; "
+                f"drop the table through a graph without a tenant"
             )
         return drop_table(self._layout.table)
 
@@ -127,28 +144,63 @@ class Verbs(ABC):
         kind = self._schema.node(model)
         if not unique:
             if id is None:
-                raise InvalidValue(f"a {kind.name} is found by its id{_or_by(kind)}; pass it")
+                raise InvalidValue(f"get needs the id of the {kind.name}{_or_by(kind)}; pass it")
             return get(self._layout, kind, kind.id(id), self._consistency(consistent))
         if id is not None or len(unique) > 1:
-            raise InvalidValue(f"a {kind.name} is found by its id or by one unique field; pass one of them")
+            raise InvalidValue(f"get finds a {kind.name} by its id or by one unique field; pass only one of them")
         ((name, value),) = unique.items()
+        # Raises for a name that is no field at all, with the closest one.
         kind.attribute(name)
         if name not in kind.unique:
             raise InvalidKey(
-                f"{kind.name}.{name} is not unique, so it may name several; mark it with Unique(), or find"
+                f"{kind.name}.{name} is not unique, so several nodes may have this value; mark it with Unique(), or "
+                f"use find"
             )
         return get_by(self._layout, kind, name, kind.coerced(name, value), self._consistency(consistent))
 
-    def _search(self, model: type[Any], predicate: Predicate | None, order: str | None) -> Search:
+    def _search(self, model: type[Any], predicate: Predicate | None, order: str | None, index: str | None) -> Search:
         if order is not None and not isinstance(order, str):
-            raise InvalidValue(f"{shown(order)} does not name a field to order by; give its name as text")
+            raise InvalidValue(f"order must be the name of a field, got {shown(order)}")
+        if index is not None and not isinstance(index, str):
+            raise InvalidValue(f"index must be the name of an index, got {shown(index)}")
+        return search(self._layout, self._kind(model), predicate, order, index)
+
+    def _index_search(self, name: str) -> KeySearch:
+        if not isinstance(name, str):
+            raise InvalidValue(f"index takes the name of an index, got {shown(name)}")
+        return index_search(self._layout, name)
+
+    def _kind(self, model: type[Any]) -> EntityType:
         is_edge = isinstance(model, type) and issubclass(model, Edge)
-        kind = self._schema.edge(model) if is_edge else self._schema.node(model)
-        return search(self._layout, kind, predicate, order)
+        return self._schema.edge(model) if is_edge else self._schema.node(model)
+
+    def _scan(
+        self,
+        model: type[Any] | None,
+        segments: int,
+        consistent: bool | None,
+        progress: Callable[[int], None] | None,
+    ) -> ScanQuestion:
+        if whole_number("segments", segments) > MAX_SEGMENTS:
+            raise InvalidValue(f"segments must be at most {MAX_SEGMENTS}, got {shown(segments)}")
+        _check_progress(progress)
+        kind = None if model is None else self._kind(model)
+        return ScanQuestion(kind, self._layout.scan(kind), segments, self._consistency(consistent), progress)
+
+    def _sized(self, explanation: Explanation) -> Plan[Explanation]:
+        """Adds to the explanation of a scan how large the table is, if the store says so."""
+        if not explanation.scans:
+            return explanation
+        described: TableResponse
+        try:
+            (described,) = yield (DescribeTable(self._layout.table),)
+        except AdjoinError:
+            return explanation.with_table(self._layout.table, None)
+        return explanation.with_table(self._layout.table, described)
 
     def _get_many(self, model: type[N], ids: Iterable[Any], consistent: bool | None) -> Plan[list[N | None]]:
         if not isinstance(ids, Iterable):
-            raise InvalidValue(f"{shown(ids)} is not several ids; pass them in a list, or one of them to get")
+            raise InvalidValue(f"get_many takes a list of ids, got {shown(ids)}; use get for a single id")
         return get_many(self._layout, self._schema.node(model), ids, self._consistency(consistent))
 
     def _edge_parts(
@@ -157,7 +209,9 @@ class Verbs(ABC):
         kind = self._schema.edge(model)
         names = self._layout.key_fields(kind)
         if unknown := [name for name in key if name not in names]:
-            raise InvalidValue(f"{unknown[0]!r} is no key field of {kind.name}; an edge is named by its ends and key")
+            raise InvalidValue(
+                f"{unknown[0]!r} is not a key field of {kind.name}; pass only the two nodes and the key fields"
+            )
         return kind, kind.source.id(source), kind.target.id(target), kind.key_values(names, key)
 
     def _edge(
@@ -165,37 +219,45 @@ class Verbs(ABC):
     ) -> Plan[E | None]:
         return edge(self._layout, *self._edge_parts(model, source, target, key), self._consistency(consistent))
 
+    def _written(self, plan: Plan[T]) -> Plan[T]:
+        """Returns a plan that writes. With adaptive shards, the plan also reports its writes to the shard maps."""
+        index = self._layout.overloaded
+        return plan if index is None or not index.book.is_adaptive else written(self._layout, plan)
+
     def _put(self, entity: Entity, only_if: Predicate | None, if_version: IfVersion = OWN_VERSION) -> Plan[None]:
-        return written(self._layout, put(self._layout, entity, only_if, if_version))
+        return self._written(put(self._layout, entity, only_if, if_version))
 
     def _add(self, entity: Entity) -> Plan[None]:
-        return written(self._layout, add(self._layout, entity))
+        return self._written(add(self._layout, entity))
 
     def _put_many(self, entities: Iterable[Any], progress: Callable[[int], None] | None) -> Plan[int]:
         if isinstance(entities, BaseModel) or not isinstance(entities, Iterable):
-            raise InvalidValue(f"{shown(entities)} is not several nodes or edges; pass them in a list, or one to put")
-        if progress is not None and not callable(progress):
-            raise InvalidValue(f"{shown(progress)} cannot be told of progress; pass a function of a number")
-        return written(self._layout, put_many(self._layout, entities, progress))
+            raise InvalidValue(
+                f"put_many takes a list of nodes and edges, got {shown(entities)}; use put for a single one"
+            )
+        _check_progress(progress)
+        return self._written(put_many(self._layout, entities, progress))
 
     def _connect(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> Plan[E]:
         made = self._made(model, source, target, fields)
-        connected: E = yield from written(self._layout, connect(self._layout, made))
+        connected: E = yield from self._written(connect(self._layout, made))
         return connected
 
     def _made(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> E:
         kind = self._schema.edge(model)
         if model.model_config.get("extra") != "allow":
+            # Pydantic ignores unknown fields by default, so a misspelled one would be lost without this check.
             for name in fields:
                 if name not in kind.attributes.values():
                     kind.attribute(name)
         for value in fields.values():
+            # Before pydantic sees it: making an int of Decimal("1E+999999999") would not end.
             if isinstance(value, Decimal):
                 check_range(value)
         try:
             return model.model_validate({**fields, "source": source, "target": target}, by_alias=True, by_name=True)
         except ValidationError as error:
-            raise InvalidValue(f"this {kind.name} cannot be made: {problems_in(error)}") from None
+            raise InvalidValue(f"this {kind.name} is not valid: {problems_in(error)}") from None
 
     def _disconnect(
         self, model: type[E], source: Any, target: Any, key: dict[str, Any], if_version: int | None = None
@@ -218,19 +280,22 @@ class Verbs(ABC):
         changes: dict[str, Any],
     ) -> Plan[Any]:
         identity, rest = identified(self._layout, model, ids, changes)
-        return written(self._layout, update(self._layout, identity, rest, if_version, only_if))
+        return self._written(update(self._layout, identity, rest, if_version, only_if))
 
-    def _delete(self, what: Any, id: Any, if_version: IfVersion = OWN_VERSION) -> Plan[bool]:
+    def _delete(self, what: Any, id: Any, if_version: IfVersion = OWN_VERSION, edges: str = "all") -> Plan[bool]:
+        must_find = _must_find(edges)
         if isinstance(what, Edge):
             return self._disconnect_one(what, if_version)
-        kind, id, lock = self._to_delete(what, id, if_version)
-        return delete(self._layout, kind, id, lock)
+        return delete_one_of(self._layout, *self._to_delete(what, id, if_version), must_find=must_find)
 
     def _to_delete(self, what: Any, id: Any, if_version: IfVersion) -> tuple[NodeType, Any, Condition | None]:
-        """The class and id of a node, and what must hold for it to be deleted."""
+        """Returns the class and id of a node, and the condition under which it is deleted."""
         match what:
             case type() if issubclass(what, Edge):
-                raise InvalidValue(f"delete is for nodes; use disconnect({what.__name__}, source, target) for an edge")
+                raise InvalidValue(
+                    f"delete takes a class of nodes, got {what.__name__}; for an edge, use "
+                    f"disconnect({what.__name__}, source, target)"
+                )
             case type():
                 model = what
             case Ref(model=model, id=id):
@@ -238,31 +303,35 @@ class Verbs(ABC):
             case Node():
                 model, id = type(what), node_id(what)
             case _:
-                raise InvalidValue(f"{shown(what)} cannot be deleted; pass a class and an id, a node, a ref or an edge")
+                raise InvalidValue(f"delete takes a class and an id, a node, a ref or an edge, got {shown(what)}")
         kind = self._schema.node(model)
         entity = what if isinstance(what, Node) else None
-        return kind, kind.id(id), delete_lock(self._layout, kind, entity, if_version)
+        lock = delete_lock(self._layout, kind, entity, if_version)
+        told = self._layout.told_apart(kind)
+        if told is not None:
+            lock = all_of(lock, Or((Not(self._layout.present), told)))
+        return kind, kind.id(id), lock
 
     def _countings(self, requests: Sequence[Request]) -> list[Counting]:
         return [
             Counting(
-                each.edge.name,
-                each.fields,
-                each.ledgers,
-                each.ledger_bytes,
-                each.checks,
-                each.ranks,
-                each.nodes,
-                each.arrivals,
-                tuple(edge.name for edge in each.above),
+                work.edge.name,
+                work.fields,
+                work.ledgers,
+                work.ledger_bytes,
+                work.checks,
+                work.ranks,
+                work.nodes,
+                work.arrivals,
+                tuple(edge.name for edge in work.above),
             )
-            for each in expected(self._layout, requests)
+            for work in expected(self._layout, requests)
         ]
 
     def _fan_outs(self, requests: Sequence[Request]) -> list[FanOut]:
         return [
-            FanOut(each.node, each.edge.name, each.fields, each.index, each.items, each.entries, each.others)
-            for each in fans(self._layout, requests)
+            FanOut(fan.node, fan.edge.name, fan.fields, fan.index, fan.items, fan.entries, fan.others)
+            for fan in fans(self._layout, requests)
         ]
 
     def _daemon(self, once: bool, every: float) -> Daemon:
@@ -275,7 +344,8 @@ class Verbs(ABC):
         asked = self._consistency(consistent)
         if consistent and range.access.index is not None:
             raise InvalidValue(
-                f"what is read from the index {range.access.index!r} is eventually consistent; DynamoDB has no other"
+                f"this query reads the index {range.access.index!r}, and DynamoDB has no consistent reads of global "
+                f"indexes; leave consistent= out"
             )
         return Question(range, consistent=asked and range.access.index is None)
 
@@ -287,52 +357,77 @@ class Verbs(ABC):
         kind = self._schema.edge(model)
         return self._question(self._layout.into(kind, kind.target.id(x)), consistent)
 
+    def _children(self, x: Any, model: type[N], consistent: bool | None) -> Question:
+        kind = self._schema.node(model)
+        if kind.parent is None:
+            raise InvalidValue(
+                f"children takes a class of children, and {kind.name} has no parent; declare it as "
+                f"class {kind.name}(Child[Parent])"
+            )
+        return self._question(self._layout.children(kind, kind.parent.id(x)), consistent)
+
     def _collection(self, x: Node | Ref[Any], direction: str, consistent: bool | None) -> Question:
         if not isinstance(x, Node | Ref):
-            raise InvalidValue(f"{shown(x)} does not say of which class it is; pass the node, or Model.ref(id)")
+            raise InvalidValue(f"collection takes a node or a ref, got {shown(x)}; pass Model.ref(id) for an id")
         if direction not in ("out", "into"):
-            raise InvalidValue(f'a collection is read "out" of a node or "into" it, not {shown(direction)}')
-        kind = self._schema.node(type(x) if isinstance(x, Node) else x.model)
+            raise InvalidValue(f'direction must be "out" or "into", got {shown(direction)}')
+        kind = self._schema.node(type(x) if isinstance(x, Node) else x.model).whole
         return self._question(self._layout.collection(kind, kind.id(x), arriving=direction == "into"), consistent)
 
 
+def _check_progress(progress: Callable[[int], None] | None) -> None:
+    if progress is not None and not callable(progress):
+        raise InvalidValue(f"progress must be a function that takes a number, got {shown(progress)}")
+
+
+def _must_find(edges: str) -> bool:
+    """Whether a delete has to find all edges of its node."""
+    if edges not in ("all", "found"):
+        raise InvalidValue(f'edges must be "all" or "found", got {shown(edges)}')
+    return edges == "all"
+
+
 def _or_by(kind: NodeType) -> str:
-    return f" or by {' or '.join(kind.unique)}" if kind.unique else ""
+    return f" or its {' or '.join(kind.unique)}" if kind.unique else ""
 
 
 class TransactionVerbs:
-    """Writes that are collected and then happen together, 100 items at most."""
+    """The writes of a transaction: they are collected, and then applied together. DynamoDB takes 100 items at most."""
 
     def __init__(self, graph: Verbs) -> None:
         self._graph = graph
         self._all = Buffer(graph._layout)
         self._is_open: bool | None = None
-        """Whether writes are taken; None before the block."""
+        """True inside the block, False after it, None before it."""
 
     def _begin(self) -> Self:
         if self._is_open is not None:
-            raise InvalidRequest("a transaction has one block, and this one was used; start another with transaction()")
+            raise InvalidRequest("this transaction has already been used; start another one with transaction()")
         self._is_open = True
         return self
 
     def _commit(self) -> Plan[None]:
-        return written(self._graph._layout, self._all.commit())
+        return self._graph._written(self._all.commit())
 
     @property
     def _buffer(self) -> Buffer:
-        """Where writes go. Outside the block nobody would ever write them."""
+        """The buffer that collects the writes. After the block, nothing would write them, so it refuses them."""
         if not self._is_open:
             raise InvalidRequest(
-                "a transaction takes writes inside its block only; write with graph.transaction() as t: t.put(…)"
+                "a transaction takes writes only inside its block; use it as with graph.transaction() as t: t.put(…)"
             )
         return self._all
 
     def put(self, entity: Entity, *, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
-        """Cancels the transaction if what is there has another version than the instance, where its class has one."""
+        """Writes a node or an edge. It replaces a stored one with the same key.
+
+        The transaction is cancelled if `only_if` does not hold, or if the class has a `Version()` and the stored
+        version is not that of the instance (or not `if_version`).
+        """
         self._buffer.put(entity, only_if, if_version)
 
     def add(self, entity: Entity) -> None:
-        """Cancels the transaction if it is there already."""
+        """Writes a new node or edge. The transaction is cancelled if one with the same key is stored."""
         self._buffer.add(entity)
 
     def update(
@@ -344,11 +439,19 @@ class TransactionVerbs:
         only_if: Predicate | None = None,
         **changes: Any,
     ) -> None:
-        """Cancels the transaction if it is not there."""
+        """Changes the named fields of a node (one id) or an edge (source and target).
+
+        The transaction is cancelled if the node or edge does not exist, if it has another version than `if_version`,
+        or if `only_if` does not hold.
+        """
         self._buffer.update(model, ids, changes, if_version, only_if)
 
     def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
-        """Cancels the transaction if an end is not there, or the edge is."""
+        """Creates an edge between two nodes, and returns it.
+
+        The transaction is cancelled if one of the nodes does not exist, or if the edge already exists. A node that
+        the same transaction writes counts as existing.
+        """
         made = self._graph._made(model, source, target, fields)
         self._buffer.connect(made)
         return made
@@ -356,12 +459,22 @@ class TransactionVerbs:
     def disconnect(
         self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
     ) -> None:
-        """Cancels the transaction if the edge has another version than the one given."""
+        """Deletes an edge. The transaction is cancelled if the stored edge has another version than `if_version`."""
         parts = self._graph._edge_parts(model, source, target, key)
         self._buffer.disconnect(*parts, delete_lock(self._graph._layout, parts[0], None, if_version))
 
     def delete(
-        self, what: type[Node] | Node | Ref[Any], id: Any = None, *, if_version: IfVersion = OWN_VERSION
+        self,
+        what: type[Node] | Node | Ref[Any],
+        id: Any = None,
+        *,
+        if_version: IfVersion = OWN_VERSION,
+        edges: str = "all",
     ) -> None:
-        """The node and every edge at it; they are looked up when the transaction is committed."""
-        self._buffer.delete(*self._graph._to_delete(what, id, if_version))
+        """Deletes a node with all its edges. The edges are looked up when the transaction is committed.
+
+        `edges="found"` leaves edges that neither keys nor indexes can find.
+        """
+        must_find = _must_find(edges)
+        kind, id, lock = self._graph._to_delete(what, id, if_version)
+        self._buffer.delete(kind.whole, id, lock, must_find=must_find)

@@ -1,13 +1,13 @@
-"""The pytest plugin: `adjoin_dynamodb` gives a test a DynamoDB of its own, empty, in a few milliseconds.
+"""The pytest plugin: the fixture `adjoin_dynamodb` gives each test its own empty DynamoDB in a few milliseconds.
 
     def test_orders(adjoin_dynamodb):
         orders = boto3.resource("dynamodb").create_table(...)
 
-One server runs for each process of pytest, from the first test that asks for it; every test gets a fresh
-store in memory behind it. The address stays the same, so clients that a program keeps go on to work.
+One server per pytest process starts with the first test that uses the fixture. Every test gets a fresh
+store in memory behind it. The address stays the same, so clients that a program keeps continue to work.
 
-pytest loads this module in every environment that has adjoin. Therefore it is a package of its own, and
-imports nothing but pytest until a test asks for the fixture.
+pytest loads this module in every environment that has adjoin. Therefore it is a separate package, and
+imports nothing but pytest until a test uses the fixture.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["DynamoDB", "adjoin_dynamodb"]
 
 REGION = "us-east-1"
 KEY = "adjoin"
-"""Either half of the key pair; the server takes any."""
+"""Both the access key and the secret key; the server accepts any."""
 
 _OF_THIS_MACHINE = (
     "AWS_PROFILE",
@@ -38,11 +38,11 @@ _OF_THIS_MACHINE = (
     "AWS_USE_FIPS_ENDPOINT",
     "AWS_USE_DUALSTACK_ENDPOINT",
 )
-"""Settings that would lead a client elsewhere, or keep it from starting."""
+"""Settings that would send a client elsewhere, or keep it from starting."""
 
 
 class DynamoDB:
-    """What the fixture gives: where the server is, and clients of it that are closed after the test."""
+    """The value of the fixture: the server's address, and clients that are closed after the test."""
 
     region = REGION
     access_key = KEY
@@ -55,7 +55,7 @@ class DynamoDB:
 
     @property
     def kwargs(self) -> dict[str, str]:
-        """For whatever makes a client: `boto3.client("dynamodb", **adjoin_dynamodb.kwargs)`."""
+        """Arguments for any function that makes a client: `boto3.client("dynamodb", **adjoin_dynamodb.kwargs)`."""
         return {
             "endpoint_url": self.endpoint,
             "region_name": self.region,
@@ -65,7 +65,7 @@ class DynamoDB:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that lead AWS's SDKs of any language here; they are set while the test runs."""
+        """The variables that send AWS SDKs of any language to this server. They are set while the test runs."""
         return {
             "AWS_ENDPOINT_URL_DYNAMODB": self.endpoint,
             "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": self.endpoint,
@@ -78,13 +78,13 @@ class DynamoDB:
         }
 
     def client(self, service: str = "dynamodb", **options: Any) -> Any:
-        """A client of boto3, for "dynamodb" or "dynamodbstreams"."""
+        """A boto3 client for "dynamodb" or "dynamodbstreams"."""
         client = self._session.get().client(service, **{**self.kwargs, **options})
         self._closing.callback(client.close)
         return client
 
     def resource(self, **options: Any) -> Any:
-        """boto3's resource of DynamoDB."""
+        """A boto3 resource for DynamoDB."""
         resource = self._session.get().resource("dynamodb", **{**self.kwargs, **options})
         self._closing.callback(resource.meta.client.close)
         return resource
@@ -98,15 +98,15 @@ class DynamoDB:
 
 @pytest.fixture
 def adjoin_dynamodb(_adjoin_server: tuple[Server, _Session]) -> Iterator[DynamoDB]:
-    """A DynamoDB of the test's own, empty: `.endpoint`, `.kwargs`, `.client()`, `.resource()`.
+    """An empty DynamoDB for this test alone: `.endpoint`, `.kwargs`, `.client()`, `.resource()`.
 
-    While the test runs, environment variables lead clients that are made without an endpoint here too.
+    While the test runs, environment variables send clients without an explicit endpoint to it too.
     """
     from adjoin.stores.sqlite import SQLiteStore
 
     server, session = _adjoin_server
     server.switch(SQLiteStore(":memory:"))
-    # Not the test's own monkeypatch, which the test may undo.
+    # Not the fixture `monkeypatch`, because the test may undo that one.
     with pytest.MonkeyPatch.context() as patch, ExitStack() as closing:
         given = DynamoDB(server.endpoint, session, closing)
         for name in _OF_THIS_MACHINE:
@@ -126,14 +126,14 @@ def _adjoin_server() -> Iterator[tuple[Server, _Session]]:
 
 
 def _no_proxy() -> dict[str, str]:
-    """Where requests go through a proxy, those to this machine do not."""
+    """Keeps requests to this machine away from a configured proxy."""
     excepted = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
     value = f"{excepted},127.0.0.1" if excepted else "127.0.0.1"
     return {"no_proxy": value, "NO_PROXY": value}
 
 
 class _Session:
-    """A session of boto3 that all tests share: it keeps the service's model, which takes longest to load."""
+    """A boto3 session that all tests share: it keeps the service model, which takes longest to load."""
 
     def __init__(self) -> None:
         self._made: Any = None
@@ -147,9 +147,9 @@ class _Session:
 
     @contextmanager
     def as_default(self) -> Iterator[None]:
-        """For `boto3.client` in a test.
+        """Makes this session the default one, for `boto3.client` in a test.
 
-        So no credentials of this machine reach a test, and those of the test reach no other.
+        So a test does not see the credentials of this machine, and the test's credentials do not leak into others.
         """
         boto3 = sys.modules.get("boto3")
         before = getattr(boto3, "DEFAULT_SESSION", None)

@@ -38,6 +38,25 @@ EVERY = TableDefinition(
 )
 """A table with every setting there is."""
 
+SEVERAL = TableDefinition(
+    "Matches",
+    KeyAttribute("id"),
+    None,
+    (
+        IndexDefinition.over(
+            "ByRound",
+            [KeyAttribute("tournament"), KeyAttribute("region")],
+            [KeyAttribute("round", "N"), KeyAttribute("bracket"), KeyAttribute("id")],
+            Projection("INCLUDE", ("score",)),
+        ),
+        IndexDefinition.over(
+            "ByPlayer", [KeyAttribute("player")], [KeyAttribute("tournament"), KeyAttribute("region")]
+        ),
+        IndexDefinition("ByRegion", KeyAttribute("region"), KeyAttribute("tournament")),
+    ),
+)
+"""A table with indexes whose keys have several attributes."""
+
 
 def table_of(example: ModuleType) -> TableDefinition:
     return aws.table(example.MODELS, example.LAYOUT)
@@ -46,6 +65,7 @@ def table_of(example: ModuleType) -> TableDefinition:
 TABLES: dict[str, TableDefinition] = {
     **{name: table_of(example) for name, example in EXAMPLES.items()},
     "every": EVERY,
+    "several": SEVERAL,
     "plain": TableDefinition("Plain", KeyAttribute("id")),
 }
 

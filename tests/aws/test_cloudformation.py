@@ -40,9 +40,9 @@ def read_back(name: str) -> TableDefinition:
     stream = found.get("StreamSpecification", {})
     assert not stream or stream["StreamViewType"] == "NEW_AND_OLD_IMAGES"
 
-    def keys(schema: list[dict[str, str]]) -> list[KeyAttribute]:
-        roles = {each["KeyType"]: each["AttributeName"] for each in schema}
-        return [KeyAttribute(roles[role], types[roles[role]]) for role in ("HASH", "RANGE") if role in roles]
+    def keys(schema: list[dict[str, str]], role: str) -> list[KeyAttribute]:
+        names = [each["AttributeName"] for each in schema if each["KeyType"] == role]
+        return [KeyAttribute(name, types[name]) for name in names]
 
     def throughput(holder: dict[str, Any]) -> Throughput | None:
         units = holder.get("ProvisionedThroughput")
@@ -52,12 +52,12 @@ def read_back(name: str) -> TableDefinition:
         projection = Projection(
             each["Projection"]["ProjectionType"], tuple(each["Projection"].get("NonKeyAttributes", ()))
         )
-        partition, *sort = keys(each["KeySchema"])
-        return IndexDefinition(
-            each["IndexName"], partition, sort[0] if sort else None, projection, local, throughput(each)
+        partitions, sorts = keys(each["KeySchema"], "HASH"), keys(each["KeySchema"], "RANGE")
+        return IndexDefinition.over(
+            each["IndexName"], partitions, sorts, projection, local=local, throughput=throughput(each)
         )
 
-    partition, *sort = keys(found["KeySchema"])
+    (partition,), sort = keys(found["KeySchema"], "HASH"), keys(found["KeySchema"], "RANGE")
     return TableDefinition(
         found["TableName"],
         partition,
@@ -125,5 +125,5 @@ def test_the_rules_find_what_they_are_for() -> None:
 
 @pytest.mark.parametrize("render", [aws.cloudformation, aws.cdk, aws.terraform, aws.workbench])
 def test_what_dynamodb_would_not_create_is_not_rendered(render: Any) -> None:
-    with pytest.raises(InvalidRequest, match="'x' is no name of 3 to 255 letters"):
+    with pytest.raises(InvalidRequest, match="'x' is not a name of 3 to 255 letters"):
         render(replace(TABLES["plain"], name="x"))

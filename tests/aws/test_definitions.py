@@ -29,9 +29,9 @@ def test_without_a_layout_it_is_the_default() -> None:
 
 
 def test_what_is_no_layout_or_no_class_is_refused() -> None:
-    with pytest.raises(InvalidModel, match="'Education' is no layout; pass one such as AdjacencyList"):
+    with pytest.raises(InvalidModel, match="'Education' is not a layout; pass one such as AdjacencyList"):
         aws.table(education.MODELS, "Education")  # type: ignore[arg-type]
-    with pytest.raises(InvalidModel, match="is not a list of classes"):
+    with pytest.raises(InvalidModel, match="models must be a list of Node and Edge classes"):
         aws.table(Node)  # type: ignore[arg-type]
 
 
@@ -44,7 +44,7 @@ def test_leading_keys_are_partition_keys() -> None:
     student = education.SAMPLE[0]
     assert isinstance(student, Node)
     assert aws.leading_key(student, education.MODELS, education.LAYOUT) == "STUDENT#S1"
-    with pytest.raises(InvalidValue, match="'S1' does not say of which class it is"):
+    with pytest.raises(InvalidValue, match="'S1' does not name a class"):
         aws.leading_key("S1", education.MODELS)  # type: ignore[arg-type]
     with pytest.raises(InvalidModel, match="Person is not a Node class of this graph"):
         aws.leading_key(Person.ref("1"), education.MODELS)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from adjoin import aws, requests
+from adjoin import AdjacencyList, Node, aws, requests
 from adjoin.errors import InvalidKey, InvalidValue
+from adjoin.reserved import tenant_prefix
 from adjoin.tables import KeyAttribute, TableDefinition
-from adjoin.tenants import tenant_prefix
 from tests.aws.evaluation import allows
 from tests.aws.linting import faults
 from tests.aws.renderings import EVERY, TABLES
@@ -117,6 +117,17 @@ def test_only_the_leading_keys_are_reached() -> None:
     assert allows(policy, "DescribeTable", TABLE), "a graph asks this when it opens, without any key"
 
 
+def test_what_is_recorded_about_the_table_is_read_by_everybody_and_written_by_nobody() -> None:
+    for policy in (confined(leading_keys=["STUDENT#S1"]), confined(tenant="acme")):
+        assert allows(policy, "GetItem", TABLE, ["#=RECORDS"])
+        assert allows(policy, "Query", TABLE, ["#=RECORDS"])
+        assert not allows(policy, "Query", TABLE, ["#=SHARDS"])
+        assert not any(allows(policy, action, TABLE, ["#=RECORDS"]) for action in WRITES)
+    only_write = aws.iam_policy(EDUCATION, access="write", tenant="acme")
+    assert allows(only_write, "Query", TABLE, ["#=RECORDS"]), "a graph asks this when it opens"
+    assert not allows(only_write, "Query", TABLE, ["acme#STUDENT#S1"])
+
+
 def test_a_request_without_keys_reaches_nothing() -> None:
     for policy in (confined(leading_keys=["STUDENT#S1"]), confined(tenant="acme")):
         assert not reach(policy)
@@ -173,13 +184,16 @@ def test_no_tenant_reaches_another(tenant: str, other: str, key: str) -> None:
 # --- what is refused ---------------------------------------------------------------------------
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"access": "everything"}, "'everything' is no kind of access; it can be read, write"),
-    ({"access": ()}, "no kind of access was asked for"),
-    ({"access": "scan", "tenant": "acme"}, "'scan' access names no partition key, so it cannot be confined"),
+    ({"access": "everything"}, "'everything' is not a kind of access; choose from read, write"),
+    ({"access": ()}, "access is empty; name at least one kind"),
+    (
+        {"access": "scan", "tenant": "acme"},
+        "'scan' access names no partition key, so it cannot be limited to some keys",
+    ),
     ({"access": "stream", "leading_keys": ["a"]}, "'stream' access names no partition key"),
     ({"access": "manage", "leading_patterns": ["a"]}, "'manage' access names no partition key"),
     ({"access": "full", "tenant": "acme"}, "'scan' access names no partition key"),
-    ({"leading_keys": []}, "leading_keys is \\[\\]; pass a list of partition keys, and not an empty one"),
+    ({"leading_keys": []}, "leading_keys is \\[\\]; pass a list of at least one partition key"),
     ({"leading_keys": "STUDENT#S1"}, "leading_keys is 'STUDENT#S1'; pass a list"),
     ({"leading_patterns": [""]}, "leading_patterns is \\[''\\]; pass a list"),
 ]
@@ -197,9 +211,16 @@ def test_a_table_without_a_stream_has_none_to_read() -> None:
     assert "ReadStream" not in {each["Sid"] for each in aws.iam_policy(EVERY, access="full")["Statement"]}
 
 
+class Numbered(Node):
+    id: int
+
+
 def test_keys_that_are_no_text_are_refused() -> None:
     with pytest.raises(InvalidValue, match="the partition key id has type N, and IAM compares text"):
         aws.iam_policy(TableDefinition("Numbers", KeyAttribute("id", "N")), leading_keys=["1"])
+    layout = AdjacencyList(table="Numbers", partition_key="id", sort_key=None, types={"id": "N"}, reverse=None)
+    with pytest.raises(InvalidValue, match="the partition key id has type N, and IAM compares text"):
+        aws.leading_key(Numbered(id=1), [Numbered], layout)
 
 
 @pytest.mark.parametrize("tenant", ["", "a#b", "#", "a\n"])

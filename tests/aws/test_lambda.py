@@ -27,8 +27,10 @@ from adjoin import (
     Copy,
     Count,
     Edge,
+    Expires,
     Graph,
     InvalidValue,
+    Keys,
     MaterializedGraph,
     Node,
     OutcomeUnknown,
@@ -43,7 +45,7 @@ from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
 from tests.aws.event_source_mapping import Context, EventSourceMapping, Table, event_of
 from tests.faults import FaultyStore
-from tests.maintenance.models import ALBUMS, MODELS, PARTS, PEOPLE, SHOP, Customer, Placed
+from tests.maintenance.models import ALBUMS, MODELS, PARTS, PEOPLE, SHOP, WALLETS, Customer, Placed
 from tests.maintenance.simulation import stored
 from tests.maintenance.test_crashes import happen, happen_again
 from tests.maintenance.test_simulation import Life, check
@@ -131,12 +133,14 @@ def test_an_empty_event(g: Graph) -> None:
     assert aws.lambda_handler(g)({"Records": []}, Context()) == NOTHING
 
 
-@pytest.mark.parametrize("models", [SHOP, ALBUMS, PARTS, PEOPLE], ids=["shop", "albums", "parts", "people"])
+@pytest.mark.parametrize(
+    "models", [SHOP, ALBUMS, PARTS, PEOPLE, WALLETS], ids=["shop", "albums", "parts", "people", "wallets"]
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_lambda_does(store: Faulty, g: Graph, models: list[Any], seed: int) -> None:
     """Batches of any size from several shards, duplicates, failures now and then, and everything is true in the end."""
     chance = random.Random(seed)
-    life = Life(g, chance, models, 3)
+    generation = Life(g, chance, models, 3)
     mapping = EventSourceMapping(Table(g, store), aws.lambda_handler(g), chance)
     errors = [
         Throttled("slow down"),
@@ -148,7 +152,7 @@ def test_whatever_lambda_does(store: Faulty, g: Graph, models: list[Any], seed: 
     for number in range(60):
         store.error = None
         with suppress(adjoin.NotFound, adjoin.AlreadyExists, adjoin.TransactionCanceled):
-            run(life.act()[0], store)
+            run(generation.act()[0], store)
         if number % 2 == 0:
             store.error = chance.choice(errors)
             mapping.poll()
@@ -178,7 +182,7 @@ def test_the_first_record_that_fails_is_told(
     # Where the service as a whole does not answer, it is not asked about each of them.
     first = 6 if isinstance(error, Throttled) else 0
     assert failures(answer) == [number_of(records[first])]
-    assert f"{10 - first} of 10 records are not applied now, from {number_of(records[first])} on" in caplog.text
+    assert f"{10 - first} of 10 records were not applied, from {number_of(records[first])} on" in caplog.text
     assert str(error) in caplog.text
     assert [invoices(g, f"C{number}") for number in range(first)] == [1] * first
     assert unapplied(g) == []
@@ -211,7 +215,7 @@ def test_it_stops_before_its_time_is_over(g: Graph, store: Faulty, caplog: pytes
             numbers = failures(answer)
             records = records[[number_of(each) for each in records].index(numbers[0]) :] if numbers else []
     assert invocations > 1
-    assert "there is no time left" in caplog.text
+    assert "no time is left" in caplog.text
     assert sum(invoices(g, f"C{number}") for number in range(200)) == 200
 
 
@@ -478,14 +482,14 @@ def test_whatever_a_record_holds_it_is_applied_or_set_aside(data: st.DataObject)
 
 @pytest.mark.parametrize("event", [{}, None, [], {"Records": "x"}, {"detail": {}}, "text"])
 def test_an_event_of_something_else(g: Graph, event: Any) -> None:
-    with pytest.raises(InvalidValue, match="no event of a DynamoDB stream"):
+    with pytest.raises(InvalidValue, match="the event is not of a DynamoDB stream"):
         aws.lambda_handler(g)(event, Context())
 
 
 def test_a_stream_without_images(g: Graph) -> None:
     g.put(Customer(id="C1"))
     less = json.loads(json.dumps(event_of(g)).replace("NEW_AND_OLD_IMAGES", "KEYS_ONLY"))
-    with pytest.raises(InvalidValue, match="the stream has KEYS_ONLY only"):
+    with pytest.raises(InvalidValue, match="the stream has the view type KEYS_ONLY; disable it"):
         aws.lambda_handler(g)(less, Context())
 
 
@@ -512,13 +516,15 @@ def test_a_mapping_on_another_stream(tmp_path: Any) -> None:
             g.put(Placed(source="C1", target="I1"))
             handler, records = aws.lambda_handler(g), list(Table(g, g._store).records())
             assert len(records) == 2
-            with pytest.raises(InvalidValue, match="the record is of the table other, and the graph's is adjoin"):
+            with pytest.raises(
+                InvalidValue, match="the record comes from the table other, and the graph's table is adjoin"
+            ):
                 handler(renamed({"Records": records}), Context())
             # No mapping has two streams, so this one is about the record.
             assert handler({"Records": [renamed(records[0]), records[1]]}, Context()) == NOTHING
             assert invoices(g, "C1") == 1
             (record,) = unapplied(g)
-            assert record["reason"]["S"] == "the record is of the table other, and the graph's is adjoin"
+            assert record["reason"]["S"] == "the record comes from the table other, and the graph's table is adjoin"
 
 
 def test_expired_edges_are_records_like_any_other(g: Graph) -> None:
@@ -590,7 +596,7 @@ def is_embedded_metric_format(line: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("namespace", ["", "a b", "x" * 256, "ü"])
 def test_a_namespace_that_cloudwatch_would_not_take(g: Graph, namespace: str) -> None:
-    with pytest.raises(InvalidValue, match="cannot be a namespace of metrics"):
+    with pytest.raises(InvalidValue, match="must be a namespace of up to 255 letters"):
         aws.lambda_handler(g, metrics=namespace)
 
 
@@ -602,6 +608,26 @@ def lets_through(pattern: dict[str, Any], record: dict[str, Any]) -> bool:
     ((name, wanted),) = pattern["dynamodb"]["Keys"].items()
     text: str = record["dynamodb"]["Keys"][name]["S"]
     return any(text.startswith(each["prefix"]) for each in wanted["S"])
+
+
+class Numbered(Node):
+    id: int
+    until: Annotated[datetime | None, Expires()] = None
+
+
+class Beside(Edge[Numbered, Numbered]):
+    pass
+
+
+def test_keys_that_are_no_text_are_not_filtered() -> None:
+    layout = AdjacencyList(
+        partition_key="a",
+        sort_key="b",
+        types={"a": "N", "b": "N"},
+        reverse=None,
+        keys={Numbered: Keys(sort="{id}"), Beside: Keys(sort="{target}")},
+    )
+    assert aws.stream_filter([Numbered, Beside], layout) is None
 
 
 @pytest.mark.parametrize("layout", [AdjacencyList(), MaterializedGraph(shards=2)], ids=["list", "graph"])
@@ -657,7 +683,7 @@ def test_a_graph_that_is_opened_by_the_first_event(store: Faulty) -> None:
     for _ in range(2):
         assert handler({"Records": []}, Context()) == NOTHING
     assert len(opened) == 1
-    with pytest.raises(InvalidValue, match="is no graph"):
+    with pytest.raises(InvalidValue, match="is not a graph"):
         aws.lambda_handler("dynamodb://Table")  # type: ignore[arg-type]
 
 

@@ -42,6 +42,23 @@ def plain(value: Any) -> Any:
     return value
 
 
+def test_keys_of_several_attributes_are_blocks() -> None:
+    by_round, by_player, by_region = parsed(TABLES["several"])[1]["global_secondary_index"]
+    assert by_round == {
+        "name": "ByRound",
+        "projection_type": "INCLUDE",
+        "non_key_attributes": ["score"],
+        "key_schema": [
+            {"attribute_name": name, "key_type": role}
+            for role, names in (("HASH", ("tournament", "region")), ("RANGE", ("round", "bracket", "id")))
+            for name in names
+        ],
+    }
+    assert [each["key_type"] for each in by_player["key_schema"]] == ["HASH", "RANGE", "RANGE"]
+    assert (by_region["hash_key"], by_region["range_key"]) == ("region", "tournament")
+    assert "key_schema" not in by_region
+
+
 def test_every_setting_is_there() -> None:
     name, body = parsed(EVERY)
     assert name == "every_setting-1"

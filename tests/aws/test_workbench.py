@@ -17,18 +17,21 @@ from adjoin import (
     Edge,
     Expires,
     Graph,
+    Index,
     Indexed,
     InvalidModel,
     InvalidValue,
+    Keys,
     MaterializedGraph,
     Node,
     Unique,
     aws,
 )
-from adjoin.aws.attribute_types import attribute_types
-from adjoin.layouts.binding import bound_layout
+from adjoin.aws.workbench_model import attribute_types
+from adjoin.layouts.adjacency_list import bound_layout
 from adjoin.layouts.interface import REVISION
 from adjoin.requests import PageResponse, Scan
+from adjoin.reserved import OWN, RECORDS
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import Item, encode
 from examples import education
@@ -58,9 +61,14 @@ def test_the_sample_is_what_a_graph_stores(example: ModuleType) -> None:
         g.put_many(example.SAMPLE)
         (page,) = store.execute([Scan(example.LAYOUT.table)])
         assert isinstance(page, PageResponse)
-        stored = list(page.items)
+        stored = [item for item in page.items if not is_record(item)]
     keys = [key.name for key in aws.table(example.MODELS, example.LAYOUT).keys]
     assert sorted(shown, key=lambda item: _place(item, keys)) == sorted(stored, key=lambda item: _place(item, keys))
+
+
+def is_record(item: Item) -> bool:
+    """Whether an item is a record about the whole table, which no sample has."""
+    return {"S": OWN + RECORDS} in item.values()
 
 
 def _place(item: Item, keys: list[str]) -> list[str]:
@@ -280,7 +288,8 @@ def test_copies_and_claims_are_facets_with_the_items_that_are_stored(layout: Any
         (page,) = store.execute([Scan(layout.table)])
     assert isinstance(page, PageResponse)
     # A revision is another with each write, so no sample can have it.
-    stored = [{name: value for name, value in item.items() if name != REVISION} for item in page.items]
+    items = [item for item in page.items if not is_record(item)]
+    stored = [{name: value for name, value in item.items() if name != REVISION} for item in items]
     shown = [item for facet in facets.values() for item in facet["TableData"]]
     keys = [key.name for key in aws.table([Member], layout).keys]
     assert sorted(shown, key=lambda item: _place(item, keys)) == sorted(stored, key=lambda item: _place(item, keys))
@@ -321,6 +330,33 @@ class Counted(Node):
     value: int
 
 
+class Numbered(Node):
+    id: int
+    name: str = ""
+
+
+def test_keys_that_are_no_text_have_their_types() -> None:
+    layout = AdjacencyList(
+        table="Numbers",
+        partition_key="id",
+        sort_key=None,
+        types={"id": "N"},
+        reverse=None,
+        indexes=[Index("Spread", "shard", "name", shards=3, types={"shard": "N"})],
+        keys={Numbered: Keys(indexes={"Spread": "{shard}"})},
+    )
+    model = aws.workbench(aws.table([Numbered], layout), [Numbered], layout, sample=[Numbered(id=-1, name="Ann")])
+    (table,) = model["DataModel"]
+    assert table["KeyAttributes"] == {"PartitionKey": {"AttributeName": "id", "AttributeType": "N"}}
+    assert {each["AttributeName"]: each["AttributeType"] for each in table["NonKeyAttributes"]} == {
+        "shard": "N",
+        "name": "S",
+    }
+    (facet,) = table["TableFacets"]
+    assert facet["KeyAttributeAlias"] == {"PartitionKeyAlias": "id"}
+    assert facet["TableData"][0]["id"] == {"N": "-1"}
+
+
 def test_an_attribute_has_one_type() -> None:
     with pytest.raises(InvalidModel, match="'value' is stored as S by Priced and as N by Counted, but NoSQL Workbench"):
         aws.workbench(aws.table([Priced, Counted]), [Priced, Counted])
@@ -331,9 +367,11 @@ def test_an_attribute_has_one_type() -> None:
 def test_what_does_not_belong_together_is_refused() -> None:
     with pytest.raises(InvalidValue, match="the index Local is local"):
         aws.workbench(EVERY)
-    with pytest.raises(InvalidValue, match="a sample needs its classes to be laid out"):
+    with pytest.raises(InvalidValue, match="the index ByRound has a key of several attributes"):
+        aws.workbench(TABLES["several"])
+    with pytest.raises(InvalidValue, match="a sample needs the classes and the layout of the graph"):
         aws.workbench(TABLES["education"], sample=education.SAMPLE)
-    with pytest.raises(InvalidValue, match="do not make the keys and indexes of Education"):
+    with pytest.raises(InvalidValue, match="give other keys and indexes than Education has"):
         aws.workbench(TABLES["education"], education.MODELS, AdjacencyList())
-    with pytest.raises(InvalidValue, match="'S1' is no node or edge"):
+    with pytest.raises(InvalidValue, match="must hold nodes and edges, got 'S1'"):
         aws.workbench(TABLES["education"], education.MODELS, education.LAYOUT, sample=["S1"])  # type: ignore[list-item]

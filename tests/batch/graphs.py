@@ -9,7 +9,7 @@ from typing import Any
 
 from adjoin.batch.engines import Engine, Source
 from adjoin.batch.job import Job
-from adjoin.layouts.interface import BoundLayout
+from adjoin.layouts.bound import BoundLayout
 from tests.batch.models import Author, Book, Follows, Holds, Knows, Part, Shop, Sold, World, Wrote
 
 

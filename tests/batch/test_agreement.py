@@ -23,7 +23,7 @@ from tests.batch import values
 from tests.batch.models import Holds, Part
 from tests.batch.values import IDS, OWNERS, Fields, Judge, Judges, Owner, Owns, Thing
 from tests.maintenance import models as maintained
-from tests.maintenance.test_simulation import Life
+from tests.maintenance.test_simulation import Life, in_one_partition
 
 LAYOUTS: dict[str, Any] = {"adjacency": AdjacencyList(), "materialized": MaterializedGraph()}
 
@@ -53,10 +53,10 @@ def differences(
 
 
 def lived(graph: Graph, models: list[Any], seed: int, acts: int = 150) -> None:
-    """A random life, with changes applied now and then, and all of them at the end."""
+    """A random generation, with changes applied now and then, and all of them at the end."""
     chance = random.Random(seed)
-    life = Life(graph, chance, models, 8)
-    live(graph, chance, lambda: graph._run(life.act()[0]), acts)
+    generation = Life(graph, chance, models, 8)
+    live(graph, chance, lambda: graph._run(generation.act()[0]), acts)
 
 
 def live(graph: Graph, chance: random.Random, act: Callable[[], Any], acts: int) -> None:
@@ -71,7 +71,7 @@ def live(graph: Graph, chance: random.Random, act: Callable[[], Any], acts: int)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("family", ["SHOP", "ALBUMS", "PARTS", "PEOPLE"])
+@pytest.mark.parametrize("family", ["SHOP", "ALBUMS", "PARTS", "PEOPLE", "WALLETS"])
 def test_random_lives(engine: DuckDBEngine, layout: str, family: str) -> None:
     models = getattr(maintained, family)
     with Graph(":memory:", models, LAYOUTS[layout], tenant="acme" if layout == "adjacency" else None) as graph:
@@ -79,8 +79,15 @@ def test_random_lives(engine: DuckDBEngine, layout: str, family: str) -> None:
         assert differences(graph, engine) == {}
 
 
+def test_children_in_a_shared_partition(engine: DuckDBEngine) -> None:
+    models = maintained.WALLETS
+    with Graph(":memory:", models, in_one_partition(models), tenant="acme") as graph:
+        lived(graph, models, seed=5)
+        assert differences(graph, engine) == {}
+
+
 class Things:
-    """A random life of a graph with fields of every type."""
+    """A random generation of a graph with fields of every type."""
 
     def __init__(self, graph: Graph, chance: random.Random, *, wide: bool = False) -> None:
         self.graph, self.chance, self.fields = graph, chance, Fields(chance, wide=wide)

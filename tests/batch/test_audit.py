@@ -111,7 +111,7 @@ def test_data_with_other_items_than_the_manifests_tell_is_refused(tmp_path: Path
         place = exported(graph, tmp_path)
         for lines, told in ((b"", 0), (ITEM + b"\n" + ITEM.replace(b"#a", b"#b"), 2)):
             spoilt(place, gzip.compress(lines))
-            with pytest.raises(InvalidExport, match=rf"{re.escape(str(place))} holds {told} items, and .* tell 1"):
+            with pytest.raises(InvalidExport, match=rf"{re.escape(str(place))} has {told} items, but .* say 1"):
                 graph.verify(tmp_path, threads=1)
         spoilt(place, gzip.compress(b"\n" + ITEM + b"\r\n\n"))
         assert graph.verify(tmp_path, threads=1)
@@ -135,7 +135,7 @@ class Tied(Edge[Mate, Mate], symmetric=True, key=("year",)):
 @pytest.fixture(params=[AdjacencyList, MaterializedGraph])
 def mates(request: pytest.FixtureRequest) -> Iterator[Graph]:
     with Graph(":memory:", [Mate, Tied], request.param(table="Mates")) as graph:
-        graph.put_many([Mate(id=f"m{place}", email=f"e{place}", city="Ulm") for place in range(4)])
+        graph.put_many([Mate(id=f"m{place}", email=f"e{place}", city="Ulm") for place in range(7)])
         graph.put_many([Tied(source=f"m{place}", target=f"m{place + 1}", year=place % 2) for place in range(3)])
         graph.put(Tied(source="m0", target="m1", year=7))
         graph.maintain(once=True)
@@ -167,16 +167,31 @@ def test_both_halves_of_a_dangling_edge_are_repaired_at_once(mates: Graph) -> No
     assert mates.verify(threads=1)
 
 
-@pytest.mark.parametrize("owner", ["nobody", "MATE#m9", "MATE#m1", "TIED#x", "MATE#%zz", "#"])
-def test_a_claim_of_somebody_else_is_found_and_repaired(mates: Graph, owner: str) -> None:
-    (claim,) = [item for item in stored(mates) if "email#e2" in str(mates._layout.key_of(item))]
-    spoil = (Set(attribute(OWNER), Value({"S": owner})),)
-    mates._store.execute([Update("Mates", mates._layout.key_of(claim), spoil)])
-    assert {(each.kind, each.name) for each in mates.verify(threads=1).findings} == {("claim", "MATE")}
+OWNERS = ["nobody", "MATE#m9", "MATE#m0", "TIED#x", "MATE#%zz", "#"]
+
+
+def test_claims_of_somebody_else_are_found_and_repaired(mates: Graph) -> None:
+    """Each claim names another who does not have the value: no node, another node, no id, no class."""
+    layout = mates._layout
+
+    def claims() -> dict[str, Any]:
+        places = {f"email#e{place}": f"m{place}" for place in range(1, 7)}
+        found = [
+            (id, item) for item in stored(mates) for text, id in places.items() if text in str(layout.key_of(item))
+        ]
+        assert len(found) == 6
+        return dict(found)
+
+    right = {id: {"S": f"MATE#{id}"} for id in claims()}
+    assert {id: claim[OWNER] for id, claim in claims().items()} == right
+    for claim, owner in zip(claims().values(), OWNERS, strict=True):
+        mates._store.execute([Update("Mates", layout.key_of(claim), (Set(attribute(OWNER), Value({"S": owner})),))])
+    assert not any(claim[OWNER] == right[id] for id, claim in claims().items())
+    # Each is a claim without its value, and a value without its claim.
+    assert {(each.kind, each.name): each.count for each in mates.verify(threads=1).findings} == {("claim", "MATE"): 12}
     assert mates.verify(repair=True, threads=1).left == 0
     assert mates.verify(threads=1)
-    (claim,) = [item for item in stored(mates) if "email#e2" in str(mates._layout.key_of(item))]
-    assert claim[OWNER] == {"S": "MATE#m2"}
+    assert {id: claim[OWNER] for id, claim in claims().items()} == right
 
 
 def test_two_nodes_with_one_unique_value_are_left_with_the_reason(mates: Graph) -> None:
@@ -186,7 +201,7 @@ def test_two_nodes_with_one_unique_value_are_left_with_the_reason(mates: Graph) 
     (claim,) = [each for each in audit.findings if each.kind == "claim"]
     assert claim.count - claim.repaired == audit.left == 1
     assert [each["reason"] for each in claim.failures] == [
-        "another Mate has a unique value of 'MATE#m2'; change one of them"
+        "another Mate has the same unique value as 'MATE#m2'; change one of them"
     ]
 
 
@@ -319,6 +334,6 @@ def test_a_copy_that_its_field_cannot_hold_is_refused() -> None:
         price: Annotated[str, Copy("target.price")] = ""
 
     with pytest.raises(
-        InvalidModel, match=r"Wrong\.price copies Item\.price, which is stored as N where .* as S; give"
+        InvalidModel, match=r"Wrong\.price is stored as S, but it copies Item\.price, which is stored as N; give"
     ):
         Graph(":memory:", [Item, Wrong])

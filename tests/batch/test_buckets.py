@@ -75,14 +75,14 @@ def test_an_export_in_a_bucket_is_read(client: Any, graph: Graph, tmp_path: Path
 def test_what_is_wrong_with_it_is_told(client: Any, graph: Graph, tmp_path: Path) -> None:
     written = sent(client, graph, tmp_path)
     with DuckDBEngine(threads=1) as engine:
-        with pytest.raises(NotFound, match="holds no export"):
+        with pytest.raises(NotFound, match="has no export"):
             engine.export(f"s3://{BUCKET}/weekly")
         with pytest.raises((NotFound, ServiceUnreachable), match="s3://no-such-bucket/x"):
             engine.export("s3://no-such-bucket/x")
         key = f"nightly/AWSDynamoDB/{written.id}"
         data = f"{key}/data/{Path(written.files[0]).name}"
         client.put_object(Bucket=BUCKET, Key=data, Body=b"other")
-        with pytest.raises(InvalidExport, match="is not what its checksum says"):
+        with pytest.raises(InvalidExport, match="does not match its checksum"):
             engine.export(f"s3://{BUCKET}/nightly")
         client.delete_object(Bucket=BUCKET, Key=data)
         with pytest.raises(InvalidExport, match=f"the data file .*{Path(data).name} is missing"):
@@ -95,5 +95,5 @@ def test_what_is_wrong_with_it_is_told(client: Any, graph: Graph, tmp_path: Path
 def test_of_several_one_has_to_be_named(client: Any, graph: Graph, tmp_path: Path) -> None:
     sent(client, graph, tmp_path / "one")
     sent(client, graph, tmp_path / "two")
-    with DuckDBEngine(threads=1) as engine, pytest.raises(NotFound, match="holds several exports"):
+    with DuckDBEngine(threads=1) as engine, pytest.raises(NotFound, match="has several exports"):
         engine.export(f"s3://{BUCKET}/nightly")

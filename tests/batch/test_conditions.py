@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from adjoin import Graph
-from adjoin.batch.columns import TARGET, stored_condition
-from adjoin.batch.conditions import holds, wants_of
 from adjoin.batch.engines import DuckDBEngine
 from adjoin.batch.numbers import Narrow, Wide
+from adjoin.batch.rule_book import holds, wants_of
 from adjoin.batch.sources import dump_of
-from adjoin.batch.tables import Tables
-from adjoin.plans.maintenance.predicates import predicate_test
+from adjoin.batch.tables import TARGET, Tables, stored_condition
+from adjoin.plans.counting.contributions import predicate_test
 from tests.maintenance.test_predicates import VALUES, Line, Point, a_predicate
 
 SOME = 40

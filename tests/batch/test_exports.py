@@ -61,11 +61,11 @@ def test_the_folder_may_be_any_of_those_above(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "AWSDynamoDB", export.place):
         assert open_export(folder) == export
     write_export(pieces(), tmp_path, "T")
-    with pytest.raises(NotFound, match="several exports"):
+    with pytest.raises(NotFound, match="has several exports"):
         open_export(tmp_path)
-    with pytest.raises(NotFound, match="holds no export"):
+    with pytest.raises(NotFound, match="has no export"):
         open_export(tmp_path.parent)
-    with pytest.raises(NotFound, match="no folder"):
+    with pytest.raises(NotFound, match="does not exist; name the folder of an export"):
         open_export(tmp_path / "missing")
 
 
@@ -88,7 +88,7 @@ def test_what_is_not_whole_is_refused(tmp_path: Path) -> None:
     data = Path(export.files[1])
     content = data.read_bytes()
     data.write_bytes(content[:-1] + b"?")
-    with pytest.raises(InvalidExport, match=r"is not what its checksum says; copy the export again"):
+    with pytest.raises(InvalidExport, match=r"does not match its checksum; copy the export again"):
         open_export(tmp_path)
     assert open_export(tmp_path, check=False) == export
     data.unlink()
@@ -97,10 +97,10 @@ def test_what_is_not_whole_is_refused(tmp_path: Path) -> None:
     data.write_bytes(content)
     assert open_export(tmp_path) == export
     (Path(export.place) / FILES).write_text("")
-    with pytest.raises(InvalidExport, match=r"manifest-files\.json is not what its checksum says"):
+    with pytest.raises(InvalidExport, match=r"manifest-files\.json does not match its checksum"):
         open_export(tmp_path)
     (Path(export.place) / "manifest-files.checksum").unlink()
-    with pytest.raises(InvalidExport, match="the files hold 0 items and the summary tells 25"):
+    with pytest.raises(InvalidExport, match="the files have 0 items, but the summary says 25"):
         open_export(tmp_path)
     (Path(export.place) / FILES).unlink()
     with pytest.raises(InvalidExport, match="has no manifest-files"):
@@ -122,7 +122,7 @@ def test_a_manifest_that_tells_no_data_files_is_refused(tmp_path: Path, line: by
     place = Path(write_export(pieces(), tmp_path, "T").place)
     (place / FILES).write_bytes(line)
     (place / "manifest-files.checksum").unlink()
-    with pytest.raises(InvalidExport, match=r"manifest-files\.json (has a line that does not tell|is no text)"):
+    with pytest.raises(InvalidExport, match=r"manifest-files\.json (has a line without a data file|is not text)"):
         open_export(tmp_path)
 
 
@@ -136,7 +136,7 @@ def test_what_a_summary_leaves_open_is_as_it_was_before_there_were_others(tmp_pa
     ("values", "message"),
     [
         ({"outputFormat": "ION"}, "in the format ION"),
-        ({"exportType": "INCREMENTAL_EXPORT"}, "of the type INCREMENTAL_EXPORT"),
+        ({"exportType": "INCREMENTAL_EXPORT"}, "has the type INCREMENTAL_EXPORT"),
     ],
 )
 def test_other_exports_are_refused_by_name(tmp_path: Path, values: dict[str, str], message: str) -> None:

@@ -12,11 +12,10 @@ from typing import Annotated, Any
 import pytest
 
 from adjoin import Copy, Count, Edge, Graph, Indexed, Max, Node, Sum, Unique
-from adjoin.batch.restoring import Restorer, Stage, Suspect
-from adjoin.batch.state import State
+from adjoin.batch.restoring import Restorer, RestoringStage, Suspect, WriteBackState
 from adjoin.expressions import Action, Remove, Set, Value, attribute
-from adjoin.layouts.interface import NEXT
-from adjoin.plans.maintenance.rank_items import HOME
+from adjoin.layouts.interface import NEXT_GENERATION
+from adjoin.plans.counting.rank_items import HOME
 from adjoin.requests import Delete, Put, Update
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
@@ -108,11 +107,11 @@ WAYS: dict[str, Callable[[Graph], Any]] = {
 }
 
 
-def found_by_a_job(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Stage, list[list[Suspect]]]]:
+def found_by_a_job(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> list[tuple[RestoringStage, list[list[Suspect]]]]:
     """What is handed to whoever restores, which is only written down."""
-    found: list[tuple[Stage, list[list[Suspect]]]] = []
+    found: list[tuple[RestoringStage, list[list[Suspect]]]] = []
 
-    def restore(_: Restorer, stage: Stage, streams: Iterable[Iterable[Suspect]]) -> None:
+    def restore(_: Restorer, stage: RestoringStage, streams: Iterable[Iterable[Suspect]]) -> None:
         found.append((stage, [list(some) for some in streams]))
 
     with monkeypatch.context() as patched:
@@ -129,7 +128,7 @@ def test_a_restorer_may_stop_at_every_request(monkeypatch: pytest.MonkeyPatch) -
         layout = graph._layout
 
     def restore(store: FaultyStore) -> None:
-        restorer = Restorer(layout, lambda plan: run(plan, store), State(None, ""), 0.0, lambda *_: None)
+        restorer = Restorer(layout, lambda plan: run(plan, store), WriteBackState(None, ""), 0.0, lambda *_: None)
         for stage, streams in found:
             restorer.restore(stage, streams)
         assert restorer.restored.left == {}
@@ -148,7 +147,7 @@ def test_a_restorer_may_stop_at_every_request(monkeypatch: pytest.MonkeyPatch) -
                 except Interrupted:
                     store.recover()
                     restore(store)
-                assert not [item for item in stored(graph) if NEXT in item or "adjoin:stale" in item]
+                assert not [item for item in stored(graph) if NEXT_GENERATION in item or "adjoin:stale" in item]
                 assert list(unbalanced(layout, stored(graph))) == []
                 assert_right(graph)
         number += 1

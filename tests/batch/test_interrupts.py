@@ -1,4 +1,5 @@
-"""An interrupt inside of DuckDB is an interrupt, in whatever words DuckDB tells it."""
+"""An interrupt inside of DuckDB is an interrupt, and an error of the store is that error, in whatever words DuckDB
+tells it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 
 from adjoin.batch.engines import DuckDBEngine, readable
 from adjoin.batch.sources import Dump
-from adjoin.errors import EngineFailed
+from adjoin.errors import AdjoinError, EngineFailed, FileDamaged, Throttled
 from tests.waiting import LIMIT
 
 
@@ -35,6 +36,15 @@ def test_while_it_is_handed_the_items() -> None:
     source = raising(KeyboardInterrupt())
     with DuckDBEngine(threads=1) as engine, pytest.raises(KeyboardInterrupt), readable(source, engine):
         engine.stage(engine.rows(source, [("PK", "S")]))
+
+
+@pytest.mark.parametrize("error", [FileDamaged("its content is broken"), Throttled("too many requests")])
+def test_an_error_of_the_store_is_that_error(error: AdjoinError) -> None:
+    source = raising(error)
+    with DuckDBEngine(threads=1) as engine, pytest.raises(type(error)) as caught, readable(source, engine):
+        engine.stage(engine.rows(source, [("PK", "S")]))
+    assert caught.value is error
+    assert caught.value.__cause__ is None
 
 
 def test_what_else_is_raised_there_is_told_as_it_is() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from adjoin.batch.engines import DuckDBEngine
 from adjoin.batch.keys import matches, part_text, unquoted
-from adjoin.layouts.keys import Part, Quoting, Template, parse_template, sortable_text, transform
+from adjoin.layouts.keys import Part, Quoting, Template, date_transform, parse_template, sortable_text, transform
 from tests.models import Colour
 
 TEMPLATES = ["A#{x}", "{x}", "A#{x}#B#{y:sortable}", "#META", "{x}|{y:04}|end", "T.{x}.$[{y}]"]
@@ -83,6 +83,20 @@ def test_only_the_one_spelling_of_a_value_matches(
     }
 
 
+@pytest.mark.parametrize(("spec", "plain"), SPECS)
+def test_values_whose_own_characters_are_quoted_match(engine: Any, spec: str, plain: Any) -> None:
+    """The ends of parts are all characters that numbers, dates and UUIDs have beside letters and digits, and some."""
+    quoting = Quoting(frozenset("#|-.:~TZ0af"), escape=True)
+    template = Template("T", ["K#", Part("id", transform(spec), plain)], quoting)
+    texts = [*(quoting.quote(text) for text in SPELLED), *SPELLED]
+    keys = ["K#" + text for text in dict.fromkeys(texts)]
+    rows = table(engine, keys)
+    found = engine.fetch(rows.select(rows.place, is_one=matches(template, rows.key)))
+    expected = {key for key in keys if template.match(key) is not None}
+    assert expected
+    assert {keys[row["place"]] for row in found if row["is_one"]} == expected
+
+
 @settings(max_examples=5, deadline=None)
 @given(texts=st.lists(st.text(), min_size=1, max_size=20))
 def test_quoted_text_is_had_back(engine: Any, texts: list[str]) -> None:
@@ -99,3 +113,34 @@ def test_sortable_numbers_are_had_back(engine: Any, numbers: list[Decimal]) -> N
     rows = table(engine, ["N#" + sortable_text(number) for number in numbers])
     found = engine.fetch(rows.select(rows.place, text=part_text(template, "n", rows.key)))
     assert {row["place"]: Decimal(row["text"]) for row in found} == dict(enumerate(numbers))
+
+
+MOMENTS = [
+    "2024-02-29T10:00:00Z", "2023-02-29T10:00:00Z", "2024-02-29T10:00:00", "2024-02-29 10:00:00.123", "29.02.2024",
+    "2024%2D02-29T10:00:00Z", "0024-01-01T00:00:00Z", "1709200800", "0709200800", "9999999999", "999999999",
+    "1709200800123", "4102444799999", "-709200800", "20240229", "2024-02-29T24:00:00Z", "2024-02-29%2010:00:00.123",
+]  # fmt: skip
+FORMATS = ["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S.%3f", "epoch", "epoch_ms"]
+
+
+@pytest.mark.parametrize("escape", [True, False])
+@pytest.mark.parametrize(
+    ("spec", "plain"), [*((spec, dt.datetime) for spec in FORMATS), ("%d.%m.%Y", dt.date), ("%Y%m%d", dt.date)]
+)
+def test_dates_in_formats(engine: Any, spec: str, plain: type, escape: bool) -> None:
+    exact = date_transform(transform(spec), plain, is_exact=True)
+    template = Template("T", ["T#", Part("at", exact, plain, is_id=True)], Quoting(frozenset("#|"), escape=escape))
+    first = dt.datetime(2001, 9, 10, tzinfo=dt.UTC)
+    days = [first + dt.timedelta(days=number * 97, seconds=number * 1009) for number in range(300)]
+    values = [
+        day.date() if plain is dt.date else day if "Z" in spec or "epoch" in spec else day.replace(tzinfo=None)
+        for day in days
+    ]
+    keys = [*(f"T#{text}" for text in MOMENTS), *(template.render({"at": value}) for value in values)]
+    rows = table(engine, keys)
+    found = engine.fetch(
+        rows.select(rows.place, is_one=matches(template, rows.key), text=part_text(template, "at", rows.key))
+    )
+    told = {row["place"]: template.quoting.unquote(row["text"]) for row in found if row["is_one"]}
+    assert told == {place: match["at"] for place, key in enumerate(keys) if (match := template.match(key)) is not None}
+    assert len(told) > len(values)

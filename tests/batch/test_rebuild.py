@@ -107,7 +107,7 @@ def test_an_interrupted_rebuild_goes_on(graph: Graph, tmp_path: Path, monkeypatc
         return write_fields(layout, values)
 
     monkeypatch.setattr("adjoin.batch.rebuild.ROUND", 2)
-    monkeypatch.setattr("adjoin.batch.state.SAVE_SECONDS", 0)
+    monkeypatch.setattr("adjoin.batch.restoring.SAVE_SECONDS", 0)
     monkeypatch.setattr("adjoin.batch.rebuild.write_fields", failing)
     with pytest.raises(KeyboardInterrupt):
         graph.rebuild(source, only=["PLAIN.group"], state=state, threads=1)
@@ -222,7 +222,7 @@ def test_a_state_counts_only_for_the_work_that_it_is_of(
     """How far another rebuild came says nothing about the nodes of this one."""
     write_export(dump_of(graph._store, "adjoin").lines(), tmp_path / "exported", "adjoin")
     state = tmp_path / "state.json"
-    monkeypatch.setattr("adjoin.batch.state.State.finish", lambda state: state.save())
+    monkeypatch.setattr("adjoin.batch.restoring.WriteBackState.finish", lambda state: state.save())
     graph.rebuild(tmp_path / "exported", only=["PERSON.rank"], state=state, threads=1)
     left = json.loads(state.read_bytes())
     monkeypatch.undo()
@@ -237,13 +237,13 @@ def test_a_state_counts_only_for_the_work_that_it_is_of(
 @pytest.mark.parametrize(
     ("location", "options", "message"),
     [
-        ("nowhere.db", [], "there is no file nowhere.db"),
+        ("nowhere.db", [], "the file nowhere.db does not exist"),
         ("other.db", [], "the file has no table 'adjoin'"),
         ("here.db", ["--memory", "lots"], "memory='lots'"),
-        ("here.db", ["--memory", "20KB"], "DuckDB could not go on: Out of Memory Error"),
+        ("here.db", ["--memory", "20KB"], "DuckDB failed: Out of Memory Error"),
         ("here.db", ["--memory", "1GB", "--engine", "spark"], "engine='spark' has no memory=; it has session,"),
-        ("here.db", ["--from", "nowhere"], "there is no folder nowhere"),
-        ("here.db", ["--from", "here.db"], "there is no folder here.db"),
+        ("here.db", ["--from", "nowhere"], "the folder nowhere does not exist"),
+        ("here.db", ["--from", "here.db"], "the folder here.db does not exist"),
     ],
 )
 @pytest.mark.parametrize("command", ["verify", "rebuild"])

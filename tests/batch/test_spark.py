@@ -25,11 +25,16 @@ from adjoin import Graph, InvalidExport, MaterializedGraph, MissingExtra
 from adjoin.batch.engines import DuckDBEngine, open_engine
 from adjoin.batch.exports import Export, open_export, write_export
 from adjoin.batch.sources import dump_of
+from adjoin.plans.counting.rank_items import HOME as HOME_OF_RANK
+from adjoin.requests import Delete
 from tests.batch.graphs import everything, filled
 from tests.batch.models import MODELS
 from tests.batch.test_agreement import differences, with_things
 from tests.batch.test_audit import ITEM, MALFORMED, NO_NUMBER, On, Thing, spoilt
 from tests.batch.test_audit import exported as exported_for_audit
+from tests.batch.test_restoring import Shop, Sold, found
+from tests.maintenance.ledgers import is_ledger
+from tests.maintenance.simulation import stored
 from tests.servers.install import java_home
 from tests.waiting import LIMIT
 
@@ -37,7 +42,9 @@ pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip i
 HOME = java_home()
 pytestmark = [
     pytest.mark.skipif(HOME is None, reason="there is no Java from 17 on; install one, or run: make servers"),
+    # One Java for all of them.
     pytest.mark.xdist_group("spark"),
+    pytest.mark.long,
     # Spark's bridge to Java leaves the closing of its sockets to Python.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -132,6 +139,24 @@ def test_what_is_maintained_is_what_spark_computes(engine: Any) -> None:
         assert differences(graph, engine, only=MAINTAINED) == {}
 
 
+def test_the_audit_of_ledgers_and_ranks_is_the_same(engine: Any) -> None:
+    expected = {("ledger", "SOLD.out"): 1, ("ledger", "SOLD.into"): 1, ("rank", "SHOP.largest"): 1}
+    with Graph(":memory:", [Shop, Sold]) as graph:
+        graph.put_many([Shop(id="S1"), Shop(id="S2"), Shop(id="S3")])
+        graph.put_many([Sold(source="S1", target="S2", amount=5), Sold(source="S1", target="S3", amount=-5)])
+        assert graph.rebuild(engine=engine).left == 0
+        assert graph.get(Shop, "S1") == Shop(id="S1", trusted=2, balance=0, largest=5)
+        key_of = graph._layout.key_of
+        ledger = next(filter(is_ledger, stored(graph)))
+        # The rank of the edge without a ledger counts for nobody; that of the other one is missing.
+        ranks = [item for item in stored(graph) if item.get(HOME_OF_RANK, key_of(ledger)["SK"]) != key_of(ledger)["SK"]]
+        graph._store.execute([Delete("adjoin", key_of(item)) for item in (ledger, *ranks)])
+        assert len(ranks) == 1
+        assert found(graph.verify(engine=engine)) == found(graph.verify(threads=1)) == expected
+        assert graph.verify(engine=engine, repair=True).left == 0
+        assert graph.verify(threads=1)
+
+
 def test_data_that_cannot_be_read_is_refused(engine: Any, tmp_path: Path) -> None:
     with Graph(tmp_path / "g.db", [Thing, On]) as graph:
         graph.put(Thing(id="a"))
@@ -143,10 +168,10 @@ def test_data_that_cannot_be_read_is_refused(engine: Any, tmp_path: Path) -> Non
                 graph.verify(tmp_path, engine=engine)
         # Of two items in one line Spark reads the first; that there are two is told by the manifests.
         spoilt(place, gzip.compress(ITEM * 2), 2)
-        with pytest.raises(InvalidExport, match="holds 1 items, and its manifests tell 2"):
+        with pytest.raises(InvalidExport, match="has 1 items, but its manifests say 2"):
             graph.verify(tmp_path, engine=engine)
         spoilt(place, gzip.compress(b""))
-        with pytest.raises(InvalidExport, match="holds 0 items, and its manifests tell 1"):
+        with pytest.raises(InvalidExport, match="has 0 items, but its manifests say 1"):
             graph.verify(tmp_path, engine=engine)
         spoilt(place, gzip.compress(b"\n" + ITEM + b"\r\n\n"))
         assert graph.verify(tmp_path, engine=engine)
@@ -158,7 +183,7 @@ def test_without_java_it_says_what_is_missing() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
     environment |= {"JAVA_HOME": "/nowhere", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
-    assert 'MissingExtra: engine="spark" needs a Java that Spark runs on' in done.stderr
+    assert 'MissingExtra: engine="spark" needs Java 17 or 21' in done.stderr
 
 
 def test_a_module_that_workers_do_not_have_is_told(engine: Any) -> None:
@@ -167,7 +192,7 @@ def test_a_module_that_workers_do_not_have_is_told(engine: Any) -> None:
 
     adjoin_elsewhere: Any = ibis.udf.scalar.python(elsewhere)
     one = ibis.memtable({"text": ["a"]})
-    with pytest.raises(MissingExtra, match="a worker of Spark has no module 'no_such_module_anywhere'"):
+    with pytest.raises(MissingExtra, match="a Spark worker has no module 'no_such_module_anywhere'"):
         engine.stage(one.select(told=adjoin_elsewhere(one.text)))
 
 
@@ -182,10 +207,10 @@ def test_a_cluster_of_two_workers_gives_the_same(java: None, tmp_path: Path) -> 
         graph.put_many(filled(6).all)
         export = exported(graph, tmp_path)
         with open_engine("spark", master="local-cluster[2,1,1024]", config=config) as engine:
-            found = everything(engine, export, graph._layout, FEW[:2])
+            computed = everything(engine, export, graph._layout, FEW[:2])
             context = pyspark.SparkContext._active_spark_context
             executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1
             assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        assert found == with_duckdb(graph, export, FEW[:2])
+        assert computed == with_duckdb(graph, export, FEW[:2])
         assert executors == 2

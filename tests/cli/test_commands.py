@@ -14,8 +14,11 @@ from typing import Annotated
 import pytest
 
 from adjoin import Edge, Expires, Graph, Indexed, Node, Unique, __version__
-from adjoin.bookkeeping import is_own_partition
 from adjoin.cli import COMMANDS, build_parser, main
+from adjoin.requests import CreateTable, Put
+from adjoin.reserved import is_own_partition
+from adjoin.stores.sqlite import SQLiteStore
+from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from examples import education, invoices
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
@@ -88,7 +91,7 @@ def test_show_draws_what_adjoin_keeps_for_itself_only_where_asked(
 ) -> None:
     assert main(["show", kept]) == 0
     title, _, header, _, *rows, _ = lines_of(capsys)
-    assert title == "adjoin: 1 item, and 2 of adjoin's own; --all draws them"
+    assert title == "adjoin: 1 item, and 2 of adjoin's own; draw them with --all"
     assert "adjoin:revision" not in header
     assert len(rows) == 1
     assert main(["show", kept, "--all"]) == 0
@@ -97,7 +100,7 @@ def test_show_draws_what_adjoin_keeps_for_itself_only_where_asked(
     assert "adjoin:revision" in rows[1]
     assert sum("#=PERSON#email#ann@example.com" in row for row in rows) == 1
     assert main(["show", kept, "--limit", "1"]) == 0
-    assert lines_of(capsys)[0] == title.replace("3 items", "1 item, and 2 of adjoin's own; --all draws them")
+    assert lines_of(capsys)[0] == title.replace("3 items", "1 item, and 2 of adjoin's own; draw them with --all")
 
 
 def test_show_draws_the_copies_in_an_index(kept: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,11 +150,11 @@ def test_show_fits_a_terminal(file: str, capsys: pytest.CaptureFixture[str], mon
 
 def test_show_stops_at_the_limit(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", file, "--table", "Education", "--limit", "2"]) == 0
-    assert lines_of(capsys)[0] == "Education: the first 2 of 7 items; --limit shows more"
+    assert lines_of(capsys)[0] == "Education: the first 2 of 7 items; draw more with --limit"
     assert main(["show", file, "--table", "Education", "--limit", "7"]) == 0
     assert lines_of(capsys)[0] == "Education: 7 items"
     assert main(["show", file, "--table", "Education", "--index", "GSI1", "--limit", "1"]) == 0
-    assert lines_of(capsys)[0] == "Education, index GSI1: the first 1 item; --limit shows more"
+    assert lines_of(capsys)[0] == "Education, index GSI1: the first 1 item; draw more with --limit"
 
 
 def test_show_reads_on_behind_one_megabyte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,6 +198,24 @@ def test_tables_gives_each_index_a_line(tmp_path: Path, capsys: pytest.CaptureFi
     assert "GSI2 (GSI2PK, GSI2SK)" in drawn
 
 
+def test_an_index_with_several_attributes_in_its_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    city, year, name = KeyAttribute("city"), KeyAttribute("year", "N"), KeyAttribute("name")
+    index = IndexDefinition.over("ByCity", [city, year], [name, KeyAttribute("id")])
+    path = str(tmp_path / "several.db")
+    store = SQLiteStore(path)
+    store.execute([CreateTable(TableDefinition("People", KeyAttribute("id"), None, (index,)))])
+    for who, at in (("1", "Zoe"), ("2", "Ann")):
+        held = {"id": {"S": who}, "city": {"S": "Bonn"}, "year": {"N": "1990"}, "name": {"S": at}}
+        store.execute([Put("People", held)])
+    store.close()
+    assert main(["tables", path]) == 0
+    assert "│ People │ id   │ ByCity (city + year (N), name + id) │" in capsys.readouterr().out
+    assert main(["show", path, "--index", "ByCity"]) == 0
+    drawn = [" ".join(line.split()) for line in lines_of(capsys)]
+    assert "│ city │ year │ name │ id │" in drawn
+    assert drawn.index("│ Bonn │ 1990 │ Ann │ 2 │") < drawn.index("│ │ 1990 │ Zoe │ 1 │")
+
+
 def test_changes_in_text(single: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["changes", single]) == 0
     inserted, modified, removed = lines_of(capsys)
@@ -236,9 +257,9 @@ def test_changes_tell_expiry_from_removal(tmp_path: Path, capsys: pytest.Capture
         (["show", "{file}", "--table", "Educatoin"], "did you mean 'Education'?"),
         (["show", "{file}", "--table", "X"], "it has Education, InvoiceAndBills"),
         (["show", "{file}", "--table", "Education", "--index", "GSI2"], "did you mean 'GSI1'?"),
-        (["show", "{folder}/none.db"], "there is no file"),
-        (["tables", "{folder}/none.db"], "there is no file"),
-        (["changes", "{folder}/none.db"], "there is no file"),
+        (["show", "{folder}/none.db"], "none.db does not exist; check the name"),
+        (["tables", "{folder}/none.db"], "none.db does not exist; check the name"),
+        (["changes", "{folder}/none.db"], "none.db does not exist; check the name"),
         (["show", "{folder}"], "directory"),
         (["show", "{folder}/text"], "not an adjoin file"),
         (["changes", "{file}", "--table", "Education", "--after", "x"], "not a position"),
@@ -282,7 +303,7 @@ def test_a_file_without_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str
     with education.open_graph(path) as g:
         g.drop_table()
     assert main(["tables", path]) == 0
-    assert lines_of(capsys) == ["the file holds no table yet"]
+    assert lines_of(capsys) == ["the file has no table yet"]
     assert main(["show", path]) == 1
     assert "no table yet" in capsys.readouterr().err
 

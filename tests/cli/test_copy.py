@@ -58,7 +58,7 @@ def test_under_another_name_and_without_changes(two: str, capsys: pytest.Capture
     assert main(["copy", two, f"{two}?durability=process", "--table", "Plain", "--to", "Twin", "--segments", "3"]) == 0
     copied, changes = capsys.readouterr().out.splitlines()
     assert f"copied to {two}?durability=process as Twin: 30 items" in copied
-    assert changes == "Plain: it keeps no changes, so those made while it was copied are not included"
+    assert changes == "Plain: the table keeps no changes, so changes made during the copy are not included"
     assert_copied(two, two, "Plain", "Twin")
 
 
@@ -66,7 +66,7 @@ def test_a_copy_twice(two: str, tmp_path: Path, capsys: pytest.CaptureFixture[st
     arguments = ["copy", two, str(tmp_path / "new.db"), "--table", "Plain"]
     assert main(arguments) == 0
     assert main(arguments) == 1
-    assert "holds items already" in capsys.readouterr().err
+    assert "already has items" in capsys.readouterr().err
     assert main([*arguments, "--overwrite"]) == 0
     assert_copied(two, str(tmp_path / "new.db"), "Plain")
 
@@ -100,11 +100,11 @@ def test_interrupted_and_run_again(tmp_path: Path, how: signal.Signals) -> None:
     assert out == ""
     if how is signal.SIGINT:
         assert running.returncode == 130
-        assert errors == "adjoin: the copy is unfinished; the same command goes on with it\n"
+        assert errors == "adjoin: the copy is unfinished; run the same command again to continue it\n"
     store.execute([Put("Plain", item("new", "x"))])
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert f"adjoin: going on with the copy that {states[0]} remembers" in done.stderr
-    assert "Plain: 1 change made while it was copied included" in done.stdout
+    assert f"adjoin: continuing the copy whose progress is in {states[0]}" in done.stderr
+    assert "Plain: including 1 change made during the copy" in done.stdout
     assert files(tmp_path) >= {"from.db", "to.db"}
     assert not list(tmp_path.glob("*.json*"))
     store.close()
@@ -135,13 +135,13 @@ def test_a_copy_that_could_not_say_that_it_is_finished_is_run_again(tmp_path: Pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{folder}/none.db", "{folder}/new.db"], "there is no file"),
+        (["{folder}/none.db", "{folder}/new.db"], "none.db does not exist; check the name"),
         (["{two}", "{folder}/new.db"], "several tables: Full, Plain; choose one with --table"),
         (["{two}", "{folder}/new.db", "--table", "Pain"], "did you mean 'Plain'?"),
         (["{two}", "{folder}/../{name}/two.db", "--table", "Plain"], "the same table 'Plain'; choose another name"),
-        (["{two}", ":memory:", "--table", "Plain"], "gone at once"),
+        (["{two}", ":memory:", "--table", "Plain"], "lost when the command ends"),
         (["{two}", "{folder}/text", "--table", "Plain"], "not an adjoin file"),
-        (["{two}", "{folder}/new.db?speed=1", "--table", "Plain"], "there is no option 'speed'"),
+        (["{two}", "{folder}/new.db?speed=1", "--table", "Plain"], "a file has no option 'speed'"),
         (["{two}", "{folder}/new.db", "--table", "Plain", "--state", "{folder}/text"], "is not the state of a copy"),
         (["dynamodb://?endpoint=http://127.0.0.1:1", "{folder}/new.db"], "names no table"),
         (
@@ -181,7 +181,7 @@ def test_a_table_that_cannot_be_made_leaves_no_state(
 ) -> None:
     assert main(["copy", two, str(tmp_path / "new.db"), "--table", "Plain", "--to", "x"]) == 1
     assert capsys.readouterr().err == (
-        "adjoin: the table x cannot be created: 'x' is no name of 3 to 255 letters, digits, underscores, dots and"
+        "adjoin: the table x cannot be created: 'x' is not a name of 3 to 255 letters, digits, underscores, dots and"
         " hyphens\n"
     )
     assert files(tmp_path) == {"two.db", "new.db"}

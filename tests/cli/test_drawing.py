@@ -51,6 +51,15 @@ def test_widths_are_those_of_a_terminal(text: str, width: int) -> None:
     assert display_width(text) == width
 
 
+def test_a_binary_key_is_told_from_others_of_its_length() -> None:
+    drawn = draw_items(items({"hash": b"\xff\xfe", "data": b"12"}, {"hash": b"ab", "data": b"34"}), ["hash"])
+    assert [line for line in drawn.splitlines() if "bytes" in line] == ["│ //4= │ <2 bytes> │", "│ YWI= │ <2 bytes> │"]
+    narrow = draw_items(
+        items({"hash": b"\xff\xfe", **{f"long{number}": "x" * 9 for number in range(9)}}), ["hash"], (), 60
+    )
+    assert "//4=" in narrow
+
+
 def test_numbers_stand_right_and_text_left() -> None:
     drawn = draw([Column("name"), Column("n", right=True)], [[["a", "1"], ["bb", "10"]], [["c", "100"]]])
     assert drawn.splitlines() == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 import adjoin
 from adjoin import Graph
 from adjoin.cli import main
+from adjoin.cli.maintain import collected_rarely
 from adjoin.requests import Put
 
 MODULE = """
@@ -97,7 +99,7 @@ def test_what_is_set_aside_or_missed_is_told_by_the_status(shop: Path, capsys: p
 
 def test_what_cannot_be_carried_out(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["maintain", str(shop), "maintained_shop", "--once"]) == 2
-    assert "there is no file" in capsys.readouterr().err
+    assert "does not exist; check the name" in capsys.readouterr().err
     for every in ("0", "-1", "soon", "nan", "inf"):
         with pytest.raises(SystemExit) as exit:
             main(["maintain", str(shop), "maintained_shop", "--every", every])
@@ -138,3 +140,13 @@ from adjoin.cli import main
 sys.exit(main())
 """
 """The command, which says when it has nothing more to do."""
+
+
+def test_garbage_is_collected_rarely_as_long_as_it_runs_and_as_before_afterwards() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(RuntimeError), collected_rarely():
+        during = gc.get_threshold()
+        raise RuntimeError
+
+    assert during[0] > before[0]
+    assert gc.get_threshold() == before

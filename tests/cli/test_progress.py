@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from adjoin.cli.progress import ProgressLine, duration
+from adjoin.cli.drawing import ProgressLine, duration
 
 
 class Screen(io.StringIO):

@@ -122,7 +122,7 @@ def test_two_names_of_one_layout_are_no_choice(
         (BODY + "class Bad(Node):\n    pass\n", [], "Bad has no field 'id'"),
         (BODY, ["--models", "PEOPLE"], "has no 'PEOPLE'; it has AdjacencyList, Edge, Node, Person, Knows"),
         (BODY + "MODELS = Person", ["--models", "MODELS"], "it must be a list"),
-        (BODY, ["--name", "x"], "'x' is no name of 3 to 255 letters"),
+        (BODY, ["--name", "x"], "'x' is not a name of 3 to 255 letters"),
     ],
 )
 def test_errors_are_one_line(
@@ -145,8 +145,8 @@ def test_errors_are_one_line(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--tenant", "acme"], "--tenant is for policy, and terraform has no use for it; leave it out"),
-        (["--sample", "X"], "--sample is for workbench, and terraform has no use for it"),
+        (["--tenant", "acme"], "--tenant is for policy and not for terraform; leave it out"),
+        (["--sample", "X"], "--sample is for workbench and not for terraform"),
     ],
 )
 def test_options_of_another_kind(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,7 +160,7 @@ def test_options_of_another_kind(options: list[str], message: str, capsys: pytes
 def test_a_module_that_is_not_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["render", "cdk", name]) == 1
     error = capsys.readouterr().err
-    assert "there is no module" in error or "cannot be imported" in error
+    assert "does not exist" in error or "cannot be imported" in error
 
 
 @pytest.mark.parametrize(

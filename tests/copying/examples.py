@@ -13,6 +13,7 @@ from adjoin.tables import IndexDefinition, KeyAttribute, Projection, TableDefini
 from adjoin.values import Item
 from tests.stores.examples import b, everything, item, n, one, page, s
 
+BYTES = KeyAttribute("kind", "B")
 FULL = TableDefinition(
     "Full",
     KeyAttribute("PK"),
@@ -21,6 +22,7 @@ FULL = TableDefinition(
         IndexDefinition("Reverse", KeyAttribute("RPK"), KeyAttribute("RSK", "N")),
         IndexDefinition("Kind", KeyAttribute("kind", "B"), None, Projection("INCLUDE", ("grade",))),
         IndexDefinition("ByTime", KeyAttribute("PK"), KeyAttribute("at", "N"), Projection("KEYS_ONLY"), local=True),
+        IndexDefinition.over("Both", [KeyAttribute("RPK"), KeyAttribute("grade")], [KeyAttribute("RSK", "N"), BYTES]),
     ),
     ttl="until",
 )

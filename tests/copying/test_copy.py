@@ -37,8 +37,8 @@ from adjoin import (
     field,
 )
 from adjoin.copying import Binding, Copied, Progress, StateFile, copy, transfer, verify
-from adjoin.plans.batches import by_size
-from adjoin.plans.copying import apply_changes
+from adjoin.copying.steps import apply_changes
+from adjoin.plans.steps.batches import by_size
 from adjoin.requests import (
     BatchWrite,
     CreateTable,
@@ -57,7 +57,7 @@ from adjoin.sharding.heat import Heat
 from adjoin.sharding.maps import ShardMap
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
-from adjoin.tables import KeyAttribute, TableDefinition, Throughput
+from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition, Throughput
 from adjoin.units import MAX_BATCH_SIZE, MB
 from adjoin.values import AttributeValue, encode
 from tests.copying.examples import FULL, KINDS, assert_same, copied_by, filled, many
@@ -459,6 +459,13 @@ def test_a_writer_in_another_thread(tmp_path: Path, destination: FaultyStore) ->
         TableDefinition("Full", KeyAttribute("PK"), KeyAttribute("SK", "N")),
         replace(FULL, indexes=FULL.indexes[1:]),
         replace(FULL, ttl="other"),
+        replace(
+            FULL,
+            indexes=(
+                *FULL.indexes[:-1],
+                IndexDefinition.over("Both", FULL.indexes[-1].keys[:3], FULL.indexes[-1].keys[3:]),
+            ),
+        ),
     ],
 )
 def test_another_shape_is_refused_before_anything_is_written(
@@ -501,7 +508,7 @@ def test_verify_finds_one_changed_item(source: FaultyStore, destination: FaultyS
     filled(source, PLAIN, many(100, 10))
     copy(source, destination, "Plain")
     put(destination, "Plain", item("p0", "000001", text=s("x" * 9 + "y")))
-    with pytest.raises(CopyDiffers, match="100 items, which are other ones"):
+    with pytest.raises(CopyDiffers, match="100 items, but the items differ"):
         verify(source, destination, "Plain")
 
 
@@ -527,7 +534,7 @@ def test_a_source_that_is_not_there(source: FaultyStore, destination: FaultyStor
 
 
 def test_segments_that_cannot_be(source: FaultyStore, destination: FaultyStore) -> None:
-    with pytest.raises(InvalidRequest, match="0 segments"):
+    with pytest.raises(InvalidRequest, match="segments must be at least 1, got 0"):
         copy(source, destination, "Plain", segments=0)
 
 
@@ -550,7 +557,7 @@ def test_a_destination_that_lost_what_was_copied(
     destination.execute([DropTable("Plain")])
     if gone == "emptied":
         destination.execute([CreateTable(PLAIN)])
-    with pytest.raises(InvalidCopyState, match=r"holds none any more; remove .*state\.json"):
+    with pytest.raises(InvalidCopyState, match=r"no longer has any; remove .*state\.json"):
         copy(source, destination, "Plain", state=state)
 
 
@@ -563,7 +570,7 @@ def test_a_source_that_was_made_anew(
     interrupted(source, destination, state)
     other = SQLiteStore(":memory:")
     filled(other, PLAIN, many(60 + larger, 40_000))
-    with pytest.raises(InvalidCopyState, match="not the one whose copy was begun"):
+    with pytest.raises(InvalidCopyState, match="not the one with which the copy began"):
         copy(other, destination, "Plain", state=state)
     other.close()
 
@@ -574,7 +581,7 @@ def test_a_source_that_was_dropped_and_made_anew(source: FaultyStore, destinatio
     interrupted(source, destination, state)
     source.execute([DropTable("Plain")])
     filled(source, PLAIN, many(60, 40_000))
-    with pytest.raises(AdjoinError, match="begin anew"):
+    with pytest.raises(AdjoinError, match="start again"):
         copy(source, destination, "Plain", state=state)
 
 

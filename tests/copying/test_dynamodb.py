@@ -13,9 +13,9 @@ import pytest
 from adjoin import Graph
 from adjoin.cli import main
 from adjoin.copying import Binding, StateFile, copy, verify
+from adjoin.locations import open_store
 from adjoin.requests import DropTable, Put, Request, Scan
 from adjoin.stores.interface import Store
-from adjoin.stores.locations import open_store
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import TableDefinition
 from tests.copying.examples import FULL, KINDS, filled, many
@@ -135,9 +135,9 @@ def test_between_two_tables_of_the_service(
     filled(service.store, ours, sample())
     arguments = ["copy", service.at(ours.name), service.at(theirs.name)]
     assert main([*arguments, "--verify"]) == 0
-    assert "it keeps no changes" in capsys.readouterr().out
+    assert "the table keeps no changes" in capsys.readouterr().out
     assert main(arguments) == 1
-    assert "holds items already" in capsys.readouterr().err
+    assert "already has items" in capsys.readouterr().err
     assert main(["copy", service.at(ours.name), service.at(ours.name)]) == 1
     assert "the same table" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ import pytest
 
 from adjoin import FileNotWritable, InvalidCopyState
 from adjoin.copying.state import Binding, Segment, State, StateFile
-from adjoin.plans.copying import Amount, Mark
+from adjoin.copying.steps import Amount, Mark
 from tests.stores.examples import b, key, n
 
 BINDING = Binding("/here.db", "/there.db", "Plain", "Other", 3)

@@ -7,6 +7,7 @@ from typing import Any
 
 from adjoin import Graph
 from adjoin.requests import BatchWrite, DescribeTable, PageResponse, Put, Scan, TableResponse
+from adjoin.reserved import OWN, RECORDS
 from adjoin.tables import TableDefinition
 from adjoin.values import decode, encode
 
@@ -14,11 +15,13 @@ PlainItem = dict[str, Any]
 
 
 def stored_items(g: Graph, table: str, index: str | None = None) -> list[PlainItem]:
-    """Every item of a table, or every entry of one of its indexes."""
+    """Every item of a table, or every entry of one of its indexes, besides records about the whole table."""
     (response,) = g._store.execute([Scan(table, index=index)])
     assert isinstance(response, PageResponse)
     assert response.last is None
-    return [{name: decode(value) for name, value in item.items()} for item in response.items]
+    partition = g._layout.partition_attributes(None)[0].name
+    items = [{name: decode(value) for name, value in item.items()} for item in response.items]
+    return [item for item in items if item[partition] != OWN + RECORDS]
 
 
 def write_items(g: Graph, table: str, items: Iterable[Mapping[str, Any]]) -> None:

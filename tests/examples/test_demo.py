@@ -18,7 +18,7 @@ def test_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
         "Education, index GSI1: 3 items",
         "InvoiceAndBills: 14 items",
         "InvoiceAndBills, index GSI_1: 14 items",
-        "People: 23 items",
+        "People: 23 items, and 1 of adjoin's own; draw them with --all",
         "People, index GSI1: 19 items",
         "Shop: 5 items",
     ):

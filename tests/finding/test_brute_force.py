@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjoin import AdjacencyList, Graph, MaterializedGraph, field
+from adjoin.layouts.indexed_fields import indexed_text
 from adjoin.layouts.interface import Layout
-from adjoin.layouts.overloaded import indexed_text
 from adjoin.stores.sqlite import SQLiteStore
 from tests.finding.kinds import KINDS, Kind, utf8
 from tests.growing import Clock, ShortPages, announce, index_of, on_clock

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjoin import Graph, Indexed, InvalidCursor, MaterializedGraph, Node, field
-from adjoin.layouts.overloaded import indexed_text
+from adjoin.layouts.indexed_fields import indexed_text
 from adjoin.stores.sqlite import SQLiteStore
 from tests.growing import Clock, ShortPages, announce, index_of, on_clock, scanned
 

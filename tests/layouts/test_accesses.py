@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adjoin import AdjacencyList, Edge, Graph, Index, InvalidModel, Keys, Node
-from adjoin.layouts.interface import BoundLayout
+from adjoin.layouts.bound import BoundLayout
 from adjoin.schema import Schema
 from adjoin.tables import Projection
 
@@ -115,7 +115,7 @@ def test_without_a_reverse_index_nothing_is_found_from_its_target() -> None:
         assert [edge.target for edge in g.out("ann", Founder)] == ["chess"]
         with pytest.raises(InvalidModel, match="no reverse index, so Founder edges cannot be found from their target"):
             g.into("chess", Founder)
-        with pytest.raises(InvalidModel, match="no reverse index, so what arrives at a Club cannot be found"):
+        with pytest.raises(InvalidModel, match="no reverse index, so edges that arrive at a Club cannot be found"):
             g.collection(Club.ref("chess"), direction="into")
         # Both ends hold a symmetric edge.
         assert [edge.source for edge in g.into("ann", Friend)] == ["bob"]

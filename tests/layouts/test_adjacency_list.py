@@ -352,7 +352,7 @@ class Ordered(Edge[Fan, Counting], order="fans"):
 
 
 def test_what_is_filled_in_by_itself_is_part_of_no_key() -> None:
-    with pytest.raises(InvalidModel, match=r"Ordered.fans is filled in by itself, so it cannot be part of a key"):
+    with pytest.raises(InvalidModel, match=r"Ordered.fans is a managed field, so it cannot be part of a key"):
         AdjacencyList().bind(Schema([Fan, Star, Follows, Counting, Likewise, Ordered]))
 
 
@@ -363,8 +363,8 @@ def test_which_edges_may_have_the_key_of_a_node() -> None:
     own = AdjacencyList(node="{node}", edge="{target}", reverse=Index("Reverse", "SK")).bind(Schema([Part, Contains]))
     plain = AdjacencyList().bind(Schema([Part, Contains]))
     for layout, may_meet in ((own, True), (plain, False)):
-        assert layout.key_templates(layout.schema.edge(Contains)).may_meet_node == may_meet
-        assert not layout.key_templates(layout.schema.node(Part)).may_meet_node
+        assert bool(layout.key_templates(layout.schema.edge(Contains)).meets) == may_meet
+        assert not layout.key_templates(layout.schema.node(Part)).meets
 
 
 class Mixed(Enum):

@@ -9,7 +9,7 @@ import pytest
 from adjoin import Edge, Node
 from adjoin.aggregates import Count, Sum
 from adjoin.declarations import rules_of
-from adjoin.layouts.counted import COUNTED, at_birth, believed, is_of, keys_on, when_counted
+from adjoin.layouts.own_items import COUNTED, at_birth, believed, is_of, keys_on, when_counted
 from adjoin.rules import Rules, Standing
 from adjoin.schema import Schema
 

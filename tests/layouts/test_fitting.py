@@ -36,9 +36,9 @@ class Thing(Node):
     until: Annotated[dt.datetime | None, Expires()] = None
 
 
-def fitted(model: type[Any], attribute: str | None = None, trusted: tuple[str, ...] = ()) -> Fit:
+def fitted(model: type[Any], type: tuple[str, str] | None = None, trusted: tuple[str, ...] = ()) -> Fit:
     kind = Schema([model]).node(model)
-    return fit(kind, kind.attributes.keys(), trusted, attribute)
+    return fit(kind, kind.attributes.keys(), trusted, type)
 
 
 def at(name: str) -> Any:
@@ -113,8 +113,8 @@ def test_what_a_request_carries() -> None:
         Or((absent("size"), *of_type("size", "N"))),
     ]
     assert plain.conditions([], []) == []
-    labelled = Or((absent("kind"), Compare("=", at("kind"), Value({"S": "THING"}))))
-    assert fitted(Thing, "kind").conditions(["name"], []) == [labelled, CONDITIONS["name"]]
+    labelled = Or((absent("kind"), Compare("=", at("kind"), Value({"S": "a thing"}))))
+    assert fitted(Thing, ("kind", "a thing")).conditions(["name"], []) == [labelled, CONDITIONS["name"]]
     assert plain.labelled is None
 
 

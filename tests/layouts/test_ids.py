@@ -310,7 +310,7 @@ BOUND = [(model, Graph(":memory:", TYPED, layout)._layout) for model in TYPED fo
 def test_what_a_template_matches_it_renders(spec: str, plain: type, text: str, escape: bool) -> None:
     assume(not (spec and plain is str) and not (spec == "04" and plain is Decimal))
     quoting = Quoting(frozenset("#|"), escape=escape)
-    template = Template("Thing", ["T#", Part("id", transform(spec), plain), "|x"], quoting)
+    template = Template("Thing", ["T#", Part("id", transform(spec), plain, is_id=True), "|x"], quoting)
     told = template.match(f"T#{text}|x")
     if told is not None:
         assert template.render({"id": plain(told["id"])}) == f"T#{text}|x"
@@ -318,7 +318,9 @@ def test_what_a_template_matches_it_renders(spec: str, plain: type, text: str, e
 
 @given(st.text(max_size=20))
 def test_any_text_is_an_id_that_comes_back(text: str) -> None:
-    template = Template("Thing", ["T#", Part("id", transform(""), str)], Quoting(frozenset("#"), escape=True))
+    template = Template(
+        "Thing", ["T#", Part("id", transform(""), str, is_id=True)], Quoting(frozenset("#"), escape=True)
+    )
     if not text:
         with pytest.raises(AdjoinError):
             template.render({"id": text})

@@ -27,8 +27,9 @@ from adjoin import (
     Throughput,
     Unique,
 )
-from adjoin.layouts.interface import BoundLayout, Layout
-from adjoin.layouts.overloaded import indexed_text
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.indexed_fields import indexed_text
+from adjoin.layouts.interface import Layout
 from adjoin.requests import Put
 from adjoin.schema import Schema
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition

@@ -20,6 +20,7 @@ from adjoin import (
     InvalidValue,
     Keys,
     Node,
+    Ref,
     UnknownField,
     field,
 )
@@ -78,7 +79,10 @@ def test_a_range_of_one_value_holds_it() -> None:
     [
         (lambda g: g.out("a", Ranked).between(3, 2), "there is nothing between 3 and 2; give the lower value first"),
         (lambda g: g.out("a", Ranked).begins_with("1"), "Ranked.rank is encoded in the key so that it sorts"),
-        (lambda g: g.out("a", Met).within(year=1, month=2, target="b").between("b", "c"), "is fixed already; between"),
+        (
+            lambda g: g.out("a", Met).within(year=1, month=2, target="b").between("b", "c"),
+            "already has a value; between",
+        ),
         (lambda g: g.out("a", Met).within(target="b", month=2), "narrows from the left only: give 'year' too"),
     ],
 )
@@ -157,7 +161,7 @@ def test_a_comparison_holds_for_its_own_value_or_not() -> None:
                 g.find(Thing, condition)
         with pytest.raises(UnknownField, match=r"'sise'.*'size'"):
             g.find(Thing, field("sise") == 1)
-        with pytest.raises(InvalidKey, match=r"Thing.name is not indexed \(of Thing: 'size'\)"):
+        with pytest.raises(InvalidKey, match=r"Thing.name is not indexed \(indexed fields: 'size'\)"):
             g.find(Thing, field("name") == "a")
 
 
@@ -196,3 +200,27 @@ def test_whatever_a_validator_raises_the_item_is_what_does_not_fit() -> None:
         g._store.execute((Put("adjoin", {"PK": {"S": "STRICT#a"}, "SK": {"S": "#META"}, "size": {"N": "10"}}),))
         with pytest.raises(InvalidItem, match=r"is not a valid Strict.*it is on no shelf"):
             g.get(Strict, "a")
+
+
+class Book(Node):
+    id: str
+
+
+class Film(Node):
+    id: str
+
+
+class Rated(Edge[Person, Book | Film], key=("year",)):
+    year: int = 0
+
+
+def test_a_range_within_one_of_several_classes_at_an_end() -> None:
+    """What leads to a node of the other class is left out, also where both have the same id."""
+    layout = AdjacencyList(keys={Rated: Keys(sort="RATED#{target}#{year}")})
+    with Graph(":memory:", [Person, Book, Film, Rated], layout) as g:
+        edges = [Rated(source="a", target=Ref(model, "1"), year=year) for model in (Book, Film) for year in (1, 2)]
+        g.put_many(edges)
+        assert list(g.out("a", Rated).within(target=Ref(Film, "1"))) == edges[2:]
+        assert list(g.out("a", Rated).within(target=Ref(Book, "1"), year=2)) == [edges[1]]
+        with pytest.raises(UnknownField):
+            g.out("a", Rated).within(parent="b")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AdjacencyList, Edge, Graph, InvalidItem, InvalidKey, Keys, Node, field
+from adjoin import AdjacencyList, Edge, Graph, Indexed, InvalidItem, InvalidKey, Keys, Node, field
 from adjoin.requests import Get, ItemResponse, Put
 from adjoin.schema import Schema
 
@@ -71,7 +72,7 @@ def test_a_field_that_is_the_target_lives_in_the_keys_alone() -> None:
 
 def test_such_a_field_and_the_target_are_one() -> None:
     with Graph(":memory:", MODELS, LAYOUT) as g:
-        with pytest.raises(InvalidKey, match=r"Has.skill is 'c' but the target is 'sql'; in the keys the two are one"):
+        with pytest.raises(InvalidKey, match=r"Has.skill is 'c' but the target is 'sql'; both are the same part"):
             g.put(Has(source="ann", target="sql", skill="c"))
         assert list(g.changes()) == []
 
@@ -79,11 +80,53 @@ def test_such_a_field_and_the_target_are_one() -> None:
 def test_what_lives_in_the_key_cannot_be_filtered_by() -> None:
     with Graph(":memory:", MODELS, LAYOUT) as g:
         g.put(Has(source="ann", target="sql", skill="sql", level=3))
-        with pytest.raises(
-            InvalidKey, match=r"Has.skill lives in the key and is not stored beside it.*within\(skill=…"
-        ):
+        with pytest.raises(InvalidKey, match=r"Has.skill is stored in the key only.*within\(skill=…"):
             list(g.out("ann", Has).where(field("skill") == "sql"))
         assert len(list(g.out("ann", Has).within(skill="sql").where(field("level") == 3))) == 1
+
+
+class Knows(Edge[Person, Skill]):
+    skill: str
+    level: Annotated[int, Indexed()] = 0
+
+
+KNOWS = Keys(sort="KNOWS#{skill}", reverse_partition="SKILL#{skill}", reverse_sort="KNOWS#{source.id}")
+SQL = field("skill") == "sql"
+LEFT_OUT = "leave it out of only_if, because the key says its value"
+SAID: dict[str, tuple[Callable[[Graph], object], str]] = {
+    "the edges of a node": (
+        lambda g: g.out("ann", Knows).where(SQL),
+        r"narrow the query with within\(skill=…\) instead",
+    ),
+    # The sort key of this index has another part.
+    "the edges into a node": (lambda g: g.into("sql", Knows).where(SQL), "filter the results in Python"),
+    "a scan": (lambda g: g.scan(Knows).where(SQL), "filter the results in Python"),
+    "a search": (lambda g: g.find(Knows, (field("level") == 3) & SQL), "filter the results in Python"),
+    "a filter of a search": (lambda g: g.find(Knows, field("level") == 3).where(SQL), "filter the results in Python"),
+    "an update": (lambda g: g.update(Knows, "ann", "sql", only_if=SQL, level=4), LEFT_OUT),
+    "a put": (lambda g: g.put(Knows(source="ann", target="sql", skill="sql"), only_if=SQL), LEFT_OUT),
+    "a transaction": (lambda g: transacted(g, lambda t: t.update(Knows, "ann", "sql", only_if=SQL, level=4)), LEFT_OUT),
+    "a put in a transaction": (
+        lambda g: transacted(g, lambda t: t.put(Knows(source="ann", target="sql", skill="sql"), only_if=SQL)),
+        LEFT_OUT,
+    ),
+}
+
+
+def transacted(g: Graph, write: Callable[[Any], object]) -> None:
+    with g.transaction() as transaction:
+        write(transaction)
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_remedy_is_one_that_the_call_has(name: str) -> None:
+    call, remedy = SAID[name]
+    with Graph(":memory:", [Person, Skill, Knows], AdjacencyList(keys={Knows: KNOWS})) as g:
+        g.put(Knows(source="ann", target="sql", skill="sql", level=3))
+        with pytest.raises(
+            InvalidKey, match=f"^Knows.skill is stored in the key only, so DynamoDB cannot compare it; {remedy}$"
+        ):
+            call(g)
 
 
 def test_a_target_that_only_an_index_tells() -> None:
@@ -102,7 +145,7 @@ def test_an_item_that_tells_its_target_nowhere() -> None:
         g._store.execute((Put("adjoin", item),))
         with pytest.raises(InvalidItem):
             list(g.out("ann", Wants))
-        with pytest.raises(InvalidItem, match="does not tell its target"):
+        with pytest.raises(InvalidItem, match="does not name its target"):
             g._layout.ends(g._layout.schema.edge(Wants), item)
 
 

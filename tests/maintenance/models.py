@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Annotated, Any
 
-from adjoin import Edge, Node, field
+from adjoin import Child, Edge, Node, field
 from adjoin.aggregates import Copy, Count, Latest, Max, Min, Sum, Top
+from adjoin.model import node_id
 
 
 class Customer(Node):
@@ -108,37 +109,88 @@ class Friend(Edge[Person, Person], symmetric=True):
     pass
 
 
+class Wallet(Node):
+    id: str
+    name: str = ""
+    payments: Annotated[int, Count("Payment")] = 0
+    spent: Annotated[Decimal, Sum("Payment", field="amount")] = Decimal(0)
+    rents: Annotated[int, Count("Payment", where=(field("kind") == "rent") & (field("number") > 0))] = 0
+    smallest: Annotated[Decimal | None, Min("Payment", field="amount")] = None
+    largest: Annotated[Decimal | None, Max("Payment", field="amount", where=field("kind") != "rent")] = None
+    last: Annotated[str | None, Latest("Payment", field="kind")] = None
+    newest: Annotated[int | None, Latest("Payment")] = None
+    top: Annotated[list[Decimal], Top("Payment", field="amount", k=2)] = []
+    refunds: Annotated[int, Count("Payment", "Refund")] = 0
+    dearest: Annotated[int | None, Max("Payment", "Refund", field="amount")] = None
+    returned: Annotated[int, Sum("Payment", field="returned")] = 0
+    back: Annotated[int | None, Latest("Payment", field="returned", by="number", where=field("refunds") > 0)] = None
+    settings: Annotated[int, Count("Settings")] = 0
+
+
+class Payment(Child[Wallet], key=("number",)):
+    number: int
+    amount: Decimal | None = None
+    kind: str = "rent"
+    refunds: Annotated[int, Count("Refund")] = 0
+    returned: Annotated[int, Sum("Refund", field="amount")] = 0
+    likes: Annotated[int, Count("Likes")] = 0
+
+
+class Refund(Child[Payment]):
+    id: str
+    amount: int = 0
+
+
+class Settings(Child[Wallet], key=()):
+    theme: str = ""
+
+
+class Reader(Node):
+    id: str
+    name: str = ""
+    liked: Annotated[Decimal, Sum("Likes", field="amount")] = Decimal(0)
+    refunds: Annotated[int, Count("Likes", "Refund")] = 0
+
+
+class Likes(Edge[Reader, Payment]):
+    pass
+
+
 SHOP = [Customer, Invoice, Bill, Placed, Contains]
 ALBUMS = [Album, Track, OnAlbum]
 PARTS = [Part, Uses]
 PEOPLE = [Person, Follows, Friend]
-MODELS: list[type[Any]] = [*SHOP, *ALBUMS, *PARTS, *PEOPLE]
+WALLETS: list[type[Any]] = [Wallet, Payment, Refund, Settings, Reader, Likes]
+MODELS: list[type[Any]] = [*SHOP, *ALBUMS, *PARTS, *PEOPLE, *WALLETS]
 
 
 class World:
     """Everything that is stored, as nodes and edges."""
 
     def __init__(self, entities: Iterable[Any], aside: set[tuple[str, str, str]]) -> None:
-        self._nodes: dict[tuple[type[Any], str], Any] = {}
+        self._nodes: dict[tuple[type[Any], Any], Any] = {}
         self._edges: list[Any] = []
         self.aside = aside
         """Recursive fields of parts, and the ends of edges that are set aside for them."""
         for entity in entities:
             if isinstance(entity, Node):
-                self._nodes[type(entity), entity.__dict__["id"]] = entity
+                self._nodes[type(entity), node_id(entity)] = entity
             else:
                 self._edges.append(entity)
 
     def all(self, model: type[Any]) -> list[Any]:
         return [node for (kind, _), node in self._nodes.items() if kind is model]
 
-    def node(self, model: type[Any], id: str) -> Any:
+    def node(self, model: type[Any], id: Any) -> Any:
         return self._nodes.get((model, id))
 
-    def out(self, model: type[Any], id: str) -> list[Any]:
+    def children(self, model: type[Any], parent: Any) -> list[Any]:
+        return [node for node in self.all(model) if node.parent == parent]
+
+    def out(self, model: type[Any], id: Any) -> list[Any]:
         return [edge for edge in self._edges if type(edge) is model and edge.source == id]
 
-    def into(self, model: type[Any], id: str) -> list[Any]:
+    def into(self, model: type[Any], id: Any) -> list[Any]:
         return [edge for edge in self._edges if type(edge) is model and edge.target == id]
 
     def edges(self, model: type[Any]) -> list[Any]:
@@ -245,6 +297,47 @@ def _person(world: World, node: Any) -> dict[str, Any]:
     }
 
 
+def _wallet(world: World, node: Any) -> dict[str, Any]:
+    payments = sorted(world.children(Payment, node.id), key=lambda each: each.number)
+    amounts = sorted((each.amount for each in payments if each.amount is not None), reverse=True)
+    other = [each.amount for each in payments if each.kind != "rent" and each.amount is not None]
+    refunds = {each.number: world.children(Refund, node_id(each)) for each in payments}
+    amounts_back = [refund.amount for some in refunds.values() for refund in some]
+    returned = [sum(refund.amount for refund in some) for some in refunds.values() if some]
+    return {
+        "payments": len(payments),
+        "spent": sum(amounts, Decimal(0)),
+        "rents": sum(each.kind == "rent" and each.number > 0 for each in payments),
+        "smallest": min(amounts, default=None),
+        "largest": max(other, default=None),
+        "last": payments[-1].kind if payments else None,
+        "newest": payments[-1].number if payments else None,
+        "top": amounts[:2],
+        "refunds": len(amounts_back),
+        "dearest": max(amounts_back, default=None),
+        "returned": sum(amounts_back),
+        "back": returned[-1] if returned else None,
+        "settings": len(world.children(Settings, node.id)),
+    }
+
+
+def _payment(world: World, node: Any) -> dict[str, Any]:
+    refunds = world.children(Refund, node_id(node))
+    return {
+        "refunds": len(refunds),
+        "returned": sum(refund.amount for refund in refunds),
+        "likes": len(world.into(Likes, node_id(node))),
+    }
+
+
+def _reader(world: World, node: Any) -> dict[str, Any]:
+    liked = [found for edge in world.out(Likes, node.id) if (found := world.node(Payment, edge.target)) is not None]
+    return {
+        "liked": sum((payment.amount for payment in liked if payment.amount is not None), Decimal(0)),
+        "refunds": sum(len(world.children(Refund, node_id(payment))) for payment in liked),
+    }
+
+
 _EXPECTED: dict[type[Any], Callable[[World, Any], dict[str, Any]]] = {
     Customer: _customer,
     Invoice: _invoice,
@@ -254,4 +347,7 @@ _EXPECTED: dict[type[Any], Callable[[World, Any], dict[str, Any]]] = {
     OnAlbum: _on_album,
     Part: _part,
     Person: _person,
+    Wallet: _wallet,
+    Payment: _payment,
+    Reader: _reader,
 }

@@ -15,16 +15,18 @@ from dataclasses import replace
 from typing import Any
 
 from adjoin import AdjoinError, Graph
-from adjoin.plans import Plan
-from adjoin.plans.maintenance.applying import apply_changes
+from adjoin.plans.maintenance.affected import apply_changes
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import Delete, ItemChange, Put, Query, ReadChanges, Request, Response, Scan
+from adjoin.requests import Delete, ItemChange, Plan, Put, Query, ReadChanges, Request, Response, Scan
 from adjoin.stores.sqlite import SQLiteStore
 
-SEEDS = int(os.environ.get("ADJOIN_SIMULATION_SEEDS", "200"))
-"""For each set of classes. Simulations that take longer, or vary what others have shown, run with fewer."""
-FEW = max(SEEDS // 25, 1)
+SEEDS = int(os.environ.get("ADJOIN_SIMULATION_SEEDS", "40"))
+"""Histories for each set of classes. `make simulations` runs many more of them."""
+FEW = max(SEEDS // 10, 2)
+"""For simulations that take longer, or vary what others have shown."""
 FIRST = int(os.environ.get("ADJOIN_SIMULATION_FIRST", "0"))
+IS_ALL = SEEDS >= 1000
+"""Whether tests that try every case of many try them all, as `make simulations` does, and not a fixed share."""
 LIMIT = 200_000
 """Requests after which something goes round in circles."""
 

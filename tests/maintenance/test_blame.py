@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import pytest
 
 from adjoin import Count, Edge, Graph, Latest, Max, Node, Sum
-from adjoin.plans.maintenance.ledger import PARTS
+from adjoin.plans.counting.ledger import PARTS
+from adjoin.plans.maintenance.reconciling import Blame
 from tests.maintenance.simulation import stored
 from tests.maintenance.test_simulation import unnamed_ranks
 
@@ -160,8 +161,8 @@ class Uses(Edge[Part, Part]):
     pass
 
 
-def test_circles_are_told_rule_by_rule() -> None:
-    """What one recursive rule does not go over closes no circle for it."""
+def test_cycles_are_told_rule_by_rule() -> None:
+    """What one recursive rule does not go over closes no cycle for it."""
     with Graph(":memory:", [Part, Uses]) as graph:
         graph.put_many([Part(id="bike"), Part(id="wheel", cost=HUGE, grams=5), Part(id="spoke", cost=TINY, grams=3)])
         graph.connect(Uses, "bike", "wheel")
@@ -185,10 +186,21 @@ def test_circles_are_told_rule_by_rule() -> None:
         }
         assert records.keys() == {("PART.total", "PART#bike"), ("PART.weight", "PART#spoke")}
         assert "digits" in records["PART.total", "PART#bike"]
-        assert "circle" in records["PART.weight", "PART#spoke"]
+        assert "cycle" in records["PART.weight", "PART#spoke"]
 
         graph.disconnect(Uses, "spoke", "bike")
         graph.update(Part, "spoke", cost=Decimal(2))
         assert graph.maintain(once=True).set_aside == ()
         assert sums("bike") == (HUGE + 2, 8)
         assert recorded(graph) == set()
+
+
+def test_one_rule_after_the_other_is_tried_until_none_is_left() -> None:
+    tried = Blame({"sum": "too long"}, [(), ("one",), ("one", "other")])
+    found = []
+    while tried.goes_on("refused"):
+        found.append(tried.aside)
+    assert found == [
+        {"sum": "too long"} | dict.fromkeys(names, "refused") for names in ((), ("one",), ("one", "other"))
+    ]
+    assert tried.goes_on("refused") is False

@@ -16,11 +16,13 @@ from adjoin import (
     Unique,
 )
 from adjoin.aggregates import Copy, Count
+from adjoin.requests import Put
 from tests.maintenance.models import (
     Customer,
     Invoice,
     Placed,
 )
+from tests.maintenance.simulation import stored
 from tests.maintenance.test_simulation import check
 
 
@@ -41,6 +43,19 @@ def test_copies_are_filled_in_and_kept_fresh(g: Graph) -> None:
     assert m.requests < 30
 
 
+def test_a_copy_that_somebody_else_wrote_is_put_right(g: Graph) -> None:
+    g.put_many([Customer(id="C1", name="Ann"), Invoice(id="I1", kind="y"), Placed(source="C1", target="I1")])
+    g.maintain(once=True)
+    (item,) = (item for item in stored(g) if item["SK"]["S"].startswith("PLACED"))
+    for spoilt in ({**item, "customer": {"S": "Zoe"}}, {name: item[name] for name in item if name != "kind"}):
+        g._store.execute((Put("adjoin", spoilt),))
+        assert g.maintain(once=True).edges == 1
+        assert g.edge(Placed, "C1", "I1") == Placed(source="C1", target="I1", customer="Ann", kind="y")
+    g.disconnect(Placed, "C1", "I1")
+    g.maintain(once=True)
+    check(g)
+
+
 def test_an_edge_without_room_for_its_copy_holds_nothing_up(g: Graph) -> None:
     g.put_many([Customer(id="C1", name="Ann"), *(Placed(source="C1", target=f"I{number}") for number in range(3))])
     g.put(Placed(source="C1", target="full", status="x" * 409_000))
@@ -58,7 +73,7 @@ def test_the_cost_of_a_change_is_known_beforehand(g: Graph) -> None:
     assert (fan_out.edge, fan_out.fields, fan_out.index) == ("Placed", ("customer",), None)
     # It copies from the invoice too, which is checked with each edge.
     assert (fan_out.wcu_per_edge, fan_out.edges_a_request) == (5.0, 49)
-    assert "for each Placed at CUSTOMER#C1" in str(plan)
+    assert "of each Placed at CUSTOMER#C1" in str(plan)
     assert g.explain(g.update, Invoice, "I1", kind="y").fan_outs[0].index == "GSI1"
     assert g.explain(g.update, Invoice, "I1", weight=2).fan_outs == ()
     assert len(g.explain(g.put, Customer(id="C1")).fan_outs) == 1

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Count, Edge, Graph, Max, Node, Sum, Top
+from adjoin import Child, Count, Edge, Graph, Max, Node, Sum, Top
 from adjoin.expressions import Set, Value, attribute
-from adjoin.plans.maintenance.applying import apply_changes
+from adjoin.plans.maintenance.affected import apply_changes
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import ReadChanges, Update
+from adjoin.requests import BatchGet, Query, ReadChanges, Request, TransactWrite, Update
 from adjoin.runner import run
 from adjoin.values import item_size
 from tests.maintenance.ledgers import is_ledger
@@ -92,6 +92,17 @@ class Added(Edge[Adding, Invoice]):
     balance: Decimal
 
 
+class Wallet(Node):
+    id: str
+    payments: Annotated[int, Count("Payment")] = 0
+    paid: Annotated[Decimal, Sum("Payment", field="balance")] = Decimal(0)
+
+
+class Payment(Child[Wallet]):
+    id: str
+    balance: Decimal
+
+
 MODELS = [
     Customer,
     Invoice,
@@ -108,6 +119,8 @@ MODELS = [
     Topmost,
     Adding,
     Added,
+    Wallet,
+    Payment,
 ]
 ENDS: dict[Any, tuple[Any, Any]] = {
     Placed: (Customer, Invoice),
@@ -169,6 +182,90 @@ def test_one_change_alone(g: Graph, model: Any) -> None:
     assert maintained(g) <= 5
     g.disconnect(model, first.source, first.target)
     assert maintained(g) == 5
+
+
+def of_one_and_many(g: Graph, one: Any, change: Any, remove: Any, others: list[Any]) -> tuple[list[float], list[int]]:
+    """What one costs that is put, changed and removed, and what many cost; and how large their ledgers are."""
+    (told,) = g.explain(g.put, one).countings
+    costs: list[float] = []
+    for act in (lambda: g.put(one), change, remove):
+        act()
+        costs.append(maintained(g))
+    assert costs[0] == told.wcu()
+    assert g.explain(g.put_many, others[:2]).countings == (told, told)
+    before = [g._layout.key_of(item) for item in stored(g)]
+    g.put_many(others)
+    with g.meter() as meter:
+        g.maintain(once=True)
+    ledgers = [item for item in stored(g) if is_ledger(item) and g._layout.key_of(item) not in before]
+    return [*costs, meter.wcu, meter.rcu, meter.requests], [item_size(item) for item in ledgers]
+
+
+def test_a_child_costs_what_an_edge_costs(g: Graph) -> None:
+    """Its ledger is smaller than that of an edge, because its key does not name a target's class."""
+    first, *some = filled(g, Placed)
+    edge_costs, edge_ledgers = of_one_and_many(
+        g,
+        first,
+        lambda: g.update(Placed, "N0", "F0", balance=Decimal(8)),
+        lambda: g.disconnect(Placed, "N0", "F0"),
+        some,
+    )
+    g.put_many(Wallet(id=f"N{number}") for number in range(NODES))
+    g.maintain(once=True)
+    first, *some = [Payment(parent=edge.source, id=edge.target, balance=edge.balance) for edge in [first, *some]]
+    costs, ledgers = of_one_and_many(
+        g,
+        first,
+        lambda: g.update(Payment, ("N0", "F0"), balance=Decimal(8)),
+        lambda: g.delete(Payment, ("N0", "F0")),
+        some,
+    )
+    assert costs == edge_costs
+    assert costs[:3] == [5, 5, 5]
+    assert len(ledgers) == len(edge_ledgers) == len(some)
+    assert max(ledgers) < min(edge_ledgers)
+
+
+class Purse(Node):
+    id: str
+    coins: Annotated[int, Count("Slot", "Coin")] = 0
+
+
+class Slot(Child[Purse]):
+    id: str
+    coins: Annotated[int, Count("Coin")] = 0
+
+
+class Coin(Child[Slot]):
+    id: str
+
+
+def test_children_of_children_are_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child that rules read as a far node is one item, so it is checked once, and found without a query."""
+    with Graph(":memory:", [Purse, Slot, Coin]) as g:
+        g.put(Purse(id="p"))
+        g.maintain(once=True)
+        (told,) = g.explain(g.put, Slot(parent="p", id="s")).countings
+        assert (told.edge, told.fields, told.ledgers, told.checks) == ("Slot", ("Purse.coins",), 1, 1)
+        g.put(Slot(parent="p", id="s"))
+        asked: list[Request] = []
+        execute = g._store.execute
+
+        def spied(batch: Sequence[Request]) -> Any:
+            asked.extend(batch)
+            return execute(batch)
+
+        monkeypatch.setattr(g._store, "execute", spied)
+        # One more unit for a node that is seen for the first time.
+        assert maintained(g) == told.wcu() + 1
+        assert any(isinstance(request, TransactWrite) for request in asked)
+        assert not any(isinstance(request, Query) for request in asked)
+        (told,) = g.explain(g.put, Coin(parent=("p", "s"), id="1")).countings
+        assert (told.fields, told.above) == (("Slot.coins",), ("Slot",))
+        g.put(Coin(parent=("p", "s"), id="1"))
+        assert maintained(g) <= told.wcu() + told.wcu_above
+        assert g.get(Purse, "p") == Purse(id="p", coins=1)
 
 
 @pytest.mark.parametrize(("model", "most"), [(Placed, 100), (Arrived, 110), (Follows, 150)])
@@ -320,3 +417,107 @@ def test_repairing_a_node_costs_about_what_counting_it_does(g: Graph) -> None:
     found = g.get(Customer, "N0")
     assert found is not None
     assert found.invoices == 200
+
+
+class Album(Node):
+    id: str
+    tracks: Annotated[int, Count("OnAlbum", consistency="transaction")] = 0
+
+
+class Track(Node):
+    id: str
+
+
+class OnAlbum(Edge[Album, Track]):
+    pass
+
+
+def test_a_count_in_the_transaction_leaves_nothing_to_maintain() -> None:
+    """Two for the edge, the ledger and the node, and one for the index entry; connect also checks the far node."""
+    with Graph(":memory:", [Album, Track, OnAlbum]) as g:
+        g.put_many([Album(id="A"), Track(id="T1"), Track(id="T2")])
+        g.maintain(once=True)
+        spent: list[float] = []
+        for act in (
+            lambda: g.put(OnAlbum(source="A", target="T1")),
+            lambda: g.connect(OnAlbum, "A", "T2"),
+            lambda: g.disconnect(OnAlbum, "A", "T1"),
+        ):
+            with g.meter() as meter:
+                act()
+            spent.append(meter.wcu)
+            # The position in the stream, and nothing else.
+            assert maintained(g) <= 1
+        assert spent == [7, 9, 7]
+        assert g.explain(g.put, OnAlbum(source="A", target="T1")).countings == ()
+        assert g.get(Album, "A") == Album(id="A", tracks=1)
+
+
+class Shelf(Node):
+    id: str
+    tracks: Annotated[int, Sum("Holds", field="tracks")] = 0
+
+
+class Holds(Edge[Shelf, Album]):
+    pass
+
+
+def test_what_reads_a_count_in_the_transaction_is_told() -> None:
+    with Graph(":memory:", [Shelf, Album, Track, Holds, OnAlbum]) as g:
+        g.put_many([Shelf(id="S"), Album(id="A"), Track(id="T1"), Holds(source="S", target="A")])
+        g.maintain(once=True)
+        (told,) = g.explain(g.put, OnAlbum(source="A", target="T1")).countings
+        assert (told.fields, told.ledgers, told.nodes, told.above) == ((), 0, 0, ("Holds",))
+        g.put(OnAlbum(source="A", target="T1"))
+        assert maintained(g) <= told.wcu() + told.wcu_above
+        assert g.get(Shelf, "S") == Shelf(id="S", tracks=1)
+
+
+def test_a_large_batch_is_read_in_portions(g: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read for one portion is written before the next is read; nodes are written no more often for it."""
+    nodes, degree = 130, 10
+    g.put_many(Customer(id=f"N{number}") for number in range(nodes))
+    g.put_many(Invoice(id=f"F{number}") for number in range(nodes * degree))
+    g.maintain(once=True)
+    g.put_many(
+        Placed(source=f"N{number % nodes}", target=f"F{number}", balance=Decimal(1)) for number in range(nodes * degree)
+    )
+    read = [0]
+    execute = g._store.execute
+
+    def spied(batch: Sequence[Request]) -> Any:
+        read[-1] += sum(len(request.gets) for request in batch if isinstance(request, BatchGet))
+        if any(isinstance(request, TransactWrite) for request in batch):
+            read.append(0)
+        return execute(batch)
+
+    monkeypatch.setattr(g._store, "execute", spied)
+    assert maintained(g) / (nodes * degree) <= 2.25
+    most = 5 * 97 + degree
+    assert max(read) <= 2 * most + most // degree + 1
+    assert {customer.invoices for customer in g.scan(Customer)} == {degree}
+
+
+def test_a_large_batch_at_both_ends_writes_each_ledger_once(g: Graph) -> None:
+    nodes, degree = 60, 10
+    g.put_many(Person(id=f"N{number}") for number in range(nodes))
+    g.maintain(once=True)
+    some = [
+        Follows(source=f"N{number}", target=f"N{(number + step) % nodes}", balance=Decimal(2))
+        for number in range(nodes)
+        for step in range(1, degree + 1)
+    ]
+    g.put_many(some)
+    assert maintained(g) / len(some) <= 4.5
+    for person in g.scan(Person):
+        assert (person.follows, person.followers, person.weight) == (degree, degree, Decimal(2 * degree))
+
+
+def test_many_edges_of_one_node_are_divided_into_full_transactions(g: Graph) -> None:
+    edges = 1100
+    g.put_many([Customer(id="N0"), *(Invoice(id=f"F{number}") for number in range(edges))])
+    g.maintain(once=True)
+    g.put_many(Placed(source="N0", target=f"F{number}", balance=Decimal(1)) for number in range(edges))
+    # Each ledger, the node once for 97 of them, and the position with each thousand changes.
+    assert maintained(g) <= 2 * edges + 2 * -(-edges // 97) + 2
+    assert g.get(Customer, "N0") == Customer(id="N0", invoices=edges, owed=Decimal(edges))

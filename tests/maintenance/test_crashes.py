@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -10,12 +11,24 @@ import pytest
 from adjoin import Graph
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
-from tests.maintenance.models import MODELS, Bill, Contains, Customer, Invoice, Part, Placed, Uses
+from tests.maintenance.models import (
+    MODELS,
+    Bill,
+    Contains,
+    Customer,
+    Invoice,
+    Part,
+    Payment,
+    Placed,
+    Refund,
+    Uses,
+    Wallet,
+)
 from tests.maintenance.test_simulation import check
 
 
 def happen(graph: Graph) -> None:
-    """A bit of everything: nodes that come late and go early, moves, changes, a circle."""
+    """A bit of everything: nodes that come late and go early, moves, changes, a cycle."""
     graph.put_many([Customer(id="C1", name="Ann"), Customer(id="C2"), Invoice(id="I1"), Bill(id="B1")])
     graph.put_many(Placed(source="C1", target=f"I{number}", balance=Decimal(number), day=number) for number in range(4))
     graph.put(Contains(source="I1", target="B1", note="n"))
@@ -36,16 +49,31 @@ def happen_again(graph: Graph) -> None:
     graph.delete(Invoice, "I1")
 
 
+def pay(graph: Graph) -> None:
+    """The same with children, one of which comes before its parent, and with a child of a child."""
+    graph.put_many([Wallet(id="W1"), *(Payment(parent=f"W{n % 2}", number=n, amount=Decimal(n)) for n in range(3))])
+    graph.put(Refund(parent=("W1", 1), id="x", amount=2))
+
+
+def pay_again(graph: Graph) -> None:
+    graph.put(Wallet(id="W0"))
+    graph.update(Payment, ("W0", 2), amount=Decimal(-1))
+    graph.delete(Payment, ("W1", 1))
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_it_may_stop_at_every_request(when: str) -> None:
+@pytest.mark.parametrize(("before", "after"), [(happen, happen_again), (pay, pay_again)], ids=["edges", "children"])
+def test_it_may_stop_at_every_request(
+    when: str, before: Callable[[Graph], None], after: Callable[[Graph], None]
+) -> None:
     number = 0
     while True:
         store = FaultyStore(SQLiteStore(":memory:"))
         graph = Graph(store, MODELS)
-        happen(graph)
+        before(graph)
         if number % 2:
             graph.maintain(once=True)
-        happen_again(graph)
+        after(graph)
         store.stop_at(number, when)
         try:
             graph.maintain(once=True)

@@ -23,8 +23,8 @@ from adjoin import (
 )
 from adjoin.errors import CancellationReason
 from adjoin.plans.maintenance import stream
-from adjoin.plans.maintenance.daemon import Daemon
 from adjoin.plans.maintenance.report import MaintenanceReport, SetAside, Tally
+from adjoin.plans.maintenance.stream import Daemon
 from adjoin.requests import Get, Put, ReadChanges, Request, Response, TransactWrite, Update
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
@@ -173,7 +173,7 @@ def test_it_outlives_what_passes(
         # Once it has begun, a get is only needed after something else failed.
         assert report.retries == 4
         assert f"{type(error).__name__}: {error}" in caplog.text
-        assert "it goes on, after 5 attempts" in caplog.text
+        assert "maintenance continues, after 5 attempts" in caplog.text
     check_waits(stop.waits, report.retries)
 
 
@@ -208,7 +208,7 @@ def test_to_an_end_everything_is_raised(g: Graph, store: Failing) -> None:
 
 
 @pytest.mark.parametrize("ahead", [0.0004, 30.0, 1e7])
-def test_a_clock_that_is_ahead_makes_no_circle(g: Graph, clock: Clock, ahead: float) -> None:
+def test_a_clock_that_is_ahead_makes_no_cycle(g: Graph, clock: Clock, ahead: float) -> None:
     """What one stores is a change for the other, which is no reason to store again."""
     g.put_many([Customer(id="C1"), Placed(source="C1", target="I1")])
     clock.now += ahead
@@ -270,6 +270,7 @@ def test_a_line_a_minute(g: Graph, clock: Clock, caplog: pytest.LogCaptureFixtur
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == 3, "two minutes and the rest; nothing to tell in those without changes"
     assert all(re.match(r"\d+ changes in 6[0-4] s .*, 0 set aside; ", line) for line in lines[:2]), lines
+    assert [line.rpartition("; ")[2] for line in lines] == ["5.0 s behind", "5.0 s behind", "nothing is left"]
 
 
 def test_health(g: Graph, clock: Clock) -> None:
@@ -326,8 +327,11 @@ def test_what_runs_for_ever_does_not_grow() -> None:
     report = total.report()
     assert (report.changes, report.nodes, report.edges) == (30_000, 30_000, 30_000)
     assert len(total.nodes) <= 10_000
-    assert len(report.set_aside) <= 20_000
-    assert report.set_aside[-1].reason == "299 99"
+    whole = Tally()
+    whole.include(total)
+    assert whole.report() == report
+    assert [each.reason for each in report.set_aside[:1] + report.set_aside[-1:]] == ["200 0", "299 99"]
+    assert [each.rule for each in report.set_aside] == ["RULE"] * 10_000 + [""] * 10_000
 
 
 # --- awaited -----------------------------------------------------------------------------------

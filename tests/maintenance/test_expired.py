@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Edge, Expires, Graph, Node, aws
+from adjoin import Edge, Expires, Graph, Node, Unique, aws
 from adjoin.aggregates import Count
 from adjoin.expressions import Remove, attribute
 from adjoin.layouts.interface import WRITTEN
-from adjoin.plans import guarded
-from adjoin.requests import Delete, Update
+from adjoin.plans import managed_fields
+from adjoin.plans.maintenance.affected import remove_left
+from adjoin.requests import BatchGet, Delete, Update
 from adjoin.stores.sqlite import SQLiteStore
-from tests.maintenance.simulation import stored
+from tests.maintenance.simulation import Process, stored
 
 NOW = 1_700_000_000.0
 
@@ -51,6 +53,19 @@ class Link(Edge[Page, Page]):
 MODELS: list[Any] = [Session, Page, Visit, Like, Beside, Link]
 
 
+class Guest(Node):
+    id: str
+    until: Annotated[dt.datetime | None, Expires()] = None
+
+
+class Desk(Node):
+    id: str
+
+
+class At(Edge[Guest, Desk]):
+    pass
+
+
 class Clock:
     now = NOW
 
@@ -61,7 +76,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(guarded, "clock", clock)
+    monkeypatch.setattr(managed_fields, "clock", clock)
     return clock
 
 
@@ -118,6 +133,33 @@ def test_edges_of_a_node_that_expired_go_with_the_stream(
     assert g.get(Session, "s").pages == 0  # type: ignore[union-attr]
     assert g.edge(Link, "p0", "p1") is not None
     assert g.get(Session, "t") is not None
+
+
+def test_what_was_done_about_a_node_that_expired_does_not_come_again(store: SQLiteStore, clock: Clock) -> None:
+    """Nothing is counted here, so that the expiry alone is what was applied; where the stream was read is stored."""
+    models: list[Any] = [Guest, Desk, At]
+    with Graph(store, models) as g:
+        until = dt.datetime.fromtimestamp(clock.now + 1000, dt.UTC)
+        g.put_many([Guest(id="a", until=until), Desk(id="d"), At(source="a", target="d")])
+        g.maintain(once=True)
+        expire(store, clock)
+        assert g.maintain(once=True).changes > 0
+        assert g.edge(At, "a", "d") is None
+        assert g.maintain(once=True).changes == 0
+
+
+def test_an_edge_that_goes_while_its_node_is_looked_at_is_gone(g: Graph, store: SQLiteStore, clock: Clock) -> None:
+    fill(g, clock)
+    expire(store, clock)
+    layout = g._layout
+    removing = Process(g, remove_left(layout, layout.schema.node(Session), "s", clock.now), "maintainer")
+    while not removing.is_about(BatchGet):
+        removing.step(random.Random(0))
+    assert g.disconnect(Visit, "s", "p1") is True
+    removing.finish()
+    assert seen(g) == [0, 0, 0, 0]
+    g.maintain(once=True)
+    assert [page and (page.visits, page.likes) for page in g.get_many(Page, ["p0", "p1", "p2"])] == [(0, 0)] * 3
 
 
 def test_an_id_that_came_back_before_keeps_its_new_edges_only(g: Graph, store: SQLiteStore, clock: Clock) -> None:
@@ -223,3 +265,31 @@ def test_lambda_is_told_of_nodes_that_expire() -> None:
 
     assert aws.stream_filter([Token, Uses]) == {"dynamodb": {"Keys": {"SK": {"S": [{"prefix": "#META"}]}}}}
     assert aws.stream_filter([Token]) is None, "without edges there is nothing to do"
+
+
+class Visitor(Node):
+    id: str
+    until: Annotated[int | None, Expires()] = None
+    email: Annotated[str | None, Unique()] = None
+
+
+class Stand(Node):
+    id: str
+    seen: Annotated[int, Count("Saw")] = 0
+
+
+class Saw(Edge[Visitor, Stand]):
+    pass
+
+
+def test_a_node_that_expires_by_a_number_of_seconds(store: SQLiteStore, clock: Clock) -> None:
+    with Graph(store, [Visitor, Stand, Saw]) as g:
+        g.put_many([Stand(id="p"), Visitor(id="v", until=int(clock.now) + 1000, email="v@x")])
+        g.put(Saw(source="v", target="p"))
+        g.maintain(once=True)
+        clock.now += 2000
+        assert store.sweep() == 2, "the node and its claim"
+        g.maintain(once=True)
+        assert g.edge(Saw, "v", "p") is None
+        assert g.get(Stand, "p") == Stand(id="p", seen=0)
+        g.add(Visitor(id="w", email="v@x"))

@@ -11,7 +11,7 @@ import pytest
 
 from adjoin import Edge, Graph, Indexed, MaterializedGraph, Node, field
 from adjoin.aggregates import Copy, Count, Max
-from adjoin.plans.maintenance.applying import apply_changes
+from adjoin.plans.maintenance.affected import apply_changes
 from adjoin.plans.maintenance.report import Tally
 from adjoin.requests import ChangesResponse, ReadChanges, TransactWrite, Update
 from tests.maintenance.simulation import Process

@@ -15,8 +15,7 @@ import pytest
 
 from adjoin import Edge, Graph, Indexed, Node, Unique, field
 from adjoin.aggregates import Count, Max, Sum
-from adjoin.plans import Plan
-from adjoin.requests import TransactWrite
+from adjoin.requests import Plan, TransactWrite
 from tests.maintenance.simulation import FEW, FIRST, LateIndexes, Process, Simulation
 
 
@@ -197,6 +196,7 @@ def simulate(world: World, seed: int, acts: int = 25) -> Simulation:
         return simulation
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("part", range(2))
 def test_every_snapshot_is_right(world: str, part: int) -> None:
@@ -284,6 +284,21 @@ def test_a_put_that_changes_nothing_notices_who_comes_between() -> None:
         putting.finish()
         ALBUMS.look(g, "ab")
         assert g.get(Album, "a").seconds == 1  # type: ignore[union-attr]
+
+
+def test_who_adds_an_edge_while_its_node_begins_anew_is_no_second() -> None:
+    """The node was read in another generation; that is in the way of one attempt, and the edge itself is not there."""
+    with Graph(":memory:", [Album, Track, OnAlbum]) as g:
+        g.put_many([Album(id="a"), Track(id="b"), Track(id="c")])
+        g.put(OnAlbum(source="a", target="c"))
+        adding = Process(g, g._add(OnAlbum(source="a", target="b", seconds=3)), "add")
+        while not adding.is_about(TransactWrite):
+            adding.step(random.Random(0))
+        g.delete(Album, "a")
+        g.put(Album(id="a"))
+        adding.finish()
+        ALBUMS.look(g, "abc")
+        assert g.get(Album, "a").seconds == 3  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("way", ["put", "add", "transaction"])

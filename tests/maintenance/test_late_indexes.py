@@ -31,11 +31,22 @@ class On(Edge[Album, Track]):
     title: Annotated[str, Copy("target.title")] = ""
 
 
+class Label(Node):
+    id: str
+    name: str = "old"
+
+
+class By(Edge[Album, Label]):
+    """Nothing is counted of it, so that there is no ledger to find it by."""
+
+    label: Annotated[str, Copy("target.name")] = ""
+
+
 class Near(Edge[Album, Album]):
     """Nobody looks for its edges from their targets."""
 
 
-MODELS: list[Any] = [Album, Track, On, Near]
+MODELS: list[Any] = [Album, Track, On, Label, By, Near]
 
 
 @pytest.fixture(params=[None, MaterializedGraph()], ids=["list", "graph"])
@@ -61,6 +72,14 @@ def test_a_copy_follows_its_node(blind: Graph) -> None:
     blind.update(Track, "t", title="new")
     blind.maintain(once=True)
     assert blind.edge(On, "a", "t").title == "new"  # type: ignore[union-attr]
+
+
+def test_a_copy_of_what_counts_nothing_follows_its_node(blind: Graph) -> None:
+    blind.put_many([Label(id="l"), By(source="a", target="l"), By(source="b", target="l")])
+    blind.maintain(once=True)
+    blind.update(Label, "l", name="new")
+    assert blind.maintain(once=True).edges == 2
+    assert [blind.edge(By, id, "l") for id in "ab"] == [By(source=id, target="l", label="new") for id in "ab"]
 
 
 def test_edges_of_a_node_that_comes_later_are_counted(blind: Graph) -> None:

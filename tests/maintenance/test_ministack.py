@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from adjoin import Graph
-from tests.maintenance.models import ALBUMS, MODELS, PARTS, PEOPLE, SHOP
+from tests.maintenance.models import ALBUMS, MODELS, PARTS, PEOPLE, SHOP, WALLETS
 from tests.maintenance.simulation import Simulation
 from tests.maintenance.test_crashes import happen, happen_again
 from tests.maintenance.test_simulation import Life, check
@@ -34,7 +34,9 @@ def test_its_stream_is_applied(on_service: Graph) -> None:
     check(on_service)
 
 
-@pytest.mark.parametrize("models", [SHOP, ALBUMS, PARTS, PEOPLE], ids=["shop", "albums", "parts", "people"])
+@pytest.mark.parametrize(
+    "models", [SHOP, ALBUMS, PARTS, PEOPLE, WALLETS], ids=["shop", "albums", "parts", "people", "wallets"]
+)
 def test_a_simulation_on_it(on_service: Graph, models: list[Any]) -> None:
     simulation = Simulation(on_service, 1)
     life = Life(on_service, simulation.chance, models, 3)

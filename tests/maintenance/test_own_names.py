@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import pytest
 
 from adjoin import AdjacencyList, Count, Edge, Expires, Graph, Index, InvalidModel, Node
-from adjoin.bookkeeping import ATTRIBUTE, OWN_NAMES
-from tests.maintenance.models import ALBUMS, MODELS, PARTS, PEOPLE, SHOP
+from adjoin.reserved import ATTRIBUTE, OWN_NAMES
+from tests.maintenance.models import ALBUMS, MODELS, PARTS, PEOPLE, SHOP, WALLETS
 from tests.maintenance.simulation import Simulation, stored
 from tests.maintenance.test_simulation import Life
 
@@ -63,7 +63,9 @@ def test_a_time_to_live_of_such_a_name() -> None:
         Graph(":memory:", [Customer, Invoice, Placed, Passing])
 
 
-@pytest.mark.parametrize("models", [SHOP, ALBUMS, PARTS, PEOPLE], ids=["shop", "albums", "parts", "people"])
+@pytest.mark.parametrize(
+    "models", [SHOP, ALBUMS, PARTS, PEOPLE, WALLETS], ids=["shop", "albums", "parts", "people", "wallets"]
+)
 def test_nothing_is_recorded_by_other_names(models: list[Any]) -> None:
     names: set[str] = set()
     with Graph(":memory:", MODELS) as graph:

@@ -11,8 +11,8 @@ from pydantic import field_validator
 from pydantic_core import core_schema
 
 from adjoin import AccessDenied, Edge, Graph, Node, ServiceUnreachable, Throttled
-from adjoin.aggregates import Copy, Count, Max, Sum, Top
-from adjoin.plans.maintenance.isolating import TOGETHER
+from adjoin.aggregates import Copy, Count, Latest, Max, Sum, Top
+from adjoin.plans.maintenance import stream
 from adjoin.plans.maintenance.report import MaintenanceReport
 from adjoin.requests import BatchGet, Delete, Put, Query, Request, TransactWrite, Update
 from adjoin.stores.sqlite import SQLiteStore
@@ -75,6 +75,14 @@ def store() -> Iterator[Faulty]:
 @pytest.fixture
 def g(store: Faulty) -> Graph:
     return Graph(store, MODELS)
+
+
+@pytest.fixture
+def together(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many changes are read and applied together: one page, so that few make several readings."""
+    page = 1000
+    monkeypatch.setattr(stream, "TOGETHER", page)
+    return page
 
 
 def records(g: Graph) -> list[dict[str, Any]]:
@@ -218,9 +226,9 @@ def test_what_is_set_aside_and_corrected_is_taken_back_by_the_same_maintainer(g:
     assert records(g) == []
 
 
-def test_what_is_set_aside_and_goes_in_the_same_reading_is_taken_back(g: Graph) -> None:
+def test_what_is_set_aside_and_goes_in_the_same_reading_is_taken_back(g: Graph, together: int) -> None:
     stuck(g)
-    g.put_many(Holds(source=1, target=2 + number) for number in range(TOGETHER))
+    g.put_many(Holds(source=1, target=2 + number) for number in range(together))
     g.disconnect(Holds, 1, 1)
     g.maintain(once=True)
     assert records(g) == []
@@ -253,6 +261,37 @@ def test_a_node_without_room_for_its_values(g: Graph) -> None:
     assert records(g) == []
 
 
+class Case(Node):
+    id: int
+    note: str = ""
+    label: Annotated[str | None, Latest("Bears", field="text", by="day")] = None
+
+
+class Bears(Edge[Case, Book]):
+    text: str = ""
+    day: int = 0
+
+
+def test_a_node_that_gets_room_again_has_its_values() -> None:
+    """Beside one that has always had it; the record and what the node says about it go together."""
+    with Graph(":memory:", [Case, Book, Bears, Holds, Shelf]) as g:
+        g.put_many([Case(id=1, note="x" * 409_300), Case(id=2)])
+        g.maintain(once=True)
+        g.put_many(Bears(source=number, target=1, text="y" * 500) for number in (1, 2))
+        (aside,) = g.maintain(once=True).set_aside
+        assert "no room for CASE.label, which are left out" in aside.reason
+        assert [record["item"]["M"]["PK"]["S"] for record in records(g)] == ["CASE#1"]
+        assert [case and case.label for case in g.get_many(Case, [1, 2])] == [None, "y" * 500]
+        (full,) = (item for item in stored(g) if "adjoin:full" in item)
+        assert full["adjoin:full"] == {"SS": ["CASE.label"]}
+        assert "adjoin:stale" not in full
+        g.update(Case, 1, note="")
+        g.put(Bears(source=1, target=2, day=1, text="z"))
+        assert g.maintain(once=True).set_aside == ()
+        assert g.get(Case, 1) == Case(id=1, label="z")
+        assert [item for item in stored(g) if {"adjoin:full", "adjoin:stale"} & item.keys()] == records(g) == []
+
+
 def test_an_edge_without_room_for_its_copy_is_recorded(g: Graph) -> None:
     g.put_many([Book(id=1), Shelf(id=1), Holds(source=1, target=1, title="x" * 409_000)])
     g.maintain(once=True)
@@ -277,8 +316,8 @@ def test_what_is_nobodys_keeps_no_copy_from_the_others(g: Graph) -> None:
 
 
 @pytest.mark.parametrize("error", [Throttled("slow down"), ServiceUnreachable("nobody there")])
-def test_what_fails_now_comes_again(g: Graph, store: Faulty, error: Exception) -> None:
-    count = TOGETHER + 10
+def test_what_fails_now_comes_again(g: Graph, store: Faulty, error: Exception, together: int) -> None:
+    count = together + 10
     g.put_many(Shelf(id=number) for number in range(count))
     g.maintain(once=True)
     for number in range(count):

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from adjoin import Edge, Graph, Node, field
 from adjoin.fields import Predicate
-from adjoin.plans.maintenance.predicates import predicate_test
+from adjoin.plans.counting.contributions import predicate_test
 
 
 class Colour(Enum):

@@ -13,16 +13,15 @@ from adjoin import Graph, InvalidRequest, MaterializedGraph
 from adjoin.aggregates import Latest, Max, Min, Sum, Top
 from adjoin.expressions import Add, Remove, attribute
 from adjoin.model import Edge, Node
-from adjoin.plans import Plan
-from adjoin.plans.maintenance.ledger import PARTS, TOKEN
-from adjoin.plans.maintenance.postings import STALE, TURN
-from adjoin.plans.maintenance.rank_items import BASE, HOME, PARTITION
+from adjoin.plans.counting.ledger import PARTS, TOKEN
+from adjoin.plans.counting.node_transaction import STALE, TURN
+from adjoin.plans.counting.rank_items import BASE, HOME, PARTITION
+from adjoin.plans.counting.references import EdgeRef
 from adjoin.plans.maintenance.ranks import refresh
+from adjoin.plans.maintenance.reconciling import reconcile
 from adjoin.plans.maintenance.recounting import begin, finish
-from adjoin.plans.maintenance.references import EdgeRef
 from adjoin.plans.maintenance.report import Tally
-from adjoin.plans.maintenance.settling import settle
-from adjoin.requests import BatchWrite, Delete, Put, Query, TransactWrite, Update
+from adjoin.requests import BatchWrite, Delete, Plan, Put, Query, TransactWrite, Update
 from adjoin.runner import run
 from adjoin.values import Item
 from tests.maintenance.ledgers import entries_of, is_ledger, is_rank
@@ -141,19 +140,23 @@ def simulate(seed: int, layout: Any = None, *, crashes: float = 0.05, repairs: f
         graph.close()
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("part", range(3))
 def test_what_is_named_is_there_at_every_instant(part: int) -> None:
     with_seeds(simulate, part, 3, 5 * FEW)
 
 
+@pytest.mark.simulation
 def test_also_where_nodes_are_counted_anew() -> None:
     with_seeds(lambda seed: simulate(seed, repairs=0.1), 0, 1, 2 * FEW)
 
 
+@pytest.mark.simulation
 def test_nothing_is_left_over_without_crashes() -> None:
     with_seeds(lambda seed: simulate(seed, crashes=0.0), 0, 1, 2 * FEW)
 
 
+@pytest.mark.simulation
 def test_in_another_layout() -> None:
     with_seeds(lambda seed: simulate(seed, MaterializedGraph()), 0, 1, FEW)
 
@@ -173,19 +176,19 @@ def g() -> Iterator[Graph]:
 TEAM = "TEAM#T"
 
 
-def play(g: Graph, player: str, account: str = "PLAYS.out") -> EdgeRef:
+def play(g: Graph, player: str, group: str = "PLAYS.out") -> EdgeRef:
     layout = g._layout
-    found = next(each for each in layout.rules.accounts if each.name == account)
+    found = next(each for each in layout.rules.groups if each.name == group)
     return EdgeRef(found, layout.edge_key(layout.schema.edge(Plays), "T", player, {}), TEAM, f"PLAYER#{player}")
 
 
-def settled(g: Graph, *refs: EdgeRef) -> None:
-    run(settle(g._layout, refs, Tally()), g._store)
+def reconciled(g: Graph, *refs: EdgeRef) -> None:
+    run(reconcile(g._layout, refs, Tally()), g._store)
 
 
 def settling(g: Graph, *refs: EdgeRef) -> Process:
     """Somebody who has put the ranks of edges, and is about to name them."""
-    process = Process(g, settle(g._layout, refs, Tally()), "maintainer")
+    process = Process(g, reconcile(g._layout, refs, Tally()), "maintainer")
     step_to(process, TransactWrite)
     return process
 
@@ -259,7 +262,7 @@ def test_what_a_crash_left_is_no_fault_and_goes_with_a_repair(g: Graph, mend: st
     g.put_many([Plays(source="T", target="P0", points=-5), Plays(source="T", target="P1", points=1)])
     settling(g, play(g, "P0")).plan.close()
     g.put(Plays(source="T", target="P0", points=0))
-    settled(g, play(g, "P0"))
+    reconciled(g, play(g, "P0"))
     late = settling(g, play(g, "P1"))
     pending = [rank for rank in unnamed_ranks(g) if rank["value"] == {"N": "1"}]
     assert len(pending) == 4
@@ -285,7 +288,7 @@ def test_one_that_was_put_after_the_node_was_read_is_not_taken_for_dead(g: Graph
     reader = Process(g, refreshing(g), "reader")
     step_to(reader, Query)
     g.disconnect(Plays, "T", "P0")
-    settled(g, play(g, "P0"))
+    reconciled(g, play(g, "P0"))
     g.put(Plays(source="T", target="P1", points=5))
     late = settling(g, play(g, "P1"))
     assert {rank[BASE]["N"] for rank in unnamed_ranks(g)} == {"1"}
@@ -302,10 +305,10 @@ def test_an_edge_that_went_and_came_back_is_not_counted_by_who_saw_it_before(g: 
     mine = {rank["SK"]["S"] for rank in unnamed_ranks(g)}
     assert len(mine) == 2
     g.put(Player(id="P0", age=8))
-    settled(g, far)
+    reconciled(g, far)
     assert not mine & {rank["SK"]["S"] for rank in ranks(g)}
     g.disconnect(Plays, "T", "P0")
-    settled(g, far)
+    reconciled(g, far)
     g.put_many([Player(id="P0", age=9), Plays(source="T", target="P0", points=1)])
     finished(g, late)
 
@@ -314,9 +317,9 @@ def test_a_rank_that_was_never_put_is_not_named_by_the_next_attempt(g: Graph) ->
     g.put(Plays(source="T", target="P0", points=1))
     g.maintain(once=True)
     g.put(Plays(source="T", target="P0", points=5))
-    process = Process(g, settle(g._layout, [play(g, "P0")], Tally()), "maintainer")
+    process = Process(g, reconcile(g._layout, [play(g, "P0")], Tally()), "maintainer")
     step_to(process, BatchWrite)
-    # Refused before anything was put; then a transaction fails, because the node begins to prepare another life.
+    # Refused before anything was put; then a transaction fails, because the node begins to prepare another generation.
     process._go_on(lambda: process.plan.throw(InvalidRequest("no")))
     step_to(process, TransactWrite)
     begun = run(begin(g._layout, g._layout.schema.node(Team), [TEAM]), g._store)
@@ -352,17 +355,17 @@ def test_ranks_of_an_attempt_that_failed_are_not_used_for_another_state_of_the_n
         )
         g.maintain(once=True)
         layout = g._layout
-        (account,) = layout.rules.accounts
+        (group,) = layout.rules.groups
 
         def holds(thing: str) -> EdgeRef:
             key = layout.edge_key(layout.schema.edge(Holds), "D", thing, {})
-            return EdgeRef(account, key, "DEPOT#D", f"THING#{thing}")
+            return EdgeRef(group, key, "DEPOT#D", f"THING#{thing}")
 
         g.disconnect(Holds, "D", "C")
         g.put_many(
             [Holds(source="D", target="B", weight=Decimal(3)), Holds(source="D", target="P", weight=Decimal("1e-9"))]
         )
-        process = Process(g, settle(layout, [holds(thing) for thing in "CBP"], Tally()), "maintainer")
+        process = Process(g, reconcile(layout, [holds(thing) for thing in "CBP"], Tally()), "maintainer")
         reader = layout.schema.node(Depot)
         key = layout.node_key(reader, "D")
         while not process.is_done:
@@ -388,10 +391,10 @@ def without_tokens(g: Graph) -> None:
     for item in filter(is_ledger, items):
         for ref, ledger in entries_of(layout, item):
             for name, value in ledger.applied.items():
-                for number, entry in enumerate(value.get("L", ())):
-                    rule = ref.account.keys[name]
-                    about = ref.near, ledger.life, rule, entry["M"]["rank"]["S"], ref.key, number
-                    g._store.execute((Put(layout.table, layout.ledgers.untold_rank_key(*about) | entry["M"]),))
+                for number, state in enumerate(value.get("L", ())):
+                    rule = ref.group.keys[name]
+                    about = ref.near, ledger.generation, rule, state["M"]["rank"]["S"], ref.key, number
+                    g._store.execute((Put(layout.table, layout.ledgers.untold_rank_key(*about) | state["M"]),))
         g._store.execute((Put(layout.table, bare(item)),))
     for item in items:
         if is_rank(layout, item):
@@ -403,8 +406,8 @@ def bare(ledger: Item) -> Item:
     for part in parts.values():
         for name, value in part["M"].items():
             if "L" in value:
-                entries = [{key: held for key, held in entry["M"].items() if key != TOKEN} for entry in value["L"]]
-                part["M"][name] = {"L": [{"M": entry} for entry in entries]}
+                states = [{key: held for key, held in state["M"].items() if key != TOKEN} for state in value["L"]]
+                part["M"][name] = {"L": [{"M": state} for state in states]}
     return ledger | parts
 
 
@@ -433,7 +436,7 @@ def test_one_of_an_earlier_version_is_deleted_with_its_ledger_or_not_at_all(g: G
     g.maintain(once=True)
     without_tokens(g)
     g.update(Plays, "T", "P0", points=1)
-    process = Process(g, settle(g._layout, [play(g, "P0")], Tally()), "maintainer")
+    process = Process(g, reconcile(g._layout, [play(g, "P0")], Tally()), "maintainer")
     while not process.is_done:
         process.step(random.Random(0))
         check_ranks(g._layout, stored(g))
@@ -445,7 +448,7 @@ def test_one_of_an_earlier_version_is_deleted_with_its_ledger_or_not_at_all(g: G
             for ref, ledger in entries_of(g._layout, item)
             if ref.place == play(g, "P0").place
         ]
-        has_old = any(entry["M"]["value"] == {"N": "9"} for entry in ledger.applied["TEAM.best"]["L"])
+        has_old = any(state["M"]["value"] == {"N": "9"} for state in ledger.applied["TEAM.best"]["L"])
         assert len(old) == (4 if has_old else 0)
     finished(g)
 

@@ -9,19 +9,21 @@ from typing import Any
 
 import pytest
 
-from adjoin import Graph, MaterializedGraph
-from adjoin.layouts.interface import LIFE, BoundLayout
-from adjoin.plans import Plan
-from adjoin.plans.batches import place_of
-from adjoin.requests import Delete
+from adjoin import AdjacencyList, Graph, Keys, MaterializedGraph
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import GENERATION
+from adjoin.model import node_id
+from adjoin.plans.steps.batches import place_of
+from adjoin.requests import Delete, Plan
 from adjoin.values import Item
-from tests.maintenance.ledgers import edge_of, entries_of, is_ledger, is_rank, named_ranks
+from tests.maintenance.ledgers import edge_of, entries_of, is_ledger, is_rank, left_arrivals, named_ranks, unmarked
 from tests.maintenance.models import (
     ALBUMS,
     MODELS,
     PARTS,
     PEOPLE,
     SHOP,
+    WALLETS,
     Album,
     Bill,
     Contains,
@@ -29,19 +31,28 @@ from tests.maintenance.models import (
     Follows,
     Friend,
     Invoice,
+    Likes,
     OnAlbum,
     Part,
+    Payment,
     Person,
     Placed,
+    Reader,
+    Refund,
+    Settings,
     Track,
     Uses,
+    Wallet,
     World,
     expected,
     uses,
 )
 from tests.maintenance.simulation import FEW, FIRST, Simulation, opened, stored, with_seeds
 
-IDS = {Customer: "C", Invoice: "I", Bill: "B", Part: "P", Person: "N", Album: "A", Track: "T"}
+IDS = {
+    Customer: "C", Invoice: "I", Bill: "B", Part: "P", Person: "N", Album: "A", Track: "T", Wallet: "W", Reader: "R"
+}  # fmt: skip
+PARENTS: dict[Any, Any] = {Payment: Wallet, Refund: Payment, Settings: Wallet}
 ENDS: dict[Any, tuple[Any, Any]] = {
     Placed: (Customer, Invoice),
     Contains: (Invoice, Bill),
@@ -49,6 +60,7 @@ ENDS: dict[Any, tuple[Any, Any]] = {
     Uses: (Part, Part),
     Follows: (Person, Person),
     Friend: (Person, Person),
+    Likes: (Reader, Payment),
 }
 
 
@@ -63,9 +75,13 @@ class Life:
         self.graph, self.chance, self.count = graph, chance, nodes
         self.nodes = [model for model in models if model in IDS]
         self.edges = [model for model in models if model in ENDS]
-        self.recent: list[tuple[Any, str, str]] = []
+        self.children = [model for model in models if model in PARENTS]
+        self.recent: list[tuple[Any, Any, Any]] = []
+        self.recent_children: list[tuple[Any, dict[str, Any]]] = []
 
-    def id(self, model: Any) -> str:
+    def id(self, model: Any) -> Any:
+        if model in PARENTS:
+            return node_id(model(parent=self.id(PARENTS[model]), **self.key(model)))
         return f"{IDS[model]}{self.chance.randrange(self.count)}"
 
     def fields(self, model: Any) -> dict[str, Any]:
@@ -85,6 +101,14 @@ class Life:
             OnAlbum: lambda: {"seconds": chance.randrange(1, 300), "live": chance.random() < 0.5},
             Part: lambda: {"cost": chance.randrange(9)},
             Person: lambda: {"age": chance.randrange(60)},
+            Wallet: lambda: {"name": chance.choice("ab")},
+            Reader: lambda: {"name": chance.choice("ab")},
+            Payment: lambda: {
+                "amount": chance.choice([None, Decimal(chance.randrange(-9, 99)) / 100]),
+                "kind": chance.choice(["rent", "food", "tax"]),
+            },
+            Refund: lambda: {"amount": chance.randrange(5)},
+            Settings: lambda: {"theme": chance.choice("ab")},
         }
         return values.get(model, dict)()
 
@@ -97,6 +121,23 @@ class Life:
             source, target = map(self.id, ENDS[model])
         self.recent = [*self.recent[-1:], (model, source, target)]
         return model(source=source, target=target, **self.fields(model))
+
+    def key(self, model: Any) -> dict[str, Any]:
+        keys: dict[Any, dict[str, Any]] = {
+            Payment: {"number": self.chance.randrange(-1, 2)},
+            Refund: {"id": self.chance.choice("xy")},
+        }
+        return keys.get(model, {})
+
+    def child(self) -> Any:
+        """One of the last again, as often as not."""
+        if self.recent_children and self.chance.random() < 0.5:
+            model, identity = self.chance.choice(self.recent_children)
+        else:
+            model = self.chance.choice(self.children)
+            identity = {"parent": self.id(PARENTS[model]), **self.key(model)}
+        self.recent_children = [*self.recent_children[-1:], (model, identity)]
+        return model(**identity, **self.fields(model))
 
     def node(self) -> Any:
         model = self.chance.choice(self.nodes)
@@ -115,6 +156,8 @@ class Life:
             (1, self.lose_node),
             (1, self.put_many),
         ]
+        if self.children:
+            ways += [(8, self.put_child), (4, self.update_child), (4, self.delete_child), (2, self.put_children)]
         act = self.chance.choices([way for _, way in ways], [weight for weight, _ in ways])[0]
         return act(), act.__name__
 
@@ -130,6 +173,20 @@ class Life:
 
     def put_many(self) -> Plan[Any]:
         return self.graph._put_many([self.node(), self.edge(), self.edge(), self.node()], None)
+
+    def put_child(self) -> Plan[Any]:
+        return self.graph._put(self.child(), None)
+
+    def put_children(self) -> Plan[Any]:
+        return self.graph._put_many([self.child(), self.node(), self.child()], None)
+
+    def update_child(self) -> Plan[Any]:
+        child = self.child()
+        return self.graph._update(type(child), (node_id(child),), None, None, self.fields(type(child)))
+
+    def delete_child(self) -> Plan[Any]:
+        child = self.child()
+        return self.graph._delete(type(child), node_id(child))
 
     def disconnect(self) -> Plan[Any]:
         edge = self.edge()
@@ -173,13 +230,16 @@ class Life:
 
 
 def check(graph: Graph) -> None:
-    """Every aggregate of every node, and nothing left over that counts for nobody."""
+    """Every aggregate of every node, and nothing left over that counts for nobody.
+
+    Edges whose nodes are not there are found when these come.
+    """
     layout, items = graph._layout, stored(graph)
     entities = [entity for item in items if not layout.is_bookkeeping(item) and (entity := layout.read(item))]
     records = [item for item in items if "reason" in item]
-    aside = {tuple(item[name]["S"].partition(sign)[2] for name, sign in NAMED_IN_RECORDS) for item in records}
+    aside = {tuple(item[name]["S"].rpartition(sign)[2] for name, sign in NAMED_IN_RECORDS) for item in records}
     world = World(entities, {(rule, near, far) for rule, near, far in aside})
-    check_circles(world)
+    check_cycles(world)
     for entity in world.everything():
         wanted = expected(world, entity)
         found = {name: getattr(entity, name) for name in wanted}
@@ -192,8 +252,8 @@ def check(graph: Graph) -> None:
     started = layout.ledgers.edge_start
     assert all(is_ledger(item) for item in items if [*layout.key_of(item).values()][1]["S"].startswith(started))
     check_ranks(layout, items)
-    # What is taken down of edges that arrive.
-    assert all(item["edge"]["M"] in keys for item in items if "edge" in item and "marked" in item)
+    assert [(ref.group.name, ref.key) for ref in unmarked(layout, items)] == []
+    assert left_arrivals(layout, items) == []
 
 
 def check_ranks(layout: BoundLayout, items: list[Item]) -> None:
@@ -202,24 +262,24 @@ def check_ranks(layout: BoundLayout, items: list[Item]) -> None:
     A rank that nobody names is a leftover of a crash.
     """
     there = {place_of(layout.key_of(item)): item for item in items if is_rank(layout, item)}
-    for place, entry in named_ranks(layout, items).items():
+    for place, state in named_ranks(layout, items).items():
         assert place in there
-        assert {name: there[place].get(name) for name in entry if name != "rank"} == {
-            name: value for name, value in entry.items() if name != "rank"
+        assert {name: there[place].get(name) for name in state if name != "rank"} == {
+            name: value for name, value in state.items() if name != "rank"
         }
 
 
 def unnamed_ranks(graph: Graph) -> list[Item]:
-    """The ranks that are there for nobody, in lives that last."""
+    """The ranks that are there for nobody, in generations that last."""
     layout, items = graph._layout, stored(graph)
     named = named_ranks(layout, items)
-    lives = {item[LIFE]["S"] for item in items if LIFE in item and not is_ledger(item)}
-    ranks = [item for item in items if is_rank(layout, item) and layout.ledgers.life_of_rank(item) in lives]
+    generations = {item[GENERATION]["S"] for item in items if GENERATION in item and not is_ledger(item)}
+    ranks = [item for item in items if is_rank(layout, item) and layout.ledgers.generation_of_rank(item) in generations]
     return [item for item in ranks if place_of(layout.key_of(item)) not in named]
 
 
-def check_circles(world: World) -> None:
-    """What is set aside would close a circle, and what is not has none."""
+def check_cycles(world: World) -> None:
+    """What is set aside would close a cycle, and what is not has none."""
     for name, source, target in world.aside:
         assert source in reached(world, target, name), f"{source} uses {target} is set aside for {name} without reason"
     for part in world.all(Part):
@@ -259,22 +319,48 @@ def simulate(
         graph.close()
 
 
-@pytest.mark.parametrize("models", [SHOP, ALBUMS, PARTS, PEOPLE], ids=["shop", "albums", "parts", "people"])
+@pytest.mark.simulation
+@pytest.mark.parametrize(
+    "models", [SHOP, ALBUMS, PARTS, PEOPLE, WALLETS], ids=["shop", "albums", "parts", "people", "wallets"]
+)
 @pytest.mark.parametrize("part", range(5))
 def test_everything_is_true_in_the_end(models: list[Any], part: int) -> None:
     with_seeds(lambda seed: simulate(seed, models, nodes=2 + seed % 3), part, 5)
 
 
-@pytest.mark.parametrize("models", [SHOP, PARTS], ids=["shop", "parts"])
+@pytest.mark.simulation
+@pytest.mark.parametrize("models", [SHOP, PARTS, WALLETS], ids=["shop", "parts", "wallets"])
 def test_nothing_is_left_over_unless_somebody_crashes(models: list[Any]) -> None:
     with_seeds(lambda seed: simulate(seed, models, nodes=2, crashes=0.0), 0, 1, FEW)
 
 
+@pytest.mark.simulation
 def test_in_another_layout() -> None:
     for seed in range(FIRST, FIRST + max(FEW // 5, 1)):
-        simulate(seed, MODELS, MaterializedGraph(), acts=60)
+        for models in (MODELS, WALLETS):
+            simulate(seed, models, MaterializedGraph(), acts=60)
 
 
+def in_one_partition(models: list[Any]) -> AdjacencyList:
+    keys = {model: Keys(partition="all", sort="{label}#{id}") for model in models if model in IDS}
+    return AdjacencyList(keys=keys, escape=True)
+
+
+@pytest.mark.simulation
+def test_with_all_nodes_in_one_partition() -> None:
+    for seed in range(FIRST, FIRST + max(FEW // 5, 1)):
+        for models in (MODELS, WALLETS):
+            simulate(seed, models, in_one_partition(MODELS), acts=60)
+
+
+@pytest.mark.simulation
+def test_with_children_in_partitions_of_their_own() -> None:
+    layout = AdjacencyList(keys={Payment: Keys(partition="of#{parent.id}", sort="{number:sortable}")}, escape=True)
+    for seed in range(FIRST, FIRST + FEW):
+        simulate(seed, WALLETS, layout, acts=60)
+
+
+@pytest.mark.simulation
 @pytest.mark.parametrize("part", range(3))
 def test_in_the_transaction_means_at_every_instant(part: int) -> None:
     """Nobody ever finds a count that is not what the edges say, between any two requests, before any maintenance."""
@@ -284,7 +370,15 @@ def test_in_the_transaction_means_at_every_instant(part: int) -> None:
         life = Life(graph, simulation.chance, ALBUMS, 3)
         for model in (Album, Track):
             graph.put_many(model(id=f"{IDS[model]}{number}") for number in range(3))
-        acts = [life.connect, life.disconnect, life.update_edge, life.put_edge, life.move, life.put_many, life.put_node]
+        acts = [
+            life.connect,
+            life.disconnect,
+            life.update_edge,
+            life.put_edge,
+            life.move,
+            life.put_many,
+            life.put_node,
+        ]
         simulation.watch = lambda graph=graph, seed=seed: check_counts(graph, seed)  # type: ignore[misc]
         for _ in range(25):
             simulation.write(simulation.chance.choice(acts)(), "writer")

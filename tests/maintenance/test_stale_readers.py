@@ -10,7 +10,7 @@ from typing import Annotated
 import pytest
 
 from adjoin import Count, Edge, Graph, Node
-from adjoin.plans.maintenance.applying import apply_changes
+from adjoin.plans.maintenance.affected import apply_changes
 from adjoin.plans.maintenance.report import Tally
 from adjoin.requests import ChangesResponse, ItemChange, ReadChanges, TransactWrite
 from tests.maintenance.models import MODELS, Customer, Invoice, Part, Placed, Uses
@@ -31,7 +31,7 @@ DONE_AND_UNDONE: dict[str, tuple[Act, Act]] = {
         lambda g: g.update(Invoice, "I1", weight=7),
         lambda g: g.update(Invoice, "I1", weight=1),
     ),
-    "a circle": (
+    "a cycle": (
         lambda g: g.put(Uses(source="P1", target="P0")),
         lambda g: g.disconnect(Uses, "P1", "P0"),
     ),

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adjoin import (
     AdjacencyList,
@@ -303,14 +305,14 @@ def test_what_is_of_a_class_without_a_tenant_is_nobody_s() -> None:
 @pytest.mark.parametrize("layout", ["adjacency list"], indirect=True)
 def test_tenants_that_are_many(g: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few of them are known at a time, and few of their files are open."""
-    monkeypatch.setattr("adjoin.layouts.adjacency_list._KNOWN_TENANTS", 2)
+    monkeypatch.setattr("adjoin.layouts.bound._KNOWN_TENANTS", 2)
     monkeypatch.setattr("adjoin.batch.slices._OPEN_FILES", 2)
     names = [f"t{number}" for number in range(5)]
     for item in range(2):
         for name in names:
             g.for_tenant(name).put_many([Shop(id="S1"), Sold(source="S1", target=f"I{item}", price=3)])
     g.maintain(once=True)
-    assert len(g._layout._tenants) == 2  # type: ignore[attr-defined]
+    assert len(g._layout._tenants) == 2
     for name in names:
         shop = g.for_tenant(name).get(Shop, "S1")
         assert shop is not None
@@ -320,7 +322,7 @@ def test_tenants_that_are_many(g: Graph, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_tenants_that_are_not_needed_any_more_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adjoin.layouts.adjacency_list._KNOWN_TENANTS", 2)
+    monkeypatch.setattr("adjoin.layouts.bound._KNOWN_TENANTS", 2)
     with Graph(":memory:", SHOP) as g:
         layouts = []
         for number in range(5):
@@ -387,3 +389,17 @@ def test_queries_of_a_view_are_the_tenant_s(g: Graph) -> None:
     assert [edge.price for edge in acme.out("S1", Sold)] == [2]
     assert list(g.out("S1", Sold)) == []
     assert acme.explain(acme.get, Shop, "S1").partitions == ("acme#SHOP#S1",)
+
+
+@given(st.lists(st.sampled_from(["acme", "SHOP", "ITEM", "s1", "=", "M", ""]), min_size=1, max_size=5), st.booleans())
+def test_what_a_key_alone_tells_to_be_nobodys_is_no_node_and_no_edge_of_any_tenant(parts: list[str], own: bool) -> None:
+    layout = AdjacencyList().bind(Schema([Shop, Item, Sold]))
+    key = {"PK": {"S": "#".join(parts)}, "SK": {"S": "=M" if own else "#META"}}
+    tenant = layout.tenant_in(key)
+
+    if layout.is_own_record(key):
+        assert tenant is None
+        assert layout.is_bookkeeping(key)
+    else:
+        whose = layout if tenant is None else layout.for_tenant(tenant)
+        assert not whose.is_bookkeeping(key) or tenant is None

@@ -26,8 +26,9 @@ class Folder:
 
 
 _READS = (
-    "tests/queries", "tests/finding/test_find.py", "tests/finding/test_requests.py", "tests/plans/test_pages.py",
-    "tests/test_graph.py", "tests/test_sharp_corners.py",
+    "tests/test_queries.py", "tests/test_shared_partitions.py", "tests/finding/test_find.py",
+    "tests/finding/test_declared_indexes.py", "tests/finding/test_requests.py", "tests/plans/test_pages.py",
+    "tests/test_graph.py", "tests/test_sharp_corners.py", "tests/test_scans.py", "tests/test_children.py",
 )  # fmt: skip
 _KEYS = (
     "tests/layouts", "tests/test_schema.py", "tests/test_patterns.py", "tests/test_layouts_agree.py",
@@ -35,18 +36,19 @@ _KEYS = (
     "tests/test_index_updates.py", "tests/test_hostile_arguments.py", "tests/test_failed_updates.py",
     "tests/maintenance/test_tenants.py", "tests/maintenance/test_by_hand.py", "tests/examples/test_education.py",
     "tests/examples/test_homes.py", "tests/examples/test_invoices.py", "tests/examples/test_people.py",
-    "tests/maintenance/test_declared.py", "tests/maintenance/test_declarations.py",
+    "tests/test_declarations.py", "tests/maintenance/test_declarations.py", "tests/designs/test_published_graph.py",
 )  # fmt: skip
 _WRITES = (
     "tests/plans", "tests/test_transactions.py", "tests/test_explain.py", "tests/copying/test_copy.py",
     "tests/maintenance/test_at_once.py", "tests/maintenance/test_copies.py", "tests/batch/test_audit.py",
 )  # fmt: skip
+_COUNTS = ("tests/maintenance", "tests/test_tenants.py", "tests/test_explain.py")
 
 FOLDERS = {
-    "queries": Folder(("queries/*.py",), _READS),
+    "queries": Folder(("queries.py", "scans.py", "searches.py"), _READS),
     "layouts": Folder(("layouts/*.py",), (*_KEYS, *_READS)),
-    "plans": Folder(("plans/*.py",), (*_WRITES, *_KEYS, *_READS)),
-    "maintenance": Folder(("plans/maintenance/*.py",), ("tests/maintenance", "tests/test_tenants.py")),
+    "plans": Folder(("plans/*.py", "plans/steps/*.py"), (*_WRITES, *_KEYS, *_READS)),
+    "maintenance": Folder(("plans/counting/*.py", "plans/maintenance/*.py"), _COUNTS),
     "short": Folder(
         (
             "server/operations/items.py",
@@ -58,7 +60,7 @@ FOLDERS = {
         ("tests/server", "tests/stores/test_properties.py", "tests/test_patterns.py", "tests/test_values.py"),
     ),
 }
-"""By the name that the command takes. `short`: the server's short ways, and the sizes that they compute."""
+"""By the name that the command takes. `short`: the server's fast paths, and the sizes that they compute."""
 
 LEFT_OUT = ("tests/server/clients", "tests/maintenance/test_ministack.py", "tests/copying/test_dynamodb.py")
 """Tests against programs of others."""

@@ -5,7 +5,9 @@ What was measured is kept in `build/mutation` for as long as neither adjoin nor 
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -13,6 +15,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
+from types import FrameType
 
 import coverage
 import pytest
@@ -23,8 +26,14 @@ from tests.mutation.mutants import Mutant
 
 SMALL = 0.1
 """Seconds of a small test."""
-LONGEST = 30.0
+LONG = 5.0
+"""Seconds after which a test is given up while it is measured: there would be no time for it with any mutant."""
+MOMENT = 0.01
+"""Seconds after which it is given up if it was inside of coverage then."""
+LONGEST = 60.0
 """Seconds that the tests of one file may take; those that come after are not run either."""
+
+_COVERAGE = Path(coverage.__file__).parent
 
 
 @dataclass
@@ -83,31 +92,74 @@ def reach_of(items: Iterable[pytest.Item], package: Path, keep: Path) -> Reach:
 
 
 def _measured(items: list[pytest.Item], package: Path) -> Reach:
+    """What some tests reach. One that takes too long ends its process, and another goes on behind it."""
+    whole, left, spent = Reach(), items, 0.0
+    while left and spent < LONGEST:
+        found, given_up = _measured_together(left, package, LONGEST - spent)
+        whole.add(found)
+        spent += sum(found.seconds.values()) + LONG
+        if given_up is None:
+            break
+        left = left[[item.nodeid for item in left].index(given_up) + 1 :]
+    return whole
+
+
+def is_within(frame: FrameType | None, folder: Path) -> bool:
+    """Whether a function of a module in that folder is running in a frame."""
+    while frame is not None:
+        if Path(frame.f_code.co_filename).is_relative_to(folder):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _measured_together(items: list[pytest.Item], package: Path, most: float) -> tuple[Reach, str | None]:
     def measure(tell: Tell) -> bool:
         watch = coverage.Coverage(data_file=None, include=[f"{package}/*"], config_file=False)
         # A file may well have no test that runs any of it.
         watch.set_option("run:disable_warnings", ["no-data-collected"])
+        running = ""
+
+        def tell_lines() -> None:
+            watch.stop()
+            data = watch.get_data()
+            for path in data.measured_files():
+                tell((Path(path), {line: set(tests) for line, tests in data.contexts_by_lineno(path).items()}))
+
+        def give_up(_: int, frame: FrameType | None) -> None:
+            if is_within(frame, _COVERAGE):
+                # It may hold a lock that `tell_lines` needs. A moment later it does not.
+                signal.setitimer(signal.ITIMER_PROF, MOMENT)
+                return
+            # What it holds, a lock say, it would hold for ever.
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            tell((None, running))
+            tell_lines()
+            os._exit(0)
+
+        signal.signal(signal.SIGPROF, give_up)
         watch.start()
         for item in items:
-            if time.process_time() > LONGEST:
+            if time.process_time() > most:
                 break
-            watch.switch_context(item.nodeid)
+            running = item.nodeid
+            watch.switch_context(running)
             started = time.process_time()
+            signal.setitimer(signal.ITIMER_PROF, LONG)
             reports = run(item)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             seconds = time.process_time() - started
             if not any(report.failed or report.skipped for report in reports):
                 tell((item.nodeid, seconds))
-        watch.stop()
-        data = watch.get_data()
-        for path in data.measured_files():
-            tell((Path(path), {line: set(tests) for line, tests in data.contexts_by_lineno(path).items()}))
+        tell_lines()
         return True
 
     result, told = in_a_fork(measure, limit=20 * LONGEST)
     if not result:
         print(f"the tests of {items[0].path.name} came to no end, and are left out", flush=True)
-        return Reach()
-    return Reach(
+        return Reach(), None
+    found = Reach(
         {name: value for name, value in told if isinstance(name, str)},
         {name: value for name, value in told if isinstance(name, Path)},
     )
+    return found, next((value for name, value in told if name is None), None)

@@ -21,6 +21,8 @@ from tests.mutation.forks import Tell, in_a_fork
 from tests.mutation.mutants import Mutant, changed_code
 from tests.mutation.reach import Reach, reach_of, run
 
+SEEDS = "10"
+"""How many seeds a simulation tries, unless the environment says so: a test that takes long is not tried at all."""
 KILLED, ENDLESS, SURVIVED, UNREACHED = "killed", "without end", "survived", "reached by no test"
 
 
@@ -61,6 +63,7 @@ class Trials:
         with TemporaryDirectory() as folder:
             # Examples that fail for one mutant are not to be tried first for others.
             os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = folder
+            os.environ.setdefault("ADJOIN_SIMULATION_SEEDS", SEEDS)
             status = pytest.main([*options, *tests], plugins=[self])
         if status != pytest.ExitCode.OK:
             raise SystemExit(f"the tests could not be run, pytest ended with {status!r}; try them by themselves")

@@ -60,13 +60,13 @@ def test_a_log_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_what_cannot_be_simulated_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.touch()
-    assert "there is no sharding 'some'" in refused(["--sharding=some"], capsys)
-    assert "there cannot be 0 writers" in refused(["--writers=0"], capsys)
+    assert "the sharding 'some' does not exist" in refused(["--sharding=some"], capsys)
+    assert "--writers must be at least 1, got 0" in refused(["--writers=0"], capsys)
     assert "leaves nothing of 60 s" in refused(["--seconds=60", "--warm-up=60"], capsys)
-    assert "values cannot be 0" in refused(["--values=0"], capsys)
-    assert "there is no file nowhere" in refused(["nowhere"], capsys, 1)
+    assert "values must be at least 1, got 0" in refused(["--values=0"], capsys)
+    assert "the file nowhere does not exist" in refused(["nowhere"], capsys, 1)
     assert "has no requests" in refused([str(empty)], capsys, 1)
-    assert "--writes is for a workload that is made" in refused([str(empty), "--writes=1"], capsys)
+    assert "--writes is for a generated workload" in refused([str(empty), "--writes=1"], capsys)
     chart = f"--chart={tmp_path}/nowhere/chart.svg"
     assert "No such file or directory" in refused([*SMALL, "--sharding=single", chart], capsys, 1)
 

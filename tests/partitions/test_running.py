@@ -51,6 +51,36 @@ def test_adaptive_shards_are_cool_and_few() -> None:
     assert outcome.shards_a_find < outcome.shards
 
 
+def test_an_index_over_targets_is_short_of_units_unless_its_targets_have_shards() -> None:
+    """The first value gets 19 % of 20,000 writes, and all of them arrive at one node."""
+    rules, workload = Rules(burst=0), replace(SMALL, writes=20_000, seconds=60)
+    alone = simulate(workload, "fixed:64", warm_up=10, rules=rules)
+    single = simulate(workload, "fixed:64", targets="single", warm_up=10, rules=rules)
+    assert single.throttled > alone.throttled + 0.1
+    assert single.hottest[0].space == "targets"
+    assert single.sharding == "fixed:64, targets single"
+    spread = simulate(workload, "fixed:64", targets="fixed:16", warm_up=10, rules=rules)
+    assert spread.throttled < alone.throttled + 0.03
+    assert spread.partitions > alone.partitions
+    # Each write has an entry in both indexes.
+    assert spread.write_units == pytest.approx(3 * spread.asked * (1 - spread.throttled), rel=0.01)
+
+
+def test_parts_of_a_second_add_up_to_the_rate() -> None:
+    for sharding in ("single", "fixed:8", "adaptive"):
+        for targets in ("single", "fixed:4", "fixed:100"):
+            made = Zipf(writes=3000, seconds=40, values=50, ramp=0)
+            outcome = simulate(made, sharding, targets=targets, warm_up=0)
+            assert outcome.asked == pytest.approx(3000, rel=0.02), (sharding, targets)
+
+
+def test_targets_have_a_number_of_shards_in_their_keys() -> None:
+    with pytest.raises(InvalidValue, match="targets cannot have 'adaptive' shards"):
+        simulate(SMALL, "single", targets="adaptive")
+    with pytest.raises(InvalidValue, match="fixed:N"):
+        simulate(SMALL, "single", targets="fixed:0")
+
+
 def test_the_same_seed_gives_the_same_outcome() -> None:
     short = Zipf(writes=2000, seconds=30, values=20)
     assert simulate(short, "adaptive", warm_up=10) == simulate(short, "adaptive", warm_up=10)
@@ -78,7 +108,7 @@ def test_arrivals_are_poisson_distributed(rate: float) -> None:
 
 @pytest.mark.parametrize("wrong", [{"values": 0}, {"writes": -1}, {"skew": -0.1}])
 def test_a_workload_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidValue, match="cannot be"):
+    with pytest.raises(InvalidValue, match="must be at least"):
         Zipf(**wrong)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from adjoin.plans.batches import BATCHES_A_ROUND, by_size, chunks, get_all, write_all
+from adjoin.plans.steps.batches import BATCHES_A_ROUND, by_size, chunks, get_all, write_all
 from adjoin.requests import BatchGet, BatchGetResponse, BatchWrite, Delete, Get, Put, WriteResponse
 from adjoin.units import MAX_BATCH_GET, MAX_BATCH_SIZE, MAX_BATCH_WRITE, MB
 

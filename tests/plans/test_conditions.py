@@ -179,9 +179,9 @@ def test_a_change_ends_within_the_limits_of_its_field(change: Any, left: int | N
 def test_an_edge_is_named_by_two_ids_and_a_node_by_one() -> None:
     with Graph(":memory:", [Shop, Knows]) as g:
         call: Any = g.update
-        with pytest.raises(InvalidValue, match="a Knows is named by its source and its target; 1 ids were given"):
+        with pytest.raises(InvalidValue, match="a Knows is identified by its source and its target, got 1 ids"):
             call(Knows, "a", rating=1)
-        with pytest.raises(InvalidValue, match="a Shop is named by one id, and 2 were given"):
+        with pytest.raises(InvalidValue, match="a Shop is identified by one id, got 2"):
             call(Shop, "a", "b", rating=1)
 
 

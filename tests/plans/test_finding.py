@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pytest
 
 from adjoin import Edge, Graph, Indexed, InvalidCursor, Node, field
-from adjoin.plans.cursors import decode_cursor, encode_cursor
+from adjoin.plans.read import decode_cursor, encode_cursor
 
 
 class Person(Node):

@@ -9,7 +9,9 @@ import pytest
 
 from adjoin import AlreadyExists, ConditionFailed, Edge, Graph, Indexed, Node, NotFound, TransactionCanceled, field
 from adjoin.aggregates import Copy, Count
+from adjoin.expressions import Set, Value, attribute
 from adjoin.layouts.interface import DELETING
+from adjoin.requests import Delete, Update
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
 from tests.maintenance.simulation import stored
@@ -230,7 +232,7 @@ def test_all_verbs_agree(is_made_anew: bool) -> None:
         for model in EDGES:
             write(g, model)
         assert g.delete(Hub, "hub") in (True, False)
-        assert [item for item in stored(g) if "hub" in str(item) and "marked" not in item] == []
+        assert [item for item in stored(g) if "#hub" in str(item) and "marked" not in item] == []
         assert all(node.counted == 0 for node in g.get_many(Spoke, map("{:02}".format, range(EACH))) if node)
         store.close()
         step += 1
@@ -306,7 +308,7 @@ def test_marks_from_a_time_when_nobody_counted() -> None:
         except Interrupted:
             store.recover()
             assert g.edge(model, "hub", "140") is None, "it came back"
-    assert [item for item in stored(g) if "hub" in str(item) and "marked" not in item] == []
+    assert [item for item in stored(g) if "#hub" in str(item) and "marked" not in item] == []
     spokes: list[Any] = g.get_many(MODELS[1], map("{:03}".format, range(150)))
     assert {spoke.counted for spoke in spokes} == {0}
     store.close()
@@ -328,3 +330,25 @@ def test_a_transaction_deletes_what_is_shown_only() -> None:
             assert g.collection(Hub.ref("hub")).edges == []
         store.close()
         step += 1
+
+
+def test_half_of_a_symmetric_edge_was_none_and_goes() -> None:
+    with Graph(":memory:", MODELS) as g:
+        g.put_many([Hub(id="a"), Hub(id="b"), Mutual(source="a", target="b")])
+        layout = g._layout
+        kind = layout.schema.edge(Mutual)
+        g._store.execute((Delete(layout.table, layout.edge_key(kind, "b", "a", {})),))
+        assert g.disconnect(Mutual, "a", "b") is False
+        assert [item for item in stored(g) if layout.kind_of(item) is kind] == []
+
+
+def test_a_change_that_asks_for_something_asks_an_edge_with_a_mark_for_it_too() -> None:
+    """The delete that marked it did not come to its switch, so the edge is there."""
+    with Graph(":memory:", MODELS) as g:
+        g.put_many([Hub(id="hub"), Spoke(id="00"), Plain(source="hub", target="00")])
+        key = g._layout.edge_key(g._layout.schema.edge(Plain), "hub", "00", {})
+        mark = Set(attribute(DELETING), Value({"S": "never"}))
+        g._store.execute((Update(g._layout.table, key, (mark,)),))
+        with pytest.raises(ConditionFailed):
+            g.update(Plain, "hub", "00", only_if=field("note") == "new", note="newer")
+        assert g.update(Plain, "hub", "00", only_if=field("note") == "old", note="new").note == "new"

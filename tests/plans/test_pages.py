@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjoin import Graph, InvalidCursor, field
+from adjoin import AdjacencyList, Edge, Graph, Index, InvalidCursor, Keys, field
+from adjoin.plans.read import page
+from adjoin.tables import Projection
 from tests.models import SCHOOL, Attendance, Course, Enrollment, Student
 
 
@@ -132,3 +134,22 @@ def test_a_token_survives_the_deletion_of_its_edge() -> None:
     graph.disconnect(Enrollment, "a", "1")
     graph.disconnect(Enrollment, "a", "2")
     assert [edge.target for edge in graph.out("a", Enrollment).page(after=page.next)] == ["3", "4"]
+
+
+def test_a_page_of_edges_continues_after_the_entry_of_an_edge_that_has_changed_since() -> None:
+    class Ranked(Edge[Student, Course]):
+        rank: int
+
+    keys = {Ranked: Keys(indexes={"ByRank": ("{target}", "{rank:03}#{source.id}")})}
+    index = Index("ByRank", "P", "S", projection=Projection("KEYS_ONLY"))
+    with Graph(":memory:", [Student, Course, Ranked], AdjacencyList(reverse=None, indexes=[index], keys=keys)) as g:
+        g.put_many(Ranked(source=str(at), target="c", rank=at) for at in range(6))
+        plan = page(g._layout, g.into("c", Ranked)._question, 2, None)
+        items = plan.send(g._store.execute(next(plan)))
+        g.update(Ranked, "1", "c", rank=9)
+        with pytest.raises(StopIteration) as ended:
+            plan.send(g._store.execute(items))
+        first = ended.value.value
+        assert [each.rank for each in first.entities] == [0, 9]
+        rest = g._run(page(g._layout, g.into("c", Ranked)._question, 9, first.last))
+        assert [each.source for each in rest.entities] == ["2", "3", "4", "5", "1"]

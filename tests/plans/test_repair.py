@@ -9,8 +9,8 @@ import pytest
 
 from adjoin import Edge, Graph, Indexed, InvalidValue, Node, TransactionCanceled, Unique, field
 from adjoin.errors import AdjoinError
-from adjoin.plans.bundles import ATTEMPTS
 from adjoin.plans.repair import remove_dangling, remove_stray, restore_satellites, restore_twin, write_fields
+from adjoin.plans.steps.again import ATTEMPTS
 from adjoin.requests import Delete, Get, ItemResponse, Put, TransactWrite
 
 
@@ -218,7 +218,8 @@ def test_a_claim_of_nobody_is_taken_over_and_one_of_somebody_is_not(g: Graph) ->
     performed(g, restore_satellites(g._layout, person, key("PERSON#a")))
     assert item(g, claim)["adjoin:owner"] == {"S": "PERSON#a"}
     g._store.execute((Put("adjoin", item(g, key("PERSON#b")) | {"email": {"S": "e"}}),))
-    with pytest.raises(InvalidValue, match="another Person has a unique value of 'PERSON#b'; change one of them"):
+    refused = "another Person has the same unique value as 'PERSON#b'; change one of them"
+    with pytest.raises(InvalidValue, match=refused):
         performed(g, restore_satellites(g._layout, person, key("PERSON#b")))
     assert item(g, claim)["adjoin:owner"] == {"S": "PERSON#a"}
 

@@ -57,6 +57,20 @@ def test_an_index_has_units_only_if_its_table_has() -> None:
     assert opened(replace(PLAIN, throughput=Throughput(1, 2)), wanted) == wanted
 
 
+def test_where_the_sort_key_begins_is_part_of_an_index() -> None:
+    a, b, c = (KeyAttribute(name) for name in "ABC")
+    two, one = IndexDefinition.over("Two", [a, b], [c]), IndexDefinition.over("Two", [a], [b, c])
+    wanted = replace(PLAIN, indexes=(two,))
+    assert opened(PLAIN, wanted) == wanted
+    words = (
+        r"its index 'Two' is over A \(S\), sorted by B \(S\) and C \(S\), not A \(S\) and B \(S\), sorted by C \(S\)"
+    )
+    with pytest.raises(TableMismatch, match=words):
+        opened(replace(PLAIN, indexes=(one,)), wanted)
+    with pytest.raises(TableMismatch, match=r"it has no index 'Two' over A \(S\) and B \(S\);"):
+        opened(PLAIN, replace(PLAIN, indexes=(IndexDefinition.over("Two", [a, b]),)), create=False)
+
+
 @pytest.mark.parametrize(
     ("there", "words"),
     [
@@ -78,7 +92,7 @@ def test_an_index_has_units_only_if_its_table_has() -> None:
 def test_another_table_is_refused_before_anything_is_changed(there: TableDefinition, words: str) -> None:
     store = SQLiteStore(":memory:")
     store.execute((CreateTable(there),))
-    with pytest.raises(TableMismatch, match=f"the table 'Things' is there with another shape: .*{words}"):
+    with pytest.raises(TableMismatch, match=f"the table 'Things' exists with another shape: .*{words}"):
         run(open_table(WHOLE, create=True), store)
     (response,) = store.execute((DescribeTable("Things"),))
     assert isinstance(response, TableResponse)

@@ -167,13 +167,13 @@ def test_hosts_that_were_looked_at_are_not_kept_for_ever() -> None:
 
 @pytest.mark.parametrize("origin", ["localhost:3000", "http://", "http://a/b", "http://a?b", "//a", "", "http://b@a"])
 def test_what_is_no_origin(origin: str) -> None:
-    with pytest.raises(InvalidLocation, match="is no origin to allow; write one as in http://localhost:3000"):
+    with pytest.raises(InvalidLocation, match="is not an origin to allow; write one as in http://localhost:3000"):
         serve(allow_origins=[origin])
 
 
 @pytest.mark.parametrize("host", ["http://a", "a/b", "", "a b"])
 def test_what_is_no_host(host: str) -> None:
-    with pytest.raises(InvalidLocation, match="is no host to allow"):
+    with pytest.raises(InvalidLocation, match="is not a host to allow"):
         serve(allow_hosts=[host])
 
 

@@ -375,6 +375,28 @@ def test_every_request_has_its_own_time() -> None:
     assert told == [None, 102.0, 102.0, 104.0, 104.0, None, 107.0, None]
 
 
+@pytest.mark.parametrize(
+    "sent", [ONE[:-1], b"nonsense", ONE[:20] + b"\0"], ids=["that is late", "that is no HTTP", "that becomes none"]
+)
+def test_a_request_is_refused_once_and_never_late_after_that(sent: bytes) -> None:
+    now = [100.0]
+    crowd = Crowd(lambda: now[0], Bounds(seconds=1))
+
+    async def looked_at() -> list[bytes]:
+        connection, transport = alone(crowd), _Ending()
+        connection.connection_made(transport)
+        connection.data_received(sent[:5])
+        connection.data_received(sent[5:])
+        for _ in range(3):
+            now[0] += 1
+            # Whoever is looked at after this connection would not be, if this raised.
+            crowd.look()
+        return transport.written
+
+    (refusal,) = asyncio.run(looked_at())
+    assert refusal[:12] in (b"HTTP/1.1 408", b"HTTP/1.1 400")
+
+
 def test_a_connection_on_which_nothing_is_asked_stays(loop: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "_LATELY", 0.02)
     with bounded(Bounds(seconds=0.1)) as server, connected(server) as used, connected(server) as unused:
@@ -448,3 +470,25 @@ class _Nowhere(asyncio.Transport):
 
     def get_write_buffer_size(self) -> int:
         return 0
+
+
+class _Ending(_Nowhere):
+    """A transport that takes nothing after its end, as those of asyncio and uvloop do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+        self._has_ended = False
+
+    def write(self, data: Any) -> None:
+        if self._has_ended:
+            raise RuntimeError("cannot call write() after write_eof()")
+        self.written.append(data)
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self._has_ended = True
+
+    def close(self) -> None: ...

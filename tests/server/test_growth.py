@@ -19,6 +19,7 @@ from adjoin.server.grammar import expressions
 from adjoin.server.serving import Server, serve
 from tests.server.test_protocol import RIGHT
 from tests.server.test_serving import TABLE, client
+from tests.waiting import LIMIT
 
 BESIDE = ("adjoin.aws", "adjoin.batch", "adjoin.cli", "adjoin.explorer", "adjoin.simulation", "adjoin.__main__")
 """Parts that need other packages, and are no part of a server."""
@@ -69,7 +70,7 @@ class Asking:
 
     def ask(self, operation: str, body: dict[str, Any], **headers: str) -> int:
         # Each request has a connection of its own.
-        connection = HTTPConnection(self._address, timeout=20)
+        connection = HTTPConnection(self._address, timeout=LIMIT)
         target = {"X-Amz-Target": f"DynamoDB_20120810.{operation}"}
         connection.request("POST", "/", json.dumps(body).encode(), {**RIGHT, **target, **headers})
         answer = connection.getresponse()

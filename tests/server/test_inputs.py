@@ -39,7 +39,14 @@ LEFT_OUT = {
 REQUIRED = {"CreateTable": {"TableName", "AttributeDefinitions", "KeySchema"}}
 
 # What the service is known to limit, although its model does not say so.
-LIMITS = {"KeySchema": (1, 2), "AttributesToGet": (1, 255), "GetRecords.Limit": (1, 1000)}
+LIMITS = {
+    "KeySchema": (1, 2),
+    # Keys of global indexes may have several attributes; their number is limited in other words.
+    "CreateTable.GlobalSecondaryIndexes.KeySchema": (1, None),
+    "UpdateTable.GlobalSecondaryIndexUpdates.Create.KeySchema": (1, None),
+    "AttributesToGet": (1, 255),
+    "GetRecords.Limit": (1, 1000),
+}
 
 # Looked at before any limit.
 ASKED_BEFORE = {"TableName", "ResourceArn"}

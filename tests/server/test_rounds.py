@@ -22,7 +22,7 @@ from adjoin.server import serving
 from adjoin.server.serving import Server, serve
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.file import CHECKPOINT_PAGES
-from adjoin.stores.sqlite.rounds import Round
+from adjoin.stores.sqlite.store import Round
 from tests.server.test_serving import TABLE, client, key
 from tests.stores.examples import PLAIN, everything, item, n
 from tests.waiting import until
@@ -191,7 +191,7 @@ class Commits:
 @pytest.fixture
 def on_disk(loop: None, path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     # Upkeep would go another way. Who asked is active until a test says otherwise.
-    monkeypatch.setattr("adjoin.stores.sqlite.upkeep._SECONDS", 1e6)
+    monkeypatch.setattr("adjoin.stores.sqlite.store._SECONDS", 1e6)
     monkeypatch.setattr(serving, "_LATELY", 1e6)
     with serve(path, durability="power") as opened:
         dynamodb = client(opened)

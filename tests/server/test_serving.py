@@ -373,7 +373,7 @@ def test_what_was_asked_before_a_switch_is_answered(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("port", [-1, 65536, 70000])
 def test_a_port_that_there_is_not(tmp_path: Path, port: int) -> None:
-    with pytest.raises(InvalidLocation, match="is no port to listen at"):
+    with pytest.raises(InvalidLocation, match="is not a port to listen on"):
         serve(tmp_path / "things.db", port=port)
 
 

@@ -39,6 +39,20 @@ def undefined(keys: str, definitions: str) -> str:
     )
 
 
+_MULTIPLE = "The KeySchema contains multiple key attributes with the same name"
+_PRECEDE = "All HASH key attributes must precede RANGE key attributes in the KeySchema"
+
+
+def several(**counts: int) -> dict[str, Any]:
+    """A table with an index that has so many attributes of each kind."""
+    keys = [{"AttributeName": f"{kind}{each}", "KeyType": kind} for kind in counts for each in range(counts[kind])]
+    names = [key["AttributeName"] for key in keys]
+    return {
+        "AttributeDefinitions": [A, B, *({"AttributeName": name, "AttributeType": "S"} for name in names)],
+        "GlobalSecondaryIndexes": [index("idx", *keys)],
+    }
+
+
 ABC = {"AttributeDefinitions": [A, B, C]}
 KEYS_ONLY = {"ProjectionType": "KEYS_ONLY"}
 PROVISIONED = {"BillingMode": None, "ProvisionedThroughput": UNITS}
@@ -116,6 +130,22 @@ CREATE: list[tuple[dict[str, Any], str | None]] = [
     ({"GlobalSecondaryIndexes": [index("idx", HASH_C)]}, undefined("c", "a, b")),
     ({**ABC, "GlobalSecondaryIndexes": [index("idx", HASH_C, RANGE_C)]}, _SAME),
     ({**ABC, "GlobalSecondaryIndexes": [index("idx", RANGE_C)]}, _FIRST),
+    ({**ABC, "GlobalSecondaryIndexes": [index("idx", RANGE_C, HASH_A)]}, _FIRST),
+    ({**ABC, "GlobalSecondaryIndexes": [index("idx", HASH_C, HASH_A)]}, None),
+    ({**ABC, "GlobalSecondaryIndexes": [index("idx", HASH_C, RANGE_A, RANGE_B)]}, None),
+    ({**ABC, "GlobalSecondaryIndexes": [index("idx", HASH_C, HASH_C)]}, _MULTIPLE),
+    ({**ABC, "GlobalSecondaryIndexes": [index("idx", HASH_C, HASH_B, RANGE_C)]}, _MULTIPLE),
+    ({**ABC, "GlobalSecondaryIndexes": [index("idx", HASH_C, RANGE_A, HASH_B)]}, f"{_INVALID}{_PRECEDE}"),
+    ({"GlobalSecondaryIndexes": [index("idx", HASH_A, HASH_B, RANGE_C)]}, undefined("a, b, c", "a, b")),
+    (
+        several(HASH=5, RANGE=0),
+        f"{_INVALID}The KeySchema exceeds the maximum allowed number of HASH key attributes",
+    ),
+    (
+        several(HASH=1, RANGE=5),
+        f"{_INVALID}The KeySchema exceeds the maximum allowed number of RANGE key attributes",
+    ),
+    (several(HASH=4, RANGE=4), None),
     (
         {
             **ABC,
@@ -209,6 +239,20 @@ UPDATE: list[tuple[dict[str, Any], str | None]] = [
     (
         {"GlobalSecondaryIndexUpdates": [{"Create": {**MADE, "Projection": {}}}], "AttributeDefinitions": [C]},
         f"{_INVALID}Unknown ProjectionType: null",
+    ),
+    ({"GlobalSecondaryIndexUpdates": [{"Create": index("idx", HASH_C, HASH_A, RANGE_B)}], **ABC}, None),
+    (
+        {"GlobalSecondaryIndexUpdates": [{"Create": index("idx", HASH_C, RANGE_A, HASH_B)}], **ABC},
+        f"{_INVALID}{_PRECEDE}",
+    ),
+    (
+        {
+            "GlobalSecondaryIndexUpdates": [
+                {"Create": index("idx", *several(HASH=5)["GlobalSecondaryIndexes"][0]["KeySchema"])}
+            ],
+            "AttributeDefinitions": several(HASH=5)["AttributeDefinitions"],
+        },
+        f"{_INVALID}The KeySchema exceeds the maximum allowed number of HASH key attributes",
     ),
 ]
 

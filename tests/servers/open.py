@@ -12,8 +12,8 @@ from adjoin.tables import TableDefinition
 from tests.servers.own_tables import OwnTables
 from tests.servers.processes import NotInstalled, Server, Servers
 
-_DEADLINE = 5.0
-"""Seconds for a request with its retries; a server on this machine that cannot answer by then never will."""
+_DEADLINE = 60.0
+"""Seconds for a request with its retries. A server of this machine, busy or not, that has no answer then never will."""
 
 
 class Stores:

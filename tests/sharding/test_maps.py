@@ -157,12 +157,12 @@ def test_an_epoch_is_never_writable_before_the_one_before_it() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: FixedShards(0), "there cannot be 0 shards"),
-        (lambda: ShardMap((Epoch(0, 0.0),)), "there cannot be 0 shards"),
+        (lambda: FixedShards(0), "number of shards must be at least 1, got 0"),
+        (lambda: ShardMap((Epoch(0, 0.0),)), "number of shards must be at least 1, got 0"),
         (lambda: ShardMap(()), "at least one epoch"),
         (lambda: ShardMap(values={"python": ()}), "at least one epoch"),
-        (lambda: ShardMap().grown(0.0, shards=1), "shards only grow"),
-        (lambda: ShardMap((Epoch(1, 5.0), Epoch(2, 4.0))), "in the order of time"),
+        (lambda: ShardMap().grown(0.0, shards=1), "more shards than the one before"),
+        (lambda: ShardMap((Epoch(1, 5.0), Epoch(2, 4.0))), "not be earlier"),
     ],
 )
 def test_what_is_no_map_is_refused(make: object, message: str) -> None:

@@ -116,14 +116,14 @@ UNITS = Throughput(5, 5)
 LOCAL = {"local": True, "partition": KeyAttribute("PK"), "sort": KeyAttribute("x")}
 
 REJECTED: list[tuple[TableDefinition, str]] = [
-    (replace(PLAIN, name="ab"), "'ab' is no name of 3 to 255 letters"),
-    (replace(PLAIN, name="a" * 256), "is no name of 3 to 255 letters"),
-    (replace(PLAIN, name="a b c"), "'a b c' is no name"),
-    (replace(PLAIN, name="tablé"), "'tablé' is no name"),
-    (replace(PLAIN, indexes=(IndexDefinition("i!x", KeyAttribute("x")),)), "'i!x' is no name"),
+    (replace(PLAIN, name="ab"), "'ab' is not a name of 3 to 255 letters"),
+    (replace(PLAIN, name="a" * 256), "is not a name of 3 to 255 letters"),
+    (replace(PLAIN, name="a b c"), "'a b c' is not a name"),
+    (replace(PLAIN, name="tablé"), "'tablé' is not a name"),
+    (replace(PLAIN, indexes=(IndexDefinition("i!x", KeyAttribute("x")),)), "'i!x' is not a name"),
     (replace(PLAIN, sort=KeyAttribute("PK")), "has PK as partition key and as sort key"),
     (replace(PLAIN, sort=KeyAttribute("SK", "BOOL")), "the key attribute SK has type 'BOOL'"),  # type: ignore[arg-type]
-    (replace(PLAIN, sort=KeyAttribute("")), "'' is no name of 1 to 255 characters"),
+    (replace(PLAIN, sort=KeyAttribute("")), "'' is not a name of 1 to 255 characters"),
     (replace(PLAIN, indexes=indexes(1) * 2), "two indexes have the same name"),
     (replace(PLAIN, indexes=indexes(21)), "it has 21 global indexes, and 20 is the limit"),
     (replace(PLAIN, indexes=indexes(6, **LOCAL)), "it has 6 local indexes, and 5 is the limit"),
@@ -144,6 +144,30 @@ REJECTED: list[tuple[TableDefinition, str]] = [
     (
         replace(PLAIN, indexes=indexes(1, projection=Projection("INCLUDE", tuple(map(str, range(101)))))),
         "its indexes project 101 attributes, and 100 is the limit",
+    ),
+    (
+        replace(PLAIN, indexes=(IndexDefinition.over("Idx", [KeyAttribute(each) for each in "abcde"]),)),
+        "the index Idx has 5 attributes in its partition key, and 4 is the limit",
+    ),
+    (
+        replace(PLAIN, indexes=(IndexDefinition.over("Idx", [KeyAttribute("a")], [KeyAttribute(k) for k in "bcdef"]),)),
+        "the index Idx has 5 attributes in its sort key, and 4 is the limit",
+    ),
+    (
+        replace(PLAIN, indexes=indexes(1, further_partitions=(KeyAttribute("x"),))),
+        "Idx0 has x as partition key and as partition key",
+    ),
+    (
+        replace(PLAIN, indexes=indexes(1, further_partitions=(KeyAttribute("y"),), sort=KeyAttribute("y"))),
+        "Idx0 has y as partition key and as sort key",
+    ),
+    (
+        replace(PLAIN, indexes=indexes(1, further_sorts=(KeyAttribute("y"),))),
+        "the index Idx0 has further attributes of a sort key, but no first one",
+    ),
+    (
+        replace(PLAIN, indexes=indexes(1, **LOCAL, further_sorts=(KeyAttribute("y"),))),
+        "the local index Idx0 has a key of several attributes, which only global indexes can have",
     ),
     (replace(PLAIN, throughput=Throughput(0, 1)), "Plain has a throughput of 0 and 1 units; 1 is the least"),
     (

@@ -15,7 +15,7 @@ from orjson import dumps, loads
 from adjoin.items import NormalItem, normal_attribute, normal_item, plain_item
 from adjoin.requests import CreateTable, DropTable, Get, Put, Query, SortCondition
 from adjoin.stores.sqlite import SQLiteStore
-from adjoin.stores.sqlite.keys import after_prefix, number_key
+from adjoin.stores.sqlite.rows import after_prefix, number_key
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from adjoin.values import AttributeValue, Item, canonical_number, item_size
 from tests.stores.examples import page, put, s, stored

@@ -32,7 +32,7 @@ from adjoin.expressions import Set, Value, attribute
 from adjoin.requests import CreateTable, Update
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import KeyAttribute, TableDefinition
-from tests.stores.test_file import make_version_1
+from tests.stores.sqlite.test_file import make_version_1
 from tests.waiting import LIMIT, until
 from tests.whole import clocked, models, older
 from tests.whole.figures import Figures

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import tarfile
 from io import BytesIO
 from pathlib import Path
+from zipfile import ZipFile
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST_OF_VERSION_2 = "a0b39a4c02db"
@@ -16,10 +16,13 @@ def sources(folder: Path) -> Path | None:
     """A folder for `PYTHONPATH`, or None where there is no history, as in a shallow clone or a source package."""
     try:
         made = subprocess.run(
-            ["git", "archive", f"{FIRST_OF_VERSION_2}^", "src"], cwd=ROOT, capture_output=True, check=True
+            ["git", "archive", "--format=zip", f"{FIRST_OF_VERSION_2}^", "src"],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
         )
     except (OSError, subprocess.CalledProcessError):
         return None
-    with tarfile.open(fileobj=BytesIO(made.stdout)) as archive:
-        archive.extractall(folder, filter="data")
+    with ZipFile(BytesIO(made.stdout)) as archive:
+        archive.extractall(folder)
     return folder / "src"

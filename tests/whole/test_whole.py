@@ -10,6 +10,7 @@ import pytest
 from tests.whole.driver import simulate
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be sent SIGINT there")
 def test_nothing_acknowledged_is_lost_or_torn_and_aggregates_are_exact(capsys: pytest.CaptureFixture[str]) -> None:
     seed = int(os.environ.get("ADJOIN_FAULTS_SEED", os.getpid()))

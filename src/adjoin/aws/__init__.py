@@ -1,19 +1,15 @@
-"""A graph's table for AWS's own tools: templates, permissions and a model to look at; and a Lambda function.
+"""A graph's table for AWS's own tools: templates, IAM policies and a NoSQL Workbench model; and a Lambda function.
 
-Most functions here turn a `TableDefinition` into what another tool reads, always the same for the
-same table, and call nothing. `lambda_handler` makes the function that keeps aggregates true on AWS. Nothing
-beyond adjoin's own dependencies is imported.
+Most functions here turn a `TableDefinition` into the input of another tool. They call no service, and the same table
+always gives the same output. `lambda_handler` makes the Lambda function that keeps aggregates up to date on AWS. This
+package imports nothing beyond adjoin's own dependencies.
 """
 
 from __future__ import annotations
 
-from adjoin.aws.cdk_props import cdk
-from adjoin.aws.cloudformation_template import cloudformation
-from adjoin.aws.definitions import leading_key, table
 from adjoin.aws.iam_policies import Access, iam_policy
-from adjoin.aws.lambda_function import lambda_handler, record_handler
-from adjoin.aws.stream_filters import stream_filter
-from adjoin.aws.terraform_resource import terraform
+from adjoin.aws.lambda_function import lambda_handler, record_handler, stream_filter
+from adjoin.aws.templates import cdk, cloudformation, leading_key, table, terraform
 from adjoin.aws.workbench_model import workbench
 
 __all__ = [

@@ -1,15 +1,17 @@
 """IAM policies for a table: the actions that adjoin calls, on that table and no other.
 
 Access to single partitions is a condition on `dynamodb:LeadingKeys`, the partition keys that a
-request names: the table's, or the index's where a query names an index. Three things follow, and are
-held here:
+request names: those of the table, or those of the index if a query names one. This has three consequences:
 
-- The condition is "for all values", which is true of a request that names no key at all. So a request
-  must name one (the `Null` condition), and what never names one (scanning, reading the stream,
+- The condition is "for all values", which is also true for a request that names no key at all. So a request
+  must name one (the `Null` condition). Actions that never name one (scanning, reading the stream,
   managing the table) cannot be allowed for single partitions.
-- A key is compared as it is; where patterns are allowed, "*" and "?" of a key are escaped, and so is
-  "$" everywhere, which begins a policy variable.
-- Only partition keys are compared. What a writer puts into the index keys of its own items is not.
+- Keys are compared literally. Where patterns are allowed, "*" and "?" in a key are escaped. "$" is escaped
+  everywhere, because it begins a policy variable.
+- Only partition keys are compared. A policy does not limit what a writer puts into the index keys of its items.
+
+Records about the whole table, such as the number of shards of an index, are in a partition of their own. They hold no
+values of items, so everybody who may read or write some partitions may read them.
 """
 
 from __future__ import annotations
@@ -18,17 +20,18 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, get_args
 
-from adjoin.aws.definitions import check_table
+from adjoin.aws.templates import check_table
 from adjoin.errors import InvalidValue, shown
+from adjoin.reserved import OWN, RECORDS, tenant_prefix
 from adjoin.tables import TableDefinition
-from adjoin.tenants import tenant_prefix
 
 Access: TypeAlias = Literal["read", "write", "scan", "stream", "manage", "list", "full"]
 
 _LEADING_KEYS = "dynamodb:LeadingKeys"
 _DESCRIBE = ("DescribeTable", "DescribeTimeToLive")
-# A transaction needs the permissions of its parts, and has none of its own.
+# Transactions have no permission of their own: IAM asks for those of their parts.
 _READ = ("BatchGetItem", "GetItem", "Query")
+_RECORDS = ("GetItem", "Query")
 _WRITE = ("BatchWriteItem", "ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem")
 _STREAM = ("DescribeStream", "GetRecords", "GetShardIterator")
 _MANAGE = ("CreateTable", "DeleteTable", "DescribeContinuousBackups", "ListTagsOfResource", "UpdateTable")
@@ -47,27 +50,31 @@ def iam_policy(
     account: str = "*",
     partition: str = "aws",
 ) -> dict[str, Any]:
-    """A policy document with the least that the named kinds of access need.
+    """A policy document with the fewest permissions that the named kinds of access need.
 
     `access` is one or several of "read", "write", "scan", "stream", "manage" and "list", or "full" for
-    all of them. What a graph asks when it opens is always allowed.
+    all of them. The requests that a graph makes when it opens are always allowed.
 
-    `leading_keys` allows these partition keys only, `leading_patterns` those that match (with "*", "?"
-    and policy variables), `tenant` those of one tenant, to which the other two are then relative.
+    `leading_keys` allows only these partition keys, `leading_patterns` only keys that match (with "*", "?"
+    and policy variables), and `tenant` only the keys of one tenant. With a tenant, keys and patterns are
+    written without its prefix.
     """
     check_table(table)
     wanted = _accesses(table, access)
     condition = _condition(table, leading_keys, leading_patterns, tenant)
     if condition and (open_ones := [each for each in wanted if each not in _CONFINED]):
         raise InvalidValue(
-            f"{open_ones[0]!r} access names no partition key, so it cannot be confined to some; "
-            f"give it in a policy of its own, or leave it out"
+            f"{open_ones[0]!r} access names no partition key, so it cannot be limited to some keys; "
+            f"allow it in a separate policy, or leave it out"
         )
     arn = f"arn:{partition}:dynamodb:{region}:{account}:table/{table.name}"
     with_indexes = [arn, f"{arn}/index/*"] if table.indexes else [arn]
     statements = [_statement("Describe", _DESCRIBE, [arn])]
     if "read" in wanted:
         statements.append(_statement("Read", _READ, with_indexes, condition))
+    if ("read" in wanted and condition) or (wanted == ["write"] and table.partition.type == "S"):
+        records = _condition(table, [OWN + RECORDS], None, None)
+        statements.append(_statement("ReadRecords", _RECORDS, [arn], records))
     if "write" in wanted:
         statements.append(_statement("Write", _WRITE, [arn], condition))
     if "scan" in wanted:
@@ -76,7 +83,7 @@ def iam_policy(
         statements.append(_statement("ReadStream", _STREAM, [f"{arn}/stream/*"]))
     if "manage" in wanted:
         statements.append(_statement("Manage", _managing(table), [arn]))
-    # Listing is not about one table, and IAM knows no narrower resource for it.
+    # The List actions are not about one table, and IAM has no narrower resource for them.
     listing = [name for kind, name in (("stream", "ListStreams"), ("list", "ListTables")) if kind in wanted]
     if listing:
         statements.append(_statement("List", listing, ["*"]))
@@ -87,11 +94,11 @@ def _accesses(table: TableDefinition, access: Access | Iterable[Access]) -> list
     asked = list(access) if isinstance(access, Iterable) and not isinstance(access, str) else [access]
     for each in asked:
         if each not in get_args(Access):
-            raise InvalidValue(f"{shown(each)} is no kind of access; it can be {', '.join(get_args(Access))}")
+            raise InvalidValue(f"{shown(each)} is not a kind of access; choose from {', '.join(get_args(Access))}")
     if not asked:
-        raise InvalidValue("no kind of access was asked for; name at least one, such as 'read'")
+        raise InvalidValue("access is empty; name at least one kind, such as 'read'")
     if "stream" in asked and not table.stream:
-        raise InvalidValue(f"the table {table.name} has no stream to read; leave 'stream' out, or give it one")
+        raise InvalidValue(f"the table {table.name} has no stream to read; leave 'stream' out, or enable a stream")
     offered = [each for each in _ALL if each != "stream" or table.stream]
     return offered if "full" in asked else [each for each in offered if each in asked]
 
@@ -150,7 +157,7 @@ def _texts(name: str, given: Iterable[str] | None) -> list[str]:
         return []
     texts = [] if isinstance(given, str) else list(given)
     if not texts or not all(isinstance(each, str) and each for each in texts):
-        raise InvalidValue(f"{name} is {given!r}; pass a list of partition keys, and not an empty one")
+        raise InvalidValue(f"{name} is {given!r}; pass a list of at least one partition key")
     return texts
 
 

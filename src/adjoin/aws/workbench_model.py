@@ -1,29 +1,93 @@
-"""A table as a data model of NoSQL Workbench: its keys and indexes, a facet for each class, and samples.
+"""A table as a data model of NoSQL Workbench: its keys and indexes, a facet for each class, and example items.
 
-The copies that a second indexed field needs are a facet of their own, and so are the claims to unique
-values: who looks at the table meets them there.
+The index copies of a further indexed field have a facet of their own, and so have the claims of a unique field, because
+both kinds of items are visible in the table.
 
-The form is that of the files which NoSQL Workbench exports (version 3.0). It differs from DynamoDB in
-two ways: an attribute has one type in the whole table, and there is no place for local indexes.
+The format is that of the files that NoSQL Workbench exports (version 3.0). It is narrower than DynamoDB in three ways:
+an attribute has one type in the whole table, local indexes cannot be described, and a key has one attribute. The type
+of an attribute is derived from the annotation of its field, as far as that decides it.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from decimal import Decimal
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from adjoin.aws.attribute_types import attribute_types
-from adjoin.aws.definitions import check_table
+from pydantic import BaseModel, RootModel
+
+from adjoin.aws.templates import check_table
+from adjoin.entity_types import Entity, EntityType
 from adjoin.errors import InvalidModel, InvalidValue
-from adjoin.layouts.binding import bound_layout
-from adjoin.layouts.interface import BoundLayout, Layout, Shape
+from adjoin.layouts.adjacency_list import bound_layout
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import Layout, Shape
 from adjoin.model import Edge, Node
-from adjoin.schema import Entity, EntityType
 from adjoin.stores.definitions import check_definition
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
-from adjoin.values import Item
+from adjoin.values import Item, encode
+
+# --- types of attributes -----------------------------------------------------------------------
+
+
+# The order matters, the first match wins: bool is a subclass of int, and str and bytes are sequences.
+_STORED: tuple[tuple[type, str], ...] = (
+    (bool, "BOOL"),
+    (int, "N"),
+    (Decimal, "N"),
+    (float, "N"),
+    (str, "S"),
+    (dt.date, "S"),
+    (dt.time, "S"),
+    (dt.timedelta, "S"),
+    (uuid.UUID, "S"),
+    (bytes, "B"),
+    (bytearray, "B"),
+    (memoryview, "B"),
+    (BaseModel, "M"),
+    (Mapping, "M"),
+    (Sequence, "L"),
+)
+_SETS = {"S": "SS", "N": "NS", "B": "BS"}
+
+
+def attribute_types(hint: Any) -> list[str]:
+    """The types ("S", "N", …) in which values of an annotation may be stored; empty if the annotation does not say.
+
+    None is left out: the type of an optional field is the type of its values.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return attribute_types(arguments[0])
+    if origin in (Union, UnionType):
+        return _joined(attribute_types(each) for each in arguments if each is not NoneType)
+    if origin is Literal:
+        return _joined([next(iter(encode(each)))] for each in arguments if each is not None)
+    kind = origin or hint
+    if not isinstance(kind, type):
+        return []
+    if issubclass(kind, Enum):
+        return _joined([next(iter(encode(each)))] for each in kind)
+    if issubclass(kind, RootModel):
+        return attribute_types(kind.model_fields["root"].annotation)
+    if issubclass(kind, set | frozenset):
+        # DynamoDB has sets of strings, numbers and binaries only. A set of anything else is stored as a list.
+        elements = attribute_types(arguments[0]) if arguments else []
+        return [_SETS.get(elements[0], "L")] if len(elements) == 1 else []
+    return next(([stored] for base, stored in _STORED if issubclass(kind, base)), [])
+
+
+def _joined(types: Iterable[list[str]]) -> list[str]:
+    return list(dict.fromkeys(each for some in types for each in some))
+
+
+# --- the model ---------------------------------------------------------------------------------
+
 
 _UNKNOWN = "S"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -32,7 +96,7 @@ _NO_DATE = dt.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class _Facet:
-    """Items of one form, and what is shown of them."""
+    """The items of one class, index copy or claim, with their key templates and attributes."""
 
     name: str
     kind: EntityType
@@ -52,19 +116,26 @@ def workbench(
 ) -> dict[str, Any]:
     """A data model to be written as JSON and imported in NoSQL Workbench.
 
-    With `models` and `layout`, those that the table is of, every class is a facet with its key
-    templates and attributes; `sample` fills the facets with the items of some nodes and edges.
+    With the `models` and the `layout` of the table, every class becomes a facet with its key
+    templates and attributes. `sample` fills the facets with the items of some nodes and edges.
     """
     check_table(table)
     check_definition(table)
     if local := [index.name for index in table.indexes if index.local]:
-        raise InvalidValue(f"the index {local[0]} is local, and a model of NoSQL Workbench has no such indexes")
+        raise InvalidValue(f"the index {local[0]} is local, and NoSQL Workbench does not support local indexes")
+    if several := [index.name for index in table.indexes if index.is_multi_attribute]:
+        raise InvalidValue(
+            f"the index {several[0]} has a key of several attributes, and a data model of NoSQL Workbench has one "
+            f"partition key and one sort key per index"
+        )
     classes, entities = list(models), list(sample)
     if entities and not classes:
-        raise InvalidValue("a sample needs its classes to be laid out; pass models= and layout= as to the graph")
+        raise InvalidValue("a sample needs the classes and the layout of the graph; pass models= and layout=")
     bound = bound_layout(classes, layout) if classes else None
     if bound is not None and (bound.definition.keys, bound.definition.indexes) != (table.keys, table.indexes):
-        raise InvalidValue(f"the models and the layout do not make the keys and indexes of {table.name}; pass its own")
+        raise InvalidValue(
+            f"models= and layout= give other keys and indexes than {table.name} has; pass those of its graph"
+        )
     facets = [] if bound is None else _facets(bound, entities)
     date = f"{_MONTHS[created.month - 1]} {created:%d, %Y, %I:%M %p}"
     return {
@@ -131,9 +202,9 @@ def _facets(bound: BoundLayout, entities: Iterable[Entity]) -> list[_Facet]:
         facets |= {name: _Facet(name, kind, each) for name, each in named.items()}
     for entity in entities:
         if not isinstance(entity, Node | Edge):
-            raise InvalidValue(f"{entity!r} is no node or edge; a sample is made of them")
+            raise InvalidValue(f"sample= must hold nodes and edges, got {entity!r}")
         for name, item in _stored(bound, entity):
-            # For NoSQL Workbench, null is a second type.
+            # NoSQL Workbench counts NULL as a type, so an attribute with nulls would have two.
             facets[name].items.append({name: value for name, value in item.items() if "NULL" not in value})
     return list(facets.values())
 
@@ -147,7 +218,7 @@ def _claims(kind: EntityType, name: str) -> str:
 
 
 def _stored(bound: BoundLayout, entity: Entity) -> Iterator[tuple[str, Item]]:
-    """Everything that is stored of a node or edge, each item with its facet."""
+    """All items of a node or edge, each with the name of its facet."""
     is_node = isinstance(entity, Node)
     kind: EntityType = bound.schema.node(type(entity)) if is_node else bound.schema.edge(type(entity))
     items = bound.items(entity)
@@ -161,7 +232,7 @@ def _stored(bound: BoundLayout, entity: Entity) -> Iterator[tuple[str, Item]]:
 
 
 def _types(table: TableDefinition, facets: list[_Facet]) -> dict[str, str]:
-    """The type of every attribute, the layout's own first."""
+    """The type of every attribute: first those the layout writes, then fields, then what the samples show."""
     types: dict[str, str] = {key.name: key.type for key in table.key_attributes}
     owners: dict[str, str] = {}
 
@@ -170,17 +241,18 @@ def _types(table: TableDefinition, facets: list[_Facet]) -> dict[str, str]:
         if types.setdefault(attribute, stored) != stored:
             raise InvalidModel(
                 f"{attribute!r} is stored as {types[attribute]} by {owner} and as {stored} by {kind.name}, but "
-                f"NoSQL Workbench has one type for an attribute; give one of the fields another alias"
+                f"NoSQL Workbench has one type per attribute; give one of the fields another alias"
             )
 
     for facet in facets:
         for attribute in facet.shape.written:
-            note(facet.kind, attribute, "S")
+            note(facet.kind, attribute, types.get(attribute, "S"))
     undecided: dict[str, str] = {}
     for facet in facets:
         kind = facet.kind
         for name, attribute in facet.shape.fields.items():
-            possible = ["N"] if name == kind.expires else attribute_types(kind.fields[name].annotation)
+            own = "N" if name == kind.expires else kind.formats[name].tag if name in kind.formats else None
+            possible = attribute_types(kind.fields[name].annotation) if own is None else [own]
             if len(possible) == 1:
                 note(kind, attribute, possible[0])
             else:

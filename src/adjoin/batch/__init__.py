@@ -1,19 +1,26 @@
-"""Whole tables at once: exports, aggregates recomputed from them, and the audit.
+"""Jobs over whole tables: exports, the rebuild of aggregates, and the audit.
 
-What computes comes with an extra, and is imported when it is asked for: `exports` and `sources` need nothing
-more, everything else here needs `adjoin[batch]`.
+The engines come with an extra, and are imported only when a call needs them. `exports` and `sources` need no
+extra; everything else here needs `adjoin[batch]`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 from adjoin.errors import MissingExtra
+from adjoin.requests import Plan
+
+RunPlan: TypeAlias = Callable[[Plan[Any]], Any]
+"""Runs a plan on the graph's store."""
+TellProgress: TypeAlias = Callable[[str, int], None]
+"""Called with the name of the current work, and how many nodes are done."""
 
 
 def needed(name: str) -> Any:
-    """A module of this package that needs the extra; an error that tells what to install, if it is not there."""
+    """A module of this package that needs the extra. If that is not installed, the error says how to install it."""
     try:
         return import_module(f"adjoin.batch.{name}")
     except ModuleNotFoundError as error:

@@ -1,46 +1,94 @@
-"""The rules of a graph as Ibis expressions: for each, a table of near nodes and their values.
+"""The rules of a graph as Ibis expressions: for each rule, a table of near nodes and their values.
 
-A rule is one hop, so each is one expression over the edges of its class, joined to the nodes at their far
-ends where it reads those; a rule over another's attribute is an expression over that other's expression.
-Values are what the edges say now: nothing that is stored of an aggregate is read. Only nodes that are there
-have values.
+A rule is one hop, so it is one expression over the edges of its class, joined with the far nodes if it reads them. A
+rule that reads another rule's attribute is an expression over that rule's expression. Values are computed from the
+edges alone; stored aggregates are not read. Only nodes that exist have values.
 
-A table of values has `id` and `value`, and several rows of a node for `top`, one a value. A node without a
-row has no edges that count. `latest` also has `by`, what its value is the latest by.
+A table of values has the columns `id` and `value`. For `top`, a node has one row per value. A node without a row
+has no edges that count. `latest` also has the column `by`, which decides which value is the latest.
 
-A recursive rule is worked out from the leaves on, hop by hop, each node once when all below it are done.
-What is left over is on a circle of edges, or above one: it has no value, and is told apart.
+A recursive rule is computed from the leaves upwards, level by level: a node follows when all nodes below it are done.
+Its level is one more than the highest level of the nodes to which its edges lead. A node without a level is on a cycle
+of edges, or above one; it has no value, and is reported separately. Rules over the same edges share their levels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
 import ibis
 import ibis.expr.types as ir
 
-from adjoin.batch.conditions import holds, wants_of
-from adjoin.batch.engines import Want
-from adjoin.batch.numbers import Numbers
-from adjoin.batch.recursion import Levels, levels
-from adjoin.batch.rule_book import RuleBook
+from adjoin.batch.engines import Engine, Want
+from adjoin.batch.numbers import Numbers, can_be_ranked, elements, ranked
+from adjoin.batch.rule_book import RuleBook, holds, wants_of
 from adjoin.batch.tables import Tables
-from adjoin.batch.untyped import can_be_ranked, elements, ranked
 from adjoin.expressions import Condition
 from adjoin.rules import Rule, Rules, Term
+
+# --- levels ------------------------------------------------------------------------------------
+
+
+_COMPACT = 16
+"""After this many passes, their results are merged into one table, so that expressions stay small."""
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The level of each node that has one, as `id` and `level`; the number of levels; and the nodes without one."""
+
+    of: ir.Table
+    count: int
+    circular: ir.Table | None
+
+
+def levels(engine: Engine, pairs: ir.Table) -> Levels:
+    """The levels of near nodes, from pairs of `near` and `far` ends.
+
+    Each pass keeps the pairs whose near node still has a far node among the remaining near nodes. The level of a
+    node is the number of passes that it survives.
+    """
+    left = engine.stage(pairs.select("near", "far").distinct())
+    seen: list[ir.Table] = []
+    passes, size = 0, engine.size(left)
+    while size:
+        seen.append(left.select(id=left.near, level=ibis.literal(passes, "int64")))
+        nodes = left.select(id=left.near).distinct()
+        blocked = left.semi_join(nodes, left.far == nodes.id).select(id="near").distinct()
+        fewer = engine.stage(left.semi_join(blocked, left.near == blocked.id))
+        passes, before, size, left = passes + 1, size, engine.size(fewer), fewer
+        if size == before:
+            break
+        if len(seen) == _COMPACT:
+            seen = [engine.stage(_highest(seen))]
+    if not seen:
+        return Levels(left.select(id=left.near, level=ibis.literal(0, "int64")), 0, None)
+    found = _highest(seen)
+    if not size:
+        return Levels(engine.stage(found), passes, None)
+    circular = engine.stage(left.select(id=left.near).distinct())
+    return Levels(engine.stage(found.anti_join(circular, "id")), passes - 1, circular)
+
+
+def _highest(seen: list[ir.Table]) -> ir.Table:
+    every = seen[0] if len(seen) == 1 else ibis.union(*seen)
+    return every.group_by("id").agg(level=every.level.max())
+
+
+# --- values ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Computed:
-    """The values of a rule, for nodes that have any; and the nodes whose values a circle makes undetermined."""
+    """The values of a rule, for nodes that have one; and the nodes that have none because of a cycle."""
 
     rule: Rule
     tag: str | None
     is_whole: bool
-    """Whether the value is a count, an integer of the engine."""
+    """Whether the value is a count, which is an integer in the engine."""
     values: ir.Table
     circular: ir.Table | None = None
 
@@ -48,18 +96,42 @@ class Computed:
 def computed(
     rules: Rules, tables: Tables, numbers: Numbers, only: Collection[str] | None = None
 ) -> dict[str, Computed]:
-    """The values of rules, by name: all, or only some and what they are made of."""
+    """The values of rules by name: of all rules, or of some and those that they read."""
     book = RuleBook(rules, tables.layout)
     chosen = [rule for rule in book.rules if only is None or rule.name in only]
     done: dict[str, Computed] = {}
     order: dict[Any, Levels] = {}
     for rule in book.needed(chosen):
-        done[rule.name] = _Hop(book, rule, tables, numbers, done, order).computed()
+        parts = [_Hop(book, each, tables, numbers, done, order) for each in book.variants(rule)]
+        done[rule.name] = parts[0].computed() if len(parts) == 1 else _together(book, rule, numbers, parts, tables)
     return done
 
 
+def _together(book: RuleBook, rule: Rule, numbers: Numbers, parts: Sequence[_Hop], tables: Tables) -> Computed:
+    """The values of a rule over edges with several classes at their ends, from the values for each pair of classes."""
+    found, is_whole = [part.computed() for part in parts], book.is_whole(rule)
+    rows = ibis.union(
+        *(
+            each.values.mutate(value=numbers.parse(each.values.value.cast("string")))
+            if each.is_whole and not is_whole
+            else each.values
+            for each in (replace(one, values=one.values.select(*sorted(one.values.columns))) for one in found)
+        )
+    )
+    if rule.operation == "sum":
+        total = rows.value.sum().cast("int64") if is_whole else numbers.total(rows.value)
+        values = rows.group_by("id").agg(value=total)
+    else:
+        values = parts[0].chosen(rows.rename(near="id"))
+    if any(rule.name in {made.name for made in book.made_of(other)} for other in book.rules):
+        values = tables.engine.stage(values)
+    lost = [each.circular for each in found if each.circular is not None]
+    circular = tables.engine.stage(ibis.union(*lost, distinct=True)) if len(lost) > 1 else next(iter(lost), None)
+    return Computed(rule, book.tag(rule), is_whole, values, circular)
+
+
 class _Hop:
-    """One rule at work."""
+    """Computes one rule."""
 
     def __init__(
         self,
@@ -72,7 +144,7 @@ class _Hop:
     ) -> None:
         self._book, self._rule, self._tables, self._numbers, self._done = book, rule, tables, numbers, done
         self._order = order
-        """The levels of nodes, which rules over the same edges share."""
+        """The levels of nodes; rules over the same edges share them."""
         self._tag, self._is_whole = book.tag(rule), book.is_whole(rule)
 
     def computed(self) -> Computed:
@@ -82,12 +154,13 @@ class _Hop:
         else:
             nodes = self._tables.table(self._rule.node).select("id")
             values = self._values(self._edges, {}).semi_join(nodes, "id")
-            if any(self._rule in self._book.made_of(other) for other in self._book.rules):
+            others = (made for other in self._book.rules for made in self._book.made_of(other))
+            if any(made.name == self._rule.name for made in others):
                 values = self._tables.engine.stage(values)
         return Computed(self._rule, self._tag, self._is_whole, values, circular)
 
     def _above_circles(self) -> ir.Table | None:
-        """The nodes whose edges lead to ones without a value of a rule that this one is made of."""
+        """The nodes whose edges lead to nodes without a value, of a rule that this rule reads."""
         lost = [
             table for made in self._book.made_of(self._rule) if (table := self._done[made.name].circular) is not None
         ]
@@ -106,9 +179,9 @@ class _Hop:
 
     @cached_property
     def _edges(self) -> ir.Table:
-        """The edges that count: near and far end, what each term adds, and what decides between them.
+        """The edges that count: near and far node, the value of each stored term, and `by` for `latest`.
 
-        A column tN is what a term adds that is stored on the edge or the far node.
+        A column tN holds the value of term N, if it is stored on the edge or the far node.
         """
         rule, edges = self._rule, self._ends()
         stored_far = [term for term in self._all_terms if term.at == "far" and self._want(term) is not None]
@@ -133,7 +206,7 @@ class _Hop:
         return edges
 
     def _ends(self) -> ir.Table:
-        """The edges for which the condition on them holds, with `near` and `far` for their ends."""
+        """The edges that fulfil the rule's condition on edges, with their ends as `near` and `far`."""
         hop = self._rule.hop
         edges = self._tables.table(hop.edge)
         ends = {"near": hop.near_end, "far": hop.far_end}
@@ -143,7 +216,7 @@ class _Hop:
         return edges.filter(self._holds(edges, edge=True))
 
     def _far_nodes(self) -> ir.Table:
-        """The far nodes: what terms read of them, and whether `where` holds for them."""
+        """The far nodes: the values that terms read, and whether `where` holds."""
         rule, nodes = self._rule, self._tables.table(self._rule.hop.far)
         if rule.where is not None and rule.where_at == "far":
             made = {want[0] for want in wants_of(cast(Condition, self._book.where(rule)))}
@@ -160,7 +233,7 @@ class _Hop:
         return nodes.select(**columns)
 
     def _with_made(self, nodes: ir.Table, attribute: str, made: Computed) -> ir.Table:
-        """Nodes with the value of another rule, as text; a sum of nothing is zero."""
+        """Nodes with the value of another rule as text. The sum of no edges is zero."""
         value = made.values.value
         text = self._numbers.text(value) if made.tag == "N" and not made.is_whole else value.cast("string")
         values = made.values.select(made_id=made.values.id, made_value=text)
@@ -202,7 +275,7 @@ class _Hop:
     # --- one hop -------------------------------------------------------------------------------
 
     def _values(self, edges: ir.Table, own: Mapping[str, ir.Table]) -> ir.Table:
-        """The values of near nodes; `own` has the values of the rule itself that are known by now."""
+        """The values of near nodes. `own` has the values of this rule that are already computed."""
         if self._rule.operation == "sum":
             return self._sums(edges, own)
         parts = [
@@ -212,7 +285,7 @@ class _Hop:
         rows = rows.filter(can_be_ranked(rows.value, self._tag))
         if self._rule.operation == "latest":
             rows = rows.filter(can_be_ranked(rows.by, self._book.by_tag(self._rule)))
-        return self._chosen(rows)
+        return self.chosen(rows)
 
     def _sums(self, edges: ir.Table, own: Mapping[str, ir.Table]) -> ir.Table:
         for place, term in enumerate(self._terms):
@@ -238,7 +311,7 @@ class _Hop:
         return grouped.select("id", value=added)
 
     def _made(self, term: Term, own: Mapping[str, ir.Table]) -> ir.Table | None:
-        """The values of the rule that makes what a term reads; None if it is stored, or not known yet."""
+        """The values of the rule that computes what a term reads; None if it is stored, or not computed yet."""
         made_by = self._book.behind(self._rule.hop.far, term.attribute) if term.at == "far" else None
         if made_by is None:
             return None
@@ -250,14 +323,14 @@ class _Hop:
             values = values.mutate(value=self._numbers.parse(values.value.cast("string")))
         if self._rule.operation == "sum" or made_by.operation != "sum" or term.field is None:
             return values
-        # A node without edges that count has no row, and its sum is zero.
+        # A node without edges that count has no row, but its sum is zero.
         nodes = self._tables.table(self._rule.hop.far).select("id")
         values = values.select(value_id=values.id, value=values.value)
         joined = nodes.left_join(values, nodes.id == values.value_id)
         return joined.select(id=joined.id, value=joined.value.fill_null(self._numbers.literal("0")))
 
     def _part(self, edges: ir.Table, place: int, term: Term, own: Mapping[str, ir.Table]) -> ir.Table | None:
-        """What one term adds: near node, value, and for `latest` what decides."""
+        """The rows that one term contributes: near node, value, and `by` for `latest`."""
         is_latest = self._rule.operation == "latest"
         is_made = term.at == "far" and self._want(term) is None
         if not is_made:
@@ -278,15 +351,15 @@ class _Hop:
             by = {"by": found}
         return joined.select(near=joined.near, value=joined.value, **by)
 
-    def _chosen(self, rows: ir.Table) -> ir.Table:
-        """Of what edges add to a node, what the operation keeps."""
+    def chosen(self, rows: ir.Table) -> ir.Table:
+        """The contributions to each node that the operation keeps."""
         operation = self._rule.operation
         if operation in ("min", "max") and self._tag is not None:
             return rows.group_by(id=rows.near).agg(value=rows.value.min() if operation == "min" else rows.value.max())
         value = ranked(rows.value, self._tag)
         order = [value.asc() if operation == "min" else value.desc()]
         if operation == "latest":
-            # Of edges that are equally late, the one with the greatest value counts.
+            # Of equally late edges, the one with the greatest value counts, so that the result is unique.
             order.insert(0, ranked(rows.by, self._book.by_tag(self._rule)).desc())
         placed = rows.mutate(place=ibis.row_number().over(group_by=rows.near, order_by=order))
         kept = placed.filter(placed.place < self._rule.k)
@@ -296,7 +369,7 @@ class _Hop:
     # --- recursion -----------------------------------------------------------------------------
 
     def _from_leaves(self, unsure: ir.Table | None) -> tuple[ir.Table, ir.Table | None]:
-        """The values of a recursive rule, level by level, and the nodes that have none."""
+        """The values of a recursive rule, computed level by level, and the nodes that have none."""
         engine = self._tables.engine
         order = self._levels(unsure)
         edges, of = self._edges, order.of
@@ -308,7 +381,7 @@ class _Hop:
             turn = engine.stage(ibis.literal(1, "int64").name("number").as_table())
             next_edges = edges.semi_join(turn, edges.level == turn.number)
             more = self._values(next_edges, {"values": values}).select(*values.columns)
-            # Spark makes the sum of two decimals a digit wider than each.
+            # Spark makes the sum of two decimals one digit wider than each of them.
             engine.grow(values, turn, range(1, order.count), more.cast(dict(values.schema().items())))
         return values, order.circular
 
@@ -319,7 +392,7 @@ class _Hop:
             nodes = self._tables.table(self._rule.node).select("id")
             pairs = self._edges.select("near", "far")
             if unsure is not None:
-                # Who leads to what has no value has none: as if it led to itself.
+                # A node that leads to one without a value has no value either. An edge to itself has that effect.
                 pairs = ibis.union(pairs, unsure.select(near=unsure.id, far=unsure.id))
             self._order[shared] = levels(self._tables.engine, pairs.semi_join(nodes, pairs.near == nodes.id))
         return self._order[shared]

@@ -1,9 +1,8 @@
-"""`rebuild` and `verify` as both graphs call them: of which tenants, where items are read, and what drives the plans.
+"""`rebuild` and `verify` as `Graph` and `AsyncGraph` call them: the tenants, the source of items, and the runner.
 
-A graph without a tenant does both for itself and for all tenants of its table, and answers for all of them together.
-What ran to its end is recorded in the table, so that what was missed before is no longer due (see
-`plans.maintenance.upkeep`).
-Nothing that computes is imported before a call asks for it.
+A graph without a tenant runs both for itself and for all tenants of its table, and returns one result for all. A call
+that ran to its end is recorded in the table, so that a rebuild for changes missed before it is no longer due (see
+`plans.maintenance.progress`). Engines are imported only when a call needs them.
 """
 
 from __future__ import annotations
@@ -16,61 +15,58 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from adjoin.batch import needed
+from adjoin.batch import RunPlan, TellProgress, needed
 from adjoin.batch.sources import SCAN, Dump, dump_of, index_delay, scan_of
-from adjoin.errors import InvalidValue
-from adjoin.layouts.interface import BoundLayout
-from adjoin.plans import Plan
+from adjoin.errors import InvalidValue, shown
+from adjoin.layouts.bound import BoundLayout
+from adjoin.plans.maintenance.progress import REBUILT, VERIFIED, Begun, begin, end
 from adjoin.plans.maintenance.standing import end_rebuild, keep, read_standing, recounted, take_up
-from adjoin.plans.maintenance.upkeep import REBUILT, VERIFIED, Begun, begin, end
 from adjoin.plans.shards import read_shard_maps
 from adjoin.rules import Rules
 
 if TYPE_CHECKING:
-    from adjoin.batch.findings import Audit
+    from adjoin.batch.audit import Audit
     from adjoin.batch.rebuild import Rebuilt
 
-Run: TypeAlias = Callable[[Plan[Any]], Any]
 PathName: TypeAlias = str | os.PathLike[str]
-Progress: TypeAlias = Callable[[str, int], None]
 
 _KEPT = ("declaration", "aggregate", "ledger", "rank", "copy")
-"""What is wrong if changes were missed: the kinds of findings that must be repaired before none is due."""
+"""The kinds of findings that missed changes cause. All must be repaired before a rebuild is no longer due."""
 
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """What a call is over: a graph, what drives its plans, and what is read by which engine."""
+    """The arguments of one call: the graph, the runner of its plans, the source, and the engine that reads it."""
 
     layout: BoundLayout
     store: Any
-    run: Run
+    run: RunPlan
     source: PathName | None
     engine: Any
     options: Mapping[str, Any]
-    progress: Progress | None
+    progress: TellProgress | None
     clock: Callable[[], float] = time.time
 
-    def told(self, tenant: str | None) -> Progress | None:
-        """Who is told about the work on a tenant."""
+    def told(self, tenant: str | None) -> TellProgress | None:
+        """The progress callback for the work on a tenant; it puts the tenant before the name of the work."""
         tell = self.progress
         return tell if tell is None or tenant is None else lambda name, done: tell(f"{tenant} {name}", done)
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """One tenant's graph, or the one that was asked, and what is read of it by which engine."""
+class _TenantPart:
+    """The graph of one tenant, or the graph of the call, with its source and engine."""
 
     layout: BoundLayout
     source: Any
     engine: Any
     options: Mapping[str, Any]
     tenant: str | None = None
-    """Whose it is, where a graph was asked that is of none."""
+    """The tenant, if the graph of the call has none; otherwise None."""
 
 
 class _Upkeep:
-    """What is recorded when the parts of a call begin and end."""
+    """Records in the table when the parts of a call begin and end."""
 
     def __init__(self, over: Over, name: str, is_recorded: bool) -> None:
         self._over, self._name, self._is_recorded = over, name, is_recorded
@@ -78,9 +74,9 @@ class _Upkeep:
         self._read_at: float | None = None
         self._are_done = True
         self.missed = False
-        """Whether changes were missed of everything: a maintainer of all tenants missed them of each."""
+        """Whether changes of all tenants were missed: a maintainer of the whole table missed those of each tenant."""
 
-    def begin(self, part: _Part) -> Begun | None:
+    def begin(self, part: _TenantPart) -> Begun | None:
         if not self._is_recorded:
             return None
         begun: Begun = self._over.run(begin(part.layout, self._over.clock()))
@@ -89,13 +85,13 @@ class _Upkeep:
             self.missed = begun.due is not None
         return begun
 
-    def end(self, part: _Part, begun: Begun | None, is_done: bool) -> None:
+    def end(self, part: _TenantPart, begun: Begun | None, is_done: bool) -> None:
         self._are_done &= is_done
         if begun is not None and is_done and part.tenant is not None:
             self._over.run(end(part.layout, begun, self._name, self._read_at))
 
     def finish(self) -> None:
-        """All parts are done, as far as they could be."""
+        """Records the whole call, if every part is done."""
         if self._whole is not None and self._are_done:
             self._over.run(end(self._over.layout, self._whole, self._name, self._read_at))
 
@@ -104,11 +100,11 @@ def rebuilt(
     over: Over, only: Iterable[str] | None, dry_run: bool, state: PathName | None, diff: PathName | None
 ) -> Rebuilt:
     _check_places(state, diff)
-    names = None if only is None else list(only)
+    names = None if only is None else _names(only)
     upkeep = _Upkeep(over, REBUILT, is_recorded=names is None and not dry_run)
     results: dict[str | None, Rebuilt] = {}
     if not dry_run:
-        # Before anything is read: who applies what comes after that knows what is declared.
+        # Record the declarations before anything is read: a maintainer then applies later changes by these rules.
         over.run(take_up(over.layout, over.clock))
     with _parts(over) as parts:
         for part in parts:
@@ -138,22 +134,24 @@ def rebuilt(
     return results.pop(None).together({tenant: each for tenant, each in results.items() if tenant is not None})
 
 
-def _copied(over: Over, part: _Part) -> bool:
-    """Makes copies on edges true as well, which no aggregate tells; says whether they are."""
+def _copied(over: Over, part: _TenantPart) -> bool:
+    """Repairs copied fields too, which no aggregate shows; returns whether all are repaired."""
     copies = part.layout.rules.copies
     return not copies or _is_kept(_audited(over, part, Rules(part.layout.schema, (), copies, ()), ("copy",)))
 
 
 def verified(over: Over, repair: bool | Iterable[str | bool], report: PathName | None) -> Audit:
     _check_places(report)
-    kinds = needed("findings").repairs(repair)
-    # Who only looks may have no right to write, and needs none.
-    upkeep = _Upkeep(over, VERIFIED, is_recorded=bool(kinds))
+    kinds = needed("audit").repairs(repair)
+    # An audit without repair must not need permission to write. A table that cannot hold records has no rules, so
+    # nothing has to be recorded about them.
+    is_recorded = bool(kinds) and over.layout.why_no_own_items is None
+    upkeep = _Upkeep(over, VERIFIED, is_recorded=is_recorded)
     audits: dict[str | None, Audit] = {}
     with _parts(over) as parts:
         for part in parts:
-            # Who repairs keeps what is declared, like a maintainer.
-            over.run(keep(part.layout, over.clock) if kinds else read_standing(part.layout))
+            # A repair maintains the declared rules, so it registers them as a maintainer does.
+            over.run(keep(part.layout, over.clock) if is_recorded else read_standing(part.layout))
             begun = upkeep.begin(part)
             audits[part.tenant] = _audited(over, part, part.layout.rules, kinds)
             upkeep.end(part, begun, _is_kept(audits[part.tenant]))
@@ -164,7 +162,7 @@ def verified(over: Over, repair: bool | Iterable[str | bool], report: PathName |
     return audit
 
 
-def _audited(over: Over, part: _Part, rules: Rules, kinds: tuple[str, ...]) -> Audit:
+def _audited(over: Over, part: _TenantPart, rules: Rules, kinds: tuple[str, ...]) -> Audit:
     audit: Audit = needed("audit").verify(
         part.layout,
         rules,
@@ -184,13 +182,13 @@ def _is_kept(audit: Audit) -> bool:
 
 
 @contextmanager
-def _parts(over: Over) -> Iterator[Iterator[_Part]]:
-    """The graphs that a call is about, the one that was asked first."""
+def _parts(over: Over) -> Iterator[Iterator[_TenantPart]]:
+    """The parts of a call: first its own graph, then the tenants of the table."""
     engines = needed("engines")
     opened = engines.open_engine(over.engine, **over.options)
     try:
         read = engines.opened_source(_source(over), opened, over.layout.table)
-        own = _Part(over.layout, read, opened, {})
+        own = _TenantPart(over.layout, read, opened, {})
         if over.layout.tenant is not None:
             yield iter([own])
             return
@@ -201,19 +199,30 @@ def _parts(over: Over) -> Iterator[Iterator[_Part]]:
             opened.close()
 
 
-def _tenants(over: Over, slices: Mapping[str, Dump]) -> Iterator[_Part]:
+def _tenants(over: Over, slices: Mapping[str, Dump]) -> Iterator[_TenantPart]:
     for tenant, source in slices.items():
         layout = over.layout.for_tenant(tenant)
         over.run(read_shard_maps(layout))
         over.run(read_standing(layout))
-        yield _Part(layout, source, over.engine, over.options, tenant)
+        yield _TenantPart(layout, source, over.engine, over.options, tenant)
+
+
+def _names(only: Iterable[str]) -> list[str]:
+    try:
+        return list(only)
+    except TypeError:
+        raise InvalidValue(
+            f'only= takes the names of fields, as in only=["Customer.spent"], got {shown(only)}'
+        ) from None
 
 
 def _check_places(*paths: PathName | None) -> None:
-    """Files that are written at the end are no reason to fail then."""
+    """Checks output paths first, so that a long job does not fail when it writes its report."""
     for path in paths:
+        if path is not None and not isinstance(path, str | os.PathLike):
+            raise InvalidValue(f"{shown(path)} is not the name of a file; pass a path")
         if path is not None and (os.path.isdir(path) or not os.path.isdir(os.path.dirname(path) or ".")):
-            raise InvalidValue(f"{os.fspath(path)} cannot be written: name a file in a folder that is there")
+            raise InvalidValue(f"{os.fspath(path)} cannot be written; name a file in a folder that exists")
 
 
 def _source(over: Over) -> PathName | Dump:

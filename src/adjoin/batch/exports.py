@@ -1,11 +1,11 @@
 """DynamoDB's export to S3, read and written: a folder of manifests and gzipped lines of DynamoDB JSON.
 
     <folder>/AWSDynamoDB/<export id>/manifest-summary.json     what was exported, and how many items
-                                     manifest-files.json       one line a data file, with its checksum
+                                     manifest-files.json       one line per data file, with its checksum
                                      data/*.json.gz            {"Item": {"PK": {"S": "…"}, …}} in each line
 
-Only full exports in DynamoDB JSON are read; what else there is is refused by name. Nothing here knows an
-engine: what is found here are the names of data files, checked.
+Only full exports in DynamoDB JSON are read; other formats and types are refused by name. This module does not know
+engines: it returns the names of the data files, after it has checked them.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from orjson import JSONDecodeError, dumps, loads
 from adjoin.errors import AlreadyExists, InvalidExport, NotFound, NotSupported
 
 ReadText: TypeAlias = Callable[[str], str | None]
-"""The text of a file of the export by its whole name; None if there is none."""
+"""Returns the text of a file of the export by its full name, or None if the file does not exist."""
 
 SUMMARY, FILES = "manifest-summary.json", "manifest-files.json"
 ROOT = "AWSDynamoDB"
 _REMOTE = ("s3://", "s3a://")
 CHECKSUMS = (".checksum", ".md5")
-"""What the file beside a manifest ends with; the service's documentation and its buckets differ."""
+"""Endings of the checksum file beside a manifest: AWS's documentation says one, real exports have the other."""
 _ENTRY = {"itemCount": int, "md5Checksum": str, "dataFileS3Key": str}
-"""What is told of each data file."""
+"""The fields that the manifest must have for each data file, with their types."""
 _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A full export: its data files, by the names that an engine opens, and what its manifests tell."""
+    """A full export: the names of its data files, as an engine opens them, and the facts in its manifests."""
 
     place: str
     files: tuple[str, ...]
     items: int
     table: str
-    """The table that was exported; empty if the manifests do not tell."""
+    """The table that was exported; empty if the manifests do not say."""
     id: str
     at: float = 0.0
-    """When the table was what the export says, in seconds since 1970; 0 if the manifests do not tell."""
+    """The instant that the export shows, in seconds since 1970; 0 if the manifests do not say."""
 
     @property
     def identity(self) -> str:
@@ -65,19 +65,17 @@ def is_remote(place: str | os.PathLike[str]) -> bool:
 def local_text(name: str) -> str | None:
     path = Path(name)
     try:
-        # Line ends as they are: a checksum is told of the bytes.
+        # Not read_text, which would change line ends: the checksum is of the bytes.
         return path.read_bytes().decode() if path.is_file() else None
     except UnicodeDecodeError:
-        raise InvalidExport(f"{name} is no text; copy the export again") from None
+        raise InvalidExport(f"{name} is not text; copy the export again") from None
 
 
 def open_export(place: str | os.PathLike[str], read: ReadText = local_text, *, check: bool = True) -> Export:
-    """The export in a folder: the folder of its manifests, or one above it if that holds a single export.
+    """The export in a folder: the folder of its manifests, or one above it that holds a single export.
 
-    A manifest may be named instead of its folder.
-
-    Files are compared with their checksums where they are on this machine; what is missing or differs is
-    `InvalidExport`.
+    A manifest may be named instead of its folder. Files on this machine are compared with their checksums; a file
+    that is missing or differs raises `InvalidExport`.
     """
     folder = folder_of(place)
     if not is_remote(folder):
@@ -86,14 +84,14 @@ def open_export(place: str | os.PathLike[str], read: ReadText = local_text, *, c
     _require_known(folder, summary)
     listed = read(f"{folder}/{FILES}")
     if listed is None:
-        raise InvalidExport(f"{folder} has no {FILES}: the export is not finished, or not whole; export again")
+        raise InvalidExport(f"{folder} has no {FILES}: the export is unfinished or incomplete; export again")
     _check_text(folder, FILES, listed, read)
     entries = [_entry(folder, line) for line in listed.splitlines() if line.strip()]
     files = tuple(_place_of(folder, entry, summary) for entry in entries)
     total = sum(entry["itemCount"] for entry in entries)
     if total != summary["itemCount"]:
         raise InvalidExport(
-            f"{folder}: the files hold {total:,} items and the summary tells {summary['itemCount']:,}; export again"
+            f"{folder}: the files have {total:,} items, but the summary says {summary['itemCount']:,}; export again"
         )
     if check and not is_remote(folder):
         for name, entry in zip(files, entries, strict=True):
@@ -110,7 +108,7 @@ def _time_in(told: Any) -> float:
 
 
 def folder_of(place: str | os.PathLike[str]) -> str:
-    """The folder that somebody means who names it, or one of the manifests in it."""
+    """The folder of an export, given the folder itself or one of the manifests in it."""
     folder = os.fspath(place).rstrip("/")
     head, _, name = folder.rpartition("/")
     return head if name in (SUMMARY, FILES) else folder
@@ -118,16 +116,16 @@ def folder_of(place: str | os.PathLike[str]) -> str:
 
 def _only_export(folder: Path) -> Path:
     if not folder.is_dir():
-        raise NotFound(f"there is no folder {folder}; name the folder that an export was written to")
+        raise NotFound(f"the folder {folder} does not exist; name the folder of an export")
     if (folder / SUMMARY).is_file():
         return folder
     above = folder if folder.name == ROOT else folder / ROOT
     found = sorted(path.parent for path in above.glob(f"*/{SUMMARY}")) if above.is_dir() else []
     if not found:
-        raise NotFound(f"{folder} holds no export: there is no {ROOT}/…/{SUMMARY} in it; name the right folder")
+        raise NotFound(f"{folder} has no export: it has no {ROOT}/…/{SUMMARY}; name the right folder")
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
-        raise NotFound(f"{folder} holds several exports ({names}); name the folder of one of them")
+        raise NotFound(f"{folder} has several exports ({names}); name the folder of one of them")
     return found[0]
 
 
@@ -139,9 +137,9 @@ def _loaded(folder: str, name: str, read: ReadText) -> dict[str, Any]:
     try:
         value = loads(text)
     except JSONDecodeError:
-        raise InvalidExport(f"{folder}/{name} is no JSON; export again") from None
+        raise InvalidExport(f"{folder}/{name} is not JSON; export again") from None
     if not isinstance(value, dict) or not isinstance(value.get("itemCount"), int):
-        raise InvalidExport(f"{folder}/{name} does not tell how many items there are; export again")
+        raise InvalidExport(f"{folder}/{name} does not say how many items there are; export again")
     return value
 
 
@@ -151,7 +149,7 @@ def _require_known(folder: str, summary: dict[str, Any]) -> None:
         raise NotSupported(f"{folder} is in the format {form}; export in DynamoDB JSON")
     if kind != "FULL_EXPORT":
         raise NotSupported(
-            f"{folder} is of the type {kind}, which holds changes and no whole table; make a full export"
+            f"{folder} has the type {kind}, which has changes and not the whole table; make a full export"
         )
 
 
@@ -162,14 +160,14 @@ def _entry(folder: str, line: str) -> dict[str, Any]:
         entry = None
     if not isinstance(entry, dict) or any(not isinstance(entry.get(name), kind) for name, kind in _ENTRY.items()):
         raise InvalidExport(
-            f"{folder}/{FILES} has a line that does not tell a data file, its checksum and its items: {line[:60]!r}; "
+            f"{folder}/{FILES} has a line without a data file, its checksum and its item count: {line[:60]!r}; "
             f"export again"
         )
     return entry
 
 
 def _place_of(folder: str, entry: dict[str, Any], summary: dict[str, Any]) -> str:
-    """Where a data file is: beside the manifests, wherever the export was moved to."""
+    """The name of a data file. It is beside the manifests, even if the export was moved."""
     key = str(entry["dataFileS3Key"])
     name = key.rpartition("/")[2]
     if is_remote(folder) and summary.get("s3Bucket") and not folder.endswith(key.rpartition("/data/")[0]):
@@ -182,10 +180,11 @@ def _check_text(folder: str, name: str, text: str, read: ReadText) -> None:
     for ending in CHECKSUMS:
         told = read(f"{folder}/{stem}{ending}")
         if told is not None and told.strip() != _digest_text(hashlib.md5(text.encode(), usedforsecurity=False)):
-            raise InvalidExport(f"{folder}/{name} is not what its checksum says; copy the export again")
+            raise InvalidExport(f"{folder}/{name} does not match its checksum; copy the export again")
 
 
 def _check_file(name: str, told: str) -> None:
+    # The export format uses MD5. Without the flag, Python builds for FIPS refuse it.
     digest = hashlib.md5(usedforsecurity=False)
     try:
         with open(name, "rb") as file:
@@ -194,7 +193,7 @@ def _check_file(name: str, told: str) -> None:
     except FileNotFoundError:
         raise InvalidExport(f"the data file {name} is missing; copy the export again") from None
     if _digest_text(digest) != told:
-        raise InvalidExport(f"the data file {name} is not what its checksum says; copy the export again")
+        raise InvalidExport(f"the data file {name} does not match its checksum; copy the export again")
 
 
 def _digest_text(digest: Any) -> str:
@@ -205,7 +204,7 @@ def _digest_text(digest: Any) -> str:
 
 ITEMS_A_FILE = 500_000
 _LEVEL = 1
-"""An export is written once and read soon; a third less of it would take five times as long."""
+"""gzip's fastest level: files a third smaller would take five times as long to write."""
 
 
 def write_export(
@@ -216,13 +215,13 @@ def write_export(
     items_a_file: int = ITEMS_A_FILE,
     progress: Callable[[int], None] | None = None,
 ) -> Export:
-    """Writes items, each as DynamoDB JSON, as an export of a table; the summary comes last, when all is there."""
+    """Writes items in DynamoDB JSON as an export of a table. The summary comes last: it marks a complete export."""
     now = dt.datetime.now(dt.UTC)
     id = f"{int(now.timestamp() * 1000):014}-{secrets.token_hex(4)}"
     prefix = f"{ROOT}/{id}"
     place = Path(folder) / ROOT / id
     if place.exists():
-        raise AlreadyExists(f"{place} is there already; try again")
+        raise AlreadyExists(f"{place} already exists; try again")
     (place / "data").mkdir(parents=True)
     (place / "_started").touch()
     entries: list[dict[str, Any]] = []
@@ -265,7 +264,7 @@ def write_export(
 
 
 def _files(pieces: Iterable[list[bytes]], items_a_file: int) -> Iterator[Iterator[list[bytes]]]:
-    """Pieces, dealt to files of about so many items; there is one file at least."""
+    """Groups pieces into files of about `items_a_file` items each. There is at least one file."""
     waiting = iter(pieces)
     left = True
 
@@ -293,8 +292,9 @@ def _files(pieces: Iterable[list[bytes]], items_a_file: int) -> Iterator[Iterato
 def _write_file(
     path: Path, pieces: Iterable[list[bytes]], before: int, progress: Callable[[int], None] | None
 ) -> tuple[int, str, int]:
-    """Items written, the checksum of the file, and the bytes of the items."""
+    """Writes one data file; returns the number of items, the checksum of the file, and the size of the items."""
     count = size = 0
+    # No file name and no time in gzip's header, so that equal items give equal files.
     with (
         open(path, "wb") as raw,
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=_LEVEL, mtime=0) as out,
@@ -324,7 +324,7 @@ def _timestamp(moment: dt.datetime) -> str:
 
 
 def lines_of(names: Iterable[str]) -> Iterator[bytes]:
-    """The lines of local data files, one by one, for tests and for engines that read no files."""
+    """The lines of local data files, one by one, for tests and for engines that cannot read files."""
     for name in names:
         with gzip.open(name, "rb") as file, io.BufferedReader(file) as lines:
             yield from lines

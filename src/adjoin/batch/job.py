@@ -1,32 +1,216 @@
-"""A batch job: one pass over a source, every rule computed, and what differs from what is stored.
+"""A batch job: reads a source in one pass, computes every rule, and compares the results with the stored values.
 
-Numbers are computed as the engine's decimals first. If one does not fit, the job is done again with numbers
-of any size, which takes longer.
+Numbers are first computed as decimals of the engine. If one does not fit, the job runs again with numbers of any
+size, which takes longer.
+
+Values are compared inside the engine. Only the differences leave it, as stored attributes, in the order of the nodes'
+keys, so that an interrupted write-back can continue where it stopped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import logging
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, TypeVar
 
+import ibis
+import ibis.expr.types as ir
+from orjson import OPT_PASSTHROUGH_DATACLASS, dumps, loads
+
 from adjoin.batch.aggregates import Computed, computed
-from adjoin.batch.columns import TARGET, attribute_want
-from adjoin.batch.differences import Differences, of_rule, of_summary
 from adjoin.batch.engines import Engine, Source, Want
-from adjoin.batch.numbers import Narrow, Numbers, Wide
+from adjoin.batch.numbers import Narrow, Numbers, Wide, ranked
 from adjoin.batch.rule_book import RuleBook
 from adjoin.batch.summaries import Summarized, summarized
-from adjoin.batch.tables import Tables, Wanted, merged
-from adjoin.errors import UnknownField
-from adjoin.layouts.interface import BoundLayout
+from adjoin.batch.tables import TARGET, Tables, Wanted, attribute_want, merged
+from adjoin.entity_types import NodeType
+from adjoin.errors import InvalidValue, UnknownField
+from adjoin.field_types import unknown_field
+from adjoin.layouts.bound import BoundLayout
 from adjoin.rules import Rule, Rules, SummaryRule
-from adjoin.schema import unknown_field
+from adjoin.values import AttributeValue, decode
+
+# --- differences -------------------------------------------------------------------------------
+
+
+_log = logging.getLogger("adjoin.batch")
+_WHOLE_BITS = 63
+ZERO: AttributeValue = {"N": "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A node whose stored value is not what its edges give. None means no value."""
+
+    rule: str
+    kind: NodeType
+    id: Any
+    attribute: str
+    stored: AttributeValue | None
+    computed: AttributeValue | None
+
+
+class Differences:
+    """The differences of one rule, computed and kept by the engine. Iterating yields them in the order of keys."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: NodeType,
+        attribute: str,
+        tables: Tables,
+        rows: ir.Table,
+        read: Callable[[Any], AttributeValue | None],
+        stored: Callable[[Any], AttributeValue | None],
+        *,
+        is_list: bool = False,
+    ) -> None:
+        self.name, self.kind, self.attribute = name, kind, attribute
+        self._tables, self._read, self._stored, self._is_list = tables, read, stored, is_list
+        self._rows = tables.engine.stage(rows)
+
+    def ids(self) -> ir.Table:
+        """The ids, as in keys, of the nodes that may differ. For lists, these are all nodes that have a list."""
+        return self._rows.select("id")
+
+    def __iter__(self) -> Iterator[Difference]:
+        order = ["id", "place"] if self._is_list else ["id"]
+        fetched = self._tables.engine.fetch(self._rows, order)
+        for text, rows in groupby(fetched, key=lambda row: row["id"]):
+            some = list(rows)
+            try:
+                computed = self._computed(some)
+            except InvalidValue as error:
+                # The error is about one node, and must not stop the job for all others.
+                _log.warning("%s of %r cannot be stored: %s", self.name, text, error)
+                computed = None
+            stored = self._stored(some[0]["stored"])
+            if _meaning(stored) != _meaning(computed):
+                yield Difference(
+                    self.name, self.kind, self._tables.id_of(self.kind, text), self.attribute, stored, computed
+                )
+
+    def _computed(self, rows: list[dict[str, Any]]) -> AttributeValue | None:
+        if not self._is_list:
+            return self._read(rows[0]["value"])
+        elements = [self._read(row["value"]) for row in rows if row["value"] is not None]
+        return {"L": elements} if elements else None
+
+
+def as_json(value: Any, option: int = 0) -> bytes:
+    """A report as JSON. Integers that orjson, or a reader, cannot hold exactly are written as text, and so are refs."""
+    option |= OPT_PASSTHROUGH_DATACLASS
+    try:
+        return dumps(value, default=str, option=option)
+    except TypeError:
+        return dumps(_told(value), default=str, option=option)
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _told(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_told(each) for each in value]
+    return str(value) if type(value) is int and value.bit_length() > _WHOLE_BITS else value
+
+
+def _meaning(attribute: AttributeValue | None) -> Any:
+    """The form in which values are compared: no value, null and an empty list are equal."""
+    return None if attribute is None else decode(attribute) or (0 if "N" in attribute else None)
+
+
+def of_rule(computed: Computed, want: Want, tables: Tables, numbers: Numbers) -> Differences:
+    """The differences of an aggregate. Nodes on cycles are left out, because they have no value."""
+    rule = computed.rule
+    nodes = tables.table(rule.node)
+    nodes = nodes.select(id=nodes.id, stored=nodes[tables.column(want)])
+    if computed.circular is not None:
+        nodes = nodes.anti_join(computed.circular, "id")
+    values = computed.values
+    is_list = rule.operation == "top"
+    if is_list:
+        place = ibis.row_number().over(group_by=values.id, order_by=ranked(values.value, computed.tag).desc())
+        values = values.select(value_id=values.id, value=values.value, place=place)
+    else:
+        values = values.select(value_id=values.id, value=values.value)
+    joined = nodes.left_join(values, nodes.id == values.value_id).drop("value_id")
+    rows = joined if is_list else joined.filter(_differs(computed, joined, numbers))
+    read, stored = _readers(computed, numbers)
+    return Differences(rule.name, rule.node, rule.attribute, tables, rows, read, stored, is_list=is_list)
+
+
+def _differs(computed: Computed, rows: ir.Table, numbers: Numbers) -> Any:
+    value, stored = rows.value, rows.stored
+    if computed.tag == "N":
+        value = numbers.parse(value.cast("string")) if computed.is_whole else value
+        stored = numbers.parse(stored)
+        if computed.rule.operation == "sum":
+            zero = numbers.literal("0")
+            value, stored = value.fill_null(zero), stored.fill_null(zero)
+    return ~value.identical_to(stored)
+
+
+def _readers(
+    computed: Computed, numbers: Numbers
+) -> tuple[Callable[[Any], AttributeValue | None], Callable[[Any], AttributeValue | None]]:
+    """Two functions that turn fetched values into attributes: one for computed values, one for stored ones."""
+    tag, is_sum = computed.tag, computed.rule.operation == "sum"
+
+    def read(value: Any) -> AttributeValue | None:
+        if value is None:
+            return ZERO if is_sum else None
+        if tag == "N":
+            return {"N": str(int(value)) if computed.is_whole else numbers.told(value)}
+        return _attribute(tag, value)
+
+    if computed.rule.operation == "top":
+        return read, lambda text: _attribute(None, text)
+    return read, lambda text: ZERO if text is None and is_sum else _attribute(tag, text)
+
+
+def _attribute(tag: str | None, text: Any) -> AttributeValue | None:
+    if text is None:
+        return None
+    if tag is None:
+        attribute: AttributeValue = loads(text)
+        return attribute
+    return {tag: text == "true"} if tag == "BOOL" else {tag: text}
+
+
+def of_summary(summarized: Summarized, want: Want, tables: Tables) -> Differences:
+    """The differences of a summary. Every node has a value."""
+    rule, values = summarized.rule, summarized.values
+    nodes = tables.table(rule.node)
+    nodes = nodes.select(node_id=nodes.id, stored=nodes[tables.column(want)])
+    joined = values.join(nodes, values.id == nodes.node_id).drop("node_id")
+
+    def read(value: Any) -> AttributeValue | None:
+        return None if value is None else summarized.decode(value)
+
+    name = f"{rule.node.label}.{rule.field}"
+    attribute = rule.node.attributes[rule.field]
+    return Differences(
+        name,
+        rule.node,
+        attribute,
+        tables,
+        joined,
+        read,
+        lambda text: _attribute(None, text),
+        is_list=summarized.is_list,
+    )
+
+
+# --- the job -----------------------------------------------------------------------------------
+
 
 T = TypeVar("T")
 
 
 class Job:
-    """What is computed of a source, and compared with what it stores."""
+    """The rules and summaries of a graph, computed from a source and compared with its stored values."""
 
     def __init__(
         self,
@@ -39,7 +223,7 @@ class Job:
         extra: Wanted | None = None,
         keys: Collection[type[Any]] = (),
     ) -> None:
-        """`only` names fields, as "CUSTOMER.owed"; `extra` and `keys` are read besides what the rules need."""
+        """`only` names fields, such as "CUSTOMER.owed". `extra` and `keys` are read besides what the rules need."""
         self.engine, self.layout, self._rules = engine, layout, rules
         self.book = RuleBook(rules, layout)
         named = {rule.name.partition(":")[0] for rule in rules.rules} | {summary_name(each) for each in rules.summaries}
@@ -61,7 +245,7 @@ class Job:
         self._computed: dict[str, Computed] | None = None
 
     def exactly(self, work: Callable[[Numbers], T]) -> T:
-        """The result of some work with numbers; done again with wide ones if narrow ones do not fit."""
+        """The result of some work with numbers. If a number does not fit, the work runs again with wide numbers."""
         overflows: tuple[type[Exception], ...] = (OverflowError, *self.engine.overflows)
         try:
             return work(self._numbers)
@@ -74,7 +258,7 @@ class Job:
 
     @property
     def numbers(self) -> Numbers:
-        """The form of numbers that held so far."""
+        """The form of numbers in use."""
         return self._numbers
 
     def computed(self, numbers: Numbers) -> dict[str, Computed]:
@@ -83,7 +267,7 @@ class Job:
         return self._computed
 
     def aggregate(self, rule: Rule) -> tuple[Differences, Computed]:
-        """What differs of one aggregate, and what was computed."""
+        """The differences of one aggregate, and its computed values."""
 
         def work(numbers: Numbers) -> tuple[Differences, Computed]:
             found = self.computed(numbers)[rule.name]
@@ -92,7 +276,7 @@ class Job:
         return self.exactly(work)
 
     def summary(self, rule: SummaryRule) -> Differences:
-        """What differs of one batch summary."""
+        """The differences of one summary."""
 
         def work(numbers: Numbers) -> Differences:
             found: Summarized = summarized(rule, self.tables, numbers)

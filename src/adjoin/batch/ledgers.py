@@ -1,81 +1,61 @@
-"""What maintenance took down, audited: ledgers against edges and aggregates, and ranks against ledgers.
+"""The audit of maintenance's records: compares ledgers with edges and aggregates, and ranks with ledgers.
 
 | fault of a ledger | what is wrong |
 |---|---|
-| stray | its edge is not there |
-| missing | an edge that adds something has none that counts |
-| outdated | it was written for other rules than the class has now, where it does not name each by what it declares |
-| different | those of a node do not add up to what the node has, though that is what its edges say |
+| stray | its edge does not exist |
+| missing | an edge that contributes something has no valid ledger |
+| unmarked | the node of an edge does not exist, and the edge would not be found when the node is created |
+| outdated | it was written for other rules than the class has now, and does not name each rule by its declaration |
+| different | the ledgers of a node do not add up to the node's value, although that is what its edges give |
 
-That an edge adds something is told here where no `where=` decides; where one does, the sums tell. Ranks are those
-that ledgers name, and hold the same. One that no ledger names counts for nobody: it is about to be named, or left
-over. Only one without a token counts by itself.
+For a rule without `where=`, the edge alone shows that it contributes something. For a rule with one, the sums show it,
+or, if the node does not exist, nothing does: `unsure` then has the edges that may be unmarked.
+The ranks must be those that ledgers name, with the same values. A rank that no ledger names does not count: it is about
+to be named, or left over. Only a rank without a token counts by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from operator import and_, or_
 from typing import Any
 
 import ibis
 import ibis.expr.types as ir
 
-from adjoin.batch.columns import TARGET
-from adjoin.batch.differences import Differences
 from adjoin.batch.engines import Source, Want
-from adjoin.batch.job import Job
-from adjoin.batch.keys import escaped, matches, part_text
+from adjoin.batch.job import Differences, Job
+from adjoin.batch.keys import escaped
+from adjoin.batch.ledger_rows import LedgerRows, shown_by
 from adjoin.batch.numbers import Numbers
+from adjoin.entity_types import CountedType, NodeType, NodeUnion
 from adjoin.errors import InvalidItem
-from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
-from adjoin.layouts.ledgers import RANK_END, TOKEN_LENGTH, UNTOLD_END
-from adjoin.plans.batches import Place
-from adjoin.plans.maintenance.contributions import BY, RANK, VALUE
-from adjoin.plans.maintenance.ledger import (
-    APPLIED,
-    FORMER,
-    LENGTH,
-    RULES,
-    SHORTENED,
-    TOKEN,
-    life_want,
-    rule_want,
-)
-from adjoin.plans.maintenance.rank_items import HOME
+from adjoin.layouts.own_items import RANK_END, TOKEN_LENGTH, UNTOLD_END
+from adjoin.plans.counting.arrivals import Arrival
+from adjoin.plans.counting.ledger import FORMER, TOKEN
+from adjoin.plans.counting.references import EdgeRef
 from adjoin.plans.maintenance.ranks import values_of_an_edge
-from adjoin.plans.maintenance.references import EDGE, FAR, NEAR, EdgeRef
-from adjoin.rules import Account, Rule
-from adjoin.schema import NodeType
+from adjoin.plans.steps.batches import Place
+from adjoin.reserved import OWN
+from adjoin.rules import Rule, RuleGroup
 from adjoin.values import Item
-
-BESIDE = "#="
-
-
-def wanted(layout: BoundLayout) -> dict[type[Any], set[Want]]:
-    """What has to be read of each class, besides what the rules are computed from."""
-    found: dict[type[Any], set[Want]] = {}
-    for account in layout.rules.accounts:
-        found.setdefault(account.edge.model, set()).add(TARGET)
-        found.setdefault(account.hop.near.model, set()).update({(LIFE, "S"), (NEXT, "S")})
-    return found
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerFault:
-    """A node whose ledgers or ranks are not what they should be."""
+    """A node with a wrong ledger or rank."""
 
     kind: NodeType
     id: Any
     fault: str
     ref: EdgeRef | None = None
-    """The edge that it is about, if it is about one."""
+    """The edge, if the fault concerns a single one."""
 
     @property
     def is_rank(self) -> bool:
-        """Whether it is about a rank, which no value need show."""
+        """Whether it concerns a rank. The values of the node may be right all the same."""
         return self.fault.endswith("rank")
 
     def shown(self) -> dict[str, Any]:
@@ -83,238 +63,112 @@ class LedgerFault:
         return {"node": self.id, **edge, "fault": self.fault}
 
 
-class LedgerAudit:
-    """The ledgers and ranks of a source, brought together once."""
+class LedgerAudit(LedgerRows):
+    """Compares the ledgers and ranks of a source with its nodes and edges."""
 
     def __init__(self, job: Job, source: Source, found: Mapping[str, Differences]) -> None:
-        """`found` has what differs, by rule."""
-        self._job, self._layout, self._source, self._found = job, job.layout, source, found
-        self._staged: dict[str, ir.Table] = {}
-        names = {rule.name for rule in job.rules}
-        self.accounts = [
-            account for account in self._layout.rules.accounts if names & {rule.name for rule in account.rules}
-        ]
-        self._names = names
-        definition = self._layout.definition
-        assert definition.sort is not None
-        self._pk, self._sk = definition.partition.name, definition.sort.name
-        self._rank_start = self._layout.ledgers.all_ranks("")[1].operands[0]["S"]
-
-    # --- reading -------------------------------------------------------------------------------
-
-    @cached_property
-    def _wants(self) -> dict[str, Want]:
-        wants: dict[str, Want] = {
-            "pk": (self._pk, "S"),
-            "sk": (self._sk, "S"),
-            "near": (NEAR, "S"),
-            "far": (FAR, "S"),
-            "edge_pk": (EDGE, "M", self._pk, "S"),
-            "edge_sk": (EDGE, "M", self._sk, "S"),
-            "life": (LIFE, "S"),
-            "mark": (RULES, "S"),
-            "length": (LENGTH, "N"),
-            "short_pk": (SHORTENED, "M", self._pk, "S"),
-            "short_sk": (SHORTENED, "M", self._sk, "S"),
-            # Whole attributes, because what is put in order may be of any type.
-            VALUE: (VALUE,),
-            BY: (BY,),
-            "home": (HOME, "S"),
-        }
-        for account in self.accounts:
-            if not account.reads_far:
-                wants[f"life_{account.part}"] = life_want(account)
-        for place, rule in enumerate(self._rules):
-            account = self._account_of(rule)
-            start: Want = (APPLIED, "M", rule.key) if account.reads_far else rule_want(account, rule)
-            if rule.operation == "sum":
-                wants[f"r{place}"] = (*start, "N")
-            else:
-                for number in range(values_of_an_edge(rule)):
-                    entry: Want = (*start, "L", str(number), "M")
-                    wants[f"r{place}_{number}"] = (*entry, RANK, "S")
-                    wants |= {f"r{place}_{number}_{name}": (*entry, name) for name in _shown_by(rule)}
-                    wants |= {f"r{place}_{number}_{name}": (*entry, name, "S") for name in (TOKEN, FORMER)}
-        return wants
-
-    def _account_of(self, rule: Rule) -> Account:
-        return next(account for account in self.accounts if rule in account.rules)
-
-    @cached_property
-    def _rules(self) -> list[Rule]:
-        return [rule for account in self.accounts for rule in account.rules if rule.name in self._names]
-
-    @cached_property
-    def _rows(self) -> ir.Table:
-        """Ledgers and ranks, told apart by a number: that of an account for ledgers beside far ends."""
-        engine = self._job.engine
-        read = engine.rows(self._source, list(self._wants.values()))
-        rows = read.select(**{name: read[f"w{place}"] for place, name in enumerate(self._wants)})
-        cases = [
-            (rows.sk.startswith(self._start(account)) & self._is_node(account.hop.near, rows.near), place)
-            for place, account in enumerate(self.accounts)
-            if account.reads_far
-        ]
-        cases.append((rows.sk.startswith(self._rank_start), self._ranks_number))
-        cases.append((rows.sk.startswith(self._layout.ledgers.edge_start), self._edges_number))
-        rows = rows.mutate(account=ibis.cases(*((test, ibis.literal(place, "int16")) for test, place in cases)))
-        return engine.stage(rows.filter(rows.account.notnull() & rows.pk.endswith(BESIDE)))
-
-    @property
-    def _ranks_number(self) -> int:
-        return len(self.accounts)
-
-    @property
-    def _edges_number(self) -> int:
-        return len(self.accounts) + 1
-
-    def _start(self, account: Account) -> str:
-        text: str = self._layout.ledgers.ledgers(account.name, "")[1].operands[0]["S"]
-        return text
-
-    def _of_account(self, account: Account) -> ir.Table:
-        """The ledgers of an account: the life of each, the key of its edge, and the id of the node it counts for."""
-        if account.reads_far:
-            rows = self._rows.filter(self._rows.account == self.accounts.index(account))
-            return rows.mutate(id=self._id(account.hop.near, rows.near))
-        rows = self._rows.filter(self._rows.account == self._edges_number)
-        beside = rows.pk.substr(0, rows.pk.length() - len(BESIDE))
-        text = rows.sk.substr(len(self._layout.ledgers.edge_start))
-        if account.is_at_target:
-            length = rows.length.cast("int64")
-            end = text.length() - length
-            partition, sort = text.substr(end, length), text.substr(0, end - 1)
-        else:
-            partition, sort = beside, text
-        rows = rows.mutate(
-            life=rows[f"life_{account.part}"],
-            home=beside,
-            edge_pk=rows.short_pk.fill_null(partition),
-            edge_sk=rows.short_sk.fill_null(sort),
-        )
-        templates = self._layout.key_templates(account.edge)
-        is_of = matches(templates.partition, rows.edge_pk) & matches(templates.sort, rows.edge_sk)
-        rows = rows.filter(rows.life.notnull() & is_of.fill_null(False))
-        near = rows.edge_pk if account.hop.direction == "out" else rows.home
-        return rows.mutate(id=self._id(account.hop.near, near))
-
-    def _is_node(self, kind: NodeType, text: Any) -> Any:
-        return matches(self._layout.key_templates(kind).partition, text).fill_null(False)
-
-    def _id(self, kind: NodeType, text: Any) -> Any:
-        return part_text(self._layout.key_templates(kind).partition, "id", text)
-
-    def _kept(self, name: str, make: Callable[[], ir.Table]) -> ir.Table:
-        """A table that is made when it is first asked for, and kept: what is made of it is a small expression then."""
-        if name not in self._staged:
-            self._staged[name] = self._job.engine.stage(make())
-        return self._staged[name]
-
-    def _nodes(self, kind: NodeType) -> ir.Table:
-        """The nodes of a class: their lives, and what they have of each sum."""
-        tables = self._job.tables
-
-        def make() -> ir.Table:
-            nodes = tables.table(kind)
-            sums = {
-                f"s{place}": nodes[tables.column(self._job.book.stored_want(rule))]
-                for place, rule in enumerate(self._rules)
-                if rule.operation == "sum" and rule.node is kind
-            }
-            life, next = (nodes[tables.column((name, "S"))] for name in (LIFE, NEXT))
-            return nodes.select(node_id=nodes.id, node_life=life, node_next=next, **sums)
-
-        return self._kept(f"nodes {kind.label}", make)
-
-    def _ledgers(self, account: Account) -> ir.Table:
-        """The ledgers of an account, and the lives of their nodes."""
-
-        def make() -> ir.Table:
-            rows = self._of_account(account)
-            nodes = self._nodes(account.hop.near).select("node_id", "node_life", "node_next")
-            return rows.left_join(nodes, rows.id == nodes.node_id)
-
-        return self._kept(f"ledgers {account.name}", make)
-
-    def _valid(self, account: Account) -> ir.Table:
-        """The ledgers that count in the present lives of their nodes."""
-        ledgers = self._ledgers(account)
-        return ledgers.filter((ledgers.life == ledgers.node_life) | (ledgers.life == ledgers.node_next))
+        """`found` has the differences by rule."""
+        super().__init__(job, source)
+        self._found = found
 
     # --- ledgers -------------------------------------------------------------------------------
 
-    def faults(self, account: Account) -> Iterator[LedgerFault]:
-        """What is wrong with the ledgers of an account, in the order of nodes."""
-        table = self._job.exactly(lambda numbers: self._job.engine.stage(self._faults(account, numbers)))
-        for row in self._job.engine.fetch(table, ["id", "edge_pk", "edge_sk"]):
-            id = self._job.tables.id_of(account.hop.near, row["id"])
-            yield LedgerFault(account.hop.near, id, row["fault"], self._ref(account, id, row))
+    def faults(self, group: RuleGroup) -> Iterator[LedgerFault]:
+        """The faults of the ledgers of a rule group, in the order of nodes."""
+        table = self._job.exactly(lambda numbers: self._job.engine.stage(self._faults(group, numbers)))
+        yield from self._fetched(group, table)
 
-    def _ref(self, account: Account, id: Any, row: dict[str, Any]) -> EdgeRef | None:
+    def unsure(self, group: RuleGroup) -> Iterator[LedgerFault]:
+        """The edges that are unmarked if they contribute something, which only reading them shows; in order of nodes.
+
+        These are edges of rules with a condition. They are no faults: an edge that contributes nothing needs no mark.
+        """
+        edges = self._edges(group)
+        counted = self._counted(group, edges)
+        if counted is edges:
+            return
+        if counted is not None:
+            edges = edges.anti_join(counted, [edges.pk == counted.pk, edges.sk == counted.sk])
+        yield from self._fetched(group, self._job.engine.stage(_fault(self._unmarked(group, edges), "unmarked")))
+
+    def _fetched(self, group: RuleGroup, table: ir.Table) -> Iterator[LedgerFault]:
+        for row in self._job.engine.fetch(table, ["id", "edge_pk", "edge_sk"]):
+            id = self._job.tables.id_of(group.hop.near, row["id"])
+            yield LedgerFault(group.hop.near, id, row["fault"], self._ref(group, id, row))
+
+    def _ref(self, group: RuleGroup, id: Any, row: dict[str, Any]) -> EdgeRef | None:
         if row["edge_pk"] is None:
             return None
         key: Item = {self._pk: {"S": row["edge_pk"]}, self._sk: {"S": row["edge_sk"]}}
-        near, far = self._layout.node_text(account.hop.near, id), row["far"]
+        near, far = self._layout.node_text(group.hop.near, id), row["far"]
         if far is None and row["far_id"] is not None:
-            target = self._job.tables.id_of(account.hop.far, row["far_id"])
-            far = self._layout.node_text(account.hop.far, target)
+            target = self._job.tables.id_of(group.hop.far, row["far_id"])
+            far = self._layout.node_text(group.hop.far, target)
         if far is None:
-            # The ledger of an edge that is gone lies beside one end, and the key of the edge tells the other.
-            far = row["edge_pk"] if account.hop.direction == "into" else self._target(account, key)
-        return EdgeRef(account, key, near, far)
+            # The edge no longer exists. Its ledger is beside one end, and the key of the edge contains the other.
+            is_into = group.hop.direction == "into"
+            far = self._layout.source_text(group.edge, key) if is_into else self._target(group, key)
+        return EdgeRef(group, key, near, far)
 
-    def _target(self, account: Account, key: Item) -> str:
+    def _target(self, group: RuleGroup, key: Item) -> str:
         try:
-            return self._layout.ends(account.edge, key)[1]
+            return self._layout.ends(group.edge, key)[1]
         except InvalidItem:
-            # Nothing at the target is counted, then; the ledger is found without it.
+            # Then nothing is counted at the target, and the ledger can be found without it.
             return ""
 
-    def _faults(self, account: Account, numbers: Numbers) -> ir.Table:
-        edges, ledgers, valid = self._edges(account), self._ledgers(account), self._valid(account)
+    def _faults(self, group: RuleGroup, numbers: Numbers) -> ir.Table:
+        edges, ledgers, valid = self._edges(group), self._ledgers(group), self._valid(group)
         stray = ledgers.anti_join(edges, [ledgers.edge_pk == edges.pk, ledgers.edge_sk == edges.sk])
         parts = [_fault(stray, "stray")]
-        if account.reads_far:
+        if group.reads_far:
             old = valid.semi_join(edges, [valid.edge_pk == edges.pk, valid.edge_sk == edges.sk])
-            old = old.filter(~old.mark.identical_to(ibis.literal(account.mark)))
+            old = old.filter(~old.mark.identical_to(ibis.literal(group.mark)))
             parts.append(_fault(old, "outdated"))
-        if (counted := self._counted(account, edges)) is not None:
-            missing = counted.anti_join(valid, [counted.pk == valid.edge_pk, counted.sk == valid.edge_sk])
+        if (counted := self._counted(group, edges)) is not None:
+            nodes = self._nodes(group.hop.near)
+            missing = counted.semi_join(nodes, counted.id == nodes.node_id)
+            missing = missing.anti_join(valid, [missing.pk == valid.edge_pk, missing.sk == valid.edge_sk])
             missing = missing.mutate(edge_pk=missing.pk, edge_sk=missing.sk)
-            parts.append(_fault(missing, "missing"))
+            parts += [_fault(missing, "missing"), _fault(self._unmarked(group, counted), "unmarked")]
         told = self._job.engine.stage(ibis.union(*parts) if len(parts) > 1 else parts[0])
-        return ibis.union(told, *self._different(account, told, numbers))
+        return ibis.union(told, *self._different(group, told, numbers))
 
-    def _edges(self, account: Account) -> ir.Table:
-        """The edges of an account with their keys and ends, and what rules without a condition read of them."""
+    def _edges(self, group: RuleGroup) -> ir.Table:
+        """The edges of a rule group: their keys and ends, and the columns that rules without a condition read."""
 
         def make() -> ir.Table:
-            edges = self._job.tables.table(account.edge)
-            columns = {name: edges[name] for name in self._told_by(account)}
-            near, far = edges[account.hop.near_end], edges[account.hop.far_end]
-            return edges.select("pk", "sk", id=near, far_id=far, **columns)
+            tables = [self._edges_of(group, kind) for kind in self._variants(group)]
+            return tables[0] if len(tables) == 1 else ibis.union(*tables)
 
-        return self._kept(f"edges {account.name}", make)
+        return self._kept(f"edges {group.name}", make)
 
-    def _told_by(self, account: Account) -> list[str]:
-        wants = [want for rule in self._sure(account) for want in self._stored(rule) if want is not None]
+    def _edges_of(self, group: RuleGroup, kind: CountedType) -> ir.Table:
+        edges = self._job.tables.table(kind)
+        columns = {name: edges[name] for name in self._told_by(group)}
+        near, far = edges[group.hop.near_end], edges[group.hop.far_end]
+        if isinstance(group.hop.far, NodeUnion):
+            # The key of the edge says of which class the far node is.
+            far = ibis.null("string")
+        return edges.select("pk", "sk", id=near, far_id=far, **columns)
+
+    def _told_by(self, group: RuleGroup) -> list[str]:
+        wants = [want for rule in self._sure(group) for want in self._stored(rule) if want is not None]
         return list(dict.fromkeys(self._job.tables.column(want) for want in wants))
 
-    def _sure(self, account: Account) -> list[Rule]:
-        """The rules of an account without a condition, which only look at the edge."""
-        sure = [rule for rule in account.rules if rule.where is None and rule.name in self._names]
-        return [] if account.reads_far else sure
+    def _sure(self, group: RuleGroup) -> list[Rule]:
+        """The rules of a rule group that have no condition and read only the edge."""
+        sure = [rule for rule in group.rules if rule.where is None and rule.name in self._names]
+        return [] if group.reads_far else sure
 
     def _stored(self, rule: Rule) -> list[Want | None]:
         terms = (*rule.terms, *((rule.by,) if rule.by else ()))
         return [self._job.book.term_want(rule, term) for term in terms]
 
-    def _counted(self, account: Account, edges: ir.Table) -> ir.Table | None:
-        """The edges of nodes that are there of which it is known that they add something, or need a ledger anyway."""
-        nodes = self._nodes(account.hop.near)
-        edges = edges.semi_join(nodes, edges.id == nodes.node_id)
-        sure = self._sure(account)
-        if account.reads_far or any(rule.terms[0].at == "one" for rule in sure):
+    def _counted(self, group: RuleGroup, edges: ir.Table) -> ir.Table | None:
+        """The edges that certainly contribute something, or need a ledger in any case."""
+        sure = self._sure(group)
+        if group.reads_far or any(rule.terms[0].at == "one" for rule in sure):
             return edges
         tests = []
         for rule in sure:
@@ -324,66 +178,109 @@ class LedgerAudit:
                 tests.append(reduce(and_, columns))
         return edges.filter(reduce(or_, tests)) if tests else None
 
-    def _different(self, account: Account, told: ir.Table, numbers: Numbers) -> Iterator[ir.Table]:
-        """The nodes whose ledgers do not add up to what they have, apart from those that were told."""
-        off = self._off(account, numbers)
+    def _unmarked(self, group: RuleGroup, edges: ir.Table) -> ir.Table:
+        """Those of some edges whose near node does not exist, and that would not be found when it is created.
+
+        A maintainer looks for edges only if there is a waiting marker. It finds an edge that leaves the node in the
+        node's partition, and one that arrives by what is recorded beside the node, because an index may lag behind.
+        """
+        nodes, markers = self._nodes(group.hop.near), self._markers(group.hop.near)
+        waiting = edges.anti_join(nodes, edges.id == nodes.node_id)
+        unmarked = waiting.anti_join(markers, waiting.id == markers.id)
+        if group.hop.direction == "into":
+            beside = self._beside_target(group)
+            marked = waiting.semi_join(markers, waiting.id == markers.id)
+            same = [marked.id == beside.id, marked.pk == beside.edge_pk, marked.sk == beside.edge_sk]
+            unfound = marked.anti_join(beside, same)
+            unmarked = ibis.union(unmarked, unfound)
+        return unmarked.mutate(edge_pk=unmarked.pk, edge_sk=unmarked.sk)
+
+    def _beside_target(self, group: RuleGroup) -> ir.Table:
+        """The edges that are recorded beside their targets: by a ledger, of any generation, or by an arrival."""
+        if _is_found_by_arrivals(group):
+            found = self._beside(group.hop.near, self._arrivals_number)
+        else:
+            found = self._ledgers(group)
+        return found.select("id", "edge_pk", "edge_sk")
+
+    def _different(self, group: RuleGroup, told: ir.Table, numbers: Numbers) -> Iterator[ir.Table]:
+        """The nodes whose ledgers do not add up to their values, without those in `told`."""
+        off = self._off(group, numbers)
         if off is None:
             return
         off = off.anti_join(told, off.id == told.id)
-        for place in self._summed(account):
+        for place in self._summed(group):
             some = off.filter(off.place == place)
             found = self._found[self._rules[place].name].ids()
             yield _fault(some.anti_join(found, some.id == found.id), "different")
 
-    def _summed(self, account: Account) -> list[int]:
-        """The places of the rules of an account that add up."""
+    def _summed(self, group: RuleGroup) -> list[int]:
+        """The numbers of the rules of a rule group that are sums."""
         return [
             place
             for place, rule in enumerate(self._rules)
-            if rule in account.rules and rule.operation == "sum" and rule.name in self._found
+            if rule in group.rules and rule.operation == "sum" and rule.name in self._found
         ]
 
-    def _off(self, account: Account, numbers: Numbers) -> ir.Table | None:
-        """The nodes whose ledgers do not add up to what they have, each with the places of those rules."""
-        places = self._summed(account)
+    def _off(self, group: RuleGroup, numbers: Numbers) -> ir.Table | None:
+        """The nodes whose ledgers do not add up to their values, each with the number of the rule."""
+        places = self._summed(group)
         if not places:
             return None
 
         def make() -> ir.Table:
-            valid = self._valid(account)
+            valid = self._valid(group)
             amounts = valid.select("id", **{f"r{place}": numbers.parse(valid[f"r{place}"]) for place in places})
             totals = {f"r{place}": numbers.total(amounts[f"r{place}"]) for place in places}
             sums = amounts.group_by(sum_id=amounts.id).agg(**totals)
-            nodes = self._nodes(account.hop.near)
+            nodes = self._nodes(group.hop.near)
             joined = self._job.engine.stage(nodes.left_join(sums, nodes.node_id == sums.sum_id))
             zero = numbers.literal("0")
             parts = []
             for place in places:
-                # Text where a number should be counts as nothing, as it does for who adds to it.
+                # A stored text in place of a number counts as zero, as it does in maintenance.
                 stored = numbers.parse(joined[f"s{place}"]).fill_null(zero)
                 off = joined.filter(stored != joined[f"r{place}"].fill_null(zero))
                 parts.append(off.select(id=off.node_id, place=ibis.literal(place, "int16")))
             return parts[0] if len(parts) == 1 else ibis.union(*parts)
 
-        return self._kept(f"off {account.name} {type(numbers).__name__}", make)
+        return self._kept(f"off {group.name} {type(numbers).__name__}", make)
 
-    def unbalanced(self, account: Account) -> Iterator[LedgerFault]:
-        """The nodes whose ledgers do not add up to what they have, whatever else was found, in the order of nodes.
+    def unbalanced(self, group: RuleGroup) -> Iterator[LedgerFault]:
+        """The nodes whose ledgers do not add up to their values, whatever else was found, in the order of nodes.
 
-        Every transaction changes a node and its ledgers alike. So this tells, of one instant, that somebody else
-        has changed one of them; a node that is only waiting for its changes to be applied is none of these.
+        Every node transaction changes a node and its ledgers by the same amount. So if they differ at one instant,
+        something else changed one of them. A node with changes that are not applied yet does not differ.
         """
-        off = self._job.exactly(lambda numbers: self._off(account, numbers))
+        off = self._job.exactly(lambda numbers: self._off(group, numbers))
         if off is None:
             return
         for row in self._job.engine.fetch(self._job.engine.stage(off.select("id").distinct()), ["id"]):
-            id = self._job.tables.id_of(account.hop.near, row["id"])
-            yield LedgerFault(account.hop.near, id, "different")
+            id = self._job.tables.id_of(group.hop.near, row["id"])
+            yield LedgerFault(group.hop.near, id, "different")
+
+    # --- arrivals ------------------------------------------------------------------------------
+
+    def left_arrivals(self, group: RuleGroup) -> Iterator[Arrival]:
+        """The arrivals beside the nodes of a rule group whose edge does not exist, or arrives at another node.
+
+        They are no faults: a repair that stopped between an arrival and a look at its edge leaves one.
+        """
+        if not self._has_arrivals(group):
+            return
+        edges, rows = self._edges(group), self._beside(group.hop.near, self._arrivals_number)
+        rows = rows.filter(rows.sk.startswith(self._arrivals_start(group)) & rows.edge_pk.notnull())
+        left = rows.anti_join(edges, [rows.edge_pk == edges.pk, rows.edge_sk == edges.sk, rows.id == edges.id])
+        left = left.select("node", "edge_pk", "edge_sk")
+        for row in self._job.engine.fetch(self._job.engine.stage(left), ["node", "edge_pk", "edge_sk"]):
+            key: Item = {self._pk: {"S": row["edge_pk"]}, self._sk: {"S": row["edge_sk"]}}
+            # Whoever removes an arrival does not ask for the source, which this key may not name any more.
+            yield Arrival(group.edge, key, "", row["node"])
 
     # --- ranks ---------------------------------------------------------------------------------
 
     def rank_faults(self, rule: Rule) -> Iterator[LedgerFault]:
-        """The nodes without values in order that a ledger has, or with another, or with one that counts for nothing."""
+        """The nodes with a rank that is missing, different from its ledger, or stray."""
         if rule.operation == "sum":
             return
         wrong = self._wrong(rule)
@@ -393,31 +290,31 @@ class LedgerAudit:
             yield LedgerFault(rule.node, self._job.tables.id_of(rule.node, row["id"]), fault)
 
     def unnamed_ranks(self, rule: Rule) -> Iterator[tuple[Place, str]]:
-        """The keys of ranks that no ledger names, and the partition keys of their nodes."""
+        """The keys of ranks that no ledger names, and the node keys of their nodes."""
         if rule.operation == "sum" or rule not in self._rules:
             return
         wrong = self._wrong(rule)
         found = wrong.filter((wrong.n > 0) & (wrong.is_told == 1)).select("pk", "sk")
         for row in self._job.engine.fetch(self._job.engine.stage(found), ["pk", "sk"]):
-            yield (row["pk"], row["sk"]), row["pk"].removesuffix(BESIDE)
+            yield (row["pk"], row["sk"]), row["pk"].removesuffix(OWN)
 
     def _wrong(self, rule: Rule) -> ir.Table:
-        """The ranks that are not what ledgers have: more than 0 of them where there are too many."""
+        """The ranks that differ from the ledgers. `n` is positive for stray ranks, and negative for missing ones."""
 
         def make() -> ir.Table:
             counted = ibis.union(self._ranks(rule), self._ranked(rule))
-            told = {"pk": counted.pk.max(), "sk": counted.sk.max(), "is_told": counted.is_told.max()}
-            held = counted.group_by("id", "stem", "held").agg(n=counted.n.sum(), **told)
+            columns = {"pk": counted.pk.max(), "sk": counted.sk.max(), "is_told": counted.is_told.max()}
+            held = counted.group_by("id", "stem", "held").agg(n=counted.n.sum(), **columns)
             held = held.filter(held.n != 0)
-            told = {"pk": held.pk.max(), "sk": held.sk.max(), "is_told": held.is_told.max()}
-            return held.group_by("id", "stem").agg(n=held.n.sum(), **told)
+            columns = {"pk": held.pk.max(), "sk": held.sk.max(), "is_told": held.is_told.max()}
+            return held.group_by("id", "stem").agg(n=held.n.sum(), **columns)
 
         return self._kept(f"ranks {rule.name}", make)
 
     def _ranks(self, rule: Rule) -> ir.Table:
-        rows = self._rows.filter(self._rows.account == self._ranks_number)
+        rows = self._numbered(self._ranks_number)
         mine = rows.sk.substr(len(self._rank_start)).re_search(rf"\A[^#]*#{escaped(rule.key)}#")
-        node = rows.pk.substr(0, rows.pk.length() - len(BESIDE))
+        node = rows.pk.substr(0, rows.pk.length() - len(OWN))
         rows = rows.filter(mine & self._is_node(rule.node, node)).mutate(node=node)
         length = rows.sk.length()
         token = rows.sk.substr(length - TOKEN_LENGTH, TOKEN_LENGTH)
@@ -425,7 +322,7 @@ class LedgerAudit:
         return rows.select(
             id=self._id(rule.node, rows.node),
             stem=told.fill_null(rows.sk.substr(0, length - UNTOLD_END)),
-            held=_held(*(rows[name] for name in _shown_by(rule))),
+            held=_held(*(rows[name] for name in shown_by(rule))),
             n=ibis.literal(1, "int64"),
             is_told=rows.home.notnull().cast("int64"),
             pk=rows.pk,
@@ -433,25 +330,27 @@ class LedgerAudit:
         )
 
     def _ranked(self, rule: Rule) -> ir.Table:
-        """What ledgers have for a rule, as the keys of ranks with what names them, and what those hold."""
-        ledgers = self._ledgers(self._account_of(rule))
+        """The ranks that ledgers name for a rule: their keys, tokens and values."""
+        ledgers = self._ledgers(self._group_of(rule))
         ranks = [f"r{self._rules.index(rule)}_{number}" for number in range(values_of_an_edge(rule))]
-        columns = [f"{rank}{suffix}" for rank in ranks for suffix in ("", *(f"_{name}" for name in _shown_by(rule)))]
+        columns = [f"{rank}{suffix}" for rank in ranks for suffix in ("", *(f"_{name}" for name in shown_by(rule)))]
 
-        def of_life(rows: ir.Table, life: Any, token: str) -> ir.Table:
+        def of_generation(rows: ir.Table, generation: Any, token: str) -> ir.Table:
             tokens = {f"{rank}_token": rows[f"{rank}_{token}"] for rank in ranks}
-            return rows.select("id", *columns, life=life, home=rows.sk, **tokens)
+            return rows.select("id", *columns, generation=generation, home=rows.sk, **tokens)
 
-        # What is counted ahead of the next life has its ranks in both.
-        ahead = ledgers.filter(ledgers.life == ledgers.node_next)
-        both = ibis.union(of_life(ledgers, ledgers.life, TOKEN), of_life(ahead, ahead.node_life, FORMER))
+        # An edge that is already counted for the next generation has ranks in both generations.
+        ahead = ledgers.filter(ledgers.generation == ledgers.node_next)
+        both = ibis.union(
+            of_generation(ledgers, ledgers.generation, TOKEN), of_generation(ahead, ahead.node_generation, FORMER)
+        )
         parts = []
         for rank in ranks:
-            stem = ibis.literal(self._rank_start) + both.life + f"#{rule.key}#" + both[rank]
+            stem = ibis.literal(self._rank_start) + both.generation + f"#{rule.key}#" + both[rank]
             part = both.select(
                 id=both.id,
                 stem=_named(stem, both[f"{rank}_token"], both.home).fill_null(stem),
-                held=_held(*(both[f"{rank}_{name}"] for name in _shown_by(rule))),
+                held=_held(*(both[f"{rank}_{name}"] for name in shown_by(rule))),
                 n=ibis.literal(-1, "int64"),
                 is_told=ibis.literal(0, "int64"),
                 pk=ibis.null("string"),
@@ -461,24 +360,24 @@ class LedgerAudit:
         return parts[0] if len(parts) == 1 else ibis.union(*parts)
 
 
+def _is_found_by_arrivals(group: RuleGroup) -> bool:
+    """Whether the edges of a rule group are found from their targets by arrivals, because its ledgers are elsewhere."""
+    return group.reads_far and group.hop.direction == "into"
+
+
 def _named(stem: Any, token: Any, home: Any) -> Any:
-    """The key of a rank up to its end, the token, and the ledger that names it; nothing if one of them is nothing."""
+    """The stem of a rank's key, its token, and the ledger that names it, as one text; null if one of them is null."""
     return stem + "\n" + token + "\n" + home
 
 
-def _shown_by(rule: Rule) -> tuple[str, ...]:
-    """The attributes of a rank that a node shows."""
-    return (VALUE, BY) if rule.operation == "latest" else (VALUE,)
-
-
 def _held(*attributes: Any) -> Any:
-    """What a rank holds, as one text; nothing where it should hold something is another text."""
+    """The values of a rank as one text. A missing value makes a different text."""
     texts = [attribute.fill_null("") for attribute in attributes]
     return reduce(lambda text, more: text + " " + more, texts)
 
 
 def _fault(rows: ir.Table, fault: str) -> ir.Table:
-    """Rows as faults of one sort; what they do not tell is null."""
+    """Rows as faults of one kind. Columns that they do not have are null."""
     names = ("edge_pk", "edge_sk", "far", "far_id")
-    told = {name: rows[name] if name in rows.columns else ibis.null("string") for name in names}
-    return rows.select(id=rows.id, **told, fault=ibis.literal(fault))
+    columns = {name: rows[name] if name in rows.columns else ibis.null("string") for name in names}
+    return rows.select(id=rows.id, **columns, fault=ibis.literal(fault))

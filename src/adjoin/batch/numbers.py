@@ -1,22 +1,30 @@
-"""Exact numbers in an engine, never through float.
+"""Values in an engine: exact numbers, never floats, and values whose type is known only at run time.
 
-DynamoDB's numbers have 38 digits anywhere between 1E-130 and 1E+125, which no column type of an engine
-holds. Nearly all real ones fit into `Narrow`, a decimal of 24 digits before and 12 behind the point, which
-engines add up by themselves. A number that does not fit makes the engine fail rather than round, and the
-job is done again with `Wide`: numbers as text that sorts, added up by functions in Python.
+DynamoDB's numbers have up to 38 digits between 1E-130 and 1E+125, which no column type of an engine can hold. Nearly
+all real numbers fit into `Narrow`, a decimal with 24 digits before and 12 after the point, which engines can add
+natively. If a number does not fit, the engine fails rather than rounds, and the job runs again with `Wide`: numbers as
+sortable text, added by Python functions.
+
+Text, numbers and booleans are columns of the engine. Other values are the JSON of a stored attribute, and are handled
+one by one by the functions that the graph itself uses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import ibis
 import ibis.expr.types as ir
+from orjson import dumps, loads
 
 from adjoin.errors import InvalidKey, InvalidValue
+from adjoin.evaluate import condition_test
+from adjoin.expressions import Condition
+from adjoin.items import normal_attribute
 from adjoin.layouts.keys import sortable_text, unsorted_text
+from adjoin.layouts.own_items import LONGEST_RANK, rank_text
 from adjoin.values import canonical_number
 
 _SCALE = 12
@@ -24,28 +32,28 @@ _NARROW = f"decimal(36, {_SCALE})"
 _SHORT_SCALE = 6
 _SHORT = f"decimal(18, {_SHORT_SCALE})"
 _SHORT_LENGTH = 12
-"""Text of so many characters is read through a decimal that fits a machine word, with room for twelve digits before
-the point: DuckDB before version 2 takes a hundred times as long to read a longer one."""
+"""Text of at most this length is parsed as a decimal that fits into a machine word, with twelve digits before the
+point. DuckDB before version 2 takes a hundred times as long to parse a longer decimal."""
 TOO_LONG = "~"
-"""What stands for a sum that DynamoDB cannot hold; it sorts behind all numbers."""
+"""Stands for a sum that DynamoDB cannot store. It sorts after all numbers."""
 _EXACT = Context(prec=400, Emin=-(10**6), Emax=10**6)
 
 
 @ibis.udf.scalar.python(signature=(("string",), "string"))
 def adjoin_sortable(text: str) -> str | None:
-    """The spelling of a number whose text order is the order of numbers."""
+    """A number as text whose order is the order of the numbers."""
     return None if text is None else sortable_text(Decimal(text))
 
 
 @ibis.udf.scalar.python(signature=(("string",), "string"))
 def adjoin_plain(text: str) -> str | None:
-    """The plain spelling behind a sortable one; of a sum that is none, none."""
+    """The plain text of a sortable number; None for `TOO_LONG`."""
     return None if text is None or text == TOO_LONG else unsorted_text(text)
 
 
 @ibis.udf.scalar.python
 def adjoin_sum(texts: list[str]) -> str:
-    """The exact sum of numbers in their sortable spelling; nothing adds up to zero."""
+    """The exact sum of sortable numbers. The sum of none is zero."""
     total = Decimal(0)
     for text in texts or ():
         if text == TOO_LONG:
@@ -59,36 +67,36 @@ def adjoin_sum(texts: list[str]) -> str:
 
 
 class Numbers(Protocol):
-    """A form of numbers: how they are read from text, added up, and told."""
+    """A form of numbers: how they are parsed from text, added, and written as text."""
 
     def parse(self, text: ir.StringValue) -> ir.Value: ...
 
     def literal(self, text: str) -> ir.Value: ...
 
     def total(self, values: ir.Column) -> ir.Scalar:
-        """The sum of a group; of nothing, zero or null."""
+        """The sum of a group; zero or null for an empty one."""
         ...
 
     def added(self, values: Sequence[ir.Value]) -> ir.Value:
-        """The sum of columns, in which null counts as zero."""
+        """The sum of columns; null counts as zero."""
         ...
 
     def text(self, value: ir.Value) -> ir.StringValue:
-        """Text that `parse` reads again."""
+        """Text that `parse` can read."""
         ...
 
     def told(self, value: Any) -> str:
-        """The canonical text of a value as it was fetched."""
+        """The canonical text of a fetched value."""
         ...
 
 
 class Narrow:
-    """Decimals of the engine; fails on what does not fit."""
+    """Decimals of the engine. A number that does not fit is an error."""
 
     def parse(self, text: ir.StringValue) -> ir.Value:
         point = text.find(".")
         digits = ibis.ifelse(point < 0, 0, text.length() - point - 1)
-        # A cast would round what has more digits, and must fail instead.
+        # A cast would silently round a number with more digits. The prefix "wide: " makes it fail instead.
         is_wide = (digits > _SCALE) | text.contains("E") | text.contains("e")
         is_short = ~is_wide & (digits <= _SHORT_SCALE) & (text.length() <= _SHORT_LENGTH)
         short = ibis.ifelse(is_short, text, None).cast(_SHORT).cast(_NARROW)
@@ -120,7 +128,7 @@ class Narrow:
 
 
 class Wide:
-    """Text that sorts; fits everything, and takes a call of Python for each number."""
+    """Sortable text. It can hold every number, but costs a Python call per number."""
 
     def parse(self, text: ir.StringValue) -> ir.Value:
         return adjoin_sortable(text)
@@ -140,5 +148,73 @@ class Wide:
 
     def told(self, value: Any) -> str:
         if value == TOO_LONG:
-            raise InvalidValue("it has more digits than a number of DynamoDB; round what is added up")
+            raise InvalidValue(
+                "the sum has more digits than a DynamoDB number can have; round the values that are added"
+            )
         return canonical_number(unsorted_text(value))
+
+
+# --- values whose type is not known before -----------------------------------------------------
+
+
+SUBJECT = "value"
+"""The name of the attribute with which a condition is tested."""
+_SPELLED = r"[^&-\x{10FFFF}]"
+"""Characters that a rank writes as three characters: those up to the escape character."""
+
+
+@ibis.udf.scalar.builtin(name="bit_length")
+def _bits(text: str) -> int:
+    """Eight times the number of bytes in UTF-8."""
+    raise NotImplementedError  # the engine's own function is called
+
+
+@ibis.udf.scalar.python(signature=(("string",), "string"))
+def adjoin_rank(text: str) -> str | None:
+    """The text by which a stored value is ranked; None for a value that has no order."""
+    if text is None:
+        return None
+    try:
+        return rank_text(normal_attribute(loads(text)))
+    except InvalidKey:
+        return None
+
+
+@ibis.udf.scalar.python(signature=(("string",), "array<string>"))
+def adjoin_elements(text: str) -> list[str] | None:
+    """The elements of a stored list, or the value itself if it is not a list."""
+    if text is None:
+        return None
+    value = loads(text)
+    return [dumps(each).decode() for each in value.get("L", [value])]
+
+
+def elements(column: Any) -> Any:
+    return adjoin_elements(column)
+
+
+def ranked(column: Any, tag: str | None) -> Any:
+    """The expression by which a column of values is ranked."""
+    return adjoin_rank(column) if tag is None else column
+
+
+def can_be_ranked(column: Any, tag: str | None) -> Any:
+    """Whether there is a value that can have a rank: its type has an order, and it is not too long."""
+    if tag is None:
+        return adjoin_rank(column).notnull()
+    if tag != "S":
+        return column.notnull()
+    # A rank writes some characters as three. Replacing them is slow, so it is done only for text that may be too long.
+    length = ibis.ifelse(_bits(column) * 3 <= LONGEST_RANK * 8, 0, _bits(column.re_replace(_SPELLED, "xxx")))
+    return column.notnull() & (length <= LONGEST_RANK * 8)
+
+
+def tested(condition: Condition, name: str) -> Callable[[Any], Any]:
+    """A condition on the attribute `value` as a function of a column of attributes. Engines need a unique `name`."""
+    test = condition_test(condition)
+
+    def holds(text: str) -> bool:
+        return test({} if text is None else {SUBJECT: normal_attribute(loads(text))})
+
+    holds.__name__ = name
+    return cast(Callable[[Any], Any], ibis.udf.scalar.python(holds, signature=(("string",), "boolean")))

@@ -1,8 +1,8 @@
-"""Recomputing what a graph declares, and writing it back while the graph stays live.
+"""Recomputes the aggregates and summaries of a graph, and writes those that differ while the graph is in use.
 
-Batch summaries are written here: plain updates of their fields, each under the condition that the node is
-there. Aggregates are kept by the change stream's processor; so what differs of them, and nodes whose edges
-were not counted yet, are handed to `restoring`, which makes them true on the live table.
+Summaries are written here: plain updates of their fields, each on condition that the node exists.
+Aggregates are also written by maintenance at the same time. So their differences, and nodes whose edges
+are not counted yet, go to `restoring`, which corrects them on the live table.
 """
 
 from __future__ import annotations
@@ -16,69 +16,69 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from adjoin.batch.differences import Difference, Differences, as_json
+from adjoin.batch import RunPlan, TellProgress
 from adjoin.batch.engines import Engine, Source, open_engine, opened_source, readable
 from adjoin.batch.exports import Export
-from adjoin.batch.job import Job, summary_name
-from adjoin.batch.ledgers import LedgerAudit, wanted
+from adjoin.batch.job import Difference, Differences, Job, as_json, summary_name
+from adjoin.batch.ledger_rows import wanted
+from adjoin.batch.ledgers import LedgerAudit
 from adjoin.batch.restoring import (
     EXAMPLES,
     SPOILT,
-    Progress,
     Restored,
     Restorer,
-    Run,
-    Stage,
+    RestoringStage,
     Suspect,
+    WriteBackState,
     hints,
     spoilt,
     stages,
     suspects,
 )
-from adjoin.batch.state import State
-from adjoin.layouts.interface import LIFE, BoundLayout
+from adjoin.entity_types import NodeType
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import GENERATION
 from adjoin.plans.maintenance.report import SetAside
 from adjoin.plans.repair import ROUND, write_fields
 from adjoin.rules import Rules, SummaryRule
-from adjoin.schema import NodeType
 from adjoin.values import decode
 
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """One aggregate or summary: on how many nodes it differed, some of them, and how many were written."""
+    """One aggregate or summary: how many nodes differed, examples of them, and how many were written."""
 
     name: str
     differ: int
     examples: tuple[Difference, ...]
     written: int | None
-    """None if nothing was to be written."""
+    """None in a dry run."""
     circular: int = 0
-    """Nodes that have no value, because they are on a circle of edges of a recursive aggregate, or above one."""
+    """Nodes without a value, because they are on a cycle of edges of a recursive aggregate, or above one."""
     circular_examples: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What a rebuild found and wrote."""
+    """The result of a rebuild."""
 
     counts: dict[str, int]
     """How many nodes and edges were read, by label."""
     results: tuple[Recomputed, ...]
     seconds: float
     uncounted: int = 0
-    """Times that an edge or a node was not counted as it should be; not looked for without writing."""
+    """How many ledgers and ranks were missing or wrong. A dry run does not check them."""
     failures: tuple[dict[str, Any], ...] = ()
-    """Some nodes that could not be made true, each with the reason."""
+    """Some nodes that could not be corrected, each with the reason."""
     left: int = 0
-    """How many those are; each aggregate of a node by itself."""
+    """How many could not be corrected, counting each aggregate of a node separately."""
     set_aside: tuple[SetAside, ...] = ()
     """Some edges that cannot be applied."""
     tenants: Mapping[str, Rebuilt] = field(default_factory=dict)
-    """The same for each tenant of the table, where a graph of none was rebuilt; all of them are counted in the rest."""
+    """The result of each tenant, if a graph without a tenant was rebuilt. The other fields include all tenants."""
 
     def together(self, tenants: Mapping[str, Rebuilt]) -> Rebuilt:
-        """What was found and wrote for all tenants."""
+        """This result and those of all tenants as one."""
         every = [self, *tenants.values()]
         examples = chain.from_iterable(each.failures for each in every)
         aside = chain.from_iterable(each.set_aside for each in every)
@@ -103,7 +103,7 @@ class Rebuilt:
 
 
 def _together(results: Sequence[Recomputed]) -> Recomputed:
-    """One aggregate or summary of several tenants."""
+    """One aggregate or summary over several tenants."""
     written = [each.written for each in results if each.written is not None]
     return Recomputed(
         results[0].name,
@@ -121,22 +121,22 @@ def rebuild(
     source: Source | str | os.PathLike[str],
     engine: str | Engine = "duckdb",
     *,
-    run: Run | None = None,
+    run: RunPlan | None = None,
     only: Collection[str] | None = None,
     recounted: Mapping[str, frozenset[str]] | None = None,
     state: str | os.PathLike[str] | None = None,
     diff: str | os.PathLike[str] | None = None,
     tenant: str | None = None,
     delay: float = 0.0,
-    progress: Progress | None = None,
+    progress: TellProgress | None = None,
     **options: Any,
 ) -> Rebuilt:
     """Recomputes everything declared, or `only` some fields ("CUSTOMER.owed"), and compares.
 
-    With `run`, what differs is written back. `state` names a file that remembers how far writing from an export
-    came, so that the same call goes on after an interruption. `diff` names a file for everything that differs; what
-    differs of a `tenant` is added to it. `recounted` names classes of which all nodes are counted anew, each with the
-    attributes of declarations that are no more.
+    With `run`, differences are written back. `state` names a file that stores the progress of writing from an export,
+    so that the same call continues after an interruption. `diff` names a file for all differences; those of a `tenant`
+    are appended to it. `recounted` names the classes whose nodes are all recounted, each with the attributes of
+    declarations that no longer exist.
     """
     started = time.monotonic()
     opened = open_engine(engine, **options)
@@ -147,11 +147,13 @@ def rebuild(
             extra = wanted(layout) if is_written else {}
             anew = [kind for kind in layout.schema.nodes.values() if is_written and kind.label in (recounted or {})]
             for kind in anew:
-                extra.setdefault(kind.model, set()).add((LIFE, "S"))
-            edges = [account.edge.model for account in layout.rules.accounts] if is_written else []
+                extra.setdefault(kind.model, set()).add((GENERATION, "S"))
+            edges = [group.edge.model for group in layout.rules.groups] if is_written else []
             job = Job(opened, read, layout, rules, only=only, extra=extra, keys=edges)
-            # A live table tells by itself what is written already; an export stays as it was.
-            remembered = State(state if isinstance(read, Export) else None, f"{read.identity} {_mark(layout, job)}")
+            # A live table shows what is already written; an export does not change, so progress is stored in a file.
+            remembered = WriteBackState(
+                state if isinstance(read, Export) else None, f"{read.identity} {_mark(layout, job)}"
+            )
             with _Diff(diff, tenant) as written_down:
                 layout.rules.forgotten = dict(recounted or {})
                 work = _Rebuild(layout, job, read, run, remembered, delay, progress or (lambda name, done: None))
@@ -175,11 +177,11 @@ def rebuild(
 
 
 def _mark(layout: BoundLayout, job: Job) -> str:
-    """A short text that is another for other work: what is done is counted, and means nothing there."""
-    told = [rule.name for rule in job.rules] + [f"{summary_name(each)} {each.summary}" for each in job.summaries]
-    told += [account.mark for account in layout.rules.accounts]
-    told += map(str, layout.ledgers.record_key("REBUILD", "state").values())  # the tenant
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+    """A digest of the work. Progress is stored as numbers, which mean nothing for other rules or tenants."""
+    names = [rule.name for rule in job.rules] + [f"{summary_name(each)} {each.summary}" for each in job.summaries]
+    names += [group.mark for group in layout.rules.groups]
+    names += map(str, layout.ledgers.record_key("REBUILD", "state").values())  # the tenant
+    return hashlib.sha256(repr(names).encode()).hexdigest()[:16]
 
 
 class _Rebuild:
@@ -188,10 +190,10 @@ class _Rebuild:
         layout: BoundLayout,
         job: Job,
         source: Source,
-        run: Run | None,
-        state: State,
+        run: RunPlan | None,
+        state: WriteBackState,
         delay: float,
-        tell: Progress,
+        tell: TellProgress,
     ) -> None:
         self._layout, self._job, self._source, self._run, self._state = layout, job, source, run, state
         self._delay, self._tell = delay, tell
@@ -216,16 +218,16 @@ class _Rebuild:
         return results
 
     def _restore(
-        self, run: Run, seen: dict[str, _Seen], found: dict[str, Differences], anew: Sequence[NodeType]
+        self, run: RunPlan, seen: dict[str, _Seen], found: dict[str, Differences], anew: Sequence[NodeType]
     ) -> None:
         audit = LedgerAudit(self._job, self._source, found)
         restorer = Restorer(self._layout, run, self._state, self._delay, self._tell)
         self.restored = restorer.restored
         staged = stages(self._job)
-        # Of a class without aggregates only what it had is removed.
+        # A class that no longer has aggregates only loses its old values.
         left = [kind for kind in anew if all(stage.kind is not kind for stage in staged)]
         for kind in left:
-            restorer.restore(Stage(-1, kind, ()), [self._nodes(kind)])
+            restorer.restore(RestoringStage(-1, kind, ()), [self._nodes(kind)])
         for stage in staged:
             streams = [
                 suspects(self._layout, name if kind == "aggregate" else kind, self._counted(kind, some))
@@ -234,13 +236,14 @@ class _Rebuild:
             every = [self._nodes(stage.kind)] if stage.kind in anew else []
             restorer.restore(stage, [*streams, *every, *spoilt(stage, self._layout, audit)])
             restorer.sweep(stage, audit)
+            restorer.strike_out(stage, audit)
 
     def _nodes(self, kind: NodeType) -> Iterator[Suspect]:
-        """All nodes of a class that count, or may have to."""
+        """All nodes of a class that have aggregates, or had them."""
         tables = self._job.tables
         nodes = tables.table(kind)
         is_made = any(rule.node is kind for rule in self._layout.rules.rules)
-        found = nodes if is_made else nodes.filter(nodes[tables.column((LIFE, "S"))].notnull())
+        found = nodes if is_made else nodes.filter(nodes[tables.column((GENERATION, "S"))].notnull())
         for row in self._job.engine.fetch(self._job.engine.stage(found.select("id")), ["id"]):
             text = self._layout.node_text(kind, tables.id_of(kind, row["id"]))
             yield Suspect(text, SPOILT, is_recounted=True)
@@ -262,7 +265,7 @@ class _Rebuild:
             results.append(seen.result(written, 0, ()))
         return results
 
-    def _write(self, run: Run, rule: SummaryRule, differences: Iterable[Difference]) -> int:
+    def _write(self, run: RunPlan, rule: SummaryRule, differences: Iterable[Difference]) -> int:
         name, written = summary_name(rule), 0
         rest = iter(differences)
         for _ in islice(rest, self._state.done(name)):
@@ -276,9 +279,9 @@ class _Rebuild:
 
 
 class _Seen:
-    """Differences on their way to whoever writes them: counted, written down, and some of them kept."""
+    """Passes differences on to the writer; counts them, writes them to the diff file, and keeps some as examples."""
 
-    def __init__(self, name: str, differences: Differences, tell: Progress, diff: _Diff) -> None:
+    def __init__(self, name: str, differences: Differences, tell: TellProgress, diff: _Diff) -> None:
         self._name, self._rest, self._tell, self._diff = name, iter(differences), tell, diff
         self._count = 0
         self._examples: list[Difference] = []
@@ -300,7 +303,7 @@ class _Seen:
 
 
 class _Diff:
-    """Everything that differs, as lines of JSON in a file; nothing without a path."""
+    """The diff file: one line of JSON per difference. Without a path, nothing is written."""
 
     def __init__(self, path: str | os.PathLike[str] | None, tenant: str | None) -> None:
         self._path, self._tenant = None if path is None else Path(path), tenant
@@ -317,11 +320,11 @@ class _Diff:
 
     def write(self, difference: Difference) -> None:
         if self._file is not None:
-            told: dict[str, Any] = {} if self._tenant is None else {"tenant": self._tenant}
-            told |= {
+            record: dict[str, Any] = {} if self._tenant is None else {"tenant": self._tenant}
+            record |= {
                 "name": difference.rule,
                 "node": difference.id,
                 "stored": None if difference.stored is None else decode(difference.stored),
                 "computed": None if difference.computed is None else decode(difference.computed),
             }
-            self._file.write(as_json(told).decode() + "\n")
+            self._file.write(as_json(record).decode() + "\n")

@@ -1,10 +1,9 @@
-"""What stands beside entities, audited: copies for indexes, and claims to unique values.
+"""The audit of satellites: index copies, and claims of unique fields.
 
-What should be there is for the layout to say, entity by entity. So everything that belongs together is
-brought together by the engine, sorted by the partition that it belongs to, and compared here, a partition at
-a time. Of classes that have neither, only items come in that look as if they did not fit: where an attribute is
-of another type than its field is stored in, or one is missing that has no default. Whether such an item can be
-read is found by reading it.
+The layout says which satellites an entity should have, one entity at a time. So the engine groups the items by
+the partition of the entity that they belong to, and this module compares one partition at a time. Of classes without
+satellites, only suspicious items are looked at: those with an attribute of another type than its field, or without
+an attribute whose field has no default. Decoding the item then shows whether it is readable.
 """
 
 from __future__ import annotations
@@ -20,40 +19,42 @@ import ibis
 import ibis.expr.types as ir
 from orjson import loads
 
-from adjoin.batch.columns import may_be_none
 from adjoin.batch.engines import Engine, Source, Want
-from adjoin.batch.keys import matches
+from adjoin.batch.keys import matches, partition_in
+from adjoin.batch.tables import KeyColumns
+from adjoin.entity_types import EdgeType, EntityType, NodeType, tag_of
 from adjoin.errors import InvalidItem, InvalidKey, InvalidValue
-from adjoin.layouts.interface import OWNER, BoundLayout, Satellite
+from adjoin.field_types import may_be_none
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import OWNER, Satellite
+from adjoin.reserved import OWN
 from adjoin.rules import Rules
-from adjoin.schema import EdgeType, EntityType, NodeType, tag_of
 from adjoin.values import Item
 
-COPY_END = "#="
-Place: TypeAlias = tuple[str, str]
+StoredKey: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A copy or a claim that is not what it should be, or an entity that cannot be read."""
+    """A satellite that is missing, stray or different, or an entity that cannot be read."""
 
     kind: str
     name: str
     shown: dict[str, Any]
     owner: Item
-    """The key of the entity that it belongs to."""
+    """The key of the entity to which it belongs."""
     repairable: EntityType | None = None
     stray: Item | None = None
-    """The key of a satellite that should not be there."""
+    """The key of a satellite that should not exist."""
 
 
 @dataclass(slots=True)
 class _Partition:
-    """What belongs to one partition: entities, and what stands beside them, by their places."""
+    """The entities of one partition, and their satellites by key."""
 
     entities: list[tuple[EntityType, Item]] = field(default_factory=list)
-    copies: dict[Place, Item] = field(default_factory=dict)
-    claims: dict[Place, Item] = field(default_factory=dict)
+    copies: dict[StoredKey, Item] = field(default_factory=dict)
+    claims: dict[StoredKey, Item] = field(default_factory=dict)
 
 
 def misfits(layout: BoundLayout, rules: Rules, source: Source, engine: Engine) -> Iterator[Misfit]:
@@ -63,46 +64,55 @@ def misfits(layout: BoundLayout, rules: Rules, source: Source, engine: Engine) -
 class _Satellites:
     def __init__(self, layout: BoundLayout, rules: Rules) -> None:
         self._layout, self._rules = layout, rules
-        definition = layout.definition
-        assert definition.sort is not None
-        self._pk, self._sk = definition.partition.name, definition.sort.name
+        self._keys = KeyColumns(layout)
 
     def misfits(self, source: Source, engine: Engine) -> Iterator[Misfit]:
         index = self._layout.overloaded
-        wants: list[Want] = [(self._pk, "S"), (self._sk, "S"), (OWNER, "S"), ()]
+        wants: list[Want] = [(OWNER, "S"), (), *self._keys.wants]
         if index is not None:
             wants.append((index.partition_key, "S"))
         attributes = sorted({name for kind in self._plain for name, _ in self._looked_at(kind)})
         places = {name: f"w{len(wants) + at}" for at, name in enumerate(attributes)}
         rows = engine.rows(source, [*wants, *((name,) for name in attributes)])
-        pk, sk, owner = rows.w0, rows.w1, rows.w2
-        nodes = [self._layout.key_templates(kind).partition for kind in self._layout.schema.nodes.values()]
-        # The node "=" has a key that ends like a copy's.
-        is_beside = pk.endswith(COPY_END) & ~reduce(or_, (matches(each, pk).fill_null(False) for each in nodes))
-        is_copy = is_beside & (rows.w4.notnull() if index is not None else ibis.literal(False))
+        owner = rows.w0
+        pk, sk = self._keys.of({want: rows[f"w{at}"] for at, want in enumerate(wants)})
+        templates_of = [self._layout.key_templates(kind) for kind in self._layout.schema.types]
+        nodes = [each.partition for each in templates_of if each.has_own_partition and not each.is_guarded]
+        # A node with the id "=" has a key that ends like the key of an index copy.
+        is_node = reduce(or_, (matches(each, pk).fill_null(False) for each in nodes), ibis.literal(False))
+        is_beside = pk.endswith(OWN) & ~is_node
+        has_entry = ibis.literal(False) if index is None else rows[f"w{len(wants) - 1}"].notnull()
+        is_copy = is_beside & has_entry
         wanted = owner.notnull() | is_copy
-        for kind in self._layout.schema.types:
-            templates = self._layout.key_templates(kind)
+        layout = self._layout
+        for kind, templates in [
+            (whole, layout.key_templates(each))
+            for whole in layout.schema.types
+            for each in (whole.variants if isinstance(whole, EdgeType) else (whole,))
+        ]:
             is_one = matches(templates.partition, pk) & matches(templates.sort, sk)
             if kind in self._plain:
                 doubts = (_doubt(kind, name, rows[places[stored]]) for stored, name in self._looked_at(kind))
                 is_one &= reduce(or_, doubts, ibis.literal(False))
             wanted |= is_one.fill_null(False)
-        home = ibis.cases((owner.notnull(), owner), (is_beside, pk.substr(0, pk.length() - len(COPY_END))), else_=pk)
-        kept = engine.stage(rows.filter(wanted).select(home=home, pk=pk, sk=sk, json=rows.w3))
+        # The owner of a claim is a node key; what lies together is found by the partition key.
+        shared = [partition_in(self._layout, kind, owner) for kind in self._layout.schema.nodes.values() if kind.unique]
+        of_claim = ibis.coalesce(*(each for each in shared if each is not None), owner)
+        home = ibis.cases((owner.notnull(), of_claim), (is_beside, pk.substr(0, pk.length() - len(OWN))), else_=pk)
+        kept = engine.stage(rows.filter(wanted).select(home=home, pk=pk, sk=sk, json=rows.w1))
         ordered = engine.fetch(kept, ("home", "pk", "sk"))
         for _, group in groupby(ordered, key=lambda row: row["home"]):
             yield from self._compared(self._sorted_out([loads(row["json"]) for row in group]))
 
     @cached_property
     def _plain(self) -> list[EntityType]:
-        """The classes that nothing stands beside."""
+        """The classes without satellites."""
         return [kind for kind in self._layout.schema.types if not self._layout.has_satellites(kind)]
 
     def _looked_at(self, kind: EntityType) -> list[tuple[str, str]]:
-        """The attributes that tell whether an item may not fit, each with its field.
+        """The attributes that show whether an item may not fit its class, each with its field.
 
-        What is filled in by itself is audited, and repaired, by its value.
+        Managed fields are left out: they are audited and repaired by their values.
         """
         stored = self._layout.key_templates(kind).stored - set(self._rules.maintained(kind))
         return [
@@ -118,18 +128,18 @@ class _Satellites:
             if OWNER in item:
                 if self._is_bookkeeping(item):
                     found.claims[place] = item
-            elif place[0].endswith(COPY_END) and self._layout.is_bookkeeping(item):
+            elif place[0].endswith(OWN) and self._layout.is_bookkeeping(item):
                 found.copies[place] = item
             elif not self._layout.is_bookkeeping(item) and (kind := self._layout.kind_of(item)) is not None:
                 found.entities.append((kind, item))
         return found
 
     def _is_bookkeeping(self, item: Item) -> bool:
-        """Whether a claim is of this graph, and not of another tenant's."""
+        """Whether a claim belongs to this graph, and not to that of another tenant."""
         return self._layout.claimed_by(item) is not None and self._layout.is_bookkeeping(item)
 
-    def _place(self, item: Item) -> Place:
-        return item[self._pk]["S"], item[self._sk]["S"]
+    def _place(self, item: Item) -> StoredKey:
+        return self._layout.key_texts(item)
 
     def _compared(self, there: _Partition) -> Iterator[Misfit]:
         left = there.copies | there.claims
@@ -137,7 +147,9 @@ class _Satellites:
             try:
                 expected = self._expected(kind, item)
             except (InvalidItem, InvalidKey, InvalidValue) as error:
-                yield Misfit("unreadable", kind.label, {"item": self._place(item), "why": str(error)}, self._key(item))
+                yield Misfit(
+                    "unreadable", kind.label, {"item": self._place(item), "why": str(error)}, self._layout.key_of(item)
+                )
                 continue
             for satellite in expected:
                 assert satellite.item is not None
@@ -146,7 +158,7 @@ class _Satellites:
                     sort = "index entry" if satellite.owner is None else "claim"
                     shown = {"item": self._place(item), "entry": self._place(satellite.key)}
                     fault = "missing" if found is None else "different"
-                    yield Misfit(sort, kind.label, {**shown, "fault": fault}, self._key(item), kind)
+                    yield Misfit(sort, kind.label, {**shown, "fault": fault}, self._layout.key_of(item), kind)
         for place, item in left.items():
             yield from self._stray(place, item)
 
@@ -159,11 +171,11 @@ class _Satellites:
             items += [item | key for key in self._layout.twin_keys(kind, item)]
         satellites = self._layout.satellites(kind, items, entity.__dict__)
         home = self._place(item)[0]
-        # Copies of a symmetric edge stand beside one of its halves.
+        # The index copies of a symmetric edge are beside only one of its two items.
         return [
             each
             for each in satellites
-            if each.item is not None and (each.owner is not None or self._place(each.key)[0] == home + COPY_END)
+            if each.item is not None and (each.owner is not None or self._place(each.key)[0] == home + OWN)
         ]
 
     def _agree(self, kind: EntityType, satellite: Satellite, item: Item, found: Item) -> bool:
@@ -174,19 +186,19 @@ class _Satellites:
         for name, stored in kind.attributes.items():
             value = found.get(stored)
             if name in self._rules.maintained(kind) and stored not in item:
-                # Nothing was counted yet; a copy that was written whole has the default.
+                # The aggregate was not counted yet: the entity has no value, and its index copy may have the default.
                 if value not in (None, wanted.get(stored)):
                     return False
             elif value != (item if name in self._rules.maintained(kind) else wanted).get(stored):
                 return False
         index = self._layout.overloaded
         assert index is not None
-        # The shard may be another: entries stay in the one they were written to.
+        # The shard may differ: an entry stays in the shard to which it was written.
         scopes = [each.get(index.partition_key, {}).get("S", "").rpartition("#")[0] for each in (found, wanted)]
         return scopes[0] == scopes[1] and found.get(index.sort_key) == wanted.get(index.sort_key)
 
-    def _stray(self, place: Place, item: Item) -> Iterator[Misfit]:
-        key = self._key(item)
+    def _stray(self, place: StoredKey, item: Item) -> Iterator[Misfit]:
+        key = self._layout.key_of(item)
         if OWNER in item:
             kind = self._layout.claimed_by(item)
             assert kind is not None
@@ -199,20 +211,18 @@ class _Satellites:
             yield Misfit("index entry", owner_kind.label, {"entry": place, "fault": "stray"}, owner, owner_kind, key)
 
     def _claimant(self, kind: NodeType, text: str) -> Item:
-        """The key of the node that a claim names; one that no node has, if it names none."""
+        """The key of the node that a claim names. If it names none, a key that no node can have."""
         try:
             key = self._layout.node_key(kind, self._layout.id_in(kind, text))
         except (InvalidItem, InvalidKey, InvalidValue):
             key = {}
-        nobody = {self._pk: {"S": text or "="}, self._sk: {"S": "="}}
-        return key if key.get(self._pk) == {"S": text} else nobody
-
-    def _key(self, item: Item) -> Item:
-        return {self._pk: item[self._pk], self._sk: item[self._sk]}
+        partition, sort = self._layout.start_names(None)
+        nobody = {partition: {"S": text or "="}, sort: {"S": "="}}
+        return key if key and self._layout.text_of(kind, key) == text else nobody
 
 
 def _doubt(kind: EntityType, name: str, attribute: ir.StringValue) -> ir.BooleanValue:
-    """Whether an attribute, as JSON, may not fit its field."""
+    """Whether an attribute, given as JSON, may not fit its field."""
     info, tag = kind.fields[name], tag_of(kind, name)
     doubt = attribute.isnull() if info.is_required() else ibis.literal(False)
     if tag is not None:

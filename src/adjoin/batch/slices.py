@@ -1,8 +1,8 @@
-"""The tenants of a table, and what is theirs in a source: each a source of its own, read from it in one pass.
+"""Divides a source by tenant in one pass, into one source per tenant.
 
-A graph without a tenant rebuilds and verifies all tenants of its table. Which there are is told by keys: one of a
-tenant is one of a class behind the tenant's prefix. What is read of a tenant is kept in a file until it is not needed
-any more, so that however many tenants there are, the source is read once for all of them.
+A graph without a tenant rebuilds and verifies all tenants of its table. Keys show which tenants exist: a key of a
+tenant is a key of a class after the tenant's prefix. The items of each tenant are kept in a temporary file, so that the
+source is read once for all tenants.
 """
 
 from __future__ import annotations
@@ -20,25 +20,23 @@ from typing import BinaryIO
 import ibis.expr.types as ir
 
 from adjoin.batch.engines import Engine, Source
-from adjoin.batch.keys import matches
+from adjoin.batch.keys import escaped, matches, node_template
 from adjoin.batch.sources import Dump
-from adjoin.layouts.interface import BoundLayout
-from adjoin.tenants import is_tenant
+from adjoin.layouts.bound import BoundLayout
+from adjoin.reserved import OWN, is_tenant
 
-BESIDE = "#="
-"""What the partition keys of adjoin's own items end with, beside a node, or begin with."""
 _LINES = 1000
 _OPEN_FILES = 64
 
 
 @contextmanager
 def tenant_slices(engine: Engine, source: Source, layout: BoundLayout) -> Iterator[Mapping[str, Dump]]:
-    """What each tenant has in a source, in the order of their names; it is there as long as the block runs."""
+    """The items of each tenant, in the order of their names. They exist as long as the block runs."""
     with TemporaryDirectory(prefix="adjoin-tenants-") as folder:
         files = _Files(Path(folder))
         try:
             for row in engine.fetch(engine.stage(_of_tenants(engine, source, layout))):
-                tenant = row["w0"].partition("#")[0]
+                tenant = row["w0"].removeprefix(layout.tenant_lead).partition("#")[0]
                 if is_tenant(tenant):
                     files.add(tenant, row["w1"])
         finally:
@@ -49,24 +47,31 @@ def tenant_slices(engine: Engine, source: Source, layout: BoundLayout) -> Iterat
 def _of_tenants(engine: Engine, source: Source, layout: BoundLayout) -> ir.Table:
     rows = engine.rows(source, [(layout.definition.partition.name, "S"), ()])
     own = rows.w0
-    rest = own.substr(own.find("#") + 1)
-    templates = [layout.key_templates(kind).partition for kind in layout.schema.nodes.values()]
+    # Patterns, because each names the key only once: substrings repeat what they are taken of, and the statement has
+    # each of these texts for every template.
+    prefix = rf"\A{escaped(layout.tenant_lead)}[^#]+#"
+    rest = own.re_extract(rf"{prefix}((?s:.*))\z", 1)
+    kinds = layout.schema.nodes.values()
+    templates = [layout.key_templates(kind).partition for kind in kinds]
+    # What is stored beside a node in a shared partition has its node key.
+    templates += [node_template(layout, kind) for kind in kinds if layout.key_templates(kind).is_shared]
 
     def is_node(key: ir.StringValue) -> ir.BooleanValue:
         return reduce(or_, (matches(template, key) for template in templates))
 
     def is_beside(key: ir.StringValue) -> ir.BooleanValue:
-        return key.endswith(BESIDE) & is_node(key.substr(0, key.length() - len(BESIDE)))
+        return key.endswith(OWN) & is_node(key.re_extract(rf"\A((?s:.*)){OWN}\z", 1))
 
-    # Where a key is both the node "=" of a tenant and beside a node of none, sort keys tell, and each has a look.
-    kept = (rest.startswith(BESIDE) | is_beside(rest)) & ~is_beside(own)
-    is_of_one = ~own.startswith("#") & own.contains("#") & ~is_node(own) & (is_node(rest) | kept)
+    # A key can be both the node "=" of a tenant and an item beside a node without a tenant. Only the sort key
+    # distinguishes them, so such an item goes to both.
+    kept = (rest.startswith(OWN) | is_beside(rest)) & ~is_beside(own)
+    is_of_one = own.re_search(prefix) & ~is_node(own) & (is_node(rest) | kept)
     return rows.filter(is_of_one.fill_null(False))
 
 
 @dataclass
 class _Files:
-    """A file for each tenant, few of them open at a time."""
+    """One file per tenant. Only a few are open at a time, because the system limits open files."""
 
     folder: Path
 

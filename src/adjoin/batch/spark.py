@@ -1,4 +1,4 @@
-"""Spark as the engine: a session of one's own, one that is given, or the one that is active."""
+"""Spark as the engine, with a given session, the active session, or a new one."""
 
 from __future__ import annotations
 
@@ -29,37 +29,37 @@ from pyspark.sql import SparkSession, functions
 from pyspark.sql.functions import from_json, get_json_object, lit, rtrim, when
 from pyspark.sql.types import StringType, StructField, StructType
 
-from adjoin.batch.engines import BATCH, Source, Want
+from adjoin.batch.engines import BATCH, Source, Want, compiled, named
 from adjoin.batch.exports import Export, is_remote, local_text, open_export
 from adjoin.errors import MissingExtra
 
 _SETTINGS = {
-    # What does not fit its type must fail, so that it is computed in another way.
+    # A number that does not fit its type must be an error, so that the job runs again with wide numbers.
     "spark.sql.ansi.enabled": "true",
-    # Attributes "name" and "Name" are two.
+    # "name" and "Name" are different attributes in DynamoDB.
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
-    # A checkpoint carries over what is known of columns, and fails over one that it cannot find again.
+    # A checkpoint carries over known constraints of columns, and fails if such a column no longer exists.
     "spark.sql.constraintPropagation.enabled": "false",
 }
 
 
 _IN_PYTHON = "org.apache.spark.api.python.PythonException: "
-"""What Java says before the traceback of a function in Python."""
+"""The text before the traceback of a Python function in a Java error."""
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
 _OVERFLOWS = ("CAST_INVALID_INPUT", "NUMERIC_VALUE_OUT_OF_RANGE", "ARITHMETIC_OVERFLOW")
 
 
 _is_text: Callable[[Any], Any] = getattr(functions, "is_valid_utf8", lambda line: lit(True))
-"""Whether bytes are text, which Spark cannot tell before version 4; from_json replaces those that are not."""
+"""Whether bytes are valid UTF-8. Spark can check that since version 4; from_json replaces invalid bytes."""
 
 _PLAIN = ("S", "N", "B", "BOOL", "NULL")
 _COMPACT = 16
-"""Turns after which a table that grows is put together anew."""
+"""After this many turns, a growing table is merged, so that its partitions stay few."""
 
 
 class SparkEngine:
-    """Spark, by the session given, the active one, or a new one at `master`."""
+    """Spark, with the given session, the active one, or a new one at `master`."""
 
     name = "Spark"
     overflows: tuple[type[Exception], ...] = (ArithmeticException, NumberFormatException)
@@ -83,7 +83,7 @@ class SparkEngine:
                 if "JAVA_GATEWAY_EXITED" not in str(error):
                     raise
                 raise MissingExtra(
-                    'engine="spark" needs a Java that Spark runs on, 17 or 21; install one, and let JAVA_HOME name it'
+                    'engine="spark" needs Java 17 or 21; install it, and set JAVA_HOME to its folder'
                 ) from error
         self._session: SparkSession = found
         self._before = {name: found.conf.get(name, None) for name in _SETTINGS}
@@ -95,7 +95,7 @@ class SparkEngine:
         self._kept: list[Any] = []
 
     def rows(self, source: Source, wants: Sequence[Want]) -> ir.Table:
-        # A line that is not JSON to its end has no values, as one without an item has none.
+        # A line that is not complete JSON gives null everywhere, as a line without an item. `Tables` refuses both.
         files = list(source.files) if isinstance(source, Export) else self._written(source)
         frame = (
             self._session.read.text([*map(_exactly, files)])
@@ -113,7 +113,7 @@ class SparkEngine:
         return self._view(parsed.select(*(value.alias(f"w{at}") for at, value in enumerate(values))))
 
     def _written(self, source: Any) -> list[str]:
-        """The lines of a dump as files, for executors to read."""
+        """Writes the lines of a dump to files, which executors can read."""
         folder = self._folder / f"lines_{next(self._numbers)}"
         folder.mkdir()
         files = []
@@ -133,22 +133,22 @@ class SparkEngine:
             self._session.range(number, number + 1, 1, 1).toDF("number").createOrReplaceTempView(turn.get_name())
             united = self._session.table(name).union(self._kept_frame(self._session.sql(addition)))
             if not place % _COMPACT:
-                # Each part brings partitions of its own.
+                # Each addition brings its own partitions.
                 united = self._kept_frame(united.coalesce(self._session.sparkContext.defaultParallelism))
             united.createOrReplaceTempView(name)
 
     def _kept_frame(self, frame: Any) -> Any:
-        # A checkpoint ends the lineage, which a loop over hops would make longer and longer.
+        # A checkpoint cuts the lineage, which would grow with every step of a loop.
         try:
             kept = frame.localCheckpoint(eager=True)
         except (Py4JJavaError, PySparkException) as error:
-            # What fails in a broadcast comes wrapped, with its class in the text only.
+            # An error inside a broadcast arrives wrapped, so that only its text shows its class.
             text = str(error)
             if any(name in text for name in _OVERFLOWS):
                 raise OverflowError("a number does not fit") from error
             if missing := _MISSING.search(text):
                 raise MissingExtra(
-                    f"a worker of Spark has no module {missing[1]!r}; install adjoin on workers as it is here"
+                    f"a Spark worker has no module {missing[1]!r}; install the same adjoin on all workers as here"
                 ) from error
             if isinstance(error, Py4JJavaError) and _IN_PYTHON in text:
                 raise PythonException(_told_by_python(text)) from error
@@ -160,15 +160,14 @@ class SparkEngine:
         return self._session.sql(self._compiled(table))
 
     def _compiled(self, table: ir.Table) -> str:
-        # Compiling alone does not make functions in Python known to the session.
+        # Compiling alone does not register Python functions with the session.
         self._backend._run_pre_execute_hooks(table)
-        compiled: str = self._backend.compile(table)
-        return compiled
+        return compiled("pyspark", table.op())
 
     def _view(self, frame: Any) -> ir.Table:
         name = f"adjoin_staged_{next(self._numbers)}"
         frame.createOrReplaceTempView(name)
-        return self._backend.table(name)
+        return named(name, self._backend.table(name).schema())
 
     def become(self, staged: ir.Table, after: ir.Table, times: int) -> None:
         change = self._compiled(after)
@@ -180,7 +179,7 @@ class SparkEngine:
 
     def fetch(self, table: ir.Table, order: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         frame = self._frame(table)
-        # Most results are small, and a job of Spark takes longer than to sort them here.
+        # Most results are small, and sorting them here is faster than another Spark job.
         some = [row.asDict() for row in frame.take(BATCH + 1)]
         if len(some) <= BATCH:
             yield from sorted(some, key=lambda row: [_sort_key(row[name]) for name in order]) if order else some
@@ -215,7 +214,7 @@ class SparkEngine:
                 self._session.conf.set(name, value)
 
     def _put_back_interrupts(self) -> None:
-        """Ctrl-C as it was: Spark's own handler stays after its session, and fails without one."""
+        """Restores the handler of Ctrl-C: Spark leaves its own, which fails without a session."""
         if threading.current_thread() is threading.main_thread() and self._interrupt is not None:
             signal.signal(signal.SIGINT, self._interrupt)
 
@@ -229,25 +228,25 @@ class SparkEngine:
 
 
 def _exactly(name: str) -> str:
-    """A name as Spark takes it for that very file; brackets and stars would be a pattern."""
+    """A file name with escapes, because Spark reads brackets and stars as a pattern."""
     return re.sub(r"[*?\[\]{}\\]", r"\\\g<0>", name)
 
 
 def _told_by_python(error: str) -> str:
-    """The last line of the traceback in an error of Java, which is what a function in Python raised."""
+    """The last line of the Python traceback in a Java error: the exception that a Python function raised."""
     traceback = error.partition(_IN_PYTHON)[2].partition("\n\tat ")[0]
     return traceback.strip().rpartition("\n")[2]
 
 
 def _sort_key(value: Any) -> Any:
-    """Text by its bytes, as engines sort it; nothing comes first."""
+    """A sort key as engines use it: text by its UTF-8 bytes, and null first."""
     if value is None:
         return (False, b"")
     return (True, value.encode() if isinstance(value, str) else value)
 
 
 def _is_plain(want: Want) -> bool:
-    """Whether a value is text at a known place, which Spark reads with all others at once."""
+    """Whether a want is a plain attribute, which Spark can read with all others in one parse."""
     return len(want) == 2 and want[1] in _PLAIN
 
 

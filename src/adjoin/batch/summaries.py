@@ -1,7 +1,7 @@
-"""Batch summaries as Ibis expressions: ranks, components and common neighbours of the nodes of a class.
+"""Summaries as Ibis expressions: PageRank, components and common neighbours of the nodes of a class.
 
-They go over the edges of one class whose two ends are both there. Everything is computed with whole numbers
-and text, so that engines agree to the last digit, in whatever order they add up.
+They use the edges of one class whose two nodes both exist. Everything is computed with integers and text, so
+that all engines give the same digits, in whatever order they add numbers.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from adjoin.rules import SummaryRule
 from adjoin.values import AttributeValue, canonical_number, encode
 
 UNIT = 10**15
-"""All ranks add up to this; below 2**53, so that the quotients of engines are exact."""
+"""The sum of all ranks. It is below 2**53, so that engines that divide in floating point stay exact."""
 _DAMPING = 10**6
 _LOOKED = 10
-"""Iterations between two looks whether ranks still change."""
+"""Iterations between two checks whether ranks still change."""
 _SETTLED = UNIT // 10**9
-"""How much all ranks together may change in an iteration that is the last."""
+"""If all ranks together change by no more than this, the iteration stops."""
 
 
 @dataclass(frozen=True)
 class Summarized:
-    """A summary: for every node its `id` and its `value`; several rows of a node, by `place`, where it is a list."""
+    """A computed summary: for every node its `id` and `value`. A list has a row per element, by `place`."""
 
     rule: SummaryRule
     values: ir.Table
@@ -45,7 +45,9 @@ class Summarized:
 def summarized(rule: SummaryRule, tables: Tables, numbers: Numbers) -> Summarized:
     summary = _SUMMARIES.get(type(rule.summary))
     if summary is None:
-        raise InvalidModel(f"{rule.node.name}.{rule.field} is summarized by {rule.summary!r}, which no job computes")
+        raise InvalidModel(
+            f"{rule.node.name}.{rule.field} has the summary {rule.summary!r}, which batch jobs do not know"
+        )
     return summary(_Graph(rule, tables, numbers))
 
 
@@ -62,7 +64,7 @@ class _Graph:
         self.edges = self.engine.stage(known.semi_join(self.nodes, known.target == self.nodes.id))
 
     def _both_ways(self) -> ir.Table:
-        """Symmetric edges, each from both its ends, also one of which only a half is stored."""
+        """Symmetric edges, each in both directions, even if only one of its two items is stored."""
         rows = self.tables.table(self.rule.edge)
         one = rows.select("source", "target", **key_parts(self.tables.layout, self.rule.edge, rows.sk))
         other = one.mutate(source=one.target, target=one.source)
@@ -73,17 +75,17 @@ class _Graph:
         return issubclass(self.rule.node.id_type, int | Decimal)
 
     def _key(self, id: Any) -> Any:
-        """What ids sort by: numbers by their value, others by their text."""
+        """The key by which ids sort: numbers by their value, others by their text."""
         return self.numbers.parse(id) if self._is_number else id
 
     def pairs(self) -> ir.Table:
-        """Neighbours `a` and `b`, both ways, by their keys; none is its own."""
+        """Pairs of neighbours `a` and `b` in both directions, by their sort keys. No node is its own neighbour."""
         edges = self.edges.filter(self.edges.source != self.edges.target)
         one = edges.select(a=self._key(edges.source), b=self._key(edges.target))
         return ibis.union(one, one.select(a=one.b, b=one.a)).distinct()
 
     def encoded(self, key: Any) -> AttributeValue:
-        """The id of a key as a stored value."""
+        """The id with this sort key, as a stored value."""
         text = self.numbers.told(key) if self._is_number else key
         return encode(self.tables.id_of(self.rule.node, text))
 
@@ -111,12 +113,12 @@ def _page_rank(graph: _Graph) -> Summarized:
     arrived = given.select(target=given.target, share=share)
     sums = arrived.group_by("target").agg(total=arrived.share.sum().cast("int64"))
     damping = round(summary.damping * _DAMPING)
-    # Multiplied in two parts, so that no product is too large for 64 bits.
+    # Multiply in two parts, so that no product exceeds 64 bits.
     high, low = _quotient(sums.total, _DAMPING), sums.total % _DAMPING
     damped = sums.select(target=sums.target, damped=high * damping + _quotient(low * damping, _DAMPING))
     total = damped.aggregate(total=damped.damped.sum().cast("int64"))
     joined = ranks.left_join(damped, ranks.id == damped.target).cross_join(total)
-    # What nodes without edges hold, and what was rounded off, goes to all alike.
+    # The rank of nodes without outgoing edges, and what rounding lost, is shared equally by all nodes.
     base = _quotient(UNIT - joined.total.fill_null(0), max(count, 1))
     value = (joined.damped.fill_null(0) + base).cast("int64")
     after = joined.select(id=joined.id, value=value, change=(value - joined.value).abs().cast("int64"))
@@ -124,7 +126,7 @@ def _page_rank(graph: _Graph) -> Summarized:
     for done in range(0, summary.iterations, _LOOKED):
         engine.become(ranks, after, min(_LOOKED, summary.iterations - done))
         (row,) = engine.fetch(change)
-        # Without nodes there is no sum.
+        # The sum of no rows is null.
         if (row["total"] or 0) <= _SETTLED:
             break
     return Summarized(graph.rule, ranks.select("id", "value"), _rank)
@@ -142,7 +144,10 @@ def _rank(units: Any) -> AttributeValue:
 
 
 def _components(graph: _Graph) -> Summarized:
-    """Alternates two steps, each of which hangs neighbours on the least of them, until all hang on one."""
+    """Alternates the large-star and small-star steps: each connects neighbours to the least of them.
+
+    It ends when every component is a star around its least node.
+    """
     engine = graph.engine
     pairs = graph.pairs()
     edges = engine.stage(pairs.filter(pairs.a > pairs.b))

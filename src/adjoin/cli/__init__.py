@@ -1,8 +1,8 @@
-"""The command line: `adjoin COMMAND …`, one module a command.
+"""The command line: `adjoin COMMAND …`, one module per command.
 
-Here the commands come together. What goes wrong, an `AdjoinError` or what the system says about a file, is one
-line on stderr and exit status 1; arguments that cannot be understood, or cannot be, are exit status 2. Nobody sees
-a traceback.
+This module puts the commands together. An `AdjoinError`, or an error of the operating system about a file, becomes one
+line on stderr and exit status 1. Invalid arguments become exit status 2. Users never see a traceback of an expected
+error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from adjoin import __version__
 from adjoin.beginning import INTERRUPTED, over
-from adjoin.cli import changes, copy, export, maintain, rebuild, render, serve, show, tables, verify
+from adjoin.cli import changes, copy, export, infer, maintain, rebuild, render, serve, shards, show, tables, verify
 from adjoin.cli.command import FAILED, MISUSED, Command, InvalidArguments, told
 from adjoin.errors import AdjoinError
 
@@ -25,9 +25,11 @@ COMMANDS: tuple[Command, ...] = (
     changes.COMMAND,
     copy.COMMAND,
     export.COMMAND,
+    infer.COMMAND,
     maintain.COMMAND,
     rebuild.COMMAND,
     verify.COMMAND,
+    shards.COMMAND,
     serve.COMMAND,
     render.COMMAND,
 )
@@ -36,33 +38,33 @@ COMMANDS: tuple[Command, ...] = (
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="adjoin",
-        description="Looks into the files that adjoin keeps graphs in, copies them, and renders tables for AWS.",
+        description="Shows, copies, maintains and serves graphs that adjoin stores, and renders their tables for AWS.",
     )
     parser.add_argument("--version", action="version", version=f"adjoin {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         sub = commands.add_parser(command.name, help=command.summary, description=command.summary)
         if command.takes_file:
-            sub.add_argument("file", metavar="FILE", help="the file")
+            sub.add_argument("file", metavar="FILE", help="the adjoin file")
         command.add_arguments(sub)
         sub.set_defaults(run=command.run)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; answers the exit status."""
+    """Runs one command and returns its exit status."""
     try:
         over()
         return _main(arguments)
     except KeyboardInterrupt:
-        # Wherever it is: also while something else that went wrong is told.
+        # Ctrl-C may come anywhere, also while another error is being printed; the user must not see a traceback.
         return INTERRUPTED
 
 
 def _main(arguments: Sequence[str] | None) -> int:
     parsed = build_parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that cannot show a character gets a "?" for it.
+        # A terminal with a narrow encoding gets a "?" for each character that it cannot show, and no error.
         sys.stdout.reconfigure(errors="replace")
     try:
         status: int | None = parsed.run(parsed)
@@ -71,7 +73,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         print(told(error), file=sys.stderr)
         return MISUSED
     except BrokenPipeError:
-        # Whoever read the output has seen enough; what is buffered must not fail again at exit.
+        # The reader closed the pipe, as `head` does. Python flushes stdout again at exit; that must not fail too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (AdjoinError, OSError) as error:

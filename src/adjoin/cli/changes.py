@@ -1,4 +1,4 @@
-"""`adjoin changes`: the change stream of a table, a line a change."""
+"""`adjoin changes`: prints the change stream of a table, one line per change."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import argparse
 import datetime as dt
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 
 from adjoin.cli.command import Command, chosen_table, existing_file
-from adjoin.cli.drawing import printable, shortened, shown
-from adjoin.cli.own_items import is_own, without_own_attributes
+from adjoin.cli.drawing import is_own, printable, shortened, shown, shown_key, without_own_attributes
 from adjoin.requests import ChangesResponse, ItemChange, ReadChanges
 from adjoin.stores.interface import Store
 from adjoin.values import Item
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--table", metavar="T", help="the table; not needed if the file holds one")
-    parser.add_argument("--after", metavar="P", help="only what came after this position")
-    parser.add_argument("--all", action="store_true", help="also what adjoin keeps for itself")
-    parser.add_argument("--json", action="store_true", help="a JSON object a line, with the items before and after")
+    parser.add_argument("--table", metavar="T", help="the table; not needed if the file has only one")
+    parser.add_argument("--after", metavar="P", help="only changes after this position")
+    parser.add_argument("--all", action="store_true", help="also changes of adjoin's own items")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object per line, with the item before and after"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _without_own(change: ItemChange) -> ItemChange:
     old, new = (image and without_own_attributes(image) for image in (change.old, change.new))
-    return replace(change, old=old, new=new)
+    return ItemChange(change.position, change.at, change.key, old, new, change.expired)
 
 
 def _changes(store: Store, table: str, after: str | None) -> Iterator[ItemChange]:
@@ -58,7 +58,7 @@ def _kind(change: ItemChange) -> str:
 
 
 def _as_json(change: ItemChange) -> str:
-    # The json module escapes what is not ASCII, so the line is whole whatever the encoding of stdout.
+    # Not orjson: the json module escapes what is not ASCII, so the line is complete in every encoding of stdout.
     return json.dumps(
         {
             "position": change.position,
@@ -73,13 +73,13 @@ def _as_json(change: ItemChange) -> str:
 
 
 def _as_text(change: ItemChange) -> str:
-    key = " ".join(shown(value) for value in change.key.values())
+    key = " ".join(shown_key(value) for value in change.key.values())
     detail = _difference(change.old or {}, change.new or {}, change.key)
     return f"{change.position}  {_time(change.at)}  {_kind(change)}  {key}  {detail}".rstrip()
 
 
 def _difference(old: Item, new: Item, key: Item) -> str:
-    """The attributes that changed; all of them where an item came or went."""
+    """The attributes that changed: all of them if the item was inserted or removed."""
     names = [name for name in {**old, **new} if name not in key and old.get(name) != new.get(name)]
     return ", ".join(f"{printable(name)}: {_step(old, new, name)}" for name in names)
 
@@ -93,4 +93,4 @@ def _time(at: float) -> str:
     return dt.datetime.fromtimestamp(at, dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-COMMAND = Command("changes", "lists what was written, oldest first", add_arguments, run)
+COMMAND = Command("changes", "lists the changes of a table, oldest first", add_arguments, run)

@@ -1,31 +1,39 @@
-"""What a command is, and what commands share: a file that is there, and a table in it."""
+"""The `Command` record, and what commands share: opening an existing file, choosing a table, importing classes.
+
+Commands that need the user's classes import the user's module, and take the classes and their layout from it.
+"""
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import importlib
 import os
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-from adjoin.errors import AdjoinError, InvalidLocation, InvalidValue, NotFound, TableNotFound
+from adjoin import Child, Edge, Node
+from adjoin.errors import AdjoinError, InvalidLocation, InvalidModel, InvalidValue, NotFound, TableNotFound
+from adjoin.locations import SERVICE, open_store
 from adjoin.requests import DescribeTable, ListTables, TableResponse, TablesResponse
 from adjoin.stores.interface import Store
-from adjoin.stores.locations import SERVICE, open_store
 
 FAILED, MISUSED = 1, 2
-"""Exit statuses of all commands: something went wrong; arguments cannot be understood, or cannot be."""
+"""Exit statuses of all commands: an error; invalid arguments."""
 
 
 class InvalidArguments(AdjoinError):
-    """Arguments that cannot be, or not together."""
+    """An argument is invalid, or does not go together with another one."""
 
 
 @contextmanager
 def of_arguments() -> Iterator[None]:
-    """What is wrong with a value in here is wrong with an argument."""
+    """Within this block, an invalid value means an invalid argument."""
     try:
         yield
     except InvalidValue as error:
@@ -33,7 +41,7 @@ def of_arguments() -> Iterator[None]:
 
 
 def told(error: Exception) -> str:
-    """An error as one line, in which the bytes of a name that is no UTF-8 are written out."""
+    """An error as one line. File names that are not UTF-8 are written with escapes, so that printing cannot fail."""
     line = " ".join(str(error).split())
     return f"adjoin: {line.encode('utf-8', 'backslashreplace').decode()}"
 
@@ -44,18 +52,20 @@ class Command:
     summary: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int | None]
-    """Answers the exit status, if it is not 0."""
+    """Returns the exit status, or None for 0."""
     takes_file: bool = True
-    """Whether its first argument is a file; if not, it adds its own."""
+    """Whether the first argument is FILE. If not, `add_arguments` adds all arguments."""
 
 
 @contextmanager
 def existing_file(path: str) -> Iterator[Store]:
-    """The store in a file; looking at a file must not make one."""
+    """The store in a file that must exist: a command that only reads must not create one."""
     if path.startswith(SERVICE):
-        raise InvalidLocation(f"this reads files; copy the table into one first: adjoin copy '{path}' table.db")
+        raise InvalidLocation(
+            f"this command reads files only; copy the table into a file first: adjoin copy '{path}' table.db"
+        )
     if not os.path.exists(path):
-        raise NotFound(f"there is no file {path}; check the name")
+        raise NotFound(f"the file {path} does not exist; check the name")
     store = open_store(Path(path))
     try:
         yield store
@@ -76,20 +86,85 @@ def described(store: Store, table: str) -> TableResponse:
 
 
 def chosen_table(store: Store, asked: str | None) -> TableResponse:
-    """The table that was asked for, or the only one."""
+    """The table that the user named, or the only table of the file."""
     names = table_names(store)
     if asked is None and len(names) == 1:
         return described(store, names[0])
     if asked in names:
         return described(store, asked)
     if asked is None and names:
-        raise TableNotFound(f"the file holds several tables: {', '.join(names)}; choose one with --table")
+        raise TableNotFound(f"the file has several tables: {', '.join(names)}; choose one with --table")
     if asked is None:
-        raise TableNotFound("the file holds no table yet; put something into it first")
+        raise TableNotFound("the file has no table yet; put something into it first")
     raise TableNotFound(f"the file has no table {asked!r}; {meant(asked, names)}")
 
 
 def meant(asked: str, known: tuple[str, ...]) -> str:
-    """Which name may have been meant, or which there are."""
+    """A hint: the known name that is closest, or the list of known names."""
     close = difflib.get_close_matches(asked, known, n=1)
     return f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known) or 'none'}"
+
+
+# --- the user's modules -----------------------------------------------------------------------
+
+
+def imported(name: str) -> ModuleType:
+    """The module of this name. The current directory is searched first, as with `python -m`."""
+    here = os.getcwd()
+    sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        # Is the module itself missing, or one that it imports?
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise NotFound(
+                f"the module {name} does not exist here or in this environment; name it as in an import"
+            ) from None
+        raise InvalidModel(f"the module {name} cannot be imported: {error}") from error
+    except AdjoinError:
+        raise
+    except Exception as error:
+        raise InvalidModel(f"the module {name!r} cannot be imported: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(here)
+
+
+def named_in(module: ModuleType, name: str) -> list[Any]:
+    known = tuple(each for each in vars(module) if each.isidentifier() and not each.startswith("_"))
+    if name not in vars(module):
+        raise NotFound(f"the module {module.__name__} has no {name!r}; {meant(name, known)}")
+    value = getattr(module, name)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InvalidValue(f"{module.__name__}.{name} is {value!r}; it must be a list")
+    return list(value)
+
+
+def models_in(module: ModuleType, name: str | None) -> list[Any]:
+    if name is not None:
+        return named_in(module, name)
+    # Pydantic puts classes into the module for its own use, such as "Edge[Student, Course]"; they are no identifiers.
+    classes = [each for name, each in vars(module).items() if name.isidentifier() and isinstance(each, type)]
+    found = [
+        each for each in dict.fromkeys(classes) if issubclass(each, Node | Edge) and each not in (Node, Edge, Child)
+    ]
+    if not found:
+        raise NotFound(f"the module {module.__name__} has no Node or Edge classes; name the module that has them")
+    return found
+
+
+def layout_in(module: ModuleType, name: str) -> Any:
+    layouts = {
+        each: value
+        for each, value in vars(module).items()
+        if hasattr(value, "bind") and hasattr(value, "table") and not isinstance(value, type)
+    }
+    if name:
+        if name not in layouts:
+            raise NotFound(f"the module {module.__name__} has no layout {name!r}; {meant(name, tuple(layouts))}")
+        return layouts[name]
+    if len({id(value) for value in layouts.values()}) > 1:
+        raise InvalidModel(
+            f"the module {module.__name__} has several layouts: {', '.join(layouts)}; "
+            f"choose one with {module.__name__}:{next(iter(layouts))}"
+        )
+    return next(iter(layouts.values()), None)

@@ -1,4 +1,4 @@
-"""`adjoin copy`: a table from one place to another, which goes on where it was interrupted."""
+"""`adjoin copy`: copies a table from one location to another, and continues an interrupted copy."""
 
 from __future__ import annotations
 
@@ -10,43 +10,44 @@ from hashlib import blake2b
 from pathlib import Path
 
 from adjoin.cli.command import Command, chosen_table, described
-from adjoin.cli.drawing import counted
-from adjoin.cli.progress import ProgressLine, duration
+from adjoin.cli.drawing import ProgressLine, counted, duration
 from adjoin.cli.tables import sized
 from adjoin.copying import Binding, Copied, Progress, StateFile, copy, verify
 from adjoin.errors import ChangesTrimmed, InvalidLocation, NotFound, TableNotFound, shown
+from adjoin.locations import FileLocation, ServiceLocation, identity, open_store, parse_location, table_named_by
 from adjoin.stores.interface import Store
-from adjoin.stores.locations import FileLocation, ServiceLocation, identity, open_store, parse_location, table_named_by
 
 MEMORY = ":memory:"
 SERVICE_SEGMENTS = 8
-"""Parts of a table that are read side by side from the service; a file is read fastest in one."""
+"""The number of segments that are read side by side from DynamoDB. A file is read fastest in one."""
 STREAM_LAG = 2.0
-"""Seconds by which the service's change stream may lag behind its items; usually it is well below one."""
+"""Seconds by which DynamoDB's change stream may lag behind its items; usually it is well below one."""
 
 _WORK = {
-    "preparing": ("looking at earlier changes", "changes"),
+    "preparing": ("reading earlier changes", "changes"),
     "copying": ("copying", "items"),
     "following": ("applying changes", "changes"),
     "verifying": ("verifying", "items"),
 }
-"""What each stage is called, and what it counts."""
+"""For each stage: its name in the progress line, and what it counts."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", help="where the table is")
-    parser.add_argument("destination", metavar="DESTINATION", help="where to copy it; a file is made if there is none")
-    parser.add_argument("--table", metavar="T", help="the table; not needed if the source holds one")
-    parser.add_argument("--to", metavar="NAME", help="the table's name at the destination (default: the same)")
-    parser.add_argument("--overwrite", action="store_true", help="copy into a table that holds items already")
-    parser.add_argument("--verify", action="store_true", help="compare all items at the end")
+    parser.add_argument("source", metavar="SOURCE", help="the location to copy from: a file, or dynamodb://TABLE")
+    parser.add_argument(
+        "destination", metavar="DESTINATION", help="the location to copy to; a file is created if needed"
+    )
+    parser.add_argument("--table", metavar="T", help="the table; not needed if the source has only one")
+    parser.add_argument("--to", metavar="NAME", help="the table's name at the destination (default: the same name)")
+    parser.add_argument("--overwrite", action="store_true", help="copy into a table that already has items")
+    parser.add_argument("--verify", action="store_true", help="compare all items of both sides at the end")
     parser.add_argument(
         "--segments",
         metavar="N",
         type=_segments,
-        help=f"read so many parts of the table side by side (default: 1, {SERVICE_SEGMENTS} from DynamoDB)",
+        help=f"read this many parts of the table side by side (default: 1, and {SERVICE_SEGMENTS} from DynamoDB)",
     )
-    parser.add_argument("--state", metavar="PATH", help="the file that remembers how far an interrupted copy came")
+    parser.add_argument("--state", metavar="PATH", help="the file that stores the progress of an interrupted copy")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
@@ -68,12 +69,12 @@ def run(arguments: argparse.Namespace) -> None:
         begun = state.load() is not None
         with closing(_open_destination(arguments.destination)) as destination:
             if begun and not arguments.quiet:
-                print(f"adjoin: going on with the copy that {state.path} remembers", file=sys.stderr)
+                print(f"adjoin: continuing the copy whose progress is in {state.path}", file=sys.stderr)
             shown = _Shown(table, arguments.quiet)
 
             def finished(copied: Copied) -> None:
                 shown.line.close()
-                # It has to be out before the state is removed: who did not read it runs the command again.
+                # Print the summary before the state is removed: if printing fails, the same command can run again.
                 print(_summary(table, to, arguments.destination, copied), flush=True)
                 shown.stage = ""
 
@@ -96,13 +97,14 @@ def run(arguments: argparse.Namespace) -> None:
                     print(f"{table}: verified, {counted(same, 'item')} on both sides")
             except BaseException as error:
                 shown.line.close()
+                # After ChangesTrimmed the copy cannot continue; the error itself says what to do.
                 if shown.stage in ("copying", "following") and not isinstance(error, ChangesTrimmed):
-                    print("adjoin: the copy is unfinished; the same command goes on with it", file=sys.stderr)
+                    print("adjoin: the copy is unfinished; run the same command again to continue it", file=sys.stderr)
                 raise
 
 
 class _Shown:
-    """The progress of a copy on stderr, and the stage it has come to."""
+    """Shows the progress of a copy on stderr, and remembers the current stage."""
 
     def __init__(self, table: str, quiet: bool) -> None:
         self.line = ProgressLine(sys.stderr)
@@ -125,9 +127,9 @@ def _summary(table: str, to: str, destination: str, copied: Copied) -> str:
         f"{table}: copied to {destination}{renamed}: {amount} in {duration(copied.seconds)}; {units}, {price} on demand"
     ]
     if copied.changes is None:
-        lines.append(f"{table}: it keeps no changes, so those made while it was copied are not included")
+        lines.append(f"{table}: the table keeps no changes, so changes made during the copy are not included")
     elif copied.changes:
-        lines.append(f"{table}: {counted(copied.changes, 'change')} made while it was copied included")
+        lines.append(f"{table}: including {counted(copied.changes, 'change')} made during the copy")
     return "\n".join(lines)
 
 
@@ -135,7 +137,7 @@ def _units(number: float, kind: str) -> str:
     return f"{number:,.1f}".removesuffix(".0") + f" {kind} unit{'' if number == 1 else 's'}"
 
 
-# --- places --------------------------------------------------------------------------------------
+# --- locations ------------------------------------------------------------------------------------
 
 
 def _is_service(location: str) -> bool:
@@ -145,14 +147,14 @@ def _is_service(location: str) -> bool:
 def _open_source(location: str) -> Store:
     found = parse_location(location)
     if isinstance(found, FileLocation) and not os.path.exists(found.path):
-        raise NotFound(f"there is no file {found.path}; check the name")
+        raise NotFound(f"the file {found.path} does not exist; check the name")
     return open_store(location)
 
 
 def _open_destination(location: str) -> Store:
     found = parse_location(location)
     if isinstance(found, FileLocation) and found.path == MEMORY:
-        raise InvalidLocation("a copy in memory would be gone at once; give the path of a file")
+        raise InvalidLocation("a copy in memory would be lost when the command ends; give the path of a file")
     return open_store(location)
 
 
@@ -169,14 +171,19 @@ def _named(location: str, asked: str | None, option: str) -> str | None:
     """The table that a location or an option names; both together must agree."""
     named = table_named_by(location)
     if named is not None and asked not in (None, named):
-        raise InvalidLocation(f"{location} names the table {named!r}, and {option} another; leave one of them out")
+        raise InvalidLocation(
+            f"{location} names the table {named!r}, and {option} names {asked!r}; leave one of them out"
+        )
     return named or asked
 
 
 def _default_state(arguments: argparse.Namespace, binding: Binding) -> Path:
-    """Beside a file that takes part, where it is found from every directory; the name tells copies apart."""
-    told = "\0".join((binding.source, binding.destination, binding.table, binding.to))
-    name = f"copy-{blake2b(told.encode(), digest_size=4).hexdigest()}.json"
+    """The default path of the state: beside the source or the destination, if one of them is a file.
+
+    There, it is found from every directory. The digest in its name distinguishes copies.
+    """
+    joined = "\0".join((binding.source, binding.destination, binding.table, binding.to))
+    name = f"copy-{blake2b(joined.encode(), digest_size=4).hexdigest()}.json"
     for location, place in ((arguments.source, binding.source), (arguments.destination, binding.destination)):
         if not _is_service(location):
             return Path(f"{place}.{name}")

@@ -1,19 +1,25 @@
-"""Tables as a person would draw them: boxes, key columns first, what repeats left out.
+"""Draws tables as boxes, with key columns first and repeated partition keys left out; and shows progress.
 
-Text in, text out; nothing here reads a file.
+Functions here recognise adjoin's own items and attributes, so that commands can leave them out. Progress goes to
+stderr: a bar that redraws itself on a terminal, and a line every few seconds elsewhere. Nothing here reads a file, or
+knows what the work is.
 """
 
 from __future__ import annotations
 
+import shutil
+import time
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TextIO
 
+from adjoin.reserved import ATTRIBUTE, is_own_partition
 from adjoin.values import AttributeValue, Item, binary_size
 
 ELLIPSIS = "…"
 CELL = 40
-"""Columns of a terminal that a cell may take."""
+"""The most columns of a terminal that a cell may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +30,7 @@ class Column:
 
 
 def draw(columns: Sequence[Column], groups: Iterable[Sequence[Sequence[str]]]) -> str:
-    """A box with a header, and a line between groups of rows; long cells are cut."""
+    """A box with a header, and a line between groups of rows. Long cells are shortened."""
     header = [shortened(printable(column.name)) for column in columns]
     cut = [
         [[shortened(cell, column.limit) for cell, column in zip(row, columns, strict=True)] for row in group]
@@ -59,17 +65,18 @@ def _line(cells: Sequence[str], widths: list[int], columns: Sequence[Column]) ->
 
 
 def draw_items(items: Sequence[Item], keys: Sequence[str], last: Sequence[str] = (), width: int | None = None) -> str:
-    """Items by their keys: one group a partition, whose key is written once.
+    """Items by their keys: one group per partition, whose key is written once.
 
-    Every attribute has a column: keys first, then the others as they appear, those of `last` at the
-    end. Where that would be wider than `width`, there is one column for all that are no keys.
+    Every attribute has a column: keys first, then the others in order of appearance, those of `last` at the
+    end. If that would be wider than `width`, all attributes that are not keys share one column.
     """
     appeared = list(dict.fromkeys(name for item in items for name in item if name not in keys and name not in last))
     present = [name for name in last if name not in keys and any(name in item for item in items)]
     names = [*keys, *appeared, *present]
     numeric = [all("N" in item[name] for item in items if name in item) for name in names]
     columns = [Column(name, right) for name, right in zip(names, numeric, strict=True)]
-    rows = [[[shown(item[name]) if name in item else "" for name in names]] for item in items]
+    show = {name: shown_key if name in keys else shown for name in names}
+    rows = [[[show[name](item[name]) if name in item else "" for name in names]] for item in items]
     drawn = draw(columns, _by_partition(items, rows, keys[0]))
     if width is None or display_width(drawn.partition("\n")[0]) <= width:
         return drawn
@@ -77,11 +84,11 @@ def draw_items(items: Sequence[Item], keys: Sequence[str], last: Sequence[str] =
 
 
 def _drawn_narrow(items: Sequence[Item], keys: Sequence[str], names: Sequence[str], width: int) -> str:
-    """One column for all attributes; also for further keys, and with shorter ones, where the width asks for it."""
+    """One column for all attributes. If that is still too wide, further keys go there too, and keys are shortened."""
     names = [*keys[2:], *names]
     for count, limit in ((len(keys), CELL), (2, CELL), (2, CELL // 2)):
         own = keys[:count]
-        texts = [[shortened(text, limit) for text in (key, *(shown(item[key]) for item in items))] for key in own]
+        texts = [[shortened(text, limit) for text in (key, *(shown_key(item[key]) for item in items))] for key in own]
         room = width - 4 - sum(3 + max(map(display_width, column)) for column in texts)
         if room >= CELL:
             break
@@ -90,14 +97,14 @@ def _drawn_narrow(items: Sequence[Item], keys: Sequence[str], names: Sequence[st
     for item in items:
         words = [f"{printable(name)}: {shortened(shown(item[name]))}" for name in others if name in item]
         lines = _filled(words, room) or [""]
-        cells = [shown(item[key]) for key in own]
+        cells = [shown_key(item[key]) for key in own]
         rows.append([[*cells, lines[0]], *([*("" for _ in own), line] for line in lines[1:])])
     columns = [*(Column(key, limit=limit) for key in own), Column("attributes", limit=room)]
     return draw(columns, _by_partition(items, rows, keys[0]))
 
 
 def _filled(words: Iterable[str], width: int) -> list[str]:
-    """Words in as few lines of a width as will hold them, with commas between."""
+    """Joins words with commas into as few lines of this width as possible."""
     lines: list[str] = []
     for word in words:
         if lines and display_width(lines[-1]) + display_width(word) + 3 <= width:
@@ -110,7 +117,7 @@ def _filled(words: Iterable[str], width: int) -> list[str]:
 
 
 def _by_partition(items: Sequence[Item], rows: Sequence[list[list[str]]], key: str) -> list[list[list[str]]]:
-    """The rows of each item, in groups of one partition; only a group's first row says which."""
+    """The rows of the items, in one group per partition; only a group's first row has the partition key."""
     groups: list[list[list[str]]] = []
     partition: AttributeValue | None = None
     for item, lines in zip(items, rows, strict=True):
@@ -122,8 +129,13 @@ def _by_partition(items: Sequence[Item], rows: Sequence[list[list[str]]], key: s
     return groups
 
 
+def shown_key(attribute: AttributeValue) -> str:
+    """A key on one line; binary in Base64, because its length would not tell one item from another."""
+    return attribute["B"] if "B" in attribute else shown(attribute)
+
+
 def shown(attribute: AttributeValue) -> str:
-    """A stored value in one short line."""
+    """A stored value on one line."""
     ((tag, value),) = attribute.items()
     match tag:
         case "S":
@@ -158,7 +170,7 @@ def printable(text: str) -> str:
 
 
 def display_width(text: str) -> int:
-    """Columns a text takes in a terminal."""
+    """The number of terminal columns that a text takes."""
     return len(text) if text.isascii() else sum(map(_character_width, text))
 
 
@@ -182,5 +194,91 @@ def shortened(text: str, limit: int = CELL) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """How many of what, as in "1 item" and "7 items"."""
+    """A number with its noun: "1 item", "7 items"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+# --- adjoin's own items ------------------------------------------------------------------------
+
+
+def is_own(partition: AttributeValue) -> bool:
+    """Whether an item with this partition key is one of adjoin's own, and not a node or edge."""
+    return "S" in partition and is_own_partition(partition["S"])
+
+
+def without_own_attributes(item: Item) -> Item:
+    """An item without the attributes that adjoin writes for itself."""
+    return {name: value for name, value in item.items() if not name.startswith(ATTRIBUTE)}
+
+
+# --- progress ----------------------------------------------------------------------------------
+
+
+BAR_SECONDS = 0.1
+LINE_SECONDS = 5.0
+_BAR = 24
+_RETURN, _CLEAR = "\r", "\x1b[K"
+
+
+class ProgressLine:
+    """Shows how much of some work is done. A total of 0 means that the total is unknown."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic, width: int | None = None) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._terminal = stream.isatty()
+        self._width = width
+        self._blocks = "█░" if (stream.encoding or "").lower().replace("-", "").startswith("utf") else "#."
+        self._work = ""
+        self._began = self._shown = clock()
+        self._first = 0
+        self._drawn = False
+
+    def show(self, work: str, noun: str, done: int, total: int) -> None:
+        now = self._clock()
+        if work != self._work:
+            # Work that an earlier run did must not count for the rate of this one.
+            self._work, self._began, self._first = work, now, done
+        if now - self._shown < (BAR_SECONDS if self._terminal else LINE_SECONDS):
+            return
+        self._shown = now
+        rate = (done - self._first) / (now - self._began) if now > self._began else 0.0
+        parts = [f"{done:,} of {total:,} {noun}" if total > done else f"{done:,} {noun}", f"{rate:,.0f}/s"]
+        if total > done and rate:
+            parts.append(f"{duration((total - done) / rate)} left")
+        self._write(work, min(done / total, 1.0) if total else None, "  ".join(parts))
+
+    def _write(self, work: str, part: float | None, text: str) -> None:
+        if not self._terminal:
+            percent = "" if part is None else f"{part:.0%}, "
+            self._stream.write(f"{work}: {percent}{text.replace('  ', ', ')}\n")
+        else:
+            filled = 0 if part is None else round(part * _BAR)
+            bar = "" if part is None else f"{self._blocks[0] * filled}{self._blocks[1] * (_BAR - filled)} {part:4.0%}  "
+            line = f"{work}  {bar}{text}"
+            width = (self._width or shutil.get_terminal_size().columns) - 1
+            if display_width(line) > width:
+                line = f"{work}  {text}"
+            self._stream.write(_RETURN + shortened(line, width) + _CLEAR)
+            self._drawn = True
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Removes the bar, so that the next output does not mix with it."""
+        if self._drawn:
+            self._stream.write(_RETURN + _CLEAR)
+            self._stream.flush()
+            self._drawn = False
+
+
+def duration(seconds: float) -> str:
+    """Seconds in a readable form: "0.4 s", "12 s", "3:05 min", "2:10:00 h"."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}:{rest:02d} min"
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d} h"

@@ -1,4 +1,4 @@
-"""`adjoin export`: a table of a file in the format of DynamoDB's export to S3."""
+"""`adjoin export`: writes a table of a file in the format of DynamoDB's export to S3."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import sys
 from adjoin.batch.exports import write_export
 from adjoin.batch.sources import dump_of
 from adjoin.cli.command import Command, chosen_table, existing_file
-from adjoin.cli.drawing import counted
-from adjoin.cli.progress import ProgressLine
+from adjoin.cli.drawing import ProgressLine, counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="FOLDER", help="where to write it; several exports may be in one folder")
-    parser.add_argument("--table", metavar="T", help="the table; not needed if the file holds one")
+    parser.add_argument("folder", metavar="FOLDER", help="the folder to write to; it may hold several exports")
+    parser.add_argument("--table", metavar="T", help="the table; not needed if the file has only one")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 

@@ -1,6 +1,6 @@
-"""`adjoin rebuild`: recomputes what your classes declare, and writes back what differs.
+"""`adjoin rebuild`: recomputes the aggregates and summaries of the classes, and writes those that differ.
 
-The exit status is 1 if something could not be written, and 2 if it could not be carried out.
+The exit status is 1 if something could not be written, and 2 if the rebuild failed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ LEFT = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     batch.add_arguments(parser)
-    parser.add_argument("--only", metavar="F", action="append", help="only this field, as CUSTOMER.owed")
+    parser.add_argument(
+        "--only", metavar="F", action="append", help="only this field, such as CUSTOMER.owed; may be repeated"
+    )
     parser.add_argument("--dry-run", action="store_true", help="compare, and write nothing")
-    parser.add_argument("--diff", metavar="PATH", help="write all that differs to this file, a line of JSON each")
-    parser.add_argument("--state", metavar="PATH", help="the file that remembers how far an interrupted rebuild came")
+    parser.add_argument("--diff", metavar="PATH", help="write every difference to this file, one JSON object per line")
+    parser.add_argument("--state", metavar="PATH", help="the file that stores the progress of an interrupted rebuild")
 
 
 @batch.carried_out
@@ -39,11 +41,11 @@ def run(arguments: argparse.Namespace) -> int:
         print("the classes declare nothing to compute")
     for result in rebuilt.results:
         written = "" if result.written is None else f", {result.written:,} written"
-        circular = f", {counted(result.circular, 'node')} on a circle or above it" if result.circular else ""
+        circular = f", {counted(result.circular, 'node')} on a cycle or above one" if result.circular else ""
         differ = f"{counted(result.differ, 'node')} differ{'s' if result.differ == 1 else ''}"
         print(f"{result.name}: {differ}{written}{circular}")
     if rebuilt.uncounted:
-        print(f"{rebuilt.uncounted:,} times an edge was not counted as it is, and now is")
+        print(f"contributions of edges that were missing or wrong, now corrected: {rebuilt.uncounted:,}")
     for failure in rebuilt.failures:
         print(f"not written: {failure['node']}: {failure['reason']}")
     return LEFT if rebuilt.left else 0

@@ -1,6 +1,6 @@
-"""`adjoin render`: the table of your classes for AWS's own tools, told from the module they are in.
+"""`adjoin render`: renders the table of your classes for AWS's own tools.
 
-The module is imported, and nothing is opened: no file, no service.
+It imports the module with the classes, and opens neither a file nor DynamoDB.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from types import ModuleType
 from typing import Any, get_args
 
 from adjoin import aws
-from adjoin.cli.command import Command, InvalidArguments
-from adjoin.cli.modules import imported, layout_in, models_in, named_in
+from adjoin.cli.command import Command, InvalidArguments, imported, layout_in, models_in, named_in
 from adjoin.tables import TableDefinition
 
 KINDS = ("cloudformation", "terraform", "cdk", "workbench", "policy")
-# Options that mean something for one kind only.
+# Options that only one kind accepts.
 _ONLY_FOR = {
     "workbench": ("sample",),
     "policy": ("access", "key", "pattern", "tenant", "region", "account", "partition"),
@@ -24,27 +23,37 @@ _ONLY_FOR = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", metavar="KIND", choices=KINDS, help=", ".join(KINDS))
+    parser.add_argument("kind", metavar="KIND", choices=KINDS, help="what to render: " + ", ".join(KINDS))
     parser.add_argument("module", metavar="MODULE", help="the module with your classes, or MODULE:LAYOUT")
-    parser.add_argument("--models", metavar="NAME", help="the list of classes in the module (default: all it has)")
-    parser.add_argument("--name", metavar="T", help="the table's name, in place of the layout's")
-    parser.add_argument("--sample", metavar="NAME", help="workbench: nodes and edges in the module to show")
     parser.add_argument(
-        "--access", metavar="A", action="append", choices=get_args(aws.Access), help="policy: a kind of access"
+        "--models", metavar="NAME", help="the list of classes in the module (default: all its Node and Edge classes)"
     )
-    parser.add_argument("--key", metavar="K", action="append", help="policy: only this partition key")
-    parser.add_argument("--pattern", metavar="P", action="append", help="policy: only partition keys like this")
-    parser.add_argument("--tenant", metavar="T", help="policy: only the keys of this tenant")
-    parser.add_argument("--region", metavar="R", help="policy: the region (default: any)")
-    parser.add_argument("--account", metavar="N", help="policy: the account (default: any)")
-    parser.add_argument("--partition", metavar="P", help="policy: aws, aws-cn or aws-us-gov (default: aws)")
+    parser.add_argument("--name", metavar="T", help="the table's name, instead of the layout's")
+    parser.add_argument("--sample", metavar="NAME", help="for workbench: a list of nodes and edges in the module")
+    parser.add_argument(
+        "--access",
+        metavar="A",
+        action="append",
+        choices=get_args(aws.Access),
+        help=f"for policy: {', '.join(get_args(aws.Access))} (default: read); may be repeated",
+    )
+    parser.add_argument(
+        "--key", metavar="K", action="append", help="for policy: only this partition key; may be repeated"
+    )
+    parser.add_argument(
+        "--pattern", metavar="P", action="append", help="for policy: only partition keys that match; may be repeated"
+    )
+    parser.add_argument("--tenant", metavar="T", help="for policy: only the keys of this tenant")
+    parser.add_argument("--region", metavar="R", help="for policy: the region (default: any)")
+    parser.add_argument("--account", metavar="N", help="for policy: the account (default: any)")
+    parser.add_argument("--partition", metavar="P", help="for policy: aws, aws-cn or aws-us-gov (default: aws)")
 
 
 def run(arguments: argparse.Namespace) -> None:
     for kind, options in _ONLY_FOR.items():
         given = [option for option in options if getattr(arguments, option) is not None]
         if given and kind != arguments.kind:
-            raise InvalidArguments(f"--{given[0]} is for {kind}, and {arguments.kind} has no use for it; leave it out")
+            raise InvalidArguments(f"--{given[0]} is for {kind} and not for {arguments.kind}; leave it out")
     name, _, layout_name = arguments.module.partition(":")
     module = imported(name)
     models = models_in(module, arguments.models)

@@ -1,4 +1,4 @@
-"""`adjoin serve`: answers DynamoDB's own protocol over a file, until it is stopped."""
+"""`adjoin serve`: serves a file over DynamoDB's own protocol until it is stopped."""
 
 from __future__ import annotations
 
@@ -14,60 +14,61 @@ from adjoin.cli.command import Command
 from adjoin.server.http import MAX_CONNECTIONS, REQUEST_TIMEOUT
 
 _MADE_BEFORE_COLLECTING = 50_000
+"""New objects after which the garbage collector runs."""
 LAST_PORT = 65535
 _MOST_DIGITS = 9
-"""Of a number on the command line; Python refuses to read one of thousands."""
+"""Longer numbers on the command line are refused: int() raises for a text of thousands of digits."""
 _ACCESS_KEY, _SECRET_KEY = "ADJOIN_ACCESS_KEY", "ADJOIN_SECRET_KEY"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (127.0.0.1)")
-    parser.add_argument("--port", type=_port, default=8000, help="the port to listen at, 0 for any that is free (8000)")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=_port, default=8000, help="the port, or 0 for any free one (default: 8000)")
     parser.add_argument(
         "--durability",
         choices=("power", "process"),
         default="power",
-        help="what a finished write survives: loss of power, or only the end of the process (power)",
+        help="what a finished write survives: loss of power, or only the end of the process (default: power)",
     )
     parser.add_argument(
         "--allow-origin",
         action="append",
         default=[],
         metavar="ORIGIN",
-        help="let pages of this origin ask, such as http://localhost:3000, * for all; may be repeated (none)",
+        help="allow requests from web pages of this origin, such as http://localhost:3000, or * for all; repeatable",
     )
     parser.add_argument(
         "--allow-host",
         action="append",
         default=[],
         metavar="NAME",
-        help="answer to this name too, besides localhost and the address, * for all; may be repeated (none)",
+        help="also answer requests for this host name, besides localhost and the address, or * for all; repeatable",
     )
     parser.add_argument(
         "--max-connections",
         type=_at_least_one,
         default=MAX_CONNECTIONS,
         metavar="N",
-        help=f"connections at once; with more, the ones that asked least lately are closed ({MAX_CONNECTIONS})",
+        help=f"the most connections at a time; beyond it, those idle longest are closed (default: {MAX_CONNECTIONS})",
     )
     parser.add_argument(
         "--request-timeout",
         type=_seconds,
         default=REQUEST_TIMEOUT,
         metavar="S",
-        help=f"seconds in which a request must have come whole ({REQUEST_TIMEOUT:g})",
+        help=f"the seconds in which a request must arrive completely (default: {REQUEST_TIMEOUT:g})",
     )
 
 
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) > LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port; choose one from 1 to {LAST_PORT}, or 0 for any")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port; choose one from 1 to {LAST_PORT}, or 0 for any")
     return int(text)
 
 
 def _at_least_one(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of connections; choose 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of connections; choose 1 or more")
     return int(text)
 
 
@@ -77,7 +78,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
 
 
@@ -99,8 +100,9 @@ def run(arguments: argparse.Namespace) -> None:
         request_timeout=arguments.request_timeout,
         **keys,
     ) as server:
-        # What is there now stays, and requests leave no cycles behind: looking for some takes a sixth of a batch write.
-        # Only now, when it serves: who calls the command for its refusal keeps a collector that collects.
+        # The objects that exist now stay, and requests leave no cycles behind. Searching for cycles would take a sixth
+        # of the time of a batch write. The collector is changed only once the server runs: a program that calls this
+        # command and gets an error keeps its collector as it was.
         gc.collect()
         gc.freeze()
         gc.set_threshold(_MADE_BEFORE_COLLECTING, 10, 10)
@@ -110,4 +112,4 @@ def run(arguments: argparse.Namespace) -> None:
         stopped.wait()
 
 
-COMMAND = Command("serve", "answers DynamoDB's own protocol over the file", add_arguments, run)
+COMMAND = Command("serve", "serves a file over DynamoDB's own protocol", add_arguments, run)

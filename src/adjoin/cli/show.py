@@ -1,4 +1,4 @@
-"""`adjoin show`: a table, or one of its indexes, drawn as a person would draw it."""
+"""`adjoin show`: draws a table, or one of its indexes, as a box."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import shutil
 import sys
 
 from adjoin.cli.command import Command, chosen_table, existing_file, meant
-from adjoin.cli.drawing import counted, draw_items
-from adjoin.cli.own_items import is_own, without_own_attributes
+from adjoin.cli.drawing import counted, draw_items, is_own, without_own_attributes
 from adjoin.errors import NotFound, shown
 from adjoin.requests import PageResponse, Scan, TableResponse
 from adjoin.stores.interface import Store
@@ -19,20 +18,20 @@ DEFAULT_LIMIT = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--table", metavar="T", help="the table; not needed if the file holds one")
+    parser.add_argument("--table", metavar="T", help="the table; not needed if the file has only one")
     parser.add_argument("--index", metavar="I", help="draw this index instead of the table")
     parser.add_argument(
         "--limit",
         metavar="N",
         type=_at_least_one,
         default=DEFAULT_LIMIT,
-        help=f"at most so many items (default: {DEFAULT_LIMIT})",
+        help=f"draw at most this many items (default: {DEFAULT_LIMIT})",
     )
-    parser.add_argument("--all", action="store_true", help="also what adjoin keeps for itself")
+    parser.add_argument("--all", action="store_true", help="also draw adjoin's own items and attributes")
 
 
 def _at_least_one(text: str) -> int:
-    # Longer ones are no numbers of items, and Python refuses to read one of thousands of digits.
+    # No table has more items than nine digits can count, and int() refuses a text of thousands of digits.
     if not text.isdecimal() or len(text) > 9 or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{shown(text)} is not a whole number from 1 to 999,999,999")
     return int(text)
@@ -53,9 +52,9 @@ def drawn_table(
     width: int | None = None,
     everything: bool = False,
 ) -> str:
-    """A title that says how much there is, and the drawing; of adjoin's own only with `everything`.
+    """A title with the number of items, and the drawing. adjoin's own items are drawn only with `everything`.
 
-    The copies in an index are entries of it, and always drawn there.
+    An index copy is an entry of its index, so it is always drawn in a drawing of that index.
     """
     definition = table.definition
     keys, last = _columns(definition, index)
@@ -67,17 +66,17 @@ def drawn_table(
     if not items and not own:
         return f"{name}: empty"
     if not more:
-        besides = f", and {own:,} of adjoin's own; --all draws them" if own else ""
+        besides = f", and {own:,} of adjoin's own; draw them with --all" if own else ""
         count = counted(len(items), "item") + besides
     elif index is None:
-        count = f"the first {len(items):,} of {counted(table.item_count, 'item')}; --limit shows more"
+        count = f"the first {len(items):,} of {counted(table.item_count, 'item')}; draw more with --limit"
     else:
-        count = f"the first {counted(len(items), 'item')}; --limit shows more"
+        count = f"the first {counted(len(items), 'item')}; draw more with --limit"
     return f"{name}: {count}\n{draw_items(items, keys, last, width)}"
 
 
 def _columns(definition: TableDefinition, index: str | None) -> tuple[list[str], list[str]]:
-    """The key columns that come first, and the keys of indexes, which come last."""
+    """The key columns, which are drawn first, and the keys of indexes, which are drawn last."""
     own = [key.name for key in definition.keys]
     if index is None:
         return own, list(dict.fromkeys(key.name for each in definition.indexes for key in each.keys))
@@ -91,14 +90,15 @@ def _columns(definition: TableDefinition, index: str | None) -> tuple[list[str],
 def _some_items(
     store: Store, table: str, index: str | None, limit: int, hidden: str | None
 ) -> tuple[list[Item], int, bool]:
-    """At most `limit` items, how many were left out as adjoin's own, and whether there are more.
+    """At most `limit` items, how many of adjoin's own were left out, and whether there are more.
 
-    `hidden` is the key that tells adjoin's own; None to leave nothing out.
+    `hidden` names the key attribute by which adjoin's own items are recognised; None leaves nothing out.
     """
     items: list[Item] = []
     own = 0
     start: Item | None = None
     while True:
+        # One item more than the limit shows whether there are more.
         (response,) = store.execute([Scan(table, index=index, limit=limit + 1 - len(items), start=start)])
         assert isinstance(response, PageResponse)
         shown = [item for item in response.items if hidden is None or not is_own(item[hidden])]

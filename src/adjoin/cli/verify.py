@@ -1,7 +1,7 @@
-"""`adjoin verify`: compares what a table stores with what follows from it.
+"""`adjoin verify`: computes what a table should store from its edges, and reports what differs.
 
-The exit status says what was found: 0 nothing, 1 something that is not repaired, 3 something, and all of it is
-repaired; 2 if it could not be carried out.
+The exit status is 0 if nothing was found, 1 if something was found and not all of it is repaired, 3 if something was
+found and all of it is repaired, and 2 if the audit failed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,14 @@ LEFT, REPAIRED = 1, 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     batch.add_arguments(parser)
     parser.add_argument(
-        "--repair", metavar="KIND", nargs="?", action="append", const="", help="repair this kind, or all but dangling"
+        "--repair",
+        metavar="KIND",
+        nargs="?",
+        action="append",
+        const="",
+        help="repair findings of this kind; may be repeated; without a kind: all except dangling",
     )
-    parser.add_argument("--report", metavar="PATH", help="write what was found to this file, as JSON")
+    parser.add_argument("--report", metavar="PATH", help="write the findings to this file, as JSON")
 
 
 @batch.carried_out
@@ -55,5 +60,9 @@ def _shown(value: Any) -> str:
 
 
 COMMAND = Command(
-    "verify", "finds what does not agree in a table, and repairs it", add_arguments, run, takes_file=False
+    "verify",
+    "finds stored values that do not agree with each other, and repairs them",
+    add_arguments,
+    run,
+    takes_file=False,
 )

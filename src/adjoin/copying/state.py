@@ -1,7 +1,7 @@
-"""How far a copy has come, and the small file that remembers it over interruptions.
+"""The progress of a copy, and the small file that stores it, so that an interrupted copy can continue.
 
-A state never claims more than the destination has acknowledged: what was written after it was saved is
-written again, which changes nothing. It names the copy it belongs to, and is refused by any other.
+A state never claims more than the destination has acknowledged. What was written after the state was saved is
+written again, which changes nothing. The state names its copy; another copy refuses it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from adjoin.copying.steps import Amount, Mark
 from adjoin.errors import FileNotWritable, InvalidCopyState
-from adjoin.plans.copying import Amount, Mark
 from adjoin.values import Item
 
 FORMAT = 1
@@ -22,7 +22,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Which copy a state belongs to; the first two say where source and destination are."""
+    """Identifies the copy that a state belongs to. `source` and `destination` are their locations."""
 
     source: str
     destination: str
@@ -33,7 +33,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One part of the source: behind which key it goes on, and whether it has been copied whole."""
+    """One segment of the source: the key after which it continues, and whether it is copied completely."""
 
     last: Item | None = None
     done: bool = False
@@ -44,9 +44,9 @@ class State:
     started: float
     segments: tuple[Segment, ...]
     mark: Mark | None
-    """Where the source's change stream was at the start; None if it has none."""
+    """The end of the source's change stream when the copy began; None if the source has no stream."""
     applied: str | None
-    """Up to where the source's changes have been applied."""
+    """The position up to which the source's changes have been applied."""
     copied: Amount = Amount()
     changes: int = 0
     read: float = 0.0
@@ -55,11 +55,11 @@ class State:
 
     @property
     def starts(self) -> dict[int, Item | None]:
-        """The segments that are not done, with the keys they go on from."""
+        """The segments that are not done, with the keys after which they continue."""
         return {number: segment.last for number, segment in enumerate(self.segments) if not segment.done}
 
     def advanced(self, lasts: Mapping[int, Item | None], amount: Amount) -> State:
-        """After a page of each of those segments was written; a page without a last key was the end."""
+        """The state after one page of each of these segments was written. A page without a last key is the last one."""
         segments = list(self.segments)
         for number, last in lasts.items():
             segments[number] = Segment(last, done=last is None)
@@ -68,7 +68,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What is in the file."""
+    """The content of the file."""
 
     format: int
     copy: Binding
@@ -79,14 +79,14 @@ _RECORD: TypeAdapter[_Record] = TypeAdapter(_Record)
 
 
 class StateFile:
-    """The state of one copy in a file, which is replaced as a whole and removed at the end."""
+    """The state of one copy in a file. Each save replaces the whole file; the end of the copy removes it."""
 
     def __init__(self, path: str | os.PathLike[str], binding: Binding) -> None:
         self.path = Path(path)
         self._binding = binding
 
     def load(self) -> State | None:
-        """What an interrupted run left; None if there is nothing."""
+        """The state that an interrupted run left, or None."""
         try:
             text = self.path.read_bytes()
         except FileNotFoundError:
@@ -97,18 +97,19 @@ class StateFile:
             record = _RECORD.validate_json(text)
         except ValidationError:
             raise InvalidCopyState(
-                f"{self.path} is not the state of a copy; choose another --state, or remove the file to begin anew"
+                f"{self.path} is not the state of a copy; choose another --state, or remove the file to start again"
             ) from None
         if record.format != FORMAT:
-            raise InvalidCopyState(f"{self.path} was written by another version of adjoin; go on with that version")
+            raise InvalidCopyState(f"{self.path} was written by another version of adjoin; continue with that version")
         if record.copy != self._binding or len(record.state.segments) != self._binding.segments:
             raise InvalidCopyState(
                 f"{self.path} belongs to another copy: {_described(record.copy)}, not {_described(self._binding)};"
-                " choose another --state, or remove the file if that copy is not wanted any more"
+                " choose another --state, or remove the file if you no longer need that copy"
             )
         return record.state
 
     def save(self, state: State) -> None:
+        # Write a new file and rename it: a crash leaves either the old state or the new one, never half of it.
         new = self.path.with_name(self.path.name + ".new")
         try:
             with new.open("wb") as file:
@@ -118,7 +119,7 @@ class StateFile:
             new.replace(self.path)
         except OSError as error:
             raise FileNotWritable(
-                f"{self.path}: the state of the copy cannot be kept there ({error.strerror}); choose another --state"
+                f"{self.path}: the state of the copy cannot be written there ({error.strerror}); choose another --state"
             ) from error
 
     def remove(self) -> None:

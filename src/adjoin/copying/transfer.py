@@ -1,8 +1,12 @@
-"""The loop that drives a copy over two stores: pages are read while others are written.
+"""The loop that runs a copy on two stores, reading pages while others are written; and `verify`, which compares them.
 
-In order: the destination's table is looked at or made, the source's change stream is marked, every page
-is copied, and what changed at the source meanwhile is applied. After each step the state says where to
-go on. Nothing is written before it is certain that nothing will be mixed up.
+The order is: check the destination table, mark the end of the source's change stream, create the destination table if
+needed, copy every page, and apply the changes that were made at the source meanwhile. After each step, the state says
+where to continue. Nothing is written before all checks have passed, so that items of two tables are never mixed.
+
+`verify` checks that two tables hold the same items, without keeping them in memory or sorting them. It reads both
+tables once. Each item has a digest of its normal form, and a table has the sum of its items' digests, which does not
+depend on their order. This reads no more than counting the items would.
 """
 
 from __future__ import annotations
@@ -11,13 +15,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Literal, TypeAlias, TypeVar
 
+import orjson
+
 from adjoin.copying.state import Segment, State, StateFile
-from adjoin.cost import Meter, dollars
-from adjoin.errors import AdjoinError, ChangesTrimmed, InvalidCopyState, InvalidRequest, TableNotEmpty
-from adjoin.plans import Plan
-from adjoin.plans.copying import (
+from adjoin.copying.steps import (
     Destination,
     Mark,
     apply_changes,
@@ -29,17 +33,20 @@ from adjoin.plans.copying import (
     read_changes,
     read_pages,
 )
-from adjoin.requests import ChangesResponse, PageResponse
+from adjoin.cost import Meter, dollars
+from adjoin.errors import AdjoinError, ChangesTrimmed, CopyDiffers, InvalidCopyState, InvalidRequest, TableNotEmpty
+from adjoin.items import normal_item
+from adjoin.requests import ChangesResponse, PageResponse, Plan
 from adjoin.runner import run
 from adjoin.stores.interface import Store
-from adjoin.values import Item
+from adjoin.values import Item, parse_number
 
 SAVE_SECONDS = 0.25
-"""The state is saved at most so often; what is copied in between is copied again if it must be."""
+"""The shortest time between two saves of the state. After a crash, what was copied since is copied again."""
 CLOCKS_DIFFER = 5.0
 """Seconds by which the clocks of two machines may differ."""
 KEPT_SECONDS = 86400
-"""For so long a change stream reaches back."""
+"""A change stream keeps changes for 24 hours."""
 
 Stage: TypeAlias = Literal["preparing", "copying", "following", "verifying"]
 T = TypeVar("T")
@@ -47,7 +54,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a stage has come; `total` is a guess where a store counts only now and then."""
+    """The progress of a stage. `total` may be out of date: DynamoDB counts its items only every few hours."""
 
     stage: Stage
     done: int
@@ -56,12 +63,12 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A finished copy, over all the runs it took."""
+    """The result of a finished copy, over all its runs."""
 
     items: int
     size: int
     changes: int | None
-    """Changes made meanwhile that were applied; None if the source keeps no changes."""
+    """How many changes made during the copy were applied; None if the source keeps no changes."""
     read: float
     write: float
     seconds: float
@@ -84,12 +91,12 @@ def copy(
     progress: Callable[[Progress], None] | None = None,
     finished: Callable[[Copied], None] | None = None,
 ) -> Copied:
-    """Copies a table's items, and makes the table if there is none; `to` is its name at the destination.
+    """Copies a table's items, and creates the table if it does not exist; `to` is its name at the destination.
 
-    With `state`, a copy that was interrupted goes on where it was. A table that holds items is refused
-    unless `overwrite`: then items of the same key are replaced, and others stay. `lag` is by how many seconds
-    the source's change stream may lag behind its items. `finished` is told what was copied before the state is
-    removed, so that whoever was not told can run the same copy again.
+    With `state`, an interrupted copy continues where it stopped. A destination table that has items is refused,
+    unless `overwrite`: then items with the same key are replaced, and others stay. `lag` is the number of seconds by
+    which the source's change stream may lag behind its items. `finished` is called with the result before the state
+    is removed: if it fails, the same copy can run again.
     """
     work = _Copying(source, destination, table, to or table, state, progress or (lambda _: None))
     try:
@@ -98,6 +105,7 @@ def copy(
         work.follow(lag)
         return work.finish(finished or (lambda _: None))
     except BaseException:
+        # Also on Ctrl-C: the next run then continues exactly here.
         work.save()
         raise
 
@@ -128,7 +136,7 @@ class _Copying:
 
     def begin(self, segments: int, overwrite: bool) -> None:
         if segments < 1:
-            raise InvalidRequest(f"a table cannot be read in {segments} segments; there must be at least one")
+            raise InvalidRequest(f"segments must be at least 1, got {segments}")
         described = self._read(describe(self._table))
         self._total = described.item_count
         found = self._write(look_at_destination(replace(described.definition, name=self._to)))
@@ -152,14 +160,15 @@ class _Copying:
     def _require_empty(self, found: Destination, overwrite: bool) -> None:
         if found.holds_items and not overwrite:
             raise TableNotEmpty(
-                f"the table {self._to!r} at the destination holds items already, which a copy would mix with its own;"
-                " copy into a table of another name, or replace items of the same key with --overwrite"
+                f"the table {self._to!r} at the destination already has items, which a copy would mix with its own;"
+                " copy into a table of another name, or replace items with the same key with --overwrite"
             )
 
     def _marked(self) -> Mark:
-        """The end of the source's change stream, which is only found by reading to it.
+        """The end of the source's change stream. The only way to find it is to read all changes.
 
-        A source that is written to all the time has none; then it is where the stream was when this began.
+        If the source is written to all the time, the end is never reached. Then the mark is the first change at
+        the end of a page that was made after this call began.
         """
         mark = Mark()
         started = time.time()
@@ -173,13 +182,13 @@ class _Copying:
                 return mark
 
     def _require_same(self, before: State, found: Destination) -> None:
-        """A state is worth nothing when the source or the destination is not what it was."""
+        """Refuses a state if the source or the destination is no longer the table that the copy began with."""
         assert self._file is not None
         lost = found.found is None or (before.starts and not found.holds_items)
         if before.copied.items and lost:
             raise InvalidCopyState(
-                f"{before.copied.items:,} items had been copied, and the table {self._to!r} at the destination"
-                f" holds none any more; remove {self._file.path} to begin anew"
+                f"{before.copied.items:,} items had been copied, but the table {self._to!r} at the destination"
+                f" no longer has any; remove {self._file.path} to start again"
             )
         if before.mark is None:
             return
@@ -189,22 +198,22 @@ class _Copying:
             raise self._too_late() from None
         if not same:
             raise InvalidCopyState(
-                f"the table {self._table!r} at the source is not the one whose copy was begun;"
-                f" remove {self._file.path} and what was copied, and begin anew"
+                f"the table {self._table!r} at the source is not the one with which the copy began;"
+                f" remove {self._file.path} and what was copied, and start again"
             )
 
     def _too_late(self) -> ChangesTrimmed:
         state = "" if self._file is None else f" and {self._file.path}"
         return ChangesTrimmed(
-            f"the copy was begun so long ago that the change stream of {self._table!r} does not reach back there,"
-            f" and what was removed since is unknown; remove the table {self._to!r} at the destination{state},"
-            " and begin anew"
+            f"the copy began so long ago that the change stream of {self._table!r} no longer reaches back to it,"
+            f" so items removed since are unknown; remove the table {self._to!r} at the destination{state},"
+            " and start again"
         )
 
     # --- pages -------------------------------------------------------------------------------------
 
     def copy_pages(self) -> None:
-        """Writes a round of pages while the next is read."""
+        """Writes one page of each segment while a thread reads the next pages."""
         with ThreadPoolExecutor(1, "adjoin-copy") as reader:
 
             def read(starts: dict[int, Item | None]) -> Future[dict[int, PageResponse]]:
@@ -223,11 +232,11 @@ class _Copying:
     # --- changes -----------------------------------------------------------------------------------
 
     def follow(self, lag: float) -> None:
-        """Applies the source's changes up to now, as far as its stream tells them; it may lag behind.
+        """Applies the source's changes up to now. The stream may lag behind by `lag` seconds.
 
-        A source that is written to all the time has no end; its changes are followed until one was made
-        after the last page was read. A file tells by its order which one that is, whatever the clocks of its writers
-        say; from there on it is followed for some seconds more, since most sources do rest.
+        If the source is written to all the time, its stream has no end. Then changes are followed until one was made
+        after the last page was read. In a file, positions show which change that is, whatever the clocks of its
+        writers say; the copy then follows for a few seconds more, because most sources do pause.
         """
         if self._current.mark is None:
             return
@@ -241,7 +250,7 @@ class _Copying:
                 self._step("following")
                 last = response.changes[-1]
                 is_later = last.at >= ended + CLOCKS_DIFFER
-                # Positions of a file are digits of one length.
+                # Positions of a file are digits of one length, so comparing them as text is comparing them as numbers.
                 if end is not None:
                     is_later = last.position >= end and (is_later or time.monotonic() - since >= CLOCKS_DIFFER)
                 if is_later:
@@ -255,7 +264,7 @@ class _Copying:
         applied = self._current.applied
         try:
             if applied is None and time.time() - self._current.started > KEPT_SECONDS:
-                # Reading from the oldest change that is kept would not tell that older ones are gone.
+                # Without a position, reading begins at the oldest kept change, even if older ones are gone.
                 raise ChangesTrimmed("the stream is kept for 24 hours")
             return self._read(read_changes(self._table, applied))
         except ChangesTrimmed:
@@ -283,7 +292,7 @@ class _Copying:
             self._saved = time.monotonic()
 
     def _accounted(self) -> State:
-        """The state, with what this run consumed added to what earlier ones did."""
+        """The state, with the capacity units and seconds of this run added to those of earlier runs."""
         assert self._before is not None
         return replace(
             self._current,
@@ -314,3 +323,83 @@ class _Copying:
     def _write(self, plan: Plan[T]) -> T:
         with self._writing:
             return run(plan, self._destination)
+
+
+# --- verification ------------------------------------------------------------------------------
+
+
+_BITS = 128
+_HOUR = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    items: int
+    digest: int
+
+
+def verify(
+    source: Store,
+    destination: Store,
+    table: str,
+    *,
+    to: str | None = None,
+    segments: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> int:
+    """Raises CopyDiffers unless both tables hold the same items; returns how many there are.
+
+    Items that have expired, or will within an hour, are ignored: each store removes them at its own time.
+    """
+    described = run(describe(table), source)
+    until = int(time.time()) + _HOUR
+    read = 0
+
+    def tell(items: int) -> None:
+        nonlocal read
+        read += items
+        if progress is not None:
+            progress(Progress("verifying", read, 2 * described.item_count))
+
+    ours, theirs = (
+        run(_content(name, segments, described.definition.ttl, until, tell), store)
+        for store, name in ((source, table), (destination, to or table))
+    )
+    if ours != theirs:
+        raise CopyDiffers(
+            f"{_holding(to or table, 'destination', theirs)}, and {_holding(table, 'source', ours)}"
+            f"{', but the items differ' if ours.items == theirs.items else ''};"
+            " one table was written to meanwhile, or had items before --overwrite: verify again when nobody writes"
+        )
+    return ours.items
+
+
+def _holding(table: str, side: str, content: _Content) -> str:
+    return f"the table {table!r} at the {side} holds {content.items:,} item{'' if content.items == 1 else 's'}"
+
+
+def _content(table: str, segments: int, ttl: str | None, until: int, tell: Callable[[int], None]) -> Plan[_Content]:
+    """The number and the digest of a table's items. `tell` is called with the number of items read at each step."""
+    items = digest = 0
+    starts: dict[int, Item | None] = dict.fromkeys(range(segments))
+    while starts:
+        pages = yield from read_pages(table, starts, segments)
+        for page in pages.values():
+            for item in page.items:
+                if ttl is None or not _expires(item, ttl, until):
+                    items += 1
+                    digest += _digest(item)
+        starts = {number: page.last for number, page in pages.items() if page.last is not None}
+        tell(sum(page.count for page in pages.values()))
+    return _Content(items, digest % (1 << _BITS))
+
+
+def _expires(item: Item, ttl: str, until: int) -> bool:
+    when = item.get(ttl, {}).get("N")
+    return when is not None and parse_number(when) <= until
+
+
+def _digest(item: Item) -> int:
+    normal, _ = normal_item(item)
+    spelled = orjson.dumps(normal, option=orjson.OPT_SORT_KEYS)
+    return int.from_bytes(blake2b(spelled, digest_size=_BITS // 8).digest())

@@ -1,1 +1,1 @@
-"""The physical side: how nodes and edges lie in a table. Pure functions, no I/O."""
+"""Layouts: how nodes and edges become items of a table. Pure functions, no I/O."""

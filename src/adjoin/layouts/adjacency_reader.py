@@ -1,73 +1,167 @@
-"""Items of an adjacency list back to nodes and edges: which class explains an item, and the instance."""
+"""Reading an adjacency list: the class of an item, the instance that it is, and where to find edges.
+
+An access is a way to query edges: a table or an index, its partition key, and the part of a partition that holds the
+edges of a class that leave a node, or that arrive at it. The templates show whether other items can be in that part; if
+not, a query needs no filter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from itertools import takewhile
 from typing import Any, TypeAlias
 
+from adjoin.entity_types import AnyEdge, CountedType, EdgeType, Entity, EntityType, NodeType
 from adjoin.errors import InvalidItem
-from adjoin.layouts.adjacency_keys import AdjacencyKeys, EdgeKeys, NodeKeys
-from adjoin.layouts.counted import believed
-from adjoin.layouts.keys import Template, key_text, value_of
-from adjoin.layouts.wire import given
-from adjoin.model import AS_READ, WHOSE, Node, identity_of
+from adjoin.expressions import Condition
+from adjoin.field_types import may_be_none, plain_type
+from adjoin.layouts.ends import id_of
+from adjoin.layouts.families import telling
+from adjoin.layouts.interface import Index
+from adjoin.layouts.keys import Part, ShardedTemplate, Template, key_text, value_of
+from adjoin.layouts.own_items import believed
+from adjoin.layouts.ranges import EdgeAccess, SortField
+from adjoin.layouts.records import Validate, given
+from adjoin.layouts.table_keys import text_of
+from adjoin.layouts.templates import AdjacencyKeys, EdgeKeys, NodeKeys, rest_of
+from adjoin.model import AS_READ, SHARDS_READ, UNEXPLAINED, WHOSE, Edge, Node, Ref, identity_of, node_id
+from adjoin.reserved import ATTRIBUTE
 from adjoin.rules import Rules
-from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType, plain_type
 from adjoin.values import Item
 
-Reader: TypeAlias = Callable[[Item], Entity | None]
+ItemReader: TypeAlias = Callable[[Item], Entity | None]
 
-_ID, _SOURCE, _TARGET = given("id"), given("source"), given("target")
+_SOURCE, _TARGET = given("source"), given("target")
 
 
 class AdjacencyReader:
-    """Reads items by their keys; where an item is of another class, the answer is None."""
+    """Reads items by their keys; returns None for an item of another class."""
 
-    def __init__(
-        self, keys: AdjacencyKeys, partition_key: str, sort_key: str, type_attribute: str | None, rules: Rules
-    ) -> None:
+    def __init__(self, keys: AdjacencyKeys, type_attribute: str | None, rules: Rules) -> None:
         self._keys = keys
-        self._pk, self._sk, self._type = partition_key, sort_key, type_attribute
-        self.readers: dict[type[Any], Reader] = {
+        self._are_text = keys.table.are_text
+        self._pk, self._sk, self._type = keys.layout.partition_key, keys.layout.sort_key or "", type_attribute
+        self._leaving = [
+            (node, [edge for edge in keys.edges.values() if edge.kind.source.covers(node.kind) and not edge.is_apart])
+            for node in keys.nodes.values()
+            if node.kind.head is None
+        ]
+        """The classes of nodes, each with the classes of edges in their partitions."""
+        self._apart = [edge for edge in keys.edges.values() if edge.is_apart]
+        everything: list[NodeKeys | EdgeKeys] = [*keys.nodes.values(), *keys.edges.values()]
+        self._tellings = {kept.kind.model: telling(kept.kind, keys.texts) for kept in everything}
+        own: dict[type[Any], ItemReader] = {
+            model: self._noting_shards(node, _remembering(self._short_node_reader(node), node.kind, rules))
+            for model, node in keys.nodes.items()
+        }
+        self.readers: dict[type[Any], ItemReader] = {
+            **{model: self._reader_of_family(node.kind, own) for model, node in keys.nodes.items()},
             **{
-                model: _remembering(self._short_node_reader(node), node.kind, rules)
-                for model, node in keys.nodes.items()
-            },
-            **{
-                model: _remembering(self._short_edge_reader(edge), edge.kind, rules)
+                model: self._noting_shards(
+                    edge, _remembering(self._unless_node(edge, self._short_edge_reader(edge)), edge.kind, rules)
+                )
                 for model, edge in keys.edges.items()
             },
+            Node: self.read,
         }
+        """The readers of all classes; that of an end of several classes reads whatever an item is."""
+
+    def _texts(self, item: Item) -> tuple[str, str]:
+        """The partition key and the sort key of an item, as text."""
+        if self._are_text:
+            return item[self._pk]["S"], item[self._sk]["S"]
+        return self._keys.table.texts(item)
 
     def kind_of(self, item: Item) -> EntityType | None:
-        partition, sort = item[self._pk]["S"], item[self._sk]["S"]
-        for node in self._keys.nodes.values():
+        partition, sort = self._texts(item)
+        leaving = None
+        for node, edges in self._leaving:
             told = node.partition.match(partition)
             if told is None:
                 continue
-            own = node.sort.match(sort)
-            candidates: list[NodeKeys | EdgeKeys] = [node] if own is not None and own.items() <= told.items() else []
-            candidates += [
-                edge
-                for edge in self._keys.edges.values()
-                if edge.kind.source is node.kind and edge.sort.match(sort) is not None
-            ]
-            if candidates and self._is_labelled(item, candidates[0].kind):
-                return candidates[0].kind
-        return None
+            own = node.sort.match(sort) if not node.is_echoed or node.told(partition, sort) else None
+            if own is not None and all(told.get(name, text) == text for name, text in own.items()):
+                if self._is_labelled(item, node.kind):
+                    return node.kind
+                continue
+            found = next((edge for edge in edges if edge.sort.match(sort) is not None), None)
+            if found is not None and found.is_echoed and found.told(partition, sort) is None:
+                continue
+            if found is not None and leaving is None and self._is_labelled(item, found.kind):
+                if not found.meets:
+                    return found.kind
+                # A node of another class may have this key, and then the item is the node.
+                leaving = found.kind
+        for edge in self._apart if leaving is None else ():
+            if edge.told(partition, sort) is not None and self._is_labelled(item, edge.kind):
+                return edge.kind
+        return leaving
 
     def read(self, item: Item) -> Entity | None:
         kind = self.kind_of(item)
         return None if kind is None else self.readers[kind.model](item)
 
     def _is_labelled(self, item: Item, kind: EntityType) -> bool:
-        label = item.get(self._type) if self._type else None
-        return label is None or label.get("S") == kind.label
+        told = self._tellings[kind.model]
+        return told is None or told.holds(item)
 
-    # --- the general way -----------------------------------------------------------------------
+    def is_one(self, kind: EntityType, item: Item) -> bool:
+        """Whether an item with the keys of a class has what tells the class."""
+        return self._is_labelled(item, kind)
+
+    def condition(self, kind: EntityType) -> Condition | None:
+        """What items of a class have besides their keys, as a condition."""
+        told = self._tellings[kind.model]
+        return None if told is None else told.condition()
+
+    def member(self, kind: EntityType, item: Item) -> EntityType:
+        """The class of the family of which an item with the keys of its head is; the head if it is of no other."""
+        family = kind.family if isinstance(kind, NodeType) else ()
+        return next((each for each in family if self._is_labelled(item, each)), kind)
+
+    def _reader_of_family(self, kind: NodeType, own: Mapping[type[Any], ItemReader]) -> ItemReader:
+        """The reader of a class: that of a head reads each item as the class of its family that it is."""
+        read = own[kind.model]
+        if kind.head is not None:
+            return lambda item: read(item) if self._is_labelled(item, kind) else None
+        if not kind.family:
+            return read
+        return lambda item: own[self.member(kind, item).model](item)
+
+    def _noting_shards(self, keys: NodeKeys | EdgeKeys, read: ItemReader) -> ItemReader:
+        """A reader that notes on each instance the shards which another program chose.
+
+        Not if fields choose the shard: then all that has the same values is to be in one shard.
+        """
+        templates = keys.index_keys.items()
+        sharded = [(name, each) for name, each in templates if isinstance(each, ShardedTemplate) and each.is_by_key]
+        if not sharded:
+            return read
+
+        def note(item: Item) -> Entity | None:
+            entity = read(item)
+            if entity is None:
+                return None
+            values = {**entity.__dict__, **_part_values(keys, entity)}
+            found = {name: (template, template.choice(values)) for name, template in sharded if name in item}
+            shards = {
+                name: (choice, shard)
+                for name, (template, choice) in found.items()
+                if (shard := template.foreign(text_of(item[name]), choice)) is not None
+            }
+            if shards:
+                entity.__dict__[SHARDS_READ] = shards
+            return entity
+
+        return note
+
+    # --- the general code ----------------------------------------------------------------------
 
     def read_as_far(self, kind: EntityType, item: Item) -> Entity | None:
-        """An instance whose fields have what is stored where that does not fit them."""
+        """An instance in which fields whose stored value does not fit have that value as it is stored."""
+        kind = self.member(kind, item)
         if isinstance(kind, EdgeType):
             edge = self._keys.edges[kind.model]
             known = self._told_of_edge(edge, item)
@@ -80,78 +174,180 @@ class AdjacencyReader:
         known = self._told_of_node(keys, item)
         if known is None:
             return None
-        id = known["id"]
+        id_fields = keys.kind.key if keys.kind.parent is None else ("parent", *keys.kind.key)
+        told = {name: known[name] for name in id_fields}
         node: Node = keys.record.decode(item, known)
-        # A class may make another id of what the key says; the key is then that of no node.
-        return node if is_same(node.__dict__["id"], id) else None
+        # A validator may change the id. Then no node of the class has this key.
+        if not all(is_same(node.__dict__[name], value) for name, value in told.items()):
+            return None
+        keep_unexplained(node, item, keys.explained)
+        return node
 
     def _edge(self, keys: EdgeKeys, item: Item) -> AnyEdge | None:
         known = self._told_of_edge(keys, item)
         if known is None:
             return None
-        source, target = known["source"], known.get("target")
+        source, target = known.get("source"), known.get("target")
         edge: AnyEdge = keys.record.decode(item, known)
-        return edge if is_same(edge.source, source) and is_same(edge.target, target) else None
+        if not is_same(edge.source, source) or not is_same(edge.target, target):
+            return None
+        keep_unexplained(edge, item, keys.explained)
+        return edge
 
     def _told_of_node(self, keys: NodeKeys, item: Item) -> dict[str, Any] | None:
-        """What the keys of a node tell; None if the item is of another class."""
-        told = keys.partition.match(item[self._pk]["S"])
+        """The values in the keys of a node; None if the item is of another class."""
+        told = keys.told(*self._texts(item))
         if told is None or not self._is_labelled(item, keys.kind):
             return None
-        return {"id": value_of(keys.kind.id_type, told["id"])}
+        kind = keys.kind
+        own = kind.id_fields({name: value_of(plain, told[name]) for name, plain in kind.part_types.items()})
+        return self._told_by_indexes(keys, item) | own
+
+    def _told_by_indexes(self, keys: NodeKeys | EdgeKeys, item: Item) -> dict[str, Any]:
+        """The fields that only the index keys of an item hold."""
+        kind = keys.kind
+        told: dict[str, Any] = {}
+        for name, template in keys.index_keys.items():
+            wanted = template.told & kind.attributes.keys()
+            if name not in item or all(kind.attributes[field] in item for field in wanted):
+                continue
+            found = template.match(text_of(item[name])) or {}
+            told |= {field: value_of(plain_type(kind.fields[field]), found[field]) for field in wanted & found.keys()}
+        return told
 
     def _told_of_edge(self, keys: EdgeKeys, item: Item) -> dict[str, Any] | None:
-        """What the keys of an edge tell; None if the item is of another class."""
-        source = keys.partition.match(item[self._pk]["S"])
-        told: dict[str, Any] | None = keys.sort.match(item[self._sk]["S"])
-        if source is None or told is None or not self._is_labelled(item, keys.kind):
+        """The values in the keys of an edge; None if the item is of another class."""
+        told = keys.told(*self._texts(item))
+        if told is None or not self._is_labelled(item, keys.kind):
             return None
-        told["source"] = source["source.id"]
-        if "target.id" in told:
-            told["target"] = told.pop("target.id")
-        else:
-            told["target"] = self._target_elsewhere(keys, item, told)
-        kind, ends = keys.kind, {"source": keys.kind.source, "target": keys.kind.target}
-        return {
-            name: value_of(ends[name].id_type if name in ends else plain_type(kind.fields[name]), text)
+        kind = keys.kind
+        target = self._target_in(keys, item, told)
+        source = self._source_in(keys, item, told)
+        known = self._told_by_indexes(keys, item) | {
+            name: value_of(plain_type(kind.fields[name]), text)
             for name, text in told.items()
-            if text is not None
+            if name in kind.attributes
         }
+        if source is not None:
+            known["source"] = source
+        if target is not None:
+            known["target"] = target
+        return known
+
+    def source_text(self, kind: CountedType, key: Item) -> str:
+        """The node key of the node that the edge with this key leaves, or of the parent of the child with this key."""
+        if isinstance(kind, NodeType):
+            return self._parent_text(kind, key)
+        keys = self._keys.edges[kind.model]
+        partition, sort = self._texts(key)
+        if not keys.rest and not keys.is_apart:
+            return partition
+        id = self._source_in(keys, key, keys.told(partition, sort) or {})
+        if id is None:
+            raise InvalidItem(f"the item {partition!r} {sort!r} does not name its source")
+        node, id = kind.source.of(id)
+        return self._keys.nodes[node.model].text.render(node.part_values(id))
+
+    def _parent_text(self, kind: NodeType, key: Item) -> str:
+        partition, sort = self._texts(key)
+        id = id_of(kind, self._keys.nodes[kind.model].told(partition, sort) or {})
+        if id is None:
+            raise InvalidItem(f"the item {partition!r} {sort!r} does not name its parent")
+        return self._keys.nodes[kind.source.model].text.render(kind.source.part_values(kind.parent_id(id)))
+
+    def belongs_to(self, node: NodeType, text: str, item: Item, kind: EntityType | None) -> bool:
+        """Whether an item is the node with this node key, an edge that leaves it, or a child of it or of a child.
+
+        `kind` is the class of the item.
+        """
+        if isinstance(kind, EdgeType):
+            return kind.source.covers(node) and self.source_text(kind, item) == text
+        partition, sort = self._texts(item)
+        if kind is node:
+            return self._keys.nodes[node.model].text_in(partition, sort) == text
+        if not isinstance(kind, NodeType) or kind.parent is None:
+            return False
+        id = id_of(kind, self._keys.nodes[kind.model].told(partition, sort) or {})
+        while id is not None and kind.parent is not None:
+            id, kind = kind.parent_id(id), kind.parent
+            if kind is node:
+                return self._keys.nodes[node.model].text.render(node.part_values(id)) == text
+        return False
+
+    def at(self, node: NodeType, text: str, item: Item) -> Entity | None:
+        """What belongs to the node with this node key; None for an item of another node."""
+        return self.read(item) if self.belongs_to(node, text, item, self.kind_of(item)) else None
 
     def target_of(self, kind: EdgeType, item: Item) -> Any:
         """The id of the node that the edge of this item leads to."""
         keys = self._keys.edges[kind.model]
-        told: dict[str, Any] = keys.sort.match(item[self._sk]["S"]) or {}
-        text = told["target.id"] if "target.id" in told else self._target_elsewhere(keys, item, told)
-        if text is None:
-            raise InvalidItem(f"the item {item[self._pk]['S']!r} {item[self._sk]['S']!r} does not tell its target")
-        return kind.target.id(value_of(kind.target.id_type, text))
+        partition, sort = self._texts(item)
+        told = (keys.told(partition, sort) if keys.is_apart else keys.sort.match(sort)) or {}
+        id = self._target_in(keys, item, told)
+        if id is None:
+            raise InvalidItem(f"the item {partition!r} {sort!r} does not name its target")
+        return kind.target.id(id)
 
-    def _target_elsewhere(self, keys: EdgeKeys, item: Item, told: dict[str, Any]) -> str | None:
-        for name, template in keys.index_keys.items():
+    def _source_in(self, keys: EdgeKeys, item: Item, told: dict[str, str]) -> Any:
+        """The id of the source, from the table's keys or, with `told` completed, from other attributes."""
+        if "source" in keys.loose:
+            self._complete(keys, item, told, "source")
+        return id_of(keys.kind.source, told, "source.")
+
+    def _complete(self, keys: EdgeKeys, item: Item, told: dict[str, str], side: str) -> None:
+        """Adds to `told` what attributes tell of an end that is not part of the table's keys."""
+        for name in keys.loose[side]:
             if name in item:
-                told |= template.match(item[name]["S"]) or {}
-        told.pop("source.id", None)
-        return told.get(keys.target_field) if keys.target_field else told.pop("target.id", None)
+                told |= keys.index_keys[name].match(text_of(item[name])) or {}
 
-    # --- short cuts ----------------------------------------------------------------------------
-    # Most keys are a literal and an id, and most ids are spelled as they are. Such an item goes into
-    # its model without a search, a copy of its parts or a decoded attribute; any other, and any that
-    # does not pass, goes the general way.
+    def _target_in(self, keys: EdgeKeys, item: Item, told: dict[str, str]) -> Any:
+        """The id of the target, from the sort key or, with `told` completed, from the keys of indexes."""
+        target, only = keys.kind.target, keys.only_target
+        if only is not None and only in told:
+            return id_of(target, told, "target.")
+        if any(name not in told for name in keys.target_parts):
+            for name, template in keys.index_keys.items():
+                if name in item:
+                    told |= template.match(text_of(item[name])) or {}
+            if keys.target_field is not None:
+                text = told.get(keys.target_field)
+                return None if text is None else value_of(target.id_type, text)
+        return id_of(target, told, "target.")
 
-    def _short_node_reader(self, keys: NodeKeys) -> Reader:
-        wire, pk = keys.record.wire, self._pk
-        if wire is None or self._type is not None or not _are_plain(keys.partition):
+    # --- the fast path -------------------------------------------------------------------------
+    # Most keys are a literal and an id, and most ids need no escape. Such an item is validated directly, without a
+    # regular expression, a copy of its parts or decoded attributes. Any other item, and any item that does not pass,
+    # is read by the general code.
+
+    def _short_node_reader(self, keys: NodeKeys) -> ItemReader:
+        wire, pk, sk = keys.record.wire, self._pk, self._sk
+        has_id = bool(keys.sort.parts)
+        short = keys.kind.is_single and not keys.rest and _are_plain(keys.partition)
+        short = short and (not has_id or _are_plain(keys.sort))
+        if wire is not None and self._type is None and self._is_number(keys):
+            return self._short_number_reader(keys, wire)
+        if wire is None or self._type is not None or not short or not self._are_text:
             return lambda item: self._node(keys, item)
-        lead, special = keys.partition.lead, keys.partition.quoting.special
+        lead, special, sort_lead = keys.partition.lead, keys.partition.quoting.special, keys.sort.lead
         length, is_bare = len(lead), keys.kind.has_bare_text_id
+        id = keys.kind.key[0]
+        given_id = given(id)
+        least, explains = _least(keys), keys.explained.issuperset
 
         def read(item: Item) -> Node | None:
             text = item[pk]["S"]
-            if text.startswith(lead) and len(text) > length and not special(text, length):
+            told = text[length:]
+            if (
+                told
+                and text[:length] == lead
+                and item[sk]["S"] == (sort_lead + told if has_id else sort_lead)
+                and not special(told)
+            ):
                 try:
-                    node: Node = wire({**item, _ID: text[length:]})
-                    if is_bare or key_text(node.__dict__["id"]) == text[length:]:
+                    node: Node = wire({**item, given_id: told})
+                    if is_bare or key_text(node.__dict__[id]) == told:
+                        if len(item) != least and not explains(item):
+                            keep_unexplained(node, item, keys.explained)
                         return node
                 except Exception:
                     # Whatever a validator raised, the general way says what is wrong.
@@ -160,32 +356,73 @@ class AdjacencyReader:
 
         return read
 
-    def _short_edge_reader(self, keys: EdgeKeys) -> Reader:
+    def _is_number(self, keys: NodeKeys) -> bool:
+        """Whether the keys of a class are its id, a number, in each key that the table has."""
+        is_one = keys.kind.is_single and keys.kind.id_type in (int, Decimal) and keys.partition.type == "N"
+        return is_one and (self._keys.table.sort is None or keys.sort.type == "N")
+
+    def _short_number_reader(self, keys: NodeKeys, wire: Validate) -> ItemReader:
+        pk, sk, id, given_id = self._pk, self._sk, keys.kind.key[0], given(keys.kind.key[0])
+
+        def read(item: Item) -> Node | None:
+            text = item[pk]["N"]
+            if not sk or item[sk]["N"] == text:
+                try:
+                    node: Node = wire({**item, given_id: text})
+                    if key_text(node.__dict__[id]) == text:
+                        return node
+                except Exception:
+                    # Whatever a validator raised, the general way says what is wrong.
+                    pass
+            return self._node(keys, item)
+
+        return read
+
+    def _unless_node(self, keys: EdgeKeys, read: ItemReader) -> ItemReader:
+        """A reader of edges that knows the nodes whose keys an edge of the class could have."""
+        if not keys.meets:
+            return read
+        nodes = [self._keys.nodes[kind.model] for kind in keys.meets]
+
+        def is_node(item: Item) -> bool:
+            texts = self._texts(item)
+            return any(node.told(*texts) is not None and self._is_labelled(item, node.kind) for node in nodes)
+
+        return lambda item: None if is_node(item) else read(item)
+
+    def _short_edge_reader(self, keys: EdgeKeys) -> ItemReader:
         wire, pk, sk = keys.record.wire, self._pk, self._sk
-        parts = (*keys.partition.parts, *keys.sort.parts)
-        short = [part.name for part in parts] == ["source.id", "target.id"] and _are_plain(keys.partition, keys.sort)
-        if wire is None or self._type is not None or not short:
+        parts = [part.name for part in (*keys.partition.parts, *keys.sort.parts)]
+        is_single = keys.kind.source.is_single and keys.kind.target.is_single
+        ends = [f"source.{keys.kind.source.parts[0]}", *keys.target_parts] if is_single else None
+        short = parts == ends and _are_plain(keys.partition, keys.sort)
+        if wire is None or self._type is not None or not short or not self._are_text:
             return lambda item: self._edge(keys, item)
         lead, sort_lead = keys.partition.lead, keys.sort.lead
         special = keys.partition.quoting.special
         length, sort_length = len(lead), len(sort_lead)
         is_bare = keys.kind.source.has_bare_text_id and keys.kind.target.has_bare_text_id
+        explains = keys.explained.issuperset
+        # Most edges have two index keys, and no optional fields.
+        one, other, *more = keys.index_keys if len(keys.index_keys) > 1 else (pk, sk)
+        usual = -1 if more else _least(keys) + len({one, other} - {pk, sk})
 
         def read(item: Item) -> AnyEdge | None:
             text, sort = item[pk]["S"], item[sk]["S"]
+            source, target = text[length:], sort[sort_length:]
             if (
-                sort.startswith(sort_lead)
-                and text.startswith(lead)
-                and len(text) > length
-                and len(sort) > sort_length
-                and not special(text, length)
-                and not special(sort, sort_length)
+                sort[:sort_length] == sort_lead
+                and text[:length] == lead
+                and source
+                and target
+                and not special(source)
+                and not special(target)
             ):
                 try:
-                    edge: AnyEdge = wire({**item, _SOURCE: text[length:], _TARGET: sort[sort_length:]})
-                    if is_bare or (
-                        key_text(edge.source) == text[length:] and key_text(edge.target) == sort[sort_length:]
-                    ):
+                    edge: AnyEdge = wire({**item, _SOURCE: source, _TARGET: target})
+                    if is_bare or (key_text(edge.source) == source and key_text(edge.target) == target):
+                        if not (len(item) == usual and one in item and other in item) and not explains(item):
+                            keep_unexplained(edge, item, keys.explained)
                         return edge
                 except Exception:
                     # Whatever a validator raised, the general way says what is wrong.
@@ -195,15 +432,15 @@ class AdjacencyReader:
         return read
 
 
-def _remembering(read: Reader, kind: EntityType, rules: Rules) -> Reader:
-    """A reader whose instances know what they had in fields that are maintained, and that they were read."""
+def _remembering(read: ItemReader, kind: EntityType, rules: Rules) -> ItemReader:
+    """A reader that notes on each instance the managed fields as they were read, and that it was read."""
     names, is_guarded = rules.told_apart(kind), kind.is_guarded and not kind.takes_any
-    if isinstance(kind, NodeType) and kind.takes_any and any(rule.node is kind for rule in rules.declared):
+    if isinstance(kind, NodeType) and kind.takes_any and any(rule.node is kind.whole for rule in rules.declared):
         return lambda item: read(believed(rules, kind, item))
     if not names and not is_guarded:
         return read
 
-    is_counted = any(rule.node is kind for rule in rules.declared)
+    is_counted = any(rule.node is kind.whole for rule in rules.declared)
 
     def remember(item: Item) -> Entity | None:
         entity = read(believed(rules, kind, item) if is_counted else item)
@@ -217,10 +454,260 @@ def _remembering(read: Reader, kind: EntityType, rules: Rules) -> Reader:
     return remember
 
 
+def _part_values(keys: NodeKeys | EdgeKeys, entity: Entity) -> Mapping[str, Any]:
+    """The values of the parts of an entity's id, or of the ids at its ends."""
+    if isinstance(keys, EdgeKeys):
+        assert isinstance(entity, Edge)
+        return keys.kind.end_values(entity.source, entity.target)
+    assert isinstance(entity, Node)
+    return keys.kind.part_values(node_id(entity))
+
+
+def keep_unexplained(entity: Entity, item: Item, explained: frozenset[str]) -> None:
+    """Notes on an instance the attributes of its item that no field explains."""
+    others = {name: value for name, value in item.items() if name not in explained and not name.startswith(ATTRIBUTE)}
+    if others and entity.model_config.get("extra") != "allow":
+        entity.__dict__[UNEXPLAINED] = identity_of(entity), others
+
+
+def _least(keys: NodeKeys | EdgeKeys) -> int:
+    """The number of attributes that every item of a class has. One that has no more has none that is unexplained."""
+    kind = keys.kind
+    return 2 + sum(kind.fields[name].is_required() for name in kind.attributes)
+
+
 def _are_plain(*templates: Template) -> bool:
     return all(template.is_tail and not template.parts[0].transform.name for template in templates)
 
 
 def is_same(id: Any, told: Any) -> bool:
-    """Whether an id that a class has is the one that a key says."""
-    return id is told or told is None or key_text(id) == key_text(told)
+    """Whether the id of an instance is the one in its key."""
+    if isinstance(id, Ref):
+        return told is None or (isinstance(told, Ref) and id.model is told.model and is_same(id.id, told.id))
+    if isinstance(id, tuple):
+        return told is None or (len(id) == len(told) and all(map(is_same, id, told)))
+    if id is told or told is None:
+        return True
+    return bool(id == told) if isinstance(id, bytes) else key_text(id) == key_text(told)
+
+
+# --- where edges are found ---------------------------------------------------------------------
+
+
+class AdjacencyAccesses:
+    """The accesses of one layout; None where there is no reverse index."""
+
+    def __init__(self, keys: AdjacencyKeys, reader: AdjacencyReader) -> None:
+        self._keys, self._reader = keys, reader
+        edges, reverse = keys.edges.values(), keys.reverse
+        self.apart = {each.kind.model: self._in_table(each, "source") for each in edges if each.is_apart}
+        """The accesses to edges in other partitions than those of their sources; None if the source does not tell."""
+        self.are_some_apart = bool(self.apart) or any(node.is_apart for node in keys.nodes.values())
+        """Whether edges or children of any class are in other partitions than those of their sources or parents."""
+        self.leaving: dict[type[Any], EdgeAccess | None] = {each.kind.model: self._leaving(each) for each in edges}
+        self.stems = {model: self._stem(node) for model, node in keys.nodes.items() if node.rest}
+        """What the sort keys of a node in a shared partition and of its edges begin with; None if nothing."""
+        self.arriving: dict[type[Any], EdgeAccess | None] = {each.kind.model: self._arriving(each) for each in edges}
+        self.children: dict[type[Any], EdgeAccess] = {
+            model: self._child(node) for model, node in keys.nodes.items() if node.kind.parent is not None
+        }
+        self.all_leaving = EdgeAccess(keys.layout.partition_key, reader.read, partition_type=keys.table.partition.type)
+        self.all_arriving: EdgeAccess | None = None
+        if reverse is not None:
+            is_partial = reverse.projection.kind != "ALL"
+            self.all_arriving = EdgeAccess(
+                reverse.partition_attribute,
+                reader.read,
+                index=reverse.name,
+                is_partial=is_partial,
+                partition_type=keys.type_of(reverse.partition_attribute),
+            )
+
+    def _child(self, keys: NodeKeys) -> EdgeAccess:
+        others: list[EdgeKeys | NodeKeys] = [*self._keys.edges.values(), *self._keys.nodes.values()]
+        others = [other for other in others if other.kind.whole is not keys.kind]
+        rivals = [other.sort for other in others if other is not keys and other.partition.may_equal(keys.partition)]
+        return EdgeAccess(
+            self._keys.layout.partition_key,
+            self._reader.readers[keys.kind.model],
+            sort_key=self._keys.layout.sort_key,
+            sort=keys.sort,
+            exclusive=bool(keys.sort.lead) and keys.sort.is_apart(keys.parent_rest, rivals),
+            kind=keys.kind,
+            told_by_keys=self._keys.layout.type_attribute is None and keys.kind.head is None,
+            is_literal=not keys.sort.quoting.escape,
+            partition_type=keys.partition.type,
+        )
+
+    def _leaving(self, keys: EdgeKeys) -> EdgeAccess | None:
+        if keys.order_index is not None:
+            return self._by_index(keys.order_index, keys)
+        if keys.is_apart:
+            return self.apart[keys.kind.model] or self._by_declared_index(keys, "source")
+        sources = [self._keys.nodes[each.model] for each in keys.kind.source.classes]
+        rivals = [
+            node.sort
+            for node in self._keys.nodes.values()
+            if any(node is source or node.partition.may_equal(source.partition) for source in sources)
+        ]
+        rivals += [
+            other.sort
+            for other in self._keys.edges.values()
+            if other is not keys and (not other.is_apart or other.partition.may_equal(keys.partition))
+        ]
+        exclusive = keys.sort.is_apart(keys.rest, rivals) if keys.rest else _is_alone(keys.sort, rivals)
+        return self._of_table(keys, exclusive=exclusive)
+
+    def _in_table(self, keys: EdgeKeys, side: str) -> EdgeAccess | None:
+        """The access to the edges at the node of that side in the table; None if their keys do not tell them."""
+        rest = rest_of(keys.end_parts(side), keys.partition, keys.sort)
+        if rest is None:
+            return None
+        others: list[EdgeKeys | NodeKeys] = [*self._keys.edges.values(), *self._keys.nodes.values()]
+        rivals = [other.sort for other in others if other is not keys and other.partition.may_equal(keys.partition)]
+        exclusive = keys.sort.is_apart(rest, rivals)
+        return replace(self._of_table(keys, exclusive=exclusive), partition=keys.partition, rest=rest)
+
+    def _of_table(self, keys: EdgeKeys, *, exclusive: bool) -> EdgeAccess:
+        return EdgeAccess(
+            self._keys.layout.partition_key,
+            self._reader.readers[keys.kind.model],
+            sort_key=self._keys.layout.sort_key,
+            sort=keys.sort,
+            exclusive=exclusive,
+            kind=keys.kind,
+            told_by_keys=self._keys.layout.type_attribute is None and not keys.sort.is_mixed,
+            is_literal=not keys.sort.quoting.escape,
+            partition_type=keys.partition.type,
+        )
+
+    def own(self, kind: NodeType, text: str) -> EdgeAccess:
+        """The access to what belongs to one node in a shared partition."""
+        layout, table = self._keys.layout, self._keys.table
+        return EdgeAccess(
+            layout.partition_key,
+            lambda item: self._reader.at(kind, text, item),
+            sort_key=layout.sort_key,
+            kind=kind,
+            partition_type=table.partition.type,
+            sort_type="S" if table.sort is None else table.sort.type,
+        )
+
+    def _stem(self, node: NodeKeys) -> Template | None:
+        stem = node.sort.pieces
+        for edge in self._keys.edges.values():
+            if edge.kind.source.covers(node.kind) and not edge.is_apart:
+                stem = _common(stem, edge.sort.pieces, "source.")
+        for child in self._keys.nodes.values():
+            if child.kind.parent is node.kind and not child.is_apart:
+                stem = _common(stem, child.sort.pieces, "parent.")
+        return Template(node.kind.name, stem, node.sort.quoting) if stem else None
+
+    def _arriving(self, keys: EdgeKeys) -> EdgeAccess | None:
+        reverse = self._keys.reverse
+        if keys.kind.symmetric:
+            # A symmetric edge is stored at both ends, so the edges that arrive at a node are those that leave it, with
+            # source and target exchanged.
+            leaving = self._leaving(keys)
+            assert leaving is not None
+            return replace(leaving, decode=lambda item: _turned(leaving.decode(item)))
+        if reverse is None:
+            return self._in_table(keys, "target") or self._by_declared_index(keys, "target")
+        return self._by_index(reverse, keys)
+
+    def _by_declared_index(self, keys: EdgeKeys, side: str) -> EdgeAccess | None:
+        """The access by a declared index in which the edges at the node of that side are together.
+
+        One that holds all edges of the class comes before one that is sparse, and then the one with fewer partitions.
+        """
+        found = [self._at(keys, side, index) for index in self._keys.texts.declared]
+        serving = [access for access in found if access is not None]
+        return min(serving, key=lambda access: (access.is_sparse, len(_shards(access.partition))), default=None)
+
+    def _at(self, keys: EdgeKeys, side: str, index: Index) -> EdgeAccess | None:
+        """The access by one index; None if the end of an edge does not tell where in the index it is.
+
+        It does if the partition key is made of parts of the id and a shard, and the sort key begins with those parts
+        that the partition key does not have.
+        """
+        template = self._keys.template(keys, index.partition_attribute)
+        if template is None or len(index.partition_keys) != 1:
+            return None
+        sort = self._keys.template(keys, index.sort_attribute or "") if len(index.sort_keys) == 1 else None
+        rest = rest_of(keys.end_parts(side), template, sort)
+        if rest is None:
+            return None
+        is_sparse = any(self._may_be_absent(keys, name) for name in index.keys)
+        return replace(
+            self._by_index(index, keys),
+            partition=template,
+            partition_type=template.type,
+            rest=rest,
+            is_sparse=is_sparse,
+        )
+
+    def _may_be_absent(self, keys: EdgeKeys, attribute: str) -> bool:
+        """Whether an edge of the class may have no value for a key attribute of an index."""
+        kind, template = keys.kind, self._keys.template(keys, attribute)
+        stored = [name for name, each in kind.attributes.items() if each == attribute]
+        names = stored if template is None else [name for name in template.names if name in kind.attributes]
+        return any(may_be_none(kind.fields[name]) for name in names)
+
+    def _by_index(self, index: Index, keys: EdgeKeys) -> EdgeAccess:
+        sort = self._keys.template(keys, index.sort_attribute) if index.sort_attribute else None
+        others: list[EdgeKeys | NodeKeys] = [*self._keys.edges.values(), *self._keys.nodes.values()]
+        templates = [self._keys.template(other, index.sort_attribute or "") for other in others if other is not keys]
+        rivals = [template for template in templates if template is not None]
+        return EdgeAccess(
+            index.partition_attribute,
+            self._reader.readers[keys.kind.model],
+            index=index.name,
+            sort_key=index.sort_attribute,
+            sort=sort,
+            exclusive=sort is not None and _is_alone(sort, rivals),
+            kind=keys.kind,
+            told_by_keys=self._keys.layout.type_attribute is None and not (sort and sort.is_mixed),
+            is_literal=not keys.sort.quoting.escape,
+            is_partial=index.projection.kind != "ALL",
+            partition_type=self._keys.type_of(index.partition_attribute),
+            sort_field=None if sort is not None else self._sort_field(index, keys),
+        )
+
+    def _sort_field(self, index: Index, keys: EdgeKeys) -> SortField | None:
+        """The field of a class that is the sort key of an index as it is stored."""
+        kind, attribute = keys.kind, index.sort_attribute
+        name = next((name for name, stored in kind.attributes.items() if stored == attribute), None)
+        if attribute is None or name is None:
+            return None
+        return SortField(name, self._keys.type_of(attribute), keys.record.encoder(name), kind.formats.get(name))
+
+
+def _shards(partition: Template | None) -> range:
+    """The shards of a partition key; one if it has none."""
+    return partition.number.all if isinstance(partition, ShardedTemplate) else range(1)
+
+
+def _common(pieces: list[str | Part], others: list[str | Part], side: str) -> list[str | Part]:
+    """The pieces with which two templates begin; in the other, the names of the same parts follow `side`."""
+    common: list[str | Part] = []
+    for piece, other in zip(pieces, others, strict=False):
+        if isinstance(piece, str) and isinstance(other, str):
+            same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(piece, other, strict=False)))
+            common.append(piece[:same])
+            if piece != other:
+                break
+        elif isinstance(piece, Part) and isinstance(other, Part) and other == replace(piece, name=side + piece.name):
+            common.append(piece)
+        else:
+            break
+    return common
+
+
+def _turned(edge: AnyEdge | None) -> AnyEdge | None:
+    if edge is None:
+        return None
+    return edge.model_copy(update={"source": edge.target, "target": edge.source})
+
+
+def _is_alone(template: Template, rivals: list[Template]) -> bool:
+    return bool(template.lead) and not any(template.overlaps(rival) for rival in rivals)

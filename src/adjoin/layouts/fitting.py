@@ -1,14 +1,14 @@
-"""What a stored item must be for its class to read it, as far as conditions can say that.
+"""Conditions that a stored item must satisfy so that its class can read it.
 
-An update changes an item that it does not see. It must not change one that its class could not read afterwards: the
-call would fail, and have written. So the request carries, for each field that it leaves as it is, the condition that
-what is stored has the field's type, is one of its choices, or lies within its bounds. What conditions have no words
-for (a pattern, a validator, a nested model) is *untold*, and has to be read first.
+An update changes an item without reading it. It must not change an item that its class could not read afterwards: the
+call would fail although it has written. So for each field that it leaves alone, the request has a condition that the
+stored value has the field's type, is one of its choices, or is within its bounds. A field for which no condition can
+check that (because of a pattern, a validator or a nested model) is *untold*, and has to be read first.
 
-Two things are taken on trust by their stored type, because nearly every class has them: that a whole number is whole,
-and that text which should be a date, a time or a UUID is one.
+For two things, which nearly every class has, only the stored type is checked: that a whole number is whole, and that a
+text is a date, a time or a UUID.
 
-The conditions may be stricter than reading, which takes "4" for a number. Who fails by them looks at the item.
+The conditions may be stricter than reading, which accepts "4" as a number. If they fail, the update reads the item.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from adjoin.entity_types import EntityType
 from adjoin.errors import InvalidValue
 from adjoin.expressions import And, Comparator, Compare, Condition, Exists, HasType, In, Not, Or, Value, attribute
 from adjoin.model import field_schemas
-from adjoin.schema import EntityType
 from adjoin.units import MAX_IN_OPERANDS
 from adjoin.values import AttributeValue, encode
 
@@ -44,7 +44,7 @@ _TAGS = {
     "set": ("SS", "NS", "BS", "L"),
     "frozenset": ("SS", "NS", "BS", "L"),
 }
-"""The stored types of each of pydantic's types that a stored type tells."""
+"""The stored types of those types of pydantic that a condition on the stored type can check."""
 _NUMBERS = ("int", "float", "decimal")
 _BOUNDS: dict[str, Comparator] = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 _HARMLESS = frozenset(
@@ -52,46 +52,49 @@ _HARMLESS = frozenset(
     | {"microseconds_precision", "version", "coerce_numbers_to_str", "fail_fast", "items_schema", "keys_schema"}
     | {"values_schema", "regex_engine"}
 )
-"""What a schema may say without refusing a value of its stored type; elements of lists and maps are looked at too."""
+"""Members of a schema that refuse no value of the stored type; elements of lists and maps are checked too."""
 _ROOM = 3000
-"""Characters that these conditions may take of the 4 KB that DynamoDB allows an expression."""
+"""How many characters these conditions may take. DynamoDB allows 4 KB per expression."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What conditions say of one field."""
+class FieldConditions:
+    """The conditions for one field."""
 
     condition: Condition | None
-    """Holds if the class can read what is stored; None if it can read anything."""
+    """Holds if the class can read the stored value; None if it can read any value."""
     changing: Condition | None
-    """Holds if something can be added to what is stored, or taken from it; None if only reading tells."""
+    """Holds if a relative change can be applied to the stored value; None if the value has to be read first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What conditions say of the items of one class."""
+    """The conditions for the items of one class."""
 
-    told: dict[str, Told]
+    told: dict[str, FieldConditions]
     untold: tuple[str, ...]
-    """Fields of which only reading tells."""
+    """Fields that no condition can check, so that they have to be read."""
     labelled: Condition | None
-    """Holds if the item is not said to be of another class."""
+    """Holds unless the type attribute names another class."""
     is_whole: bool = False
-    """Whether the class looks at several fields together, so that none can be left unseen."""
+    """Whether the class validates several fields together, so that all of them have to be read."""
 
     def conditions(self, left: Collection[str], changed: Collection[str]) -> list[Condition]:
-        """What must hold for the fields that are left as they are, and for those that are made of themselves."""
+        """The conditions for the fields that are left alone, and for those that change relative to their value."""
         found = [self.told[name].condition for name in left if name in self.told]
         found += [self.told[name].changing for name in changed if name in self.told]
         return [each for each in (self.labelled, *found) if each is not None]
 
 
-def fit(kind: EntityType, stored: Collection[str], trusted: Collection[str], type_attribute: str | None) -> Fit:
-    """What conditions say of a class; `stored` are its attributes, of which `trusted` are nobody's but adjoin's."""
+def fit(kind: EntityType, stored: Collection[str], trusted: Collection[str], type: tuple[str, str] | None) -> Fit:
+    """The conditions for a class; `stored` are its stored fields, and only adjoin writes those in `trusted`.
+
+    `type` is the type attribute and what items of the class have in it.
+    """
     labelled: Condition | None = None
-    if type_attribute is not None:
-        path = attribute(type_attribute)
-        labelled = Or((Not(Exists(path)), Compare("=", path, Value({"S": kind.label}))))
+    if type is not None:
+        path = attribute(type[0])
+        labelled = Or((Not(Exists(path)), Compare("=", path, Value({"S": type[1]}))))
     names = [name for name in kind.attributes if name in stored and name not in trusted]
     schemas = field_schemas(kind.model)
     if not schemas or _looks_afterwards(kind.model) or (kind.takes_any and _has_typed_extras(kind.model)):
@@ -105,7 +108,7 @@ def fit(kind: EntityType, stored: Collection[str], trusted: Collection[str], typ
 
 
 def _looks_afterwards(model: type[BaseModel]) -> bool:
-    """Whether the class has something of its own to say once all fields are there."""
+    """Whether the class has a `model_post_init`, which may refuse an instance when all fields are set."""
     own = model.model_post_init
     return getattr(own, "__name__", "") != "init_private_attributes" and own is not BaseModel.model_post_init
 
@@ -116,11 +119,11 @@ def _has_typed_extras(model: type[BaseModel]) -> bool:
     return extras is not None and extras["type"] != "any"
 
 
-def _told(kind: EntityType, name: str, schema: Any) -> Told | None:
+def _told(kind: EntityType, name: str, schema: Any) -> FieldConditions | None:
     path = attribute(kind.attributes[name])
     absent = Not(Exists(path))
-    if name == kind.expires:
-        return Told(Or((absent, HasType(path, "N"))), None)
+    if name == kind.expires_at:
+        return FieldConditions(Or((absent, HasType(path, "N"))), None)
     may_be_absent = False
     nulls: list[Condition] = []
     while schema["type"] in ("default", "nullable"):
@@ -132,8 +135,12 @@ def _told(kind: EntityType, name: str, schema: Any) -> Told | None:
             nulls.append(HasType(path, "NULL"))
         schema = schema["schema"]
     inner = schema["type"]
+    if name in kind.formats:
+        typed = HasType(path, kind.formats[name].tag)
+        choices = ([absent] if may_be_absent else []) + nulls[:1] + [typed]
+        return FieldConditions(Or(tuple(choices)) if len(choices) > 1 else typed, None) if _is_plain(schema) else None
     if inner == "any":
-        return Told(None if may_be_absent else Exists(path), None)
+        return FieldConditions(None if may_be_absent else Exists(path), None)
     fitting = _fitting(schema, path)
     if fitting is None:
         return None
@@ -142,11 +149,11 @@ def _told(kind: EntityType, name: str, schema: Any) -> Told | None:
     choices = ([absent] if may_be_absent else []) + nulls[:1] + [fitting]
     can_change = inner in (*_NUMBERS, "list", "set", "frozenset")
     changing = Or((absent, *(HasType(path, tag) for tag in _TAGS[inner]))) if can_change else None
-    return Told(Or(tuple(choices)) if len(choices) > 1 else fitting, changing)
+    return FieldConditions(Or(tuple(choices)) if len(choices) > 1 else fitting, changing)
 
 
 def _fitting(schema: Any, path: Any) -> Condition | None:
-    """What a field's own schema asks of the attribute; None where only reading tells."""
+    """The condition that a field's schema puts on its attribute; None if no condition can express it."""
     inner = schema["type"]
     if inner in _CHOICES:
         options = _CHOICES[inner](schema)
@@ -161,7 +168,7 @@ def _fitting(schema: Any, path: Any) -> Condition | None:
 
 
 def _is_plain(schema: Any, but: Collection[str] = ()) -> bool:
-    """Whether a value of the stored type is refused by nothing that the schema says."""
+    """Whether the schema accepts every value of the stored type."""
     if schema["type"] not in _TAGS:
         return False
     says = {name for name, value in schema.items() if value is not None and value is not False}

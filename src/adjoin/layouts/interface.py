@@ -1,398 +1,195 @@
-"""What a layout offers to plans, and the words in which a layout is written down.
+"""The values with which a layout is declared, and those with which a bound layout describes itself.
 
-A layout is bound to a schema once, when a graph opens; what comes out answers, without any I/O, how
-each node and edge is keyed, encoded and found.
+A layout is bound to a schema once, when a graph opens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
-from adjoin.errors import InvalidValue, UnknownField
-from adjoin.expressions import Action, Condition
-from adjoin.layouts.fitting import Fit
-from adjoin.layouts.keys import Part, Template
-from adjoin.requests import SortCondition
-from adjoin.rules import Rules
-from adjoin.schema import EdgeType, Entity, EntityType, NodeType, Schema, unknown_field
-from adjoin.tables import Projection, TableDefinition, Throughput
-from adjoin.values import AttributeValue, Item
+from adjoin.entity_types import NodeType
+from adjoin.errors import InvalidModel, shown
+from adjoin.layouts.keys import Template
+from adjoin.schema import Schema
+from adjoin.tables import KeyType, Projection, Throughput
+from adjoin.values import Item
 
 if TYPE_CHECKING:
-    from adjoin.layouts.ledgers import Ledgers
-    from adjoin.layouts.overloaded import OverloadedIndex
+    from adjoin.layouts.bound import BoundLayout
 
 DELETING = "adjoin:deleting"
-"""The attribute by which a large delete marks an edge: node key to the token of the delete."""
+"""The attribute with which a large delete marks an edge: a set of texts, each a token and a node key."""
 REVISION = "adjoin:revision"
-"""The attribute that is another after each write, on items that have satellites."""
-LIFE = "adjoin:life"
-"""The attribute of a node with aggregates that is another in each of its lives; what was counted ends with one."""
-NEXT = "adjoin:next"
-"""The attribute of a node with the life that a recount prepares, while the present one goes on."""
+"""The attribute that changes with each write, on items that have satellites."""
+GENERATION = "adjoin:life"
+"""The attribute of a node with aggregates that names its generation; contributions of other generations are void."""
+NEXT_GENERATION = "adjoin:next"
+"""The attribute of a node that names the generation which a recount prepares, while the present one is in use."""
 WRITTEN = "adjoin:written"
-"""The attribute of an edge at nodes that can expire: when it was put, in seconds since 1970."""
+"""The attribute of an edge of nodes that can expire: when it was put, in seconds since 1970."""
 OWNER = "adjoin:owner"
-"""The attribute of a claim to a unique value: the partition key of the node that has it."""
+"""The attribute of a claim to a unique value: the node key of the node that has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A secondary index: its name, its key attributes, and what adjoin writes into them.
+    """A secondary index: its name, its key attributes, and the templates of what adjoin writes into them.
 
-    Without templates it is laid over attributes that are there anyway, such as the table's own keys.
+    A key attribute without a template is one that items have anyway: a key of the table, or a field of the class.
     """
 
     name: str
-    partition_key: str
-    sort_key: str | None = None
+    partition_key: str | tuple[str, ...]
+    """The attribute of the partition key, or up to four of them, which need no templates."""
+    sort_key: str | tuple[str, ...] | None = None
     partition: str | None = None
     sort: str | None = None
     projection: Projection = Projection()
     throughput: Throughput | None = None
+    local: bool = False
+    """Whether it is a local index, whose partition key is that of the table."""
+    shards: int | range | None = None
+    """How many partitions `{shard}` in a partition template stands for, from 0 on; or a range, such as range(1, 11)."""
+    shard_by: str | tuple[str, ...] | None = None
+    """The fields whose values choose the shard; None for the key of the item."""
+    types: Mapping[str, KeyType] = field(default_factory=dict, hash=False)
+    """The types of key attributes that are written from templates and are not text: {"GSIPK": "N"}."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise InvalidModel(f"the name of an index must be text, got {shown(self.name)}")
+        for what, given in (("partition_key", self.partition_key), ("sort_key", self.sort_key)):
+            if not (given is None and what == "sort_key") and not _are_names(given):
+                raise InvalidModel(
+                    f"{what} of the index {shown(self.name)} must be the name of an attribute, or a tuple of names, "
+                    f"got {shown(given)}"
+                )
+        if self.shard_by is not None and not _are_names(self.shard_by):
+            raise InvalidModel(
+                f"shard_by of the index {shown(self.name)} must be the name of a field, or a tuple of names, got "
+                f"{shown(self.shard_by)}"
+            )
+        if self.shards is not None and (isinstance(self.shards, bool) or not isinstance(self.shards, int | range)):
+            raise InvalidModel(
+                f"shards of the index {shown(self.name)} must be a number, or a range such as range(1, 11), got "
+                f"{shown(self.shards)}"
+            )
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        return (self.partition_key,) if isinstance(self.partition_key, str) else tuple(self.partition_key)
+
+    @property
+    def sort_keys(self) -> tuple[str, ...]:
+        if self.sort_key is None:
+            return ()
+        return (self.sort_key,) if isinstance(self.sort_key, str) else tuple(self.sort_key)
+
+    @property
+    def shard_fields(self) -> tuple[str, ...] | None:
+        """The fields that choose the shard; None for the key of the item."""
+        if self.shard_by is None:
+            return None
+        return (self.shard_by,) if isinstance(self.shard_by, str) else tuple(self.shard_by)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All key attributes, those of the partition key first."""
+        return (*self.partition_keys, *self.sort_keys)
+
+    @property
+    def partition_attribute(self) -> str:
+        """The first attribute of the partition key, which is usually the only one."""
+        return self.partition_keys[0]
+
+    @property
+    def sort_attribute(self) -> str | None:
+        """The first attribute of the sort key, which is usually the only one."""
+        return self.sort_keys[0] if self.sort_keys else None
+
+
+def _are_names(given: object) -> bool:
+    """Whether this is a name, or several of them."""
+    several = given if isinstance(given, tuple | list) else (given,)
+    return bool(several) and all(isinstance(each, str) for each in several)
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Key templates of one class, each in place of the layout's own."""
+    """Key templates of one class, which replace those of the layout."""
 
     partition: str | None = None
     sort: str | None = None
     reverse_partition: str | None = None
     reverse_sort: str | None = None
+    indexes: Mapping[str, str | tuple[str | None, str]] = field(default_factory=dict, hash=False)
+    """The templates of the class in indexes, by the name of the index: of the partition key, or of both keys.
 
-
-@dataclass(frozen=True)
-class Access:
-    """A way to ask: which index, which key attributes, and how what is found there is read.
-
-    `sort` is the template of the sort keys. `exclusive` says that nothing else of this graph can lie
-    among them, and `told_by_keys` that keys alone make an item what it is.
-    """
-
-    partition_key: str
-    decode: Callable[[Item], Any]
-    index: str | None = None
-    sort_key: str | None = None
-    sort: Template | None = None
-    exclusive: bool = False
-    kind: EntityType | None = None
-    told_by_keys: bool = True
-    is_partial: bool = False
-    """Whether only parts of the items are there, and the rest has to be fetched from the table."""
-
-    @cached_property
-    def condition(self) -> SortCondition | None:
-        """What the sort key must satisfy; None for the whole partition."""
-        if self.sort is None or self.sort_key is None:
-            return None
-        return _begins_with(self.sort_key, self.sort.lead)
-
-
-@dataclass(slots=True)
-class Range:
-    """A stretch of one partition, as one access reads it; `known` are the key parts that are fixed."""
-
-    access: Access
-    partition: str
-    known: Mapping[str, Any] | None = None
-
-    def condition(self) -> SortCondition | None:
-        """What the sort key must satisfy to lie in the stretch."""
-        if not self.known:
-            return self.access.condition
-        text, part = self._sort("within").start(self.known)
-        if part is None:
-            return SortCondition(self._sort_key, "=", ({"S": text},))
-        return _begins_with(self._sort_key, text)
-
-    def within(self, parts: Mapping[str, Any]) -> Range:
-        """The part of the stretch where these leading key parts have these values."""
-        sort = self._sort("within")
-        fixed = dict(self.known or {})
-        open_parts = [part for part in sort.parts if part.name not in fixed]
-        by_name = {part.name.removesuffix(".id"): part for part in open_parts}
-        for name, value in parts.items():
-            if name not in by_name:
-                raise UnknownField(unknown_field(f"the sort key {sort} of {sort.owner}", name, by_name))
-            fixed[by_name[name].name] = self._typed(by_name[name], value)
-        for part in open_parts[: len(parts)]:
-            if part.name not in fixed:
-                raise InvalidValue(
-                    f"the sort key {sort} of {sort.owner} narrows from the left only: give {part.name!r} too"
-                )
-        return replace(self, known=fixed)
-
-    def begins_with(self, prefix: Any) -> SortCondition | None:
-        """Keys whose first open part starts with this."""
-        sort, text, part = self._open_part("begins_with")
-        return _begins_with(self._sort_key, text + sort.prefix(part, prefix))
-
-    def between(self, low: Any, high: Any) -> SortCondition | None:
-        """Keys whose first open part lies between two values, both included; None leaves an end open."""
-        sort, start, part = self._open_part("between")
-        if part.transform.decode is None:
-            raise InvalidValue(
-                f"{sort.owner}.{part.name} is shortened or changed in the key {sort}, so a range of it cannot be told"
-            )
-        first = start if low is None else start + sort.text(part, self._typed(part, low))
-        if high is None:
-            last = _after(start)
-        else:
-            # Whatever follows the value sorts below the character after its separator.
-            last = start + sort.text(part, self._typed(part, high)) + _after(sort.follower(part)[:1])
-        if last and first > last:
-            raise InvalidValue(f"there is nothing between {low!r} and {high!r}; give the lower value first")
-        if not last:
-            return SortCondition(self._sort_key, ">=", ({"S": first},)) if first else None
-        if not first:
-            return SortCondition(self._sort_key, "<=", ({"S": last},))
-        return SortCondition(self._sort_key, "between", ({"S": first}, {"S": last}))
-
-    def _typed(self, part: Part, value: Any) -> Any:
-        kind = self.access.kind
-        return kind.validated(part.name, value) if kind and part.name in kind.fields else value
-
-    def _open_part(self, verb: str) -> tuple[Template, str, Part]:
-        sort = self._sort(verb)
-        text, part = sort.start(self.known or {})
-        if part is None:
-            raise InvalidValue(f"every part of the sort key {sort} is fixed already; {verb} has none to work on")
-        return sort, text, part
-
-    def _sort(self, verb: str) -> Template:
-        if self.access.sort is None:
-            raise InvalidValue(
-                f"{verb} needs a sort key to work on, and {self.access.index or 'this query'} has none; "
-                f"give the index one"
-            )
-        return self.access.sort
-
-    @property
-    def _sort_key(self) -> str:
-        assert self.access.sort_key is not None
-        return self.access.sort_key
-
-
-def _begins_with(sort_key: str, text: str) -> SortCondition | None:
-    return SortCondition(sort_key, "begins_with", ({"S": text},)) if text else None
-
-
-def _after(text: str) -> str:
-    """The least text above everything that starts with `text`; it ends in an ASCII character."""
-    return text and text[:-1] + chr(ord(text[-1]) + 1)
+    The partition key is None if it is a field of the class, which is stored there anyway."""
+    only_in_keys: Collection[str] = ()
+    """Fields that are stored in keys only, because the table has no attribute for them."""
+    attributes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Further attributes that other programs read, with their templates: {"UserName": "{id}"}."""
+    type: str | None = None
+    """The class in the layout's type attribute; None for the label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Satellite:
-    """An item beside an entity's own, written and removed with it; `item` is None where none must be."""
+    """An item that is written and removed together with an entity's own item; `item` is None if it must not exist."""
 
     key: Item
     item: Item | None
     owner: str | None = None
-    """For the claim to a unique value, who has it: nobody else's may be overwritten or removed."""
+    """For a claim, the node key of its owner: only the owner's claim may be overwritten or removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the items of one class hold."""
+    """The attributes of the items of one class."""
 
     written: Mapping[str, str]
     """What the layout itself writes: attribute name to the template of its text, the table's keys first."""
     fields: Mapping[str, str]
-    """Each stored field, and the attribute it is stored as."""
+    """The attribute of each stored field."""
     copies: Mapping[str, Shape] = field(default_factory=dict)
-    """The copies beside an item, each called by the indexed field that it is for."""
+    """The index copies of an item, by the indexed field that they are for."""
     claims: Mapping[str, Shape] = field(default_factory=dict)
-    """The claims to unique values, each called by its field."""
+    """The claims to unique values, by their field."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTemplates:
-    """How the items of one class are keyed, for whoever reads keys without items."""
+    """The key templates of one class, for code that reads keys without items."""
 
     partition: Template
     sort: Template
     others: Mapping[str, Template]
-    """Key attributes of indexes, which tell what the table's own keys do not."""
+    """The key attributes of indexes, which hold values that the table's own keys do not."""
     target_field: str | None = None
-    """The field that is the target's id, where templates name it instead of the target."""
-    may_meet_node: bool = False
-    """Whether the key of an edge may be that of its source itself, which then it is."""
+    """The field that is the target's id, if templates name it instead of the target."""
+    meets: tuple[NodeType, ...] = ()
+    """For an edge, the classes of nodes that can have the same key; an item with such a key is the node."""
     type_attribute: str | None = None
-    """The attribute that holds the label, if it is there."""
+    """The attribute that names the class, if there is one."""
+    type_words: tuple[str, ...] = ()
+    """What the items of the class may have in it: of the head of a family, also the words of its other classes."""
     stored: frozenset[str] = frozenset()
-    """The fields that are attributes; others are in the keys only."""
-
-
-class BoundLayout(Protocol):
-    """A layout and a schema together."""
-
-    schema: Schema
-    definition: TableDefinition
-    table: str
-    present: Condition
-    """Holds for an item that is there."""
-    overloaded: OverloadedIndex | None
-    """The index of all indexed fields, if there are any."""
-    rules: Rules
-    """What is kept true by itself."""
-    ledgers: Ledgers
-    """Where what was counted is recorded."""
-    tenant: str | None
-    """Whose graph it is; None for the one without a tenant."""
-
-    def for_tenant(self, tenant: str) -> BoundLayout:
-        """The same layout for a tenant of the same table."""
-        ...
-
-    def tenant_in(self, item: Item) -> str | None:
-        """The tenant whose node or edge an item is, as far as keys tell; for a layout without a tenant.
-
-        What is a node or an edge without a tenant is no tenant's.
-        """
-        ...
-
-    def node_key(self, kind: NodeType, id: Any) -> Item: ...
-
-    def node_text(self, kind: NodeType, id: Any) -> str:
-        """The node's partition key."""
-        ...
-
-    def id_in(self, kind: NodeType, text: str) -> Any:
-        """The id of the node with that partition key."""
-        ...
-
-    def deletion_key(self, node: str) -> Item:
-        """Where a delete in progress is recorded, in the partition of the node with that key."""
-        ...
-
-    def edge_key(self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> Item:
-        """The key of the edge between two ids; `fields` holds at least its key fields."""
-        ...
-
-    def key_fields(self, kind: EdgeType) -> tuple[str, ...]:
-        """The fields that are part of an edge's identity in this layout."""
-        ...
-
-    def ends(self, kind: EdgeType, item: Item) -> tuple[str, str]:
-        """The partition keys of the nodes that the edge of this item joins, its source first."""
-        ...
-
-    def items(self, entity: Entity) -> tuple[Item, ...]:
-        """The items an instance is stored as: one, or two for a symmetric edge."""
-        ...
-
-    def satellites(self, kind: EntityType, items: Sequence[Item], values: Mapping[str, Any]) -> list[Satellite]:
-        """What stands beside the items of an instance with these values, and what must not."""
-        ...
-
-    def satellites_beside(self, kind: EntityType, item: Item) -> list[Satellite]:
-        """What stands beside a stored item, as far as its attributes tell, to go with it."""
-        ...
-
-    def copy_keys(self, kind: EntityType, key: Item) -> list[Item]:
-        """Where copies of an item may stand, for an index."""
-        ...
-
-    def has_satellites(self, kind: EntityType) -> bool: ...
-
-    def claim_key(self, kind: NodeType, name: str, value: Any) -> Item:
-        """Where the claim to a value of a unique field is."""
-        ...
-
-    def changed(self, kind: EntityType, item: Item, entity: Entity) -> Item:
-        """A stored item with the fields of an instance, and whatever else it holds."""
-        ...
-
-    def encode_field(self, kind: EntityType, name: str, value: Any) -> AttributeValue | None:
-        """The stored form of one field's value; None where the attribute is left out."""
-        ...
-
-    def in_index_key(self, kind: EntityType, names: Collection[str]) -> str | None:
-        """One of these fields that an index key is made of, if any is."""
-        ...
-
-    def index_actions(self, kind: EntityType, identity: Mapping[str, Any], changes: Mapping[str, Any]) -> list[Action]:
-        """What changing these fields does to index keys; `identity` holds what else they are made of."""
-        ...
-
-    def needed_for_index(self, kind: EntityType, identity: Mapping[str, Any], changes: Collection[str]) -> list[str]:
-        """The other fields that index keys are made of together with these."""
-        ...
-
-    def filterable(self, kind: EntityType, name: str) -> str:
-        """The attribute to filter a field by, or an error if it lives in keys only."""
-        ...
-
-    def decode(self, kind: EntityType, item: Item) -> Entity | None:
-        """The instance of this class that an item is, or None if it is something else."""
-        ...
-
-    def decode_as_far(self, kind: EntityType, item: Item) -> Entity | None:
-        """The same, but a field that does not fit has what is stored, where an error would mislead."""
-        ...
-
-    def fit(self, kind: EntityType) -> Fit:
-        """What conditions say about whether the class can read a stored item."""
-        ...
-
-    def found(self, kind: EntityType, item: Item) -> Entity | None:
-        """The same for an item that was found through the index of fields."""
-        ...
-
-    def kind_of(self, item: Item) -> EntityType | None:
-        """The class that explains an item, told by its keys."""
-        ...
-
-    def read(self, item: Item) -> Entity | None:
-        """The node or edge an item is; None if no class explains it."""
-        ...
-
-    def out(self, kind: EdgeType, source: Any) -> Range: ...
-
-    def into(self, kind: EdgeType, target: Any) -> Range: ...
-
-    def collection(self, kind: NodeType, id: Any, *, arriving: bool) -> Range: ...
-
-    def key_of(self, item: Item) -> Item: ...
-
-    def twin_keys(self, kind: EdgeType, item: Item) -> list[Item]:
-        """Where else the edge of this item is stored: at the other end, if it is symmetric."""
-        ...
-
-    def start_after(self, item: Item, index: str | None) -> Item:
-        """The key to continue a query from, behind this item."""
-        ...
-
-    def shape(self, kind: EntityType) -> Shape:
-        """What the items of a class hold, for people and tools to see."""
-        ...
-
-    def key_templates(self, kind: EntityType) -> KeyTemplates: ...
-
-    def copied_key(self, copy: Item) -> Item:
-        """The key of the item that a copy for an index is of."""
-        ...
-
-    def claimed_by(self, claim: Item) -> NodeType | None:
-        """The class whose unique value a claim is for."""
-        ...
-
-    def is_bookkeeping(self, item: Item) -> bool:
-        """Whether an item is adjoin's own, or another tenant's, and no node or edge of this graph."""
-        ...
-
-    def shard_map_key(self, scope: str) -> Item:
-        """Where the shards of an indexed field are recorded; all records are in one partition."""
-        ...
+    """The fields that are stored as attributes; others are in the keys only."""
+    text: Template | None = None
+    """For a node, the template of its node key."""
+    is_shared: bool = False
+    """Whether nodes of the class share a partition, so that a node key is both keys of a node."""
+    has_own_partition: bool = True
+    """Whether the partitions are not, as for most edges, those of the nodes from which they lead."""
+    is_guarded: bool = False
+    """Whether a partition key that ends as those of adjoin's own items do is never that of a node of the class."""
 
 
 class Layout(Protocol):
-    """Where things lie in a table; `bind` checks it against the classes."""
+    """How entities are stored in a table; `bind` checks it against the classes."""
 
     @property
     def table(self) -> str: ...

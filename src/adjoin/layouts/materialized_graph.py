@@ -4,11 +4,19 @@
     PERSON#P1    PERSON#P1              Ann#PERSON#P1    PERSON#name#0                                        the node
     PERSON#P1    KNOWS_SKILL#SKILL#py   senior#PERS…     KNOWS_SKILL#le…    SKILL#py       KNOWS_SKILL#PER…   an edge
 
-The first index is over `Data`: it is overloaded, so that it serves every indexed field of every class,
-and each field is spread over shards of its own. The second is over the targets of edges: who is
-connected to this date, place or skill.
+The first index is over `Data`. It is overloaded: it serves every indexed field of every class, and each field is spread
+over shards of its own. The second index is over the targets of edges: which nodes are connected to this date, place or
+skill.
 
-Keys, items and where to look are the adjacency list's; what this layout is, is its names and templates.
+Everything else is the adjacency list's code; this layout only has other names and templates.
+
+The graph **as it was published** has bare ids that belong to all classes together, the plain value in `Data`, and a
+number as the partition key of both indexes:
+
+    NodeId    TypeTarget       Data          GSI PK
+    1         PERSON|1         John Doe      3                  the node; 0…N-1, by a hash of its Data
+    1         DATE|2|BIRTH     1980-12-19    3                  an edge, in the shard of its source
+    2         DATE|2           1980-12-19    0                  a node that is a value: no edges leave it
 """
 
 from __future__ import annotations
@@ -17,7 +25,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from adjoin.layouts.adjacency_list import AdjacencyList, BoundAdjacencyList
+from adjoin.entity_types import EdgeType, EntityType, NodeType, NodeUnion
+from adjoin.errors import InvalidModel
+from adjoin.layouts.adjacency_list import AdjacencyList
+from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import Index, Keys
 from adjoin.schema import Schema
 from adjoin.tables import Throughput
@@ -25,7 +36,7 @@ from adjoin.tables import Throughput
 
 @dataclass(frozen=True)
 class MaterializedGraph:
-    """How a materialized graph is laid out; every name can be fitted to an existing table."""
+    """How a materialized graph is stored; every name can be adapted to an existing table."""
 
     table: str = "adjoin"
     node: str = "NodeId"
@@ -37,13 +48,13 @@ class MaterializedGraph:
     shard: str = "GSIPK"
     """The partition key of the first index: class, field and shard."""
     shards: int | None = None
-    """How many shards each indexed field has; None for as many as it turns out to need."""
+    """How many shards each indexed field has; None for as many as its load needs."""
     target: str = "Target"
     """The partition key of the second index: the node that an edge leads to."""
     type_source: str = "TypeSource"
     """The sort key of the second index: the type of the edge and where it comes from."""
     type_attribute: str | None = None
-    """An attribute that holds the label, such as "Type", where keys alone should not tell."""
+    """An attribute that holds the label, such as "Type", if keys alone do not say of which class an item is."""
     keys: Mapping[type[Any], Keys] = field(default_factory=dict)
     throughput: Throughput | None = None
     stream: bool = True
@@ -51,10 +62,21 @@ class MaterializedGraph:
     deletion_protection: bool = False
     tags: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def as_published(
+        cls, shards: int, *, table: str = "adjoin", keys: Mapping[type[Any], Keys] | None = None
+    ) -> PublishedGraph:
+        """Returns the layout of the published table: bare ids, `DATE|2|BIRTH`, plain values, two sharded indexes.
+
+        Each class has a field with the alias "Data". Edges also have a copy of that field of their source, such as
+        `Copy("source.name")`, which chooses their shard. `keys` replaces templates of single classes.
+        """
+        return PublishedGraph(table, shards, keys or {})
+
     def named(self, table: str) -> MaterializedGraph:
         return replace(self, table=table)
 
-    def bind(self, schema: Schema, tenant: str | None = None) -> BoundAdjacencyList:
+    def bind(self, schema: Schema, tenant: str | None = None) -> BoundLayout:
         return self._as_adjacency_list().bind(schema, tenant)
 
     def _as_adjacency_list(self) -> AdjacencyList:
@@ -76,3 +98,65 @@ class MaterializedGraph:
             deletion_protection=self.deletion_protection,
             tags=self.tags,
         )
+
+
+@dataclass(frozen=True)
+class PublishedGraph:
+    """The materialized graph as it was published; see `MaterializedGraph.as_published`."""
+
+    table: str
+    shards: int
+    keys: Mapping[type[Any], Keys] = field(default_factory=dict)
+
+    def named(self, table: str) -> PublishedGraph:
+        return replace(self, table=table)
+
+    def bind(self, schema: Schema, tenant: str | None = None) -> BoundLayout:
+        for kind in schema.types:
+            if _DATA not in kind.attributes.values():
+                raise InvalidModel(
+                    f"{kind.name} has no field that is stored as {_DATA!r}, which both nodes and edges of this layout "
+                    f'have; give one of its fields the alias "{_DATA}"'
+                )
+        own = {kind.model: self._keys(schema, kind) for kind in schema.types}
+        layout = AdjacencyList(
+            table=self.table,
+            partition_key="NodeId",
+            sort_key="TypeTarget",
+            reverse=None,
+            shared_ids=True,
+            indexes=[
+                Index(name, "GSI PK", sort, shards=self.shards, shard_by=_DATA)
+                for name, sort in (("GSI1", _DATA), ("GSI2", "TypeTarget"))
+            ],
+            keys=own,
+        )
+        return layout.bind(schema, tenant)
+
+    def _keys(self, schema: Schema, kind: EntityType) -> Keys:
+        if isinstance(kind, EdgeType):
+            for side, node in (("source", kind.source), ("target", kind.target)):
+                if isinstance(node, NodeUnion):
+                    raise InvalidModel(
+                        f"the {side} of {kind.name} is {node.name}, but the keys of this layout have bare ids, which "
+                        f"do not say the class; declare edges with one class at each end"
+                    )
+            end, name = "target.", f"{kind.target.label}|"
+            partition, tail, is_spread = "{source}", f"|{kind.label}", True
+            parts = kind.target.parts
+        else:
+            assert isinstance(kind, NodeType)
+            end, name, tail, parts = "", f"{kind.label}|", "", kind.parts
+            partition = "|".join(f"{{{part}}}" for part in parts)
+            is_spread = any(edge.source is kind for edge in schema.edges.values())
+        sort = name + "|".join(f"{{{end}{part}}}" for part in parts) + tail
+        given = self.keys.get(kind.model, Keys())
+        return replace(
+            given,
+            partition=given.partition or partition,
+            sort=given.sort or sort,
+            indexes={"GSI1": "{shard}" if is_spread else "0", **given.indexes},
+        )
+
+
+_DATA = "Data"

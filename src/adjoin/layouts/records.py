@@ -1,32 +1,143 @@
-"""The attributes of one class: fields to stored attributes and back.
+"""The attributes of one class: encodes fields as stored attributes, and decodes them.
 
-Only what is beside the keys lives here; ids, ends and key attributes are the layout's. A field whose
-value is None, and would be None again if it were missing, is not stored, so that indexes over it are
-sparse; neither is an empty set, which DynamoDB does not have.
+This module handles everything except keys; the layout handles ids, ends and key attributes. A field with the value None
+is not stored if its default is None, so that indexes over it are sparse. An empty set is not stored either, because
+DynamoDB has no empty sets.
+
+**The fast path for reading.** One call of pydantic's core makes an instance of a stored item. For a class whose fields
+all have plain types, the class's own validation schema is copied, with the path of each field in the stored form
+({"Name": {"S": …}}) as its alias. Validating an item with it skips the decoding of attributes in Python, which is most
+of the cost of reading an edge. A class that does not fit has no such validator. An item that does not pass is read
+again by the general code, which knows all types and says what is wrong.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Collection, Mapping
-from typing import Any, get_origin
+from binascii import a2b_base64
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any, TypeAlias, get_origin
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
+from pydantic_core import PydanticUndefined, SchemaError, SchemaValidator, core_schema
 
-from adjoin.errors import AdjoinError, InvalidItem, InvalidValue
-from adjoin.layouts.wire import given, given_validator, wire_validator
-from adjoin.schema import Entity, EntityType, problems_in, raised_by_class
+from adjoin.entity_types import Entity, EntityType
+from adjoin.errors import AdjoinError, InvalidItem, InvalidModel, InvalidValue
+from adjoin.field_types import problems_in, raised_by_class
+from adjoin.formats import Format
+from adjoin.model import field_schemas
 from adjoin.values import AttributeValue, Item, decode, encode
 
+# --- the fast path: instances from stored items ------------------------------------------------
+
+
+Validate: TypeAlias = Callable[[dict[str, Any]], Any]
+
+_TAGS = {
+    "str": "S",
+    "int": "N",
+    "decimal": "N",
+    "float": "N",
+    "bool": "BOOL",
+    "datetime": "S",
+    "date": "S",
+    "time": "S",
+    "uuid": "S",
+}
+"""The stored type of each plain type whose stored text pydantic reads without decoding."""
+
+_WRAPPERS = ("default", "nullable")
+_STRICT_CONFIG = ("strict", "extra_fields_behavior")
+
+
+def given(name: str) -> str:
+    """The name under which a value from the keys is added to an item; no attribute can have it."""
+    return "\0" + name
+
+
+def given_validator(model: type[BaseModel]) -> Validate | None:
+    """Validates plain values under `given` names, so that no alias is confused with the name of another field."""
+    fields = {name: {**field, "validation_alias": given(name)} for name, field in field_schemas(model).items()}
+    validator = _validator(model, fields)
+    if validator is None:
+        return None
+    # The fields of nested models may be stored under their names or under their aliases. A strict class takes only a
+    # date for a date, but a stored date is text.
+    return partial(validator.validate_python, by_alias=True, by_name=True, strict=False)
+
+
+def wire_validator(
+    model: type[BaseModel], attributes: Mapping[str, str], formats: Mapping[str, Format]
+) -> Validate | None:
+    """Validates a stored item with its key values added under `given` names; None if the class does not fit."""
+    if any(model.__pydantic_core_schema__.get("config", {}).get(option) for option in _STRICT_CONFIG):
+        return None
+    fields: dict[str, Any] = {}
+    for name, field in field_schemas(model).items():
+        alias: list[Any] = [given(name)]
+        if name in attributes:
+            stored = _stored(field["schema"], formats.get(name))
+            if stored is None:
+                return None
+            tag, field = stored[0], {**field, "schema": stored[1]}
+            # With the second alias, an attribute of another type fails instead of looking absent.
+            alias = [[attributes[name], tag], [attributes[name]]]
+        fields[name] = {**field, "validation_alias": alias}
+    validator = _validator(model, fields)
+    return None if validator is None else validator.validate_python
+
+
+def _validator(model: type[BaseModel], fields: dict[str, Any]) -> SchemaValidator | None:
+    """The class's own validation with other fields; None for a class that has no such fields."""
+    if not fields:
+        return None
+    schema: Any = model.__pydantic_core_schema__
+    build: Any = SchemaValidator
+    try:
+        # Without `_use_prebuilt=False`, pydantic's core takes the class's existing validator with the old aliases.
+        # The config has what the call could say too, because each argument of a call costs time.
+        config = {**schema.get("config", {}), "validate_by_alias": True, "validate_by_name": False}
+        inner = {**schema["schema"], "fields": fields}
+        made: SchemaValidator = build({**schema, "config": config, "schema": inner}, _use_prebuilt=False)
+    except (TypeError, SchemaError):
+        return None
+    return made
+
+
+def _stored(schema: Any, format: Format | None) -> tuple[str, Any] | None:
+    """The stored type of a plain field and the schema that reads it, looking through wrappers."""
+    if schema["type"] in _WRAPPERS:
+        inner = _stored(schema["schema"], format)
+        return None if inner is None else (inner[0], {**schema, "schema": inner[1]})
+    if schema.get("strict"):
+        return None
+    if format is not None:
+        return format.tag, core_schema.no_info_before_validator_function(format.value, schema)
+    if schema["type"] == "bytes":
+        return "B", core_schema.no_info_before_validator_function(_from_base64, schema)
+    is_text = schema["type"] == "enum" and schema.get("sub_type") == "str"
+    tag = "S" if is_text else _TAGS.get(schema["type"])
+    return None if tag is None else (tag, schema)
+
+
+def _from_base64(stored: Any) -> bytes:
+    if type(stored) is not str:
+        raise ValueError("not stored as binary")
+    return a2b_base64(stored)
+
+
+# --- fields and attributes ---------------------------------------------------------------------
+
+
 OWN_PREFIX = "adjoin:"
-"""What the names of adjoin's own attributes begin with."""
+"""The prefix of the names of adjoin's own attributes."""
 _LAST_SECOND = int(dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC).timestamp())
 
 
-class Record:
+class FieldRecord:
     """Encodes and decodes the fields of one class."""
 
     def __init__(self, kind: EntityType, unstored: Collection[str], layout_attributes: Collection[str]) -> None:
@@ -42,11 +153,17 @@ class Record:
         self._sets = tuple(name for name, absence in self._absence.items() if absence == "empty set")
         self._own = {*kind.attributes.values(), *layout_attributes}
         self._extra = kind.takes_any
+        self._formats = kind.formats
+        for name in kind.formats.keys() - self.stored_names:
+            raise InvalidModel(
+                f"{kind.name}.{name} is marked Stored(), but it is stored in keys only; write its format into the key "
+                f"template instead, such as {{{name}:%Y-%m-%d}}"
+            )
         self._given = given_validator(kind.model)
         self._validate = kind.model.__pydantic_validator__.validate_python
-        plain = self.stored_names >= kind.attributes.keys() and kind.expires is None
-        self.wire = wire_validator(kind.model, kind.attributes) if plain else None
-        """The short cut for whole items, where the class has one."""
+        plain = self.stored_names >= kind.attributes.keys() and kind.expires_at is None
+        self.wire = wire_validator(kind.model, kind.attributes, kind.formats) if plain else None
+        """The fast path for whole items, if the class has one."""
 
     def encode(self, entity: Entity) -> Item:
         """The stored attributes of an instance, without its keys."""
@@ -71,20 +188,29 @@ class Record:
 
     def encode_field(self, name: str, value: Any) -> AttributeValue:
         try:
-            if name == self.kind.expires and value is not None:
+            if name == self.kind.expires_at and value is not None:
                 return _encode_expiry(value)
-            return encode(value)
+            format = self._formats.get(name)
+            return encode(value) if format is None or value is None else format.encode(value)
         except InvalidValue as error:
             raise InvalidValue(f"{self.kind.name}.{name}: {error}") from None
 
+    def encoder(self, name: str) -> Callable[[Any], AttributeValue]:
+        """The function that encodes values of one field."""
+        return partial(self.encode_field, name)
+
     def is_absent(self, name: str, value: Any) -> bool:
-        """Whether a field with this value is stored as no attribute at all."""
-        absence = self._absence[name]
+        """Whether a field with this value is not stored."""
+        # The fields of an id have no attribute, and always a value.
+        absence = self._absence.get(name, "")
         return bool(absence) and _is_absent(value, absence)
 
     def decode(self, item: Item, known: dict[str, Any]) -> Any:
-        """An instance from a stored item and what its keys tell (`known`, which is filled in)."""
-        self._fill_in(item, known)
+        """An instance from a stored item and the values in its keys; the stored fields are added to `known`."""
+        try:
+            self._fill_in(item, known)
+        except _Misspelled as error:
+            raise InvalidItem(_misfit(self.kind, item, str(error)), str(error)) from None
         extra = self._extra_in(item)
         try:
             if self._given is not None:
@@ -96,13 +222,13 @@ class Record:
         except (AdjoinError, MemoryError):
             raise
         except Exception as error:
-            # Validators are the program's own code, and raise what they like; nobody else need tell that from ours.
+            # Validators are code of the program and may raise anything. Callers get one error for all of it.
             problems = raised_by_class(error)
             raise InvalidItem(_misfit(self.kind, item, problems), problems) from error
 
     def decode_as_far(self, item: Item, known: dict[str, Any]) -> Any:
-        """An instance where a field that does not fit has what is stored, and one that is missing is None."""
-        self._fill_in(item, known)
+        """An instance in which a field that does not fit has its stored value, and a missing required field is None."""
+        self._fill_in(item, known, as_far=True)
         values = {name: self._as_far(name, known) for name in self.kind.fields}
         made = self.kind.model.model_construct(_fields_set=set(known))
         made.__dict__.update(values)
@@ -117,13 +243,31 @@ class Record:
         except InvalidValue:
             return known[name]
 
-    def _fill_in(self, item: Item, known: dict[str, Any]) -> None:
+    def decode_field(self, name: str, stored: AttributeValue) -> Any:
+        """The value of a field that is stored so; one that is not in the field's format is as it is stored."""
+        try:
+            return (
+                self._formats[name].decode(stored) if name in self._formats and "NULL" not in stored else decode(stored)
+            )
+        except ValueError:
+            return decode(stored)
+
+    def _fill_in(self, item: Item, known: dict[str, Any], *, as_far: bool = False) -> None:
         for name, attribute in self._read:
             stored = item.get(attribute)
             if stored is not None:
                 known[name] = decode(stored)
-        if self.kind.expires in known:
-            known[self.kind.expires] = _decode_expiry(known[self.kind.expires])
+        for name, format in self._formats.items():
+            stored = item.get(self.kind.attributes[name])
+            if stored is None or "NULL" in stored:
+                continue
+            try:
+                known[name] = format.decode(stored)
+            except ValueError as error:
+                if not as_far:
+                    raise _Misspelled(f"{name}: {error}") from None
+        if self.kind.expires_at in known:
+            known[self.kind.expires_at] = _decode_expiry(known[self.kind.expires_at])
         for name in self._sets:
             known.setdefault(name, set())
 
@@ -133,8 +277,12 @@ class Record:
         return {name: decode(stored) for name, stored in item.items() if self._is_extra(name)}
 
 
+class _Misspelled(Exception):
+    """A stored value is not in the format of its field."""
+
+
 def _absence(info: FieldInfo) -> str:
-    """How a field may be missing from an item without losing its value: "", "none" or "empty set"."""
+    """The value of a field that need not be stored: "none", "empty set", or "" if every value is stored."""
     if (get_origin(info.annotation) or info.annotation) in (set, frozenset):
         return "empty set"
     default = info.get_default(call_default_factory=False)
@@ -147,12 +295,12 @@ def _is_absent(value: Any, absence: str) -> bool:
 
 def _encode_expiry(value: dt.datetime) -> AttributeValue:
     if value.tzinfo is None:
-        raise InvalidValue(f"{value} has no time zone, so the second of its expiry is not known; give it one")
+        raise InvalidValue(f"{value} has no time zone, so the time of its expiry is unknown; give it one")
     return {"N": str(math.ceil(value.timestamp()))}
 
 
 def _decode_expiry(seconds: Any) -> Any:
-    # Pydantic would take a large number for milliseconds.
+    # Pydantic would read a large number as milliseconds.
     is_second = isinstance(seconds, int) and abs(seconds) <= _LAST_SECOND
     return dt.datetime.fromtimestamp(seconds, dt.UTC) if is_second else seconds
 

@@ -1,7 +1,7 @@
-"""Copies on edges of fields of the nodes at their ends, filled in when an edge is written.
+"""Copied fields of edges, filled in from their nodes when an edge is written.
 
-The nodes are read first, and the edge is written in one transaction with checks that they still have what
-was read. What comes later is the change stream's business, in `adjoin.plans.maintenance.copies`.
+The nodes are read first, and the edge is written in one transaction with checks that they still have what was read.
+`adjoin.plans.maintenance.copies` follows later changes of the nodes.
 """
 
 from __future__ import annotations
@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from adjoin.expressions import Compare, Condition, Exists, Not, Value, all_of, attribute
-from adjoin.layouts.interface import BoundLayout
-from adjoin.plans import Plan
-from adjoin.plans.batches import Place, get_all, place_of
-from adjoin.requests import BatchWrite, Check, Get, Put, Request, TransactWrite, Update
+from adjoin.entity_types import AnyEdge, EdgeType, NodeType
+from adjoin.expressions import Condition, all_of
+from adjoin.layouts.bound import BoundLayout
+from adjoin.plans.steps.batches import Place, get_all, place_of
+from adjoin.plans.steps.joining import stored_in
+from adjoin.plans.steps.still import as_read
+from adjoin.requests import BatchWrite, Check, Get, Plan, Put, Request, TransactWrite, Update
 from adjoin.rules import CopyRule
-from adjoin.schema import AnyEdge, EdgeType
 from adjoin.values import Item
 
 
 @dataclass(frozen=True)
 class Filling:
-    """What an edge copies from the nodes at its ends, and checks that they have it."""
+    """The copied fields of an edge, and checks that its nodes still have these values."""
 
     values: Item
-    """Attributes of the edge; one that is to be absent is not there."""
+    """Attributes of the edge, without those that a node does not have."""
     checks: tuple[Check, ...]
 
 
@@ -32,7 +33,7 @@ NOTHING = Filling({}, ())
 
 
 def copies_on(layout: BoundLayout, kind: EdgeType) -> list[CopyRule]:
-    """The copies on edges of a class."""
+    """The copied fields of a class of edges."""
     return [copy for copy in layout.rules.copies if copy.edge is kind]
 
 
@@ -43,7 +44,7 @@ def ends_copied(layout: BoundLayout, kind: EdgeType, source: object, target: obj
 
 
 def filling(layout: BoundLayout, kind: EdgeType, edge: AnyEdge) -> Plan[Filling]:
-    """What one edge copies; nothing is read for a class without copies."""
+    """The copied fields of one edge; nothing is read for a class without copied fields."""
     (filled,) = yield from fillings(layout, [(kind, edge)])
     return filled
 
@@ -53,7 +54,10 @@ def fillings(
     edges: Iterable[tuple[EdgeType, AnyEdge]],
     coming: Callable[[Place, Item | None], Item | None] = lambda _, stored: stored,
 ) -> Plan[list[Filling]]:
-    """What edges copy, with each node read once; `coming` says what becomes of one that is written with them."""
+    """The copied fields of edges, with each node read once.
+
+    `coming` returns a node's item as it will be, if the node is written together with the edges.
+    """
     wanted = [(kind, ends_copied(layout, kind, edge.source, edge.target)) for kind, edge in edges]
     keys = {place_of(key): key for _, ends in wanted for key in ends.values()}
     found = yield from get_all([Get(layout.table, key, consistent=True) for key in keys.values()])
@@ -74,7 +78,7 @@ def _filling(
 
 
 def copied(layout: BoundLayout, kind: EdgeType, nodes: Mapping[str, Item | None]) -> Item:
-    """The attributes that copies on an edge have, with these nodes at its ends."""
+    """The attributes that an edge copies from these nodes, given by end."""
     values: Item = {}
     for copy in copies_on(layout, kind):
         stored = (nodes[copy.end] or {}).get(copy.node.attributes[copy.of])
@@ -84,58 +88,39 @@ def copied(layout: BoundLayout, kind: EdgeType, nodes: Mapping[str, Item | None]
 
 
 def as_copied(layout: BoundLayout, kind: EdgeType, end: str, node: Item | None) -> Condition:
-    """Holds as long as a node has what edges of a class copy from it."""
-    if node is None:
-        return Not(layout.present)
-    conditions: list[Condition] = [layout.present]
-    for copy in copies_on(layout, kind):
-        if copy.end == end:
-            name = copy.node.attributes[copy.of]
-            path = attribute(name)
-            conditions.append(Compare("=", path, Value(node[name])) if name in node else Not(Exists(path)))
-    return all_of(*conditions) or layout.present
+    """Holds as long as a node has the values that edges of a class copy from it."""
+    names = [copy.node.attributes[copy.of] for copy in copies_on(layout, kind) if copy.end == end]
+    return as_read(layout, node, names)
 
 
-def joined_checks(first: Sequence[Check], second: Sequence[Check]) -> tuple[Check, ...]:
-    """Checks of both kinds, those of one item as one."""
-    checks = {place_of(check.key): check for check in first}
-    for check in second:
-        place = place_of(check.key)
-        if place in checks:
-            both = all_of(checks[place].condition, check.condition) or check.condition
-            check = Check(check.table, check.key, both)
-        checks[place] = check
-    return tuple(checks.values())
-
-
-# --- what a change of a node is followed by ----------------------------------------------------
+# --- the fan-out of a change of a node ---------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Fan:
-    """The edges of one class that have copies of what changes on a node."""
+    """The fan-out of a change of one node to the edges of one class that copy the changed fields."""
 
     node: str
     edge: EdgeType
     fields: tuple[str, ...]
     index: str | None
     items: int
-    """The items that an edge is: its own, and those that stand beside it for indexed fields."""
+    """Items per edge: its own, and its index copies."""
     entries: int
-    """The entries that these have in indexes which hold all of an item."""
+    """Entries of these items in indexes that project all attributes."""
     others: int
-    """The nodes besides this one that an edge copies from."""
+    """Other nodes that an edge copies from."""
 
 
 def fans(layout: BoundLayout, requests: Iterable[Request]) -> Iterator[Fan]:
-    """What these requests make necessary, told by the attributes that they change."""
+    """The fan-out of these requests, derived from the attributes that they change."""
     for write in _writes(requests):
-        item = write.item if isinstance(write, Put) else write.key
+        item = stored_in(write)
         kind = None if layout.is_bookkeeping(item) else layout.kind_of(item)
         names = set(item) if isinstance(write, Put) else {str(action.path.steps[0]) for action in write.actions}
         wanted: dict[tuple[type[AnyEdge], str], list[CopyRule]] = {}
         for copy in layout.rules.copies:
-            if copy.node is kind and copy.node.attributes[copy.of] in names:
+            if isinstance(kind, NodeType) and copy.node.covers(kind) and copy.node.attributes[copy.of] in names:
                 wanted.setdefault((copy.edge.model, copy.end), []).append(copy)
         for copies in wanted.values():
             yield _fan(layout, item, copies)
@@ -150,10 +135,10 @@ def _writes(requests: Iterable[Request]) -> Iterator[Put | Update]:
 
 
 def _fan(layout: BoundLayout, item: Item, copies: Sequence[CopyRule]) -> Fan:
-    edge, text = copies[0].edge, next(iter(layout.key_of(item).values()))["S"]
+    edge, text = copies[0].edge, layout.text_of(copies[0].node, item)
     index = None
     if copies[0].end == "target":
-        index = layout.into(edge, layout.id_in(edge.target, text)).access.index
+        index = layout.ranges_into(edge, layout.id_in(edge.target, text))[0].access.index
     keys = layout.shape(edge).written
     held = [
         each

@@ -1,18 +1,18 @@
-"""Deleting a node with all its edges, so that nobody ever sees half of it.
+"""Deleting a node with all its edges and children, so that nobody ever sees half of it.
 
-A node whose edges fit into one transaction goes in that transaction, and then a last look finds what
-was connected meanwhile. A larger one goes in steps that may stop anywhere and be run again:
+If they fit into one transaction, that transaction removes them, and a last look finds edges that were connected
+meanwhile. A larger node is deleted in steps. Each step may be interrupted and run again. What is said here of edges
+holds for children too:
 
-1. mark every edge with the token of this delete, until a look finds no other; a marked edge
-   is still there for everybody;
-2. switch: in one transaction remove the node and record the token in its partition; from then on
-   whoever meets an edge with that mark looks the record up and does not show the edge;
+1. mark every edge with the token of this delete, until a look finds no edge without the mark; a marked edge is still
+   visible to everybody;
+2. switch: one transaction removes the node and writes the token into the deletion record, under the node key;
+   from then on, a reader that finds an edge with that mark looks the record up and hides the edge;
 3. remove the edges, those in the node's own partition last, then the record.
 
-A reader pays nothing for this unless it meets a mark; then it is one batch get for the records.
+A reader pays nothing for this unless it finds a mark; then it pays one batch get for the records.
 
-A node with edges that somebody counts at once goes otherwise, in `counted_deletion`, which does the same with the
-edges that nobody counts.
+`counted_deletion` deletes a node with edges that are counted in transaction. It does the same with its other edges.
 """
 
 from __future__ import annotations
@@ -21,30 +21,46 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from adjoin.errors import ConditionFailed, InvalidItem, InvalidKey, TransactionCanceled
+from adjoin.entity_types import EdgeType, EntityType, NodeType
+from adjoin.errors import FAILED_CONDITION, ConditionFailed, InvalidItem, InvalidKey, TransactionCanceled
 from adjoin.evaluate import condition_test
-from adjoin.expressions import Add, Compare, Condition, Contains, Discard, Exists, Not, Value, all_of, attribute
-from adjoin.layouts.interface import DELETING, BoundLayout
-from adjoin.plans import Plan
-from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, get_all, place_of
-from adjoin.plans.revisions import claimable, unchanged
-from adjoin.requests import Check, Delete, Get, PageResponse, Query, TransactWrite, Update
-from adjoin.schema import EdgeType, NodeType
+from adjoin.expressions import (
+    Add,
+    And,
+    Compare,
+    Condition,
+    Contains,
+    Discard,
+    Exists,
+    Not,
+    Or,
+    Value,
+    all_of,
+    attribute,
+)
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import DELETING
+from adjoin.layouts.ranges import Range
+from adjoin.plans.shards import fresh_numbers
+from adjoin.plans.steps.batches import BATCHES_A_ROUND, Pages, Place, chunks, get_all, place_of
+from adjoin.plans.steps.still import claimable, same, unchanged
+from adjoin.requests import Check, Delete, Get, Plan, Query, TransactWrite, Update
 from adjoin.units import MAX_ITEM_SIZE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
 from adjoin.values import Item, item_size
 
 TOKENS = "tokens"
 _MARK_SIZE = 64
-"""Bytes of a mark without the node's key: its attribute's name and its token."""
-_NEEDLESS = ("ConditionalCheckFailed", "ValidationError")
+"""Size in bytes of a mark without the node key: the attribute's name and the token."""
+_NEEDLESS = (FAILED_CONDITION, "ValidationError")
+"""Reasons for which an edge gets no mark: it does not exist any more, or its item would exceed 400 KB."""
 UNMARKED = Not(Exists(attribute(DELETING)))
-"""Holds for an edge without marks; with any, only the records of deletes tell whether it is there."""
+"""Holds for an edge without marks. Whether an edge with a mark is visible, only the deletion records say."""
 
 # --- what readers do ---------------------------------------------------------------------------
 
 
 def visible(layout: BoundLayout, items: list[Item]) -> Plan[list[Item]]:
-    """The items without those that are edges of a node whose delete has passed its switch."""
+    """The items without the edges of nodes whose delete has passed its switch."""
     marked = [item for item in items if DELETING in item]
     if not marked:
         return items
@@ -68,7 +84,7 @@ def _tokens(record: Item | None) -> set[str]:
 
 @dataclass(frozen=True)
 class Counted:
-    """An edge that somebody counts at once: the keys of its items and of their copies, and of the nodes at its ends."""
+    """An edge that is counted in transaction: the keys of its items, of its index copies, and of its two nodes."""
 
     kind: EdgeType
     keys: tuple[Item, ...]
@@ -78,19 +94,23 @@ class Counted:
     size: int
     is_marked: bool
     same: Condition | None = None
-    """What must hold of it for it to go."""
+    """The condition under which it is removed."""
 
 
 @dataclass
 class Neighbourhood:
-    """What lies at a node: itself, its edges by key with their sizes, and deletes past their switch."""
+    """A node with its edges by key, their sizes, and the tokens of deletes that have passed their switch."""
 
     node: Item | None = None
     edges: dict[Place, Item] = field(default_factory=dict)
     sizes: dict[Place, int] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
     counted: dict[Place, Counted] = field(default_factory=dict)
-    """The edges of classes that are to be kept apart from the others."""
+    """The edges of the classes that `gather` was asked to keep apart."""
+    own: set[Place] = field(default_factory=set)
+    """The items that were found because they belong to the node: those of edges that leave it, and of children."""
+    held: dict[Place, Condition] = field(default_factory=dict)
+    """The conditions under which items are removed: an edge whose key does not tell its ends must still have them."""
 
     def add(self, key: Item, item: Item, size: int) -> None:
         place = place_of(key)
@@ -98,12 +118,22 @@ class Neighbourhood:
         self.sizes[place] = size
 
     def fits_one_transaction(self, own: int) -> bool:
-        """Whether all of it does, where the node itself takes so many writes."""
+        """Whether everything fits, if the node itself takes `own` writes."""
         return len(self.edges) + own <= MAX_TRANSACTION and self.size < MAX_TRANSACTION_SIZE
 
     def also(self, before: Neighbourhood) -> Neighbourhood:
-        """The same with the edges of a former look, which an index may not show any more, or not yet."""
-        return replace(self, edges=before.edges | self.edges, sizes=before.sizes | self.sizes)
+        """The same with the edges of an earlier look, because an index is only eventually consistent."""
+        return replace(
+            self,
+            edges=before.edges | self.edges,
+            sizes=before.sizes | self.sizes,
+            own=before.own | self.own,
+            held=before.held | self.held,
+        )
+
+    def delete(self, layout: BoundLayout, place: Place, wanted: Condition | None = None) -> Delete:
+        """The request that removes an edge."""
+        return Delete(layout.table, layout.key_of(self.edges[place]), all_of(self.held.get(place), wanted))
 
     @property
     def size(self) -> int:
@@ -114,47 +144,56 @@ class Neighbourhood:
         return self.node is None and not self.edges and not self.counted
 
 
-def delete_node(layout: BoundLayout, kind: NodeType, id: object, lock: Condition | None = None) -> Plan[bool]:
-    """Removes the node and every edge at it; says whether there was anything to remove.
+def delete_node(
+    layout: BoundLayout, kind: NodeType, id: object, lock: Condition | None = None, *, must_find: bool = True
+) -> Plan[bool]:
+    """Removes the node and all its edges; returns whether there was anything to remove.
 
-    With a lock, `ConditionFailed` if the node does not have the version that it asks for.
+    With a lock, raises `ConditionFailed` if the node does not have the version that the lock asks for. Edges that
+    cannot be found raise `InvalidModel`, or stay if `must_find` is false.
     """
-    text = layout.node_text(kind, id)
+    node_key = layout.node_text(kind, id)
     key = layout.node_key(kind, id)
-    around = yield from gather(layout, kind, id)
+    around = yield from gather(layout, kind, id, must_find=must_find)
     resumed = bool(around.tokens)
     for token in sorted(around.tokens):
-        yield from sweep(layout, text, key, token, around)
+        yield from sweep(layout, node_key, key, token, around)
     if resumed:
-        around = yield from gather(layout, kind, id)
+        around = yield from gather(layout, kind, id, must_find=must_find)
     refuse_stale(kind, id, around.node, lock)
     found = resumed or not around.is_empty
     is_gone = False
 
     def own() -> list[Delete | Check]:
-        # One that somebody made anew, after this has removed it, is not this delete's to remove.
+        # If another program creates the node again after this delete removed it, the new node must stay.
         if is_gone:
             return [Check(layout.table, key, Not(layout.present))]
         return [*own_writes(layout, kind, key, around.node, lock)]
 
     while around.fits_one_transaction(len(own())):
-        edges = [Delete(layout.table, layout.key_of(edge)) for edge in around.edges.values()]
+        edges = [around.delete(layout, place) for place in around.edges]
         is_gone = (yield from _done([*own(), *edges])) or is_gone
-        # What somebody connected between the look and the transaction would hang there for ever.
-        around = yield from gather(layout, kind, id)
+        # An edge that was connected between the look and the transaction would be a dangling edge for ever.
+        around = yield from gather(layout, kind, id, must_find=must_find)
         if is_gone and (around.node is not None or not around.edges):
             return found
         if not is_gone:
             refuse_stale(kind, id, around.node, lock)
+    if layout.why_no_own_items is not None:
+        raise InvalidKey(
+            f"{kind.name} {id!r} has {len(around.edges):,} edges, too many for one transaction, and a delete in steps "
+            f"needs a record in an item of adjoin's own, which this table cannot hold: {layout.why_no_own_items}; "
+            f"disconnect the edges first"
+        )
     token = uuid.uuid4().hex
-    around = yield from mark_all(layout, kind, id, token, around, set())
-    while not (yield from _done([*own(), record_of(layout, text, token)])):
+    around = yield from mark_all(layout, kind, id, token, around, set(), must_find=must_find)
+    while not (yield from _done([*own(), record_of(layout, node_key, token)])):
         if is_gone:
             return found
         around.node = (yield from get_all([Get(layout.table, key, consistent=True)]))[0]
         refuse_stale(kind, id, around.node, lock)
-    after = yield from gather(layout, kind, id)
-    yield from sweep(layout, text, key, token, after.also(around))
+    after = yield from gather(layout, kind, id, must_find=must_find)
+    yield from sweep(layout, node_key, key, token, after.also(around))
     return found
 
 
@@ -166,28 +205,32 @@ def mark_all(
     around: Neighbourhood,
     marked: set[Place],
     apart: Collection[EdgeType] = (),
+    *,
+    must_find: bool = True,
 ) -> Plan[Neighbourhood]:
-    """Marks every edge that is not `marked`, and those that somebody connects meanwhile; gives what there is then."""
+    """Marks every edge that is not in `marked`, also edges that are connected meanwhile; returns the last look."""
     while unmarked := [place for place in around.edges if place not in marked]:
         yield from _mark(layout, layout.node_text(kind, id), token, around, unmarked)
         marked.update(unmarked)
-        around = yield from gather(layout, kind, id, apart)
+        around = yield from gather(layout, kind, id, apart, must_find=must_find)
     return around
 
 
-def record_of(layout: BoundLayout, text: str, token: str) -> Update:
-    """What records that a delete is past its switch."""
-    return Update(layout.table, layout.deletion_key(text), (Add(attribute(TOKENS), {"SS": [token]}),))
+def record_of(layout: BoundLayout, node_key: str, token: str) -> Update:
+    """The write of the deletion record: the delete with this token has passed its switch."""
+    return Update(layout.table, layout.deletion_key(node_key), (Add(attribute(TOKENS), {"SS": [token]}),))
 
 
 def refuse_stale(kind: NodeType, id: object, node: Item | None, lock: Condition | None) -> None:
-    """A delete of a node that has another version than whoever deletes it knows."""
+    """Refuses to delete a node whose stored version is not the one that the lock asks for."""
     if lock is None or node is None or condition_test(lock)(node):
         return
-    version = node.get(kind.attribute(kind.version or ""), {"N": "none"})
+    if kind.version is None:
+        raise ConditionFailed(f"{kind.name} {id!r} is of another class now; reload it and retry", node)
+    version = node.get(kind.attribute(kind.version), {"N": "none"})
     raise ConditionFailed(
         f"{kind.name} {id!r} has another version than the one to delete (its version is {version['N']}); "
-        f"read it again and decide anew, or pass if_version=None to delete it all the same",
+        f"reload it and retry, or pass if_version=None to delete it anyway",
         node,
     )
 
@@ -195,7 +238,7 @@ def refuse_stale(kind: NodeType, id: object, node: Item | None, lock: Condition 
 def own_writes(
     layout: BoundLayout, kind: NodeType, key: Item, node: Item | None, lock: Condition | None = None
 ) -> list[Delete]:
-    """The deletes of a node itself and of what stands beside it, as long as it is what was read."""
+    """The deletes of a node's own item and of its satellites, conditional on what was read."""
     if not layout.has_satellites(kind):
         return [Delete(layout.table, key, lock)]
     satellites = layout.satellites_beside(kind, node) if node is not None else []
@@ -206,7 +249,7 @@ def own_writes(
 
 
 def _done(writes: Sequence[Delete | Update | Check]) -> Plan[bool]:
-    """Writes all together; says no if the first, the node, is not what was read any more."""
+    """Performs all writes in one transaction; returns False if the node, the first of them, has changed since."""
     while True:
         try:
             alone = [write for write in writes if not isinstance(write, Check)] if len(writes) == 1 else []
@@ -215,73 +258,124 @@ def _done(writes: Sequence[Delete | Update | Check]) -> Plan[bool]:
         except ConditionFailed:
             return False
         except TransactionCanceled as canceled:
-            failed = [reason.code == "ConditionalCheckFailed" for reason in canceled.reasons]
+            failed = [reason.is_failed_condition for reason in canceled.reasons]
             if failed[0]:
                 return False
             if not any(failed):
                 raise
-            # A claim that belongs to somebody else stays.
+            # Another node has taken a claim over; it stays, and the rest is tried again.
             writes = [write for write, has_failed in zip(writes, failed, strict=True) if not has_failed]
 
 
-def doomed(layout: BoundLayout, kind: NodeType, id: object, lock: Condition | None = None) -> Plan[list[Delete]]:
-    """The deletes of a node, first, and of every edge at it, for a delete inside a larger transaction."""
-    around = yield from gather(layout, kind, id)
+def doomed(
+    layout: BoundLayout, kind: NodeType, id: object, lock: Condition | None = None, *, must_find: bool = True
+) -> Plan[list[Delete]]:
+    """The deletes of a node (first) and of all its edges, for a delete inside a larger transaction."""
+    around = yield from gather(layout, kind, id, must_find=must_find)
     refuse_stale(kind, id, around.node, lock)
     own = own_writes(layout, kind, layout.node_key(kind, id), around.node, lock)
-    # What is left of a former delete is nobody's any more, and stays hidden.
+    below: dict[Place, Delete] = {}
+    for child, child_id in (yield from joined_children(layout, kind, id)):
+        below |= {
+            place_of(each.key): each for each in (yield from doomed(layout, child, child_id, must_find=must_find))
+        }
+    # Edges that an earlier delete has hidden do not belong to this node; they stay hidden.
     edges = yield from visible(layout, [*around.edges.values()])
-    return [*own, *(Delete(layout.table, layout.key_of(edge)) for edge in edges)]
+    places = [place_of(layout.key_of(edge)) for edge in edges]
+    deletes = {place: around.delete(layout, place) for place in places}
+    return [*own, *(deletes | below).values()]
 
 
-def gather(layout: BoundLayout, kind: NodeType, id: object, apart: Collection[EdgeType] = ()) -> Plan[Neighbourhood]:
-    """What lies at a node; edges of some classes are told apart."""
-    around = Neighbourhood()
-    ranges = [layout.collection(kind, id, arriving=False)]
-    if any(edge.target is kind and not edge.symmetric for edge in layout.schema.edges.values()):
-        ranges.append(layout.collection(kind, id, arriving=True))
-    partial = {each.access.index for each in ranges if each.access.is_partial}
-    open_queries = [
-        Query(
-            layout.table,
-            (each.access.partition_key, {"S": each.partition}),
-            index=each.access.index,
-            consistent=each.access.index is None,
-        )
-        for each in ranges
-    ]
-    while open_queries:
-        responses: list[PageResponse] = yield tuple(open_queries)
-        following = []
-        for query, response in zip(open_queries, responses, strict=True):
-            for item in response.items:
-                # How large an item is that an index holds parts of is not known from there.
-                size = MAX_ITEM_SIZE if query.index in partial else item_size(item)
-                _add(layout, kind, item, size, around, apart, is_partial=query.index in partial)
-            if response.last is not None:
-                following.append(replace(query, start=response.last))
-        open_queries = following
+def gather(
+    layout: BoundLayout, kind: NodeType, id: object, apart: Collection[EdgeType] = (), *, must_find: bool = True
+) -> Plan[Neighbourhood]:
+    """Reads a node and all its edges; edges of the classes in `apart` are kept apart as `counted`.
+
+    Edges that cannot be found raise `InvalidModel`, or are left out if `must_find` is false.
+    """
+    around, node_key = Neighbourhood(), layout.node_text(kind, id)
+    has_edges = any(edge.joins(kind) for edge in layout.schema.edges.values())
+    has_edges = has_edges or bool(layout.schema.children(kind))
+    if layout.shard_numbers:
+        yield from fresh_numbers(layout)
+    # Without edges there is no deletion record, and one that is found is of another node in the same partition.
+    has_record = has_edges and layout.why_no_own_items is None
+    record = place_of(layout.deletion_key(node_key)) if has_record else None
+    own = [layout.collection(kind, id, arriving=False), *layout.ranges_beside(kind, id, must_find=must_find)]
+    ranges = [*own, *layout.ranges_at(kind, id, must_find=must_find)]
+    pages = Pages((each, _all_in(layout, each)) for each in ranges)
+    while found := (yield from pages.next()):
+        for stretch, page in found:
+            is_partial, is_own = stretch.access.is_partial, any(stretch is each for each in own)
+            for item in page.items:
+                if layout.is_bookkeeping(item):
+                    around.tokens |= _tokens(item) if place_of(layout.key_of(item)) == record else set()
+                    continue
+                told = layout.kind_of(item)
+                if layout.belongs_to(kind, node_key, item, told) if is_own else _is_at(kind, stretch.access.kind, told):
+                    # The size of an item is unknown if the index holds only some attributes: assume the largest.
+                    size = MAX_ITEM_SIZE if is_partial else item_size(item)
+                    if is_own:
+                        around.own.add(place_of(layout.key_of(item)))
+                    _add(layout, kind, item, told, size, around, apart, is_partial=is_partial)
+    if record is not None and record[0] != ranges[0].partition:
+        (stored,) = yield from get_all([Get(layout.table, layout.deletion_key(node_key), consistent=True)])
+        around.tokens |= _tokens(stored)
     return around
+
+
+def _is_at(kind: NodeType, only: EntityType | None, found: EntityType | None) -> bool:
+    """Whether an item in the partition of an index for edges that arrive is an edge, or the node itself.
+
+    `only` is the class of the edges, if the index may hold others that do not arrive at the node.
+    """
+    return found is only if only is not None else found is kind or isinstance(found, EdgeType)
+
+
+def joined_children(layout: BoundLayout, kind: NodeType, id: object) -> Plan[list[tuple[NodeType, object]]]:
+    """The children of a node, and their children, that have edges or unique values, and so are deleted one by one."""
+    schema = layout.schema
+    below = schema.children(kind)
+    for each in below:
+        below += schema.children(each)
+    edges = schema.edges.values()
+    parents = [child.parent for child in below if layout.is_apart(child)]
+    kinds = [child for child in below if child.unique or child in parents or any(edge.joins(child) for edge in edges)]
+    found: list[tuple[NodeType, object]] = []
+    if not kinds:
+        return found
+    node_key = layout.node_text(kind, id)
+    own = [layout.collection(kind, id, arriving=False), *layout.ranges_beside(kind, id, must_find=False)]
+    pages = Pages((None, _all_in(layout, each)) for each in own if each.access.index is None)
+    while read := (yield from pages.next()):
+        for item in (item for _, page in read for item in page.items):
+            child = None if layout.is_bookkeeping(item) else layout.kind_of(item)
+            if isinstance(child, NodeType) and child in kinds and layout.belongs_to(kind, node_key, item, child):
+                found.append((child, layout.id_in(child, layout.text_of(child, item))))
+    return found
+
+
+def _all_in(layout: BoundLayout, stretch: Range) -> Query:
+    """The query for everything in the partition of a range."""
+    access = stretch.access
+    return Query(layout.table, stretch.key, stretch.condition(), access.index, consistent=access.index is None)
 
 
 def _add(
     layout: BoundLayout,
     kind: NodeType,
     item: Item,
+    found: EntityType | None,
     size: int,
     around: Neighbourhood,
     apart: Collection[EdgeType],
     *,
     is_partial: bool,
 ) -> None:
-    if layout.is_bookkeeping(item):
-        around.tokens |= _tokens(item)
-        return
-    found = layout.kind_of(item)
     if found is kind:
         around.node = item
     elif isinstance(found, EdgeType):
-        # Without its attributes it is not told which copies an edge has; a delete of none does no harm.
+        # Without all attributes it is unknown which index copies the edge has. Deleting an absent one does no harm.
         copies = (
             layout.copy_keys(found, layout.key_of(item))
             if is_partial
@@ -294,37 +388,44 @@ def _add(
             return
         for key in (*keys, *copies):
             around.add(key, item, size)
+        if loose := [same(item, name) for name in layout.loose(found) if name in item]:
+            around.held[place_of(keys[0])] = Or((Not(layout.present), And(tuple(loose))))
+    elif isinstance(found, NodeType):
+        # A child goes as an edge does. Children with edges or claims of their own are deleted before, see `joined`.
+        for key in (layout.key_of(item), *layout.copy_keys(found, layout.key_of(item))):
+            around.add(key, item, size)
 
 
 def _ends(layout: BoundLayout, kind: EdgeType, item: Item) -> tuple[str, str] | None:
-    """The ends of an edge; None for what only has the key of one and leads nowhere, which nobody counts."""
+    """The node keys of an edge's ends; None if they cannot be read, so that nobody counts the edge."""
     try:
         return layout.ends(kind, item)
     except (InvalidItem, InvalidKey):
         return None
 
 
-def _mark(layout: BoundLayout, text: str, token: str, around: Neighbourhood, places: list[Place]) -> Plan[None]:
-    mark = (Add(attribute(DELETING), {"SS": [f"{token}:{text}"]}),)
-    waiting = list(_transactions(around, places, _MARK_SIZE + len(text.encode()), MAX_TRANSACTION))
+def _mark(layout: BoundLayout, node_key: str, token: str, around: Neighbourhood, places: list[Place]) -> Plan[None]:
+    mark = (Add(attribute(DELETING), {"SS": [f"{token}:{node_key}"]}),)
+    waiting = list(_transactions(around, places, _MARK_SIZE + len(node_key.encode()), MAX_TRANSACTION))
     while waiting:
-        some = waiting.pop()
+        group = waiting.pop()
         updates = tuple(
-            Update(layout.table, layout.key_of(around.edges[place]), mark, condition=layout.present) for place in some
+            Update(layout.table, layout.key_of(around.edges[place]), mark, condition=layout.present) for place in group
         )
         try:
             yield (TransactWrite(updates),)
         except TransactionCanceled as canceled:
-            # An edge that somebody removed meanwhile needs no mark, and one that is full has no room for it.
-            left = [place for place, reason in zip(some, canceled.reasons, strict=True) if reason.code not in _NEEDLESS]
-            if len(left) == len(some):
+            left = [
+                place for place, reason in zip(group, canceled.reasons, strict=True) if reason.code not in _NEEDLESS
+            ]
+            if len(left) == len(group):
                 raise
             if left:
                 waiting.append(left)
 
 
 def _transactions(around: Neighbourhood, places: Iterable[Place], more: int, most: int) -> Iterator[list[Place]]:
-    """Places in groups of what one transaction takes, each item grown by `more` bytes."""
+    """Splits places into groups that fit into one transaction, where each item grows by `more` bytes."""
     group: list[Place] = []
     size = 0
     for place in places:
@@ -338,22 +439,23 @@ def _transactions(around: Neighbourhood, places: Iterable[Place], more: int, mos
         yield group
 
 
-def sweep(layout: BoundLayout, text: str, key: Item, token: str, around: Neighbourhood) -> Plan[None]:
-    """Removes what the delete with this token left of the node with this key, then the record of it.
+def sweep(layout: BoundLayout, node_key: str, key: Item, token: str, around: Neighbourhood) -> Plan[None]:
+    """Removes the edges that the delete with this token left, then its deletion record.
 
-    If the node is there again, somebody made it anew, and edges without the mark are of the new one: also those
-    that are put again meanwhile. So each goes only as long as it has the mark, or there is no node.
+    If the node exists, another program has created it again, and edges without the mark belong to the new node, also
+    those that are put again meanwhile. So an edge is removed only while it has the mark, or while there is no node.
     """
-    marked = Contains(attribute(DELETING), Value({"S": f"{token}:{text}"}))
+    marked = Contains(attribute(DELETING), Value({"S": f"{token}:{node_key}"}))
     absent = Check(layout.table, key, Not(layout.present))
-    # The node's own partition goes last: the other half of a symmetric edge is found only through it.
+    # What belongs to the node goes last: only through it, a delete that is run again finds the other item of a
+    # symmetric edge.
     for is_own in (False, True):
-        places = [place for place in around.edges if (place[0] == text) is is_own]
-        having = [place for place in places if (text, token) in _marks(around.edges[place])]
+        places = [place for place in around.edges if (place in around.own) is is_own]
+        having = [place for place in places if (node_key, token) in _marks(around.edges[place])]
         yield from _remove(layout, around, having, marked)
         if around.node is None:
             yield from _remove(layout, around, [place for place in places if place not in {*having}], None, absent)
-    record = layout.deletion_key(text)
+    record = layout.deletion_key(node_key)
     only = Compare("=", attribute(TOKENS), Value({"SS": [token]}))
     try:
         yield (Delete(layout.table, record, condition=only),)
@@ -365,28 +467,27 @@ def sweep(layout: BoundLayout, text: str, key: Item, token: str, around: Neighbo
 def _remove(
     layout: BoundLayout, around: Neighbourhood, places: Iterable[Place], wanted: Condition | None, *checks: Check
 ) -> Plan[None]:
-    """Removes edges for which something holds, in transactions side by side."""
+    """Removes the edges for which `wanted` and `checks` hold, in rounds of transactions."""
     groups = _transactions(around, places, 0, MAX_TRANSACTION - len(checks))
     requests: Iterator[tuple[Delete | Check, ...]] = (
-        (*checks, *(Delete(layout.table, layout.key_of(around.edges[place]), wanted) for place in group))
-        for group in groups
+        (*checks, *(around.delete(layout, place, wanted) for place in group)) for group in groups
     )
-    for some in chunks(requests, BATCHES_A_ROUND):
+    for chunk in chunks(requests, BATCHES_A_ROUND):
         try:
-            yield tuple(TransactWrite(writes) for writes in some)
+            yield tuple(TransactWrite(writes) for writes in chunk)
         except TransactionCanceled:
-            for writes in some:
+            for writes in chunk:
                 yield from _remove_those_left(writes)
 
 
 def _remove_those_left(writes: Sequence[Delete | Check]) -> Plan[None]:
-    """Deletes without those whose condition does not hold any more; nothing, if that is so of a check."""
+    """Performs the deletes whose conditions still hold; none if a check does not hold."""
     while any(isinstance(write, Delete) for write in writes):
         try:
             yield (TransactWrite(tuple(writes)),)
             return
         except TransactionCanceled as canceled:
-            failed = [reason.code == "ConditionalCheckFailed" for reason in canceled.reasons]
+            failed = [reason.is_failed_condition for reason in canceled.reasons]
             if not any(failed):
                 raise
             if any(isinstance(write, Check) for write, has_failed in zip(writes, failed, strict=True) if has_failed):

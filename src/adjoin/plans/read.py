@@ -1,24 +1,83 @@
-"""Reading: one node, many nodes, one edge, and pages of edges."""
+"""Plans that read: one node, many nodes, one edge, and pages of edges."""
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from hmac import compare_digest
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from adjoin.errors import InvalidItem, InvalidKey
+import orjson
+
+from adjoin.entity_types import EdgeType, EntityType, NodeType
+from adjoin.errors import InvalidCursor, InvalidItem, InvalidKey
+from adjoin.evaluate import condition_test
 from adjoin.expressions import Condition, Exists, Not, attribute
-from adjoin.layouts.interface import DELETING, OWNER, BoundLayout, Range
-from adjoin.plans import Plan
-from adjoin.plans.batches import get_all
+from adjoin.fields import Predicate
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import DELETING, OWNER
+from adjoin.layouts.ranges import Range
 from adjoin.plans.deletion import visible
-from adjoin.requests import Get, ItemResponse, PageResponse, Query, SortCondition
-from adjoin.schema import EdgeType, EntityType, NodeType
+from adjoin.plans.steps.batches import Place, get_all, place_of
+from adjoin.plans.steps.predicates import holds
+from adjoin.requests import Get, ItemResponse, PageResponse, Plan, Query, SortCondition
 from adjoin.values import Item, decode
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+
+# --- page tokens -------------------------------------------------------------------------------
+
+
+_DIGEST_SIZE = 16
+
+
+def encode_cursor(start: Item, given: int, query: bytes, secret: bytes) -> str:
+    """A token to continue from a key, after `given` results were returned."""
+    payload = orjson.dumps([start, given])
+    return _spelled(_digest(payload, query, secret) + payload)
+
+
+def decode_cursor(token: str, query: bytes, secret: bytes) -> tuple[Item, int]:
+    try:
+        raw = urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4))
+    except (ValueError, AttributeError):
+        raise InvalidCursor("the page token was not made by adjoin; start again from the first page") from None
+    digest, payload = raw[:_DIGEST_SIZE], raw[_DIGEST_SIZE:]
+    # base64 has spare bits, so several texts decode to the same bytes. Only the text that was issued is accepted.
+    if not compare_digest(digest, _digest(payload, query, secret)) or _spelled(raw) != token:
+        raise InvalidCursor(
+            "the page token belongs to another query or was changed; "
+            "pass it to the query that it came from, or start again from the first page"
+        )
+    try:
+        start, given = orjson.loads(payload)
+        is_one = type(start) is dict and type(given) is int and 0 <= given < 2**31
+        is_one = is_one and all(type(part) is dict and [*map(type, part.values())] == [str] for part in start.values())
+        is_one = is_one and all(part.keys() <= {"S", "N", "B"} for part in start.values())
+    except (ValueError, TypeError):
+        is_one = False
+    if not is_one:
+        # The digest was right, but without a secret anybody can compute it.
+        raise InvalidCursor("the page token was not made by adjoin; start again from the first page")
+    return start, given
+
+
+def _spelled(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _digest(payload: bytes, query: bytes, secret: bytes) -> bytes:
+    key = blake2b(secret, digest_size=32, person=b"adjoin cursor").digest()
+    return blake2b(query + b"\0" + payload, key=key, digest_size=_DIGEST_SIZE).digest()
+
+
+# --- reading -----------------------------------------------------------------------------------
+
 
 V = TypeVar("V", bound="DataclassInstance")
 
@@ -28,11 +87,13 @@ def get(layout: BoundLayout, kind: NodeType, id: Any, consistent: bool) -> Plan[
     (response,) = yield (Get(layout.table, layout.node_key(kind, id), consistent),)
     if response.item is None:
         return None
+    if DELETING in response.item and not (yield from visible(layout, [response.item])):
+        return None
     return _explained(layout.decode(kind, response.item), kind, response.item)
 
 
 def get_by(layout: BoundLayout, kind: NodeType, name: str, value: Any, consistent: bool) -> Plan[Any]:
-    """The node that has a value of a unique field: the claim to it tells whose it is."""
+    """The node that has a value of a unique field; the claim to the value names the node."""
     response: ItemResponse
     (response,) = yield (Get(layout.table, layout.claim_key(kind, name, value), consistent),)
     owner = (response.item or {}).get(OWNER, {}).get("S")
@@ -41,18 +102,21 @@ def get_by(layout: BoundLayout, kind: NodeType, name: str, value: Any, consisten
     except InvalidKey:
         id = None
     if id is None:
-        # Nobody's, or of a node that cannot be: others may write anything there.
+        # There is no claim, or another program wrote one with a key that no node can have.
         return None
     node = yield from get(layout, kind, id, consistent)
-    # A claim may be older than its node.
+    # The node may have changed between the two reads, or the claim may be stale.
     return node if node is not None and getattr(node, name) == value else None
 
 
 def get_many(layout: BoundLayout, kind: NodeType, ids: Iterable[Any], consistent: bool) -> Plan[list[Any]]:
-    """One entry an id, in order; an id asked for twice is read once."""
+    """One node (or None) per id, in order; an id that is given twice is read once."""
     wanted = [kind.id(id) for id in ids]
     gets = {id: Get(layout.table, layout.node_key(kind, id), consistent) for id in wanted}
     items = yield from get_all(list(gets.values()))
+    if any(item is not None and DELETING in item for item in items):
+        shown = yield from visible(layout, [item for item in items if item is not None])
+        items = [item if any(item is each for each in shown) else None for item in items]
     found = {
         id: item and _explained(layout.decode(kind, item), kind, item) for id, item in zip(gets, items, strict=True)
     }
@@ -69,14 +133,21 @@ def edge(
         return None
     if DELETING in response.item and not (yield from visible(layout, [response.item])):
         return None
+    ends = layout.has_ends(kind, source, target)
+    if ends is not None and not condition_test(ends)(response.item):
+        # The key alone does not tell the ends, and this edge has others.
+        return None
     return _explained(layout.decode(kind, response.item), kind, response.item)
 
 
 def _explained(entity: Any, kind: EntityType, item: Item) -> Any:
+    if entity is None and kind.whole is not kind:
+        # The key is that of the whole family, and a node of another class of it is there.
+        return None
     if entity is None:
         shown = {name: decode(value) for name, value in list(item.items())[:3]}
         raise InvalidItem(
-            f"under the key of a {kind.name} lies an item of another type ({shown}); "
+            f"the key of a {kind.name} holds an item of another type ({shown}); "
             f"correct its type attribute, or the layout"
         )
     return entity
@@ -86,7 +157,7 @@ def _explained(entity: Any, kind: EntityType, item: Item) -> Any:
 
 
 def changed(value: V, changes: Mapping[str, Any]) -> V:
-    """A copy with other fields; `dataclasses.replace` takes three times as long."""
+    """A copy with some fields changed; `dataclasses.replace` takes three times as long."""
     copy = object.__new__(type(value))
     old: dict[str, Any] = value.__dict__
     copy.__dict__.update({name: old[name] for name in value.__dataclass_fields__}, **changes)
@@ -95,24 +166,28 @@ def changed(value: V, changes: Mapping[str, Any]) -> V:
 
 @dataclass(eq=False)
 class Question:
-    """A query with everything that makes it what it is; pages of it can be asked for. Never changed."""
+    """A query that is read page by page. Immutable."""
 
     range: Range
     sort: SortCondition | None = None
-    """Narrows the range's own condition; None where it is not narrowed."""
+    """Replaces the range's own condition by a narrower one; None for the range's own."""
     filter: Condition | None = None
     forward: bool = True
     consistent: bool = False
+    only: tuple[str, ...] | None = None
+    """The attributes that are sent; None for whole items."""
+    rest: tuple[Predicate, ...] = ()
+    """The predicates that are checked here, on the entities, because DynamoDB cannot filter by them."""
 
     def request(self, table: str, limit: int | None, start: Item | None, *, count: bool = False) -> Query:
         access = self.range.access
         return Query(
             table,
-            (access.partition_key, {"S": self.range.partition}),
+            self.range.key,
             self.sort or self.range.condition(),
             access.index,
             self.filter,
-            None,
+            None if self.only is None else tuple(map(attribute, self.only)),
             count,
             limit,
             start,
@@ -124,33 +199,50 @@ class Question:
         return changed(self, changes)
 
     def identity(self, table: str) -> bytes:
-        """Everything that makes it this question and no other."""
-        return repr((self.request(table, None, None), getattr(self.range.access.kind, "label", None))).encode()
+        """Bytes that are different for every other question, so that a page token fits only its own."""
+        asked: tuple[Any, ...] = (self.request(table, None, None), getattr(self.range.access.kind, "label", None))
+        asked += (self.rest,) if self.rest else ()
+        return repr(asked if self.range.number is None else (*asked, "shards")).encode()
 
     @property
     def is_exact(self) -> bool:
         """Whether every item that is read is part of the answer."""
-        return self.filter is None and self.range.access.exclusive
+        return self.filter is None and not self.rest and self.range.access.exclusive
+
+    def decoder(self, layout: BoundLayout) -> Callable[[Item], Any]:
+        """The function that reads an item; it returns None for what is no part of the answer."""
+        decode, kind, rest = self.range.access.decode, self.range.access.kind, self.rest
+        if kind is None:
+            return lambda item: read_or_plain(layout, item)
+        if not rest:
+            return decode
+
+        def matching(item: Item) -> Any:
+            entity = decode(item)
+            return entity if entity is not None and all(holds(kind, each, entity) for each in rest) else None
+
+        return matching
 
 
 @dataclass(slots=True)
 class Found:
-    """A page of the answer, and where to go on."""
+    """A page of results, and where the next page begins."""
 
     entities: list[Any]
     last: Any
-    """An item, or whatever else the plan can go on from; None at the end."""
+    """The key, or whatever else the plan can continue from; None at the end."""
 
 
 def page(layout: BoundLayout, question: Question, limit: int | None, start: Item | None) -> Plan[Found]:
-    """With a limit, that many (fewer only at the end); without, what one request brings.
+    """A page of `limit` entities (fewer only at the end); without a limit, what one request brings.
 
-    A filter works after DynamoDB has counted its limit. So with one, more items are asked for than
-    are wanted, four times as many in each request, and the page ends behind the last one shown.
+    DynamoDB applies its limit before a filter. So with a filter, the first request asks for more items than are
+    wanted, each further one for four times as many, and the page ends after the last item that is returned.
     """
     access, is_exact = question.range.access, question.is_exact
-    decode_item = access.decode if access.kind is not None else lambda item: _read_or_plain(layout, item)
+    decode_item = question.decoder(layout)
     entities: list[Any] = []
+    entries: dict[Place, Item] = {}
     ask = limit if limit is None or is_exact else max(4 * limit, 100)
     while True:
         response: PageResponse
@@ -158,6 +250,8 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
         before = len(entities)
         items: Sequence[Item] = response.items
         if access.is_partial:
+            # Only entries say where the index continues: an item that is read from the table may have changed since.
+            entries = {place_of(layout.key_of(entry)): entry for entry in items}
             items = yield from whole(layout, items)
         for item in items:
             if DELETING in item:
@@ -173,6 +267,8 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
             return Found(entities, start)
         if len(entities) > limit or (len(entities) == limit and not is_exact):
             last = _item_of(items, decode_item, limit - before)
+            if access.is_partial:
+                last = entries[place_of(layout.key_of(last))]
             return Found(entities[:limit], layout.start_after(last, access.index))
         if len(entities) == limit:
             return Found(entities, start)
@@ -180,14 +276,14 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
 
 
 def whole(layout: BoundLayout, entries: Sequence[Item]) -> Plan[list[Item]]:
-    """The items that entries of an index stand for, without those that are gone meanwhile."""
+    """The whole items behind entries of an index, without items that were removed meanwhile."""
     gets = [Get(layout.table, layout.key_of(entry)) for entry in entries]
     items = yield from get_all(gets)
     return [entry | item for entry, item in zip(entries, items, strict=True) if item is not None]
 
 
-def _read_or_plain(layout: BoundLayout, item: Item) -> Any:
-    """What an item is, or its plain values if no class explains it."""
+def read_or_plain(layout: BoundLayout, item: Item) -> Any:
+    """The entity that an item is, or its plain values if no class matches it; None for adjoin's own items."""
     if layout.is_bookkeeping(item):
         return None
     entity = layout.read(item)
@@ -195,28 +291,64 @@ def _read_or_plain(layout: BoundLayout, item: Item) -> Any:
 
 
 def _item_of(items: Iterable[Item], decode_item: Callable[[Item], Any], number: int) -> Item:
-    """The item that gave the result of that number, counted from 1."""
+    """The item that became the result of that number, counted from 1."""
     giving = (item for item in items if decode_item(item) is not None)
     return next(islice(giving, number - 1, None))
 
 
 def count(layout: BoundLayout, question: Question, most: int | None) -> Plan[int]:
-    """How many there are; the items themselves are brought only where they must be looked at."""
-    total = 0
-    start: Item | None = None
-    blind = question.with_(filter=Not(Exists(attribute(DELETING))))
+    """How many entities match, as many as iterating would return.
+
+    If only adjoin writes such keys, the service counts. Where others may have written keys that fit no template, the
+    keys are read, because iterating leaves such items out. Whole items are read only if keys do not tell.
+    """
+    access, counted = question.range.access, _counted_as_items
+    if question.is_exact and access.told_by_keys and not access.is_partial:
+        if not access.is_literal:
+            counted = _counted_by_service
+        elif access.kind is not None and is_told_by_keys(layout, access.kind):
+            counted = _counted_by_keys
+    total, start = 0, None
     while True:
-        response: PageResponse | None = None
-        if question.is_exact and question.range.access.told_by_keys and not question.range.access.is_partial:
-            (response,) = yield (blind.request(layout.table, None, start, count=True),)
-        if response is not None and response.count == response.scanned:
-            total, last = total + response.count, response.last
-        else:
-            found = yield from page(layout, question, None, start)
-            total, last = total + len(found.entities), found.last
-        if last is None or (most is not None and total >= most):
+        found, start = yield from counted(layout, question, start)
+        total += found
+        if start is None or (most is not None and total >= most):
             return total if most is None else min(total, most)
-        start = last
+
+
+def _counted_by_service(layout: BoundLayout, question: Question, start: Item | None) -> Plan[tuple[int, Item | None]]:
+    """The number of entities on a page, and where the next page begins."""
+    response: PageResponse
+    blind = question.with_(filter=Not(Exists(attribute(DELETING))))
+    (response,) = yield (blind.request(layout.table, None, start, count=True),)
+    if response.count == response.scanned:
+        return response.count, response.last
+    # Some edges are marked by a delete, which has to be looked up.
+    return (yield from _counted_as_items(layout, question, start))
+
+
+def _counted_by_keys(layout: BoundLayout, question: Question, start: Item | None) -> Plan[tuple[int, Item | None]]:
+    kind = question.range.access.kind
+    assert kind is not None
+    response: PageResponse
+    (response,) = yield (question.with_(only=layout.scan(kind).attributes).request(layout.table, None, start),)
+    items: Sequence[Item] = response.items
+    if any(DELETING in item for item in items):
+        items = yield from visible(layout, list(items))
+    return sum(layout.kind_of(item) is kind.whole and layout.is_one(kind, item) for item in items), response.last
+
+
+def _counted_as_items(layout: BoundLayout, question: Question, start: Item | None) -> Plan[tuple[int, Item | None]]:
+    found = yield from page(layout, question, None, start)
+    return len(found.entities), found.last
+
+
+def is_told_by_keys(layout: BoundLayout, kind: EntityType) -> bool:
+    """Whether an item with the keys of a class is one of its instances, if it can be read at all.
+
+    A validator may change an id. Then the instance would not be the one with this key, and the item is of no class.
+    """
+    return kind.keeps_ids and not layout.fit(kind).is_whole
 
 
 def far_nodes(layout: BoundLayout, kind: NodeType, ids: list[Any], consistent: bool) -> Plan[dict[Any, Any]]:

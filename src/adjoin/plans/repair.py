@@ -1,37 +1,42 @@
-"""Putting right what an audit or a batch job found, while others write: each step checks that it still holds.
+"""Plans that repair what an audit or a batch job found, while other programs write.
 
-What was found may be hours old. So nothing is written because of a finding alone: what is there is read
-again, and the write holds only as long as that is unchanged. A step that finds nothing to do does nothing. One that
-others were in the way of, at every attempt, raises.
+A finding may be hours old. So each step reads the items again, and its write is conditional on what was read. A step
+that finds nothing to do does nothing. A step that other writers outran at every attempt raises.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
+from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import AlreadyExists, ConditionFailed, InvalidValue, NotFound, TransactionCanceled
-from adjoin.expressions import Action, And, Compare, Condition, Exists, Not, Or, Remove, Set, Value, attribute
-from adjoin.layouts.interface import OWNER, BoundLayout, Satellite
-from adjoin.plans import Plan
-from adjoin.plans.bundles import ATTEMPTS, Claims, beside, settled, update_bundle, write_bundle
-from adjoin.plans.revisions import unchanged
-from adjoin.requests import Check, Delete, Get, ItemResponse, Put, TransactWrite, Update
-from adjoin.schema import EdgeType, EntityType, NodeType
-from adjoin.values import AttributeValue, Item, decode
+from adjoin.evaluate import condition_test
+from adjoin.expressions import Action, Exists, Not, Or, Remove, Set, Value, attribute
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import OWNER, Satellite
+from adjoin.plans.entity_write import Claims, beside, entity_update, may_succeed, write_entity
+from adjoin.plans.steps.again import AGAIN, Again, Attempt, Done, Failure, always_again, decided, until_written
+from adjoin.plans.steps.batches import place_of
+from adjoin.plans.steps.still import as_read, same, unchanged
+from adjoin.requests import Check, Delete, Get, ItemResponse, Plan, Put, TransactWrite, Update
+from adjoin.values import AttributeValue, Item
+
+T = TypeVar("T")
 
 FieldValue: TypeAlias = tuple[NodeType, Any, str, AttributeValue | None]
-"""A node by class and id, a field of it, and what to store there; None for nothing."""
+"""A node by class and id, one of its fields, and the value to store; None removes the attribute."""
 
 ROUND = 100
-"""Fields that are written side by side."""
+"""How many fields are written in one round."""
 
 
 # --- fields that only a batch job fills --------------------------------------------------------
 
 
 def write_fields(layout: BoundLayout, values: Sequence[FieldValue]) -> Plan[int]:
-    """Stores values of fields on nodes that are there; answers how many there were."""
+    """Stores values of fields on nodes that exist; returns how many were stored."""
     plain: list[FieldValue] = []
     written = 0
     for value in values:
@@ -46,7 +51,8 @@ def write_fields(layout: BoundLayout, values: Sequence[FieldValue]) -> Plan[int]
             yield tuple(updates)
         return written + len(updates)
     except ConditionFailed:
-        # Some node is gone; which, is found one by one. Writing the others again changes nothing.
+        # A node does not exist any more, but the error does not say which. So each is written alone; writing the
+        # others twice changes nothing.
         for update in updates:
             try:
                 yield (update,)
@@ -64,13 +70,13 @@ def _update(layout: BoundLayout, value: FieldValue) -> Update:
 
 
 def _write_whole(layout: BoundLayout, value: FieldValue) -> Plan[int]:
-    """A node that stands in indexes by copies, or by this field, is written with all that belongs to it."""
+    """Stores a value on a node with satellites, or with this field in an index key: all its items are written."""
     kind, id, name, stored = value
-    changes = {name: None if stored is None else decode(stored)}
+    changes = {name: None if stored is None else layout.decode_field(kind, name, stored)}
     keys = [layout.node_key(kind, id)]
     try:
-        yield from write_bundle(
-            layout, kind, lambda gone: update_bundle(layout, kind, keys, changes, None, f"{kind.name} {id!r}", gone)
+        yield from write_entity(
+            layout, kind, lambda gone: entity_update(layout, kind, keys, changes, None, f"{kind.name} {id!r}", gone)
         )
     except NotFound:
         return 0
@@ -81,87 +87,86 @@ def _write_whole(layout: BoundLayout, value: FieldValue) -> Plan[int]:
 
 
 def remove_dangling(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, key: Item) -> Plan[list[Item]]:
-    """Removes an edge if one of its ends is not there; answers the keys of its items, none if that is not so."""
-    ends = {_place(each): each for each in (layout.node_key(kind.source, source), layout.node_key(kind.target, target))}
+    """Removes an edge if one of its nodes does not exist; returns the keys of its items, or none if both exist."""
+    ends = {
+        place_of(each): each for each in (layout.node_key(kind.source, source), layout.node_key(kind.target, target))
+    }
     wanted = [key, *ends.values()]
-    for attempt in range(ATTEMPTS):
+    between = layout.has_ends(kind, source, target)
+
+    def attempt() -> Plan[Attempt[list[Item]] | Done[list[Item]]]:
         responses: list[ItemResponse] = yield tuple(Get(layout.table, each, consistent=True) for each in wanted)
         item, *nodes = [response.item for response in responses]
         missing = [end for end, node in zip(ends.values(), nodes, strict=True) if node is None]
-        if item is None or not missing:
-            return []
+        if item is None or not missing or (between is not None and not condition_test(between)(item)):
+            return Done([])
         keys = [key, *layout.twin_keys(kind, item)]
-        beside = [each.key for each in layout.satellites_beside(kind, item)]
-        writes = [Delete(layout.table, each) for each in (*keys, *beside)]
-        try:
-            yield (TransactWrite((*writes, Check(layout.table, missing[0], Not(layout.present)))),)
-            return keys
-        except TransactionCanceled as canceled:
-            _go_on(attempt, canceled)
-    return []
+        beside = [Delete(layout.table, each.key) for each in layout.satellites_beside(kind, item)]
+        deletes = [*(Delete(layout.table, each, between) for each in keys), *beside]
+        check = Check(layout.table, missing[0], Not(layout.present))
+        return Attempt((TransactWrite((*deletes, check)),), lambda _: keys, always_again)
+
+    return (yield from until_written(attempt))
 
 
 def restore_twin(layout: BoundLayout, kind: EdgeType, key: Item) -> Plan[list[Item]]:
-    """Writes the other half of a symmetric edge, if only this is there; answers both keys, none if that is not so."""
-    for attempt in range(ATTEMPTS):
+    """Completes a one-sided edge; returns the keys of both items, or none if the edge is not one-sided."""
+
+    def attempt() -> Plan[Attempt[list[Item]] | Done[list[Item]]]:
         response: ItemResponse
         (response,) = yield (Get(layout.table, key, consistent=True),)
-        edge = None if response.item is None else layout.decode(kind, response.item)
-        if response.item is None or edge is None:
-            return []
-        twins = [each for each in layout.items(edge) if layout.key_of(each) != key]
-        if not twins:
-            return []
-        try:
-            check = Check(layout.table, key, _same(layout, response.item))
-            yield (TransactWrite((check, Put(layout.table, twins[0], Not(layout.present)))),)
-            return [key, layout.key_of(twins[0])]
-        except TransactionCanceled as canceled:
-            if canceled.reasons[1].code == "ConditionalCheckFailed":
-                return []
-            _go_on(attempt, canceled)
-    return []
+        item = response.item
+        edge = None if item is None else layout.decode(kind, item)
+        twins = [] if edge is None else [each for each in layout.items(edge) if layout.key_of(each) != key]
+        if item is None or not twins:
+            return Done([])
+        check = Check(layout.table, key, as_read(layout, item, item.keys() - key.keys()))
+        writes = (check, Put(layout.table, twins[0], Not(layout.present)))
+        return Attempt((TransactWrite(writes),), lambda _: [key, layout.key_of(twins[0])], _unless_second([]))
+
+    return (yield from until_written(attempt))
 
 
-def _go_on(attempt: int, canceled: TransactionCanceled) -> None:
-    """Raises what was in the way, if there is no further attempt."""
-    if attempt + 1 == ATTEMPTS:
-        raise canceled
+def _unless_second(result: T) -> Callable[[Failure], Plan[T | Again]]:
+    """Handles a failure: nothing is left to do if the condition of the second write failed; else tries again."""
 
+    def failed(failure: Failure) -> Plan[T | Again]:
+        assert isinstance(failure, TransactionCanceled)
+        return decided(result if failure.reasons[1].is_failed_condition else AGAIN)
 
-def _same(layout: BoundLayout, item: Item) -> Condition:
-    """Holds as long as an item has the attributes that it had."""
-    keys = layout.key_of(item)
-    conditions = [Compare("=", attribute(name), Value(value)) for name, value in item.items() if name not in keys]
-    return And((layout.present, *conditions))
+    return failed
 
 
 # --- satellites --------------------------------------------------------------------------------
 
 
 def restore_satellites(layout: BoundLayout, kind: EntityType, key: Item) -> Plan[None]:
-    """Writes what stands beside an entity anew, if it is there; claims that are nobody's are taken over."""
+    """Writes the satellites of an entity again, if the entity exists; stale claims are taken over."""
     claims = Claims()
-    for attempt in range(ATTEMPTS):
+
+    def attempt() -> Plan[Attempt[None] | Done[None]]:
         response: ItemResponse
         (response,) = yield (Get(layout.table, key, consistent=True),)
         entity = None if response.item is None else layout.decode(kind, response.item)
         if response.item is None or entity is None:
-            return
+            return Done(None)
         satellites = layout.satellites(kind, [response.item, *_twins(layout, kind, response.item)], entity.__dict__)
         writes = beside(layout, satellites, claims)
+        check = Check(layout.table, key, unchanged(layout, response.item))
+        return Attempt((TransactWrite((*writes, check)),), lambda _: None, partial(failed, writes))
+
+    def failed(writes: Sequence[Put | Delete | Check], failure: Failure) -> Plan[Again]:
+        assert isinstance(failure, TransactionCanceled)
         try:
-            yield (TransactWrite((*writes, Check(layout.table, key, unchanged(layout, response.item)))),)
-            return
-        except TransactionCanceled as canceled:
-            try:
-                yield from settled(layout, kind, writes, canceled.reasons[:-1], claims)
-            except AlreadyExists as taken:
-                # Which of the two is right, only people know.
-                raise InvalidValue(
-                    f"another {kind.name} has a unique value of {_place(key)[0]!r}; change one of them"
-                ) from taken
-            _go_on(attempt, canceled)
+            yield from may_succeed(layout, kind, writes, failure.reasons[:-1], claims)
+        except AlreadyExists as taken:
+            # Only a person can decide which of the two nodes is right.
+            raise InvalidValue(
+                f"another {kind.name} has the same unique value as {place_of(key)[0]!r}; change one of them"
+            ) from taken
+        return AGAIN
+
+    yield from until_written(attempt)
 
 
 def _twins(layout: BoundLayout, kind: EntityType, item: Item) -> list[Item]:
@@ -169,25 +174,19 @@ def _twins(layout: BoundLayout, kind: EntityType, item: Item) -> list[Item]:
 
 
 def remove_stray(layout: BoundLayout, kind: EntityType, satellite: Item, owner: Item) -> Plan[None]:
-    """Removes a satellite that its owner does not have."""
-    for attempt in range(ATTEMPTS):
+    """Removes a satellite that its owner should not have."""
+    text = layout.text_of(kind, owner) if isinstance(kind, NodeType) else place_of(owner)[0]
+    claim = {OWNER: {"S": text}}
+    mine = Or((Not(Exists(attribute(OWNER))), same(claim, OWNER)))
+
+    def attempt() -> Plan[Attempt[None] | Done[None]]:
         response: ItemResponse
         (response,) = yield (Get(layout.table, owner, consistent=True),)
-        if response.item is not None:
-            held: list[Satellite] = layout.satellites_beside(kind, response.item)
-            if satellite in [each.key for each in held]:
-                return
-        claim = {OWNER: {"S": next(iter(owner.values()))["S"]}}
-        mine = Or((Not(Exists(attribute(OWNER))), Compare("=", attribute(OWNER), Value(claim[OWNER]))))
-        try:
-            check = Check(layout.table, owner, unchanged(layout, response.item))
-            yield (TransactWrite((check, Delete(layout.table, satellite, mine))),)
-            return
-        except TransactionCanceled as canceled:
-            if canceled.reasons[1].code == "ConditionalCheckFailed":
-                return
-            _go_on(attempt, canceled)
+        held: list[Satellite] = [] if response.item is None else layout.satellites_beside(kind, response.item)
+        if satellite in [each.key for each in held]:
+            return Done(None)
+        check = Check(layout.table, owner, unchanged(layout, response.item))
+        writes = (check, Delete(layout.table, satellite, mine))
+        return Attempt((TransactWrite(writes),), lambda _: None, _unless_second(None))
 
-
-def _place(key: Item) -> tuple[str, ...]:
-    return tuple(part["S"] for part in key.values())
+    yield from until_written(attempt)

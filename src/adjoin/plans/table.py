@@ -1,48 +1,65 @@
-"""The table's life cycle, and whether a stored table is the one that is meant."""
+"""Plans for the table itself: create it, compare it with its declaration, drop it, and read its change stream."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from adjoin.errors import InvalidRequest, TableExists, TableMismatch, TableNotFound
-from adjoin.plans import Plan
-from adjoin.requests import CreateTable, DescribeTable, DropTable, SetTimeToLive, TableResponse, UpdateTable
+from adjoin.errors import InvalidItem, InvalidRequest, InvalidValue, TableExists, TableMismatch, TableNotFound, shown
+from adjoin.layouts.bound import BoundLayout
+from adjoin.requests import (
+    ChangesResponse,
+    CreateTable,
+    DescribeTable,
+    DropTable,
+    ItemChange,
+    Plan,
+    ReadChanges,
+    SetTimeToLive,
+    TableResponse,
+    UpdateTable,
+)
 from adjoin.tables import IndexDefinition, KeyAttribute, Projection, TableDefinition
+from adjoin.values import Item
 
 
-def open_table(definition: TableDefinition, *, create: bool) -> Plan[None]:
-    """Fails if the table is there with other keys; makes it, or the indexes it lacks, where that is asked for."""
+def open_table(definition: TableDefinition, *, create: bool) -> Plan[bool]:
+    """Raises if the table exists with another shape; with `create`, creates it, or the indexes that it lacks.
+
+    Returns whether it has created the table.
+    """
     try:
         response: TableResponse
         (response,) = yield (DescribeTable(definition.name),)
     except TableNotFound:
         if not create:
-            return
+            return False
         try:
             yield (CreateTable(definition),)
-            return
+            return True
         except TableExists:
-            # Somebody else made it in between.
+            # Another program created it in between.
             (response,) = yield (DescribeTable(definition.name),)
     remedy = "change the layout, or name another table"
     if create and (lacking := _lacking(definition, response.definition)):
         there = (*response.definition.indexes, *lacking)
-        # Whatever else is different is found before anything is changed.
+        # Check the rest of the shape first, so that nothing is changed if there are other differences.
         require_shape(definition, replace(response.definition, indexes=there), remedy)
         try:
             (response,) = yield (UpdateTable(definition.name, add_indexes=lacking),)
         except InvalidRequest:
-            # Somebody else made them in between; else what is lacking is told below.
+            # Another program created them in between; if not, the check below names the missing ones.
             (response,) = yield (DescribeTable(definition.name),)
     require_shape(definition, response.definition, remedy)
     if create and definition.ttl is not None and response.definition.ttl is None:
         yield (SetTimeToLive(definition.name, definition.ttl),)
     if create and definition.point_in_time_recovery and not response.definition.point_in_time_recovery:
         yield (UpdateTable(definition.name, point_in_time_recovery=True),)
+    return False
 
 
 def _lacking(wanted: TableDefinition, found: TableDefinition) -> tuple[IndexDefinition, ...]:
-    """The indexes that can be added to a table: global ones, with units if it has some."""
+    """The missing indexes that can be added to a table: global ones, with throughput only if the table has it."""
     lacking = [index for index in wanted.indexes if not index.local and found.index(index.name) is None]
     if found.throughput is None:
         lacking = [replace(index, throughput=None) for index in lacking]
@@ -54,12 +71,10 @@ def drop_table(table: str) -> Plan[None]:
 
 
 def require_shape(wanted: TableDefinition, found: TableDefinition, remedy: str) -> None:
-    """Whatever is written for the one table must mean the same in the other."""
+    """Raises if items that are written for the wanted table would mean something else in the one that was found."""
     differences = _differences(wanted, found)
     if differences:
-        raise TableMismatch(
-            f"the table {wanted.name!r} is there with another shape: {'; '.join(differences)}; {remedy}"
-        )
+        raise TableMismatch(f"the table {wanted.name!r} exists with another shape: {'; '.join(differences)}; {remedy}")
 
 
 def _differences(wanted: TableDefinition, found: TableDefinition) -> list[str]:
@@ -69,9 +84,9 @@ def _differences(wanted: TableDefinition, found: TableDefinition) -> list[str]:
     for index in wanted.indexes:
         stored = found.index(index.name)
         if stored is None:
-            differences.append(f"it has no index {index.name!r} over {_keys(index.keys)}")
-        elif stored.keys != index.keys:
-            differences.append(f"its index {index.name!r} is over {_keys(stored.keys)}, not {_keys(index.keys)}")
+            differences.append(f"it has no index {index.name!r} over {_index_keys(index)}")
+        elif (stored.partitions, stored.sorts) != (index.partitions, index.sorts):
+            differences.append(f"its index {index.name!r} is over {_index_keys(stored)}, not {_index_keys(index)}")
         elif not _covers(stored.projection, index.projection):
             differences.append(f"its index {index.name!r} projects {stored.projection}, not {index.projection}")
     if wanted.ttl is not None and found.ttl not in (None, wanted.ttl):
@@ -85,5 +100,86 @@ def _covers(stored: Projection, wanted: Projection) -> bool:
     return stored.kind in (wanted.kind, "ALL")
 
 
+def _index_keys(index: IndexDefinition) -> str:
+    """The keys of an index as text. If one has several attributes, the text says where the sort key begins."""
+    if not index.is_multi_attribute or not index.sorts:
+        return _keys(index.keys)
+    return f"{_keys(index.partitions)}, sorted by {_keys(index.sorts)}"
+
+
 def _keys(keys: tuple[KeyAttribute, ...]) -> str:
     return " and ".join(f"{key.name} ({key.type})" for key in keys)
+
+
+# --- the change stream -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One stored item before and after one write.
+
+    `old` and `new` are nodes or edges. They are None where there was no item, or where no class matches the item
+    (`problem` then says why). The items themselves are in `old_item` and `new_item`. Pass `position` to continue after
+    this change: `g.changes(after=change.position)`.
+    """
+
+    kind: Literal["insert", "modify", "remove"]
+    old: Any
+    new: Any
+    position: str
+    at: float
+    """The time of the write, in seconds since 1970."""
+    expired: bool
+    """Whether the item was removed because its time to live was over."""
+    old_item: Item | None
+    new_item: Item | None
+    problem: str | None = None
+
+    @property
+    def model(self) -> type[Any] | None:
+        entity = self.new if self.new is not None else self.old
+        return None if entity is None else type(entity)
+
+
+def read_changes(layout: BoundLayout, after: str | None, limit: int) -> Plan[tuple[list[Change], str | None]]:
+    """Some changes, oldest first, and the position to continue from; no changes and None at the end."""
+    if after is not None and (not isinstance(after, str) or not after):
+        raise InvalidValue(f"{shown(after)} is not a position in the change stream; pass a change's .position")
+    response: ChangesResponse
+    (response,) = yield (ReadChanges(layout.table, after, limit),)
+    changes = [_change(layout, change) for change in response.changes if not _is_bookkeeping(layout, change)]
+    return changes, response.next if response.changes else None
+
+
+def _is_bookkeeping(layout: BoundLayout, change: ItemChange) -> bool:
+    return layout.is_bookkeeping(change.key)
+
+
+def _change(layout: BoundLayout, change: ItemChange) -> Change:
+    problems: list[str] = []
+    before, after = change.old, change.new
+    old, new = (_read(layout, item, problems) for item in (before, after))
+    return Change(
+        "insert" if before is None else "remove" if after is None else "modify",
+        old,
+        new,
+        change.position,
+        change.at,
+        change.expired,
+        before,
+        after,
+        "; ".join(problems) or None,
+    )
+
+
+def _read(layout: BoundLayout, item: Item | None, problems: list[str]) -> Any:
+    if item is None:
+        return None
+    try:
+        entity = layout.read(item)
+    except InvalidItem as error:
+        problems.append(str(error))
+        return None
+    if entity is None:
+        problems.append("no class of this graph matches the item")
+    return entity

@@ -1,70 +1,77 @@
 """Changing named fields of one node or edge.
 
-Mostly that is one request, which does not look at what is there. Its conditions say that the class can read what is
-there, as far as conditions can, so that a call which fails has changed nothing. It does look first where they cannot,
-where a field is part of an index key together with others, which it fills in, where an edge is two items, or where
-the entity has satellites; what it saw must then still hold when it writes.
+Most changes are one request that reads nothing. Its conditions check that the class can read the stored item, as far
+as conditions can express that, so a call that fails has changed nothing.
+
+Four cases read the item first: conditions cannot express what the class asks, a changed field shares an index key with
+other fields, the edge is two items, or the entity has satellites. The write is then conditional on what was read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import ConditionFailed, InvalidValue, NotFound, TransactionCanceled, UnknownField, shown
 from adjoin.evaluate import condition_test
-from adjoin.expressions import Compare, Condition, Exists, Not, Value, all_of, attribute
-from adjoin.fields import Change, Predicate
-from adjoin.layouts.interface import DELETING, BoundLayout
+from adjoin.expressions import Condition, all_of
+from adjoin.field_types import bounds_of, plain_type, unknown_field
+from adjoin.fields import Predicate, RelativeChange
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import DELETING
 from adjoin.model import Edge
-from adjoin.plans import Plan
-from adjoin.plans.at_once import counted_at_once
-from adjoin.plans.bundles import (
-    ATTEMPTS,
-    Bundle,
-    Claims,
-    changed_fields,
-    of_another_type,
-    refuse_misfit,
-    update_bundle,
-    write_bundle,
-)
-from adjoin.plans.conditions import bounds, condition, update_actions
 from adjoin.plans.deletion import UNMARKED, visible
-from adjoin.plans.guarded import refuse_maintained
-from adjoin.plans.imagined import imagined, stored_entity
+from adjoin.plans.entity_write import (
+    Claims,
+    EntityWrite,
+    changed_fields,
+    entity_update,
+    of_another_type,
+    sample_items,
+    settled,
+    stored_entity,
+    write_entity,
+)
+from adjoin.plans.in_transaction import counted_in_transaction
+from adjoin.plans.managed_fields import refuse_maintained
+from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, decided, until_written
+from adjoin.plans.steps.conditions import bounds, update_actions, write_condition
+from adjoin.plans.steps.still import same
 from adjoin.plans.versions import has_version
 from adjoin.plans.write import edge_keys, met, not_held
-from adjoin.requests import Get, ItemResponse, TransactWrite, Update
-from adjoin.schema import EdgeType, EntityType, plain_type, unknown_field
+from adjoin.requests import Get, ItemResponse, Plan, TransactWrite, Update
 from adjoin.values import Item
 
 _MOST_AS_READ = 60
-"""Fields of which a condition says that they are as they were: DynamoDB's takes 4 KB and 300 operators."""
+"""How many fields a condition compares with what was read. DynamoDB limits a condition to 4 KB and 300 operators."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Which node or edge is meant: its class, its keys, and the values that make them."""
+    """The node or edge to change: its class, the keys of its items, the values in them, and its name in messages."""
 
     kind: EntityType
     keys: list[Item]
     values: list[dict[str, Any]]
     name: str
+    ends: Condition | None = None
+    """Holds if the stored edge has the given ends; None if its key alone tells them."""
 
 
 def identified(
     layout: BoundLayout, model: type[Any], ids: tuple[Any, ...], fields: Mapping[str, Any]
 ) -> tuple[Identity, dict[str, Any]]:
-    """What ids and key fields name, and the fields that are left over."""
+    """The node or edge that ids and key fields identify, and the remaining fields."""
     if isinstance(model, type) and issubclass(model, Edge):
         return _identified_edge(layout, layout.schema.edge(model), ids, fields)
     kind = layout.schema.node(model)
     if len(ids) != 1:
-        raise InvalidValue(f"a {kind.name} is named by one id, and {len(ids)} were given")
+        raise InvalidValue(f"a {kind.name} is identified by one id, got {len(ids)}")
     id = kind.id(ids[0])
-    named = Identity(kind, [layout.node_key(kind, id)], [{"id": id}], f"{kind.name} {shown(id)}")
+    named = Identity(kind, [layout.node_key(kind, id)], [kind.part_values(id)], f"{kind.name} {shown(id)}")
     return named, dict(fields)
 
 
@@ -72,15 +79,16 @@ def _identified_edge(
     layout: BoundLayout, kind: EdgeType, ids: tuple[Any, ...], fields: Mapping[str, Any]
 ) -> tuple[Identity, dict[str, Any]]:
     if len(ids) != 2:
-        raise InvalidValue(f"a {kind.name} is named by its source and its target; {len(ids)} ids were given")
+        raise InvalidValue(f"a {kind.name} is identified by its source and its target, got {len(ids)} ids")
     source, target = kind.source.id(ids[0]), kind.target.id(ids[1])
     names = layout.key_fields(kind)
     own = kind.key_values(names, fields)
     rest = {name: value for name, value in fields.items() if name not in names}
     ends = [(source, target), (target, source)]
     keys = edge_keys(layout, kind, source, target, own)
-    values = [{**own, "source.id": one, "target.id": other} for one, other in ends[: len(keys)]]
-    return Identity(kind, keys, values, f"{kind.name} from {shown(source)} to {shown(target)}"), rest
+    values = [{**own, **kind.end_values(one, other)} for one, other in ends[: len(keys)]]
+    name = f"{kind.name} from {shown(source)} to {shown(target)}"
+    return Identity(kind, keys, values, name, layout.has_ends(kind, source, target)), rest
 
 
 def update(
@@ -90,16 +98,19 @@ def update(
     if_version: int | None = None,
     only_if: Predicate | None = None,
 ) -> Plan[Any]:
-    """The node or edge after the change; an edge that a delete has hidden counts as not there."""
-    unmarked = UNMARKED if isinstance(identity.kind, EdgeType) else None
+    """Changes fields and returns the node or edge after the change; an edge that a delete has hidden does not exist."""
+    unmarked = UNMARKED if identity.kind.can_be_hidden else None
     try:
         return (yield from _updated(layout, identity, changes, if_version, only_if, unmarked))
     except (ConditionFailed, TransactionCanceled) as error:
         item = met(error)
+        if item is not None and identity.ends is not None and not condition_test(identity.ends)(dict(item)):
+            raise NotFound(f"there is no {identity.name}; the edge with this key has other ends") from None
         if item is None or DELETING not in item:
             raise not_held(identity.kind, identity.name, error) from None
     if not (yield from visible(layout, [dict(item)])):
         raise NotFound(f"there is no {identity.name}; put it first")
+    # The edge has a mark but is visible, so the change is made without the condition that there is no mark.
     try:
         return (yield from _updated(layout, identity, changes, if_version, only_if, None))
     except (ConditionFailed, TransactionCanceled) as error:
@@ -115,24 +126,29 @@ def _updated(
     also: Condition | None,
 ) -> Plan[Any]:
     kind = identity.kind
-    if layout.has_satellites(kind) or counted_at_once(layout, kind):
+    if layout.has_satellites(kind) or counted_in_transaction(layout, kind):
         wanted = update_condition(layout, identity, changes, if_version, only_if, seen=kind.attributes)
 
-        def made(claims: Claims) -> Plan[Bundle]:
-            return update_bundle(layout, kind, identity.keys, changes, wanted, identity.name, claims)
+        def made(claims: Claims) -> Plan[EntityWrite]:
+            return entity_update(layout, kind, identity.keys, changes, wanted, identity.name, claims)
 
-        return (yield from write_bundle(layout, kind, made))
+        return (yield from write_entity(layout, kind, made))
     names = read_first(layout, identity, changes)
     if len(identity.keys) > 1:
-        # No transaction gives back what it has written; so all of it is known before.
-        left = [name for name in layout.shape(kind).fields if name not in changes or isinstance(changes[name], Change)]
+        # A transaction does not return the new items, so every field that the result needs is read before.
+        left = [
+            name
+            for name in layout.shape(kind).fields
+            if name not in changes or isinstance(changes[name], RelativeChange)
+        ]
         names = list(dict.fromkeys([*names, *left]))
     elif not names:
         updates = update_requests(layout, identity, changes, if_version, only_if, also)
         try:
             response: ItemResponse
             (response,) = yield updates
-            # What does not fit now is nothing that a condition tells. The change is made, and must not seem to fail.
+            # The change is written, so the call must not fail now: a field that no condition could check, and that
+            # does not fit the class, is returned as it is stored.
             return response.item and layout.decode_as_far(kind, response.item)
         except ConditionFailed as failed:
             if failed.item is None or DELETING in failed.item:
@@ -143,13 +159,13 @@ def _updated(
     return (yield from _filled_in(layout, identity, changes, if_version, only_if, also, names))
 
 
-# --- what is looked at first -------------------------------------------------------------------
+# --- what is read first ------------------------------------------------------------------------
 
 
 def read_first(layout: BoundLayout, identity: Identity, changes: Mapping[str, Any]) -> list[str]:
     """The fields whose stored values must be known before these can change."""
     kind, fit = identity.kind, layout.fit(identity.kind)
-    relative = {name: change for name, change in changes.items() if isinstance(change, Change)}
+    relative = {name: change for name, change in changes.items() if isinstance(change, RelativeChange)}
     needed = layout.needed_for_index(kind, identity.values[0], changes)
     needed += [relative[name].field for name in relative if layout.in_index_key(kind, [name]) is not None]
     needed += [relative[name].field for name in relative if not _is_told(layout, kind, name, relative[name])]
@@ -157,77 +173,87 @@ def read_first(layout: BoundLayout, identity: Identity, changes: Mapping[str, An
     return [name for name in dict.fromkeys(needed) if name in kind.attributes]
 
 
-def _is_told(layout: BoundLayout, kind: EntityType, name: str, change: Change) -> bool:
-    """Whether a value made of a stored one is sure to fit its field, if conditions hold."""
+def _is_told(layout: BoundLayout, kind: EntityType, name: str, change: RelativeChange) -> bool:
+    """Whether conditions alone ensure that a value computed from a stored one fits its field."""
     told = layout.fit(kind).told.get(name)
     if told is None or told.changing is None:
         return False
     if change.field == name:
         return True
     same = plain_type(kind.fields[change.field]) is plain_type(kind.fields[name])
-    return same and not kind.limits(name)
+    return same and not bounds_of(kind.fields[name])
 
 
 def misfits(layout: BoundLayout, identity: Identity, changes: Mapping[str, Any], item: Item) -> list[str]:
-    """The fields for which a stored item does not have what conditions ask, though the class can read it.
+    """The fields for which a stored item fails the conditions, although the class can read it.
 
-    `InvalidItem` if it cannot.
+    Conditions are stricter than reading. Raises `InvalidItem` if the class cannot read the item.
     """
     kind, fit = identity.kind, layout.fit(identity.kind)
     found = [
         name
         for name, told in fit.told.items()
-        for wanted in [told.changing if isinstance(changes.get(name), Change) else told.condition]
-        if wanted is not None and (name not in changes or isinstance(changes[name], Change))
+        for wanted in [told.changing if isinstance(changes.get(name), RelativeChange) else told.condition]
+        if wanted is not None and (name not in changes or isinstance(changes[name], RelativeChange))
         if not condition_test(wanted)(item)
     ]
     if layout.decode(kind, item) is None:
-        raise NotFound(of_another_type(identity.name))
+        raise NotFound(of_another_type(kind, identity.name))
     return found
 
 
 def filled_in(
     layout: BoundLayout, identity: Identity, changes: Mapping[str, Any], names: Sequence[str]
 ) -> Plan[tuple[Identity, dict[str, Any], Condition | None, Item, Any]]:
-    """The change with what is stored filled in, a condition that it is stored still, the item, and what becomes of it.
+    """Reads the item and completes the change with stored values.
 
-    `InvalidItem` if the class cannot read it, and `InvalidValue` if it could not afterwards.
+    Returns the identity with the values that were read, the changes, a condition that the item is still what was read,
+    the item, and the entity after the change. Raises `InvalidItem` if the class cannot read the item, and
+    `InvalidValue` if it could not read it after the change.
     """
     kind = identity.kind
     response: ItemResponse
     (response,) = yield (Get(layout.table, identity.keys[0], consistent=True),)
-    item = response.item or next(iter(imagined(layout, kind, identity.keys[:1])), None)
+    item = response.item or next(iter(sample_items(layout, kind, identity.keys[:1])), None)
     if item is None or not (yield from visible(layout, [item])):
         raise NotFound(f"there is no {identity.name}; put it first")
     entity = stored_entity(layout, kind, item)
     if entity is None:
-        raise NotFound(of_another_type(identity.name))
+        raise NotFound(of_another_type(kind, identity.name))
     values = entity.__dict__
     known = [{**each, **{name: values[name] for name in names if name not in changes}} for each in identity.values]
-    worked_out = changed_fields(kind, values, changes, item)
+    fields = changed_fields(kind, values, changes, item)
+    worked_out = settled(layout, kind, item, entity, fields, identity.name)
     after = entity.model_copy(update=worked_out)
-    refuse_misfit(layout, kind, layout.changed(kind, item, after), identity.name)
-    # What is made of nothing that was looked at stays relative, so that nobody's change of it is lost.
+    # A relative change of a field that no condition compares stays relative, so that no concurrent change is lost.
     absolute = {
         name: change
-        if isinstance(change, Change)
+        if isinstance(change, RelativeChange)
         and not {name, change.field} & {*names}
         and layout.in_index_key(kind, [name]) is None
         else worked_out[name]
         for name, change in changes.items()
     }
-    return replace(identity, values=known), absolute, _as_read(kind, item, names), item, after
+    absolute |= {name: value for name, value in worked_out.items() if name not in fields}
+    return replace(identity, values=known), absolute, _as_read(layout, kind, item, names), item, after
 
 
-def _as_read(kind: EntityType, item: Item, names: Sequence[str]) -> Condition | None:
-    # What has to be as it was comes first. The rest only has to fit the class, and did a moment ago.
-    stored = [kind.attributes[name] for name in names[:_MOST_AS_READ]]
-    return all_of(
-        *(
-            Compare("=", attribute(name), Value(item[name])) if name in item else Not(Exists(attribute(name)))
-            for name in stored
-        )
-    )
+def _as_read(layout: BoundLayout, kind: EntityType, item: Item, names: Sequence[str]) -> Condition | None:
+    # The names whose values the change uses come first. The others only have to fit the class, and they did when they
+    # were read, so they may be left out of the condition.
+    return all_of(*(same(item, name) for name in _holding(layout, kind, names[:_MOST_AS_READ])))
+
+
+def _holding(layout: BoundLayout, kind: EntityType, names: Sequence[str]) -> list[str]:
+    """The attributes that hold these fields; for a field that is in keys only, the keys of indexes."""
+    others = layout.key_templates(kind).others
+    found = [
+        [kind.attributes[name]]
+        if layout.is_stored(kind, name)
+        else [attribute for attribute, template in others.items() if name in template.told]
+        for name in names
+    ]
+    return list(dict.fromkeys(attribute for each in found for attribute in each))
 
 
 def _filled_in(
@@ -239,27 +265,32 @@ def _filled_in(
     also: Condition | None,
     names: list[str],
 ) -> Plan[Any]:
-    attempt = 0
-    while True:
+    kind = identity.kind
+
+    def attempt() -> Plan[Attempt[Any]]:
         known, absolute, as_read, item, after = yield from filled_in(layout, identity, changes, names)
-        attempt += 1
-        try:
-            wanted = all_of(as_read, also)
-            updates = update_requests(layout, known, absolute, if_version, only_if, wanted, names)
-            if len(updates) > 1:
-                yield (TransactWrite(updates),)
-                return after
-            response: ItemResponse
-            (response,) = yield updates
-            return response.item and layout.decode_as_far(identity.kind, response.item)
-        except (ConditionFailed, TransactionCanceled) as error:
-            now = met(error)
-            if now is not None and DELETING not in now:
-                names = list(dict.fromkeys([*names, *misfits(layout, identity, changes, dict(now))]))
-            stored = [identity.kind.attributes[name] for name in names]
-            moved = now is not None and any(now.get(name) != item.get(name) for name in stored)
-            if attempt == ATTEMPTS or not moved:
-                raise
+        wanted = all_of(as_read, also)
+        updates = update_requests(layout, known, absolute, if_version, only_if, wanted, names)
+        if len(updates) > 1:
+            return Attempt((TransactWrite(updates),), lambda _: after, partial(failed, item))
+        return Attempt(updates, updated, partial(failed, item))
+
+    def updated(responses: Sequence[ItemResponse]) -> Any:
+        (response,) = responses
+        return response.item and layout.decode_as_far(kind, response.item)
+
+    def failed(item: Item, failure: Failure) -> Plan[Again]:
+        nonlocal names
+        now = met(failure)
+        if now is not None and DELETING not in now:
+            names = list(dict.fromkeys([*names, *misfits(layout, identity, changes, dict(now))]))
+        stored = _holding(layout, kind, names)
+        if now is None or all(now.get(name) == item.get(name) for name in stored):
+            # Nothing that was read has changed, so the caller's own condition failed.
+            raise failure
+        return decided(AGAIN)
+
+    return (yield from until_written(attempt))
 
 
 # --- requests ----------------------------------------------------------------------------------
@@ -290,15 +321,15 @@ def update_condition(
     also: Condition | None = None,
     seen: Collection[str] = (),
 ) -> Condition | None:
-    """What must hold for a change of these fields, which are checked to be fields that can change.
+    """The condition for a change of these fields; raises if one of them cannot change.
 
-    The fields that were `seen` to fit need not fit in words of conditions.
+    `seen` names the fields that were read and fit, so that no condition has to check them.
     """
     kind = identity.kind
     if not changes:
         raise InvalidValue(f"no field of {identity.name} was given to change; pass them by name")
-    for name in ("source", "target") if isinstance(kind, EdgeType) else ("id",):
-        if name in changes:
+    for name in ("source", "target") if isinstance(kind, EdgeType) else kind.fields:
+        if name in changes and name not in kind.attributes:
             raise InvalidValue(
                 f"{name!r} of {identity.name} is its key and cannot change; put a new one and delete this"
             )
@@ -306,11 +337,17 @@ def update_condition(
     if unknown:
         raise UnknownField(unknown_field(kind.name, unknown[0], kind.attributes))
     refuse_maintained(layout, kind, changes)
+    if isinstance(kind, NodeType) and kind.discriminator in changes:
+        raise InvalidValue(
+            f"{kind.discriminator!r} says of which class {identity.name} is, and cannot change; put a node of the "
+            f"other class in its place"
+        )
     return all_of(
         layout.present,
+        identity.ends,
         has_version(kind, if_version),
         bounds(kind, changes),
-        None if only_if is None else condition(layout, kind, only_if),
+        write_condition(layout, kind, only_if),
         also,
         *_fitting(layout, kind, changes, seen),
     )
@@ -319,7 +356,7 @@ def update_condition(
 def _fitting(
     layout: BoundLayout, kind: EntityType, changes: Mapping[str, Any], seen: Collection[str]
 ) -> list[Condition]:
-    """What must hold for the class to be able to read the item afterwards."""
+    """The conditions under which the class can read the item after the change."""
     left = [name for name in kind.attributes if name not in changes and name not in seen]
-    relative = [name for name, change in changes.items() if isinstance(change, Change) and name not in seen]
+    relative = [name for name, change in changes.items() if isinstance(change, RelativeChange) and name not in seen]
     return layout.fit(kind).conditions(left, relative)

@@ -1,12 +1,12 @@
-"""Optimistic locking: a write of an instance holds only while what is stored has the version that the instance has.
+"""Optimistic locking: an instance is written only if the stored item has the version that the instance has.
 
-A class with a field marked `Version()` is guarded so in `put` and `delete`, whoever writes. An instance that was read,
-or written before, must still be there with its version. One that was built by hand may also be new: if its version is
-the one that a new instance has, nothing may be there, or what has that version. Whoever replaces something counts its
-version up, so that no version comes twice; what is new has the version that it was given.
+A field that is marked `Version()` guards every `put` and `delete` of its class. An instance that was read or written
+before must still be stored with its version. An instance that the program built may also be new: if it has the initial
+version, there may be no stored item, or one with that version. A write that replaces an item increments its version,
+so that no version comes twice. A new item has the version of its instance.
 
-A field that is only called "version" is counted by `update`, and compared where `if_version` says so; by itself it
-guards nothing.
+A field that is only called "version" is incremented by `update` and compared where `if_version` asks for it. By itself
+it guards nothing.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from adjoin.entity_types import Entity, EntityType
 from adjoin.errors import ConditionFailed, InvalidItem, InvalidValue, NotFound
 from adjoin.expressions import Compare, Condition, Exists, Not, Or, Value, all_of, attribute
-from adjoin.layouts.interface import DELETING, BoundLayout
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import DELETING
 from adjoin.model import AS_READ, OWN_VERSION, WHOSE, IfVersion, identity_of
 from adjoin.plans.deletion import UNMARKED
-from adjoin.schema import EdgeType, Entity, EntityType
+from adjoin.plans.steps.conditions import initial
 from adjoin.values import AttributeValue, Item
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is stored: a version, nothing, or what is left of an edge whose node was deleted, which has no version.
+    """What is stored: a version; nothing; or a hidden edge of a deleted node, which counts as nothing.
 
-    The mark of a delete is told for either, because another may hide an edge that is there.
+    `mark` is the mark of a delete, for a hidden and for a visible edge, because a new mark could hide the edge.
     """
 
     version: int | None = None
@@ -37,12 +39,12 @@ class Seen:
 
 @dataclass
 class Lock:
-    """What a put of one instance may find, and which version it then has."""
+    """Which stored versions a put of one instance may replace, and which version it then writes."""
 
     kind: EntityType
     entity: Entity
     expected: int | None
-    """The version that must be there; None if any may."""
+    """The version that must be stored; None for any version."""
     may_be_new: bool
     chosen: int = 0
     """The version that the last attempt writes."""
@@ -53,13 +55,13 @@ class Lock:
 
     @property
     def guess(self) -> Seen:
-        """What is probably there."""
+        """What is probably stored."""
         is_known = self.expected is not None and not self.may_be_new
         return Seen(self.expected) if is_known else Seen(self.own) if _was_read(self.entity) else Seen()
 
     @property
     def is_certain(self) -> bool:
-        """Whether only one thing may be there."""
+        """Whether the put allows only one stored version."""
         return self.expected is not None and not self.may_be_new
 
     def allows(self, seen: Seen) -> bool:
@@ -68,13 +70,13 @@ class Lock:
         return self.expected is None or seen.version == self.expected
 
     def choose(self, seen: Seen) -> Item:
-        """The attribute with the version of an instance that is written in place of this."""
+        """The version attribute of an instance that replaces what was `seen`."""
         self.chosen = self.own if seen.version is None else seen.version + 1
         assert self.kind.version is not None
         return {self.kind.attributes[self.kind.version]: {"N": str(self.chosen)}}
 
     def keep(self) -> None:
-        """Lets the instance have the version that was written; one that is frozen stays as it is."""
+        """Sets the version that was written on the instance, unless the class or the field is frozen."""
         name = self.kind.version
         assert name is not None
         is_frozen = self.kind.model.model_config.get("frozen") or self.kind.fields[name].frozen
@@ -85,7 +87,7 @@ class Lock:
 
 
 def lock_for(kind: EntityType, entity: Entity, if_version: IfVersion) -> Lock | None:
-    """What guards a put of an instance; None if nothing does."""
+    """The lock for a put of an instance; None if nothing guards it."""
     if if_version is OWN_VERSION:
         if not kind.is_guarded:
             return None
@@ -100,7 +102,7 @@ def lock_for(kind: EntityType, entity: Entity, if_version: IfVersion) -> Lock | 
 def delete_lock(
     layout: BoundLayout, kind: EntityType, entity: Entity | None, if_version: IfVersion
 ) -> Condition | None:
-    """What must hold for something to be deleted: it is gone already, or has the version."""
+    """The condition for a delete: the entity does not exist any more, or has the expected version."""
     if if_version is OWN_VERSION:
         expected = _own(kind, entity) if entity is not None and kind.is_guarded else None
     else:
@@ -117,23 +119,15 @@ def checked_version(kind: EntityType, version: int | None) -> int | None:
             f"or mark an int field with Version()"
         )
     if not isinstance(version, int) or isinstance(version, bool):
-        raise InvalidValue(f"if_version is {version!r}, and a version is a whole number; give that of what was read")
+        raise InvalidValue(f"if_version must be a whole number, got {version!r}; pass the version that was read")
     return version
 
 
 # --- what is stored ----------------------------------------------------------------------------
 
 
-def initial(kind: EntityType) -> int:
-    """The version of a new instance, which is also that of an item without one."""
-    assert kind.version is not None
-    info = kind.fields[kind.version]
-    default = None if info.is_required() else info.get_default(call_default_factory=True, validated_data={})
-    return default if isinstance(default, int) else 0
-
-
 def has_version(kind: EntityType, version: int | None) -> Condition | None:
-    """Holds for an item of this version, if one was asked for."""
+    """Holds for an item of this version; None if no version was asked for."""
     version = checked_version(kind, version)
     return None if version is None else _has_version(kind, version)
 
@@ -141,12 +135,12 @@ def has_version(kind: EntityType, version: int | None) -> Condition | None:
 def _has_version(kind: EntityType, version: int) -> Condition:
     path = attribute(kind.attribute(kind.version or ""))
     equal = Compare("=", path, Value({"N": str(version)}))
-    # An item that another program wrote without a version has the first one.
+    # An item that another program wrote without a version counts as the initial version.
     return Or((equal, Not(Exists(path)))) if version == initial(kind) else equal
 
 
 def seen_in(kind: EntityType, item: Mapping[str, Any] | None, *, is_hidden: bool = False) -> Seen:
-    """What an item that was met is for a lock; `is_hidden` says that nobody sees it any more."""
+    """What a stored item means for a lock; `is_hidden`: it is an edge that a delete has hidden."""
     if item is None:
         return Seen()
     mark = item.get(DELETING)
@@ -160,31 +154,31 @@ def seen_in(kind: EntityType, item: Mapping[str, Any] | None, *, is_hidden: bool
         return Seen(int(stored["N"]), mark)
     except (KeyError, ValueError):
         raise InvalidItem(
-            f"the stored {kind.name} has the version {next(iter(stored.values()))!r}, which is no whole number; "
+            f"the stored {kind.name} has the version {next(iter(stored.values()))!r}, which is not a whole number; "
             f"correct the item"
         ) from None
 
 
 def as_seen(layout: BoundLayout, kind: EntityType, seen: Seen) -> Condition:
-    """Holds as long as there is what was seen."""
+    """Holds as long as the stored item is what was seen."""
     marked: Condition | None = None if seen.mark is None else Compare("=", attribute(DELETING), Value(seen.mark))
     if seen.version is None:
         return marked or Not(layout.present)
-    if isinstance(kind, EdgeType):
+    if kind.can_be_hidden:
         marked = marked or UNMARKED
     return all_of(layout.present, _has_version(kind, seen.version), marked) or layout.present
 
 
 def stale(lock: Lock, name: str, item: Mapping[str, Any] | None, seen: Seen) -> ConditionFailed | NotFound:
-    """The error of a put that may not replace what is there."""
+    """The error of a put that may not replace the stored item."""
     if seen.version is None:
         return NotFound(
-            f"there is no {name} any more, and version {lock.expected} of it was to be replaced; "
-            f"pass if_version=None to write it all the same"
+            f"{name} does not exist any more, so its version {lock.expected} cannot be replaced; "
+            f"pass if_version=None to write it anyway"
         )
     return ConditionFailed(
         f"{name} has another version than {lock.expected} (its version is {seen.version}); "
-        f"read it again and decide anew, or pass if_version=None to overwrite it",
+        f"reload it and retry, or pass if_version=None to overwrite it",
         item,
     )
 
@@ -198,7 +192,7 @@ def _own(kind: EntityType, entity: Entity) -> int:
 
 
 def remember(kind: EntityType, entity: Entity) -> None:
-    """Notes on an instance that it is stored."""
+    """Notes on an instance that it is stored, so that its next put expects its version."""
     if kind.is_guarded and not kind.takes_any:
         entity.__dict__[AS_READ] = {**entity.__dict__.get(AS_READ, {}), WHOSE: identity_of(entity)}
 

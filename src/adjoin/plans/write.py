@@ -1,12 +1,18 @@
-"""Writing whole nodes and edges: one, many, and their removal; changes of fields are in `update`."""
+"""Plans that write whole nodes and edges, one or many, and plans that remove edges.
+
+`update` changes single fields. `deletion` and `counted_deletion` remove nodes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType, NodeType
 from adjoin.errors import (
     AlreadyExists,
+    CancellationReason,
     ConditionFailed,
     InvalidRequest,
     InvalidValue,
@@ -17,41 +23,47 @@ from adjoin.errors import (
 from adjoin.evaluate import condition_test
 from adjoin.expressions import Compare, Condition, Not, Or, Value, all_of, attribute
 from adjoin.fields import Predicate
-from adjoin.layouts.interface import DELETING, BoundLayout
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import DELETING
 from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, node_id
-from adjoin.plans import Plan
-from adjoin.plans.at_once import counted_at_once, counting_at_once, disconnect_counted, parts_of
-from adjoin.plans.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
-from adjoin.plans.bundles import (
-    ATTEMPTS,
+from adjoin.plans.copies import copies_on, fillings
+from adjoin.plans.deletion import UNMARKED, visible
+from adjoin.plans.entity_write import (
     Claims,
     beside,
     companioned,
     described,
-    put_bundle,
+    entity_put,
+    may_succeed,
     refuse_copies,
     revised,
     room_beside,
-    settled,
-    write_bundle,
+    write_entity,
 )
-from adjoin.plans.conditions import condition
-from adjoin.plans.copies import copies_on, fillings
-from adjoin.plans.deletion import UNMARKED, visible
-from adjoin.plans.guarded import (
-    carried,
-    is_carried,
+from adjoin.plans.in_transaction import (
+    Coming,
+    counted_in_transaction,
+    counting_in_transaction,
+    disconnect_counted,
+    unmarked,
+)
+from adjoin.plans.managed_fields import (
+    is_kept_by_reading,
+    kept_fields,
     put_request,
     refuse_changed,
     refuse_counted,
     refuse_given,
     written_items,
 )
-from adjoin.plans.newcomers import Coming, unmarked
 from adjoin.plans.shards import report_heat
+from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, decided, until_written
+from adjoin.plans.steps.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
+from adjoin.plans.steps.conditions import write_condition
+from adjoin.plans.steps.joining import AnyRequest, parts_of, write_key, write_place
+from adjoin.plans.steps.still import same
 from adjoin.plans.versions import Lock, as_seen, lock_for, remember, seen_in, stale
-from adjoin.requests import Check, Delete, ItemResponse, Put, TransactWrite, Update
-from adjoin.schema import AnyEdge, EdgeType, Entity, EntityType, NodeType
+from adjoin.requests import Check, Delete, ItemResponse, Plan, Put, TransactWrite, Update
 from adjoin.units import MAX_BATCH_WRITE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
 from adjoin.values import AttributeValue, Item, item_size
 
@@ -65,6 +77,7 @@ def kind_of(layout: BoundLayout, entity: Any) -> EntityType:
 
 
 def absent(layout: BoundLayout) -> Condition:
+    """Holds where no item exists."""
     return Not(layout.present)
 
 
@@ -74,11 +87,16 @@ def absent(layout: BoundLayout) -> Condition:
 def put(
     layout: BoundLayout, entity: Entity, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION
 ) -> Plan[None]:
+    """Writes an instance in place of whatever is stored under its key."""
+    if only_if is None and if_version is OWN_VERSION and type(entity) in layout.plain:
+        # Fast path: nothing of such a class has to be read, kept or checked.
+        yield tuple(Put(layout.table, item) for item in layout.items(entity))
+        return
     kind = kind_of(layout, entity)
     refuse_given(layout, kind, entity)
-    wanted = None if only_if is None else condition(layout, kind, only_if)
+    wanted = write_condition(layout, kind, only_if)
     lock = lock_for(kind, entity, if_version)
-    if wanted is not None and isinstance(kind, EdgeType):
+    if wanted is not None and kind.can_be_hidden:
         wanted = all_of(wanted, UNMARKED)
     while True:
         try:
@@ -89,11 +107,12 @@ def put(
             if there is None or DELETING not in there or wanted is None or UNMARKED not in parts_of(wanted):
                 refuse_changed(layout, kind, layout.items(entity)[0], there, described(entity))
                 raise not_held(kind, described(entity), error) from None
+        # The stored edge has the mark of a delete. Only the deletion record says whether the edge still counts.
         is_shown = bool((yield from visible(layout, [dict(there)])))
-        told = relieved(layout, wanted, there[DELETING], is_shown=is_shown)
-        if told is None:
+        adapted = relieved(layout, wanted, there[DELETING], is_shown=is_shown)
+        if adapted is None:
             raise NotFound(f"there is no {described(entity)}; put it first")
-        wanted = told
+        wanted = adapted
     if lock is not None:
         lock.keep()
 
@@ -101,10 +120,10 @@ def put(
 def _put(
     layout: BoundLayout, kind: EntityType, entity: Entity, wanted: Condition | None, lock: Lock | None
 ) -> Plan[None]:
-    if layout.has_satellites(kind) or is_carried(layout, kind) or is_accompanied(layout, kind):
+    if layout.has_satellites(kind) or is_kept_by_reading(layout, kind) or is_accompanied(layout, kind):
         coming = Coming()
-        made = lambda claims: put_bundle(layout, kind, entity, wanted, claims, coming, lock)  # noqa: E731
-        yield from write_bundle(layout, kind, made)
+        made = lambda claims: entity_put(layout, kind, entity, wanted, claims, coming, lock)  # noqa: E731
+        yield from write_entity(layout, kind, made)
     elif lock is not None:
         yield from _put_locked(layout, kind, entity, wanted, lock)
     else:
@@ -115,36 +134,43 @@ def _put(
 def _put_locked(
     layout: BoundLayout, kind: EntityType, entity: Entity, wanted: Condition | None, lock: Lock
 ) -> Plan[None]:
-    """Puts an instance in place of what is probably there, and of what turns out to be there if it may."""
+    """Puts an instance that has a version to compare.
+
+    The first attempt guesses which version is stored and reads nothing. If the guess was wrong, the failed condition
+    brings the stored item, and the next attempt replaces that item, provided that the lock allows it.
+    """
     items = written_items(layout, kind, entity)
     seen = lock.guess
-    for _ in range(ATTEMPTS):
+
+    def attempt() -> Plan[Attempt[None]]:
         version = lock.choose(seen)
         held = all_of(as_seen(layout, kind, seen), wanted)
         puts = tuple(put_request(layout, kind, item | version, held) for item in items)
-        try:
-            yield puts if len(puts) == 1 else (TransactWrite(puts),)
-            return
-        except (ConditionFailed, TransactionCanceled) as error:
-            if isinstance(error, TransactionCanceled) and not any(_failed(reason.code) for reason in error.reasons):
-                raise
-            item = met(error)
-            failed = error
+        return decided(Attempt(puts if len(puts) == 1 else (TransactWrite(puts),), lambda _: None, failed))
+
+    def failed(failure: Failure) -> Plan[Again]:
+        nonlocal seen
+        if isinstance(failure, TransactionCanceled) and not failure.has_failed_condition:
+            raise failure
+        item = met(failure)
         is_hidden = item is not None and DELETING in item and not (yield from visible(layout, [dict(item)]))
         there = seen_in(kind, item, is_hidden=is_hidden)
         if not lock.allows(there):
             raise stale(lock, described(entity), item, there)
         if there == seen:
-            raise failed
+            # The version was right, so another part of the condition failed; another attempt would fail too.
+            raise failure
         seen = there
-    raise failed
+        return AGAIN
+
+    yield from until_written(attempt)
 
 
 def relieved(layout: BoundLayout, wanted: Condition, mark: AttributeValue, *, is_shown: bool) -> Condition | None:
-    """What must hold, in place of a condition, for an edge that was met with a mark; None if that cannot be.
+    """The condition to use instead of `wanted` for an edge that has the mark of a delete; None if none can hold.
 
-    An edge that is there must hold the rest of the condition. One that is hidden counts as none: what holds where
-    there is none holds for it, as long as it stays as it is.
+    A visible edge must satisfy the rest of the condition. A hidden edge counts as absent: it satisfies what an absent
+    item satisfies, as long as its mark does not change.
     """
     rest = all_of(*(part for part in parts_of(wanted) if part != UNMARKED))
     if is_shown:
@@ -155,21 +181,21 @@ def relieved(layout: BoundLayout, wanted: Condition, mark: AttributeValue, *, is
 
 
 def is_accompanied(layout: BoundLayout, kind: EntityType) -> bool:
-    """Whether something is written with instances that has to be true with them: what they copy or count at once."""
+    """Whether instances are written together with copied fields, or with aggregates that are updated in transaction."""
     if isinstance(kind, EdgeType):
-        return bool(copies_on(layout, kind) or counted_at_once(layout, kind))
-    return bool(counting_at_once(layout, kind))
+        return bool(copies_on(layout, kind) or counted_in_transaction(layout, kind))
+    return bool(counting_in_transaction(layout, kind))
 
 
 def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> Plan[Any]:
-    """Writes what must not be there yet, and gives it; `checks` must hold too, in the same transaction."""
+    """Writes an instance that must not exist yet, and returns it; `checks` must hold in the same transaction."""
     kind = kind_of(layout, entity)
     copies = isinstance(kind, EdgeType) and bool(copies_on(layout, kind))
-    attempt = 0
     refuse_counted(layout, kind, entity)
     wanted = absent(layout)
     claims, coming = Claims(), Coming()
-    while True:
+
+    def attempt() -> Plan[Attempt[Any]]:
         items = written_items(layout, kind, entity)
         items, first = yield from companioned(layout, kind, entity, items, checks)
         if isinstance(kind, NodeType):
@@ -178,36 +204,53 @@ def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> 
             items, first = (arrived.on(layout, items[0]),), arrived.writes
         others = beside(layout, layout.satellites(kind, items, entity.__dict__), claims)
         puts = tuple(Put(layout.table, revised(layout, kind, item), wanted) for item in items)
-        alone = len(puts) == 1 and not first and not others
-        attempt += 1
-        try:
-            yield puts if alone else (TransactWrite((*first, *puts, *others)),)
+        is_alone = len(puts) == 1 and not first and not others
+
+        def added(_: Sequence[Any]) -> Any:
             remember(kind, entity)
             return layout.decode(kind, items[0]) if copies else entity
-        except ConditionFailed as failed:
-            in_the_way = [failed.item]
-        except TransactionCanceled as canceled:
-            _raise_missing(layout, checks, first, canceled)
-            own = canceled.reasons[len(first) : len(first) + len(puts)]
-            in_the_way = [reason.item for reason in own if _failed(reason.code)]
+
+        return Attempt(
+            puts if is_alone else (TransactWrite((*first, *puts, *others)),),
+            added,
+            partial(failed, first, len(puts), others),
+        )
+
+    def failed(
+        first: Sequence[AnyRequest], puts: int, others: Sequence[Put | Delete | Check], failure: Failure
+    ) -> Plan[Again]:
+        nonlocal wanted
+        if isinstance(failure, TransactionCanceled):
+            _raise_missing(layout, checks, first, failure)
+            before, own, rest = _split(failure.reasons, len(first), puts)
+            in_the_way = [reason.item for reason in own if reason.is_failed_condition]
             if not in_the_way:
-                is_outrun = any(_failed(reason.code) for reason in canceled.reasons[: len(first)])
-                if attempt < ATTEMPTS and is_accompanied(layout, kind) and (is_outrun or canceled.retryable):
-                    continue
-                rest = canceled.reasons[len(first) + len(puts) :]
-                if (yield from settled(layout, kind, others, rest, claims)):
-                    continue
-                raise
+                # The entity itself is absent, so something that was read for it has changed.
+                is_outrun = failure.retryable or any(reason.is_failed_condition for reason in before)
+                if is_accompanied(layout, kind) and is_outrun:
+                    return AGAIN
+                if (yield from may_succeed(layout, kind, others, rest, claims)):
+                    return AGAIN
+                raise failure
+        else:
+            in_the_way = [failure.item]
         left = [dict(item) for item in in_the_way if item is not None and DELETING in item]
         if len(left) < len(in_the_way) or (yield from visible(layout, left)):
-            raise AlreadyExists(f"{described(entity)} is there already; use put to replace it, or update to change it")
-        # Nobody sees what is left of an edge whose node was deleted: it may be overwritten.
-        marks = tuple(Compare("=", attribute(DELETING), Value(item[DELETING])) for item in left)
-        wanted = Or((absent(layout), *marks))
+            raise AlreadyExists(f"{described(entity)} already exists; use put to replace it, or update to change it")
+        # A hidden edge is left over from a deleted node. Nobody sees it, so it may be overwritten.
+        wanted = Or((absent(layout), *(same(item, DELETING) for item in left)))
+        return AGAIN
+
+    return (yield from until_written(attempt))
 
 
-def _failed(code: str) -> bool:
-    return code == "ConditionalCheckFailed"
+def _split(reasons: Sequence[CancellationReason], *lengths: int) -> Iterator[Sequence[CancellationReason]]:
+    """Splits reasons into groups of these lengths, and a last group of the rest."""
+    start = 0
+    for length in lengths:
+        yield reasons[start : start + length]
+        start += length
+    yield reasons[start:]
 
 
 def _raise_missing(
@@ -218,14 +261,20 @@ def _raise_missing(
 ) -> None:
     nodes = {place_of(check.key) for check in checks}
     for write, reason in zip(first, canceled.reasons, strict=False):
-        place = place_of(layout.key_of(write.item) if isinstance(write, Put) else write.key)
-        if place in nodes and _failed(reason.code) and reason.item is None:
-            key = place[0]
+        place = write_place(layout, write)
+        if place in nodes and reason.is_failed_condition and reason.item is None:
+            key = _named(layout, write_key(layout, write))
             raise NotFound(f"there is no node {key!r} to connect; put it first, or put the edge itself unchecked")
 
 
+def _named(layout: BoundLayout, key: Item) -> str:
+    """The node key of the node with this key."""
+    kind = layout.kind_of(key)
+    return layout.text_of(kind, key) if isinstance(kind, NodeType) else " ".join(place_of(key))
+
+
 def connect(layout: BoundLayout, entity: AnyEdge) -> Plan[Any]:
-    """Adds an edge if both its ends are there, all in one transaction; gives it, with what it copies."""
+    """Adds an edge if both its nodes exist, in one transaction; returns it with its copied fields."""
     kind = layout.schema.edge(type(entity))
     return (yield from add(layout, entity, end_checks(layout, kind, entity)))
 
@@ -238,41 +287,48 @@ def end_checks(layout: BoundLayout, kind: EdgeType, entity: AnyEdge) -> tuple[Ch
 
 
 def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[int], None] | None = None) -> Plan[int]:
-    """Writes any number in rounds of batches; of two for one key, the later one stays."""
+    """Writes any number of instances in rounds of batches; if two have the same key, the later one is stored."""
     done = 0
-    for some in chunks(entities, MAX_BATCH_WRITE * BATCHES_A_ROUND):
-        for entity in some:
+    for chunk in chunks(entities, MAX_BATCH_WRITE * BATCHES_A_ROUND):
+        for entity in chunk:
             refuse_given(layout, kind_of(layout, entity), entity)
-        filled = yield from _filled(layout, some)
+        filled = yield from _filled(layout, chunk)
         writes: dict[Place, Put | Delete] = {}
         alone: dict[Place, Put | Update] = {}
         counting: dict[Place, Any] = {}
         later: list[Any] = []
-        for entity in some:
+        for entity in chunk:
             kind = kind_of(layout, entity)
-            if kind.unique or kind.is_guarded or is_carried(layout, kind) or counted_at_once(layout, kind):
-                # What it was before has to be known, so each is written on its own; edges after all nodes.
+            if (
+                kind.unique
+                or kind.is_guarded
+                or is_kept_by_reading(layout, kind)
+                or counted_in_transaction(layout, kind)
+            ):
+                # Its stored item has to be read, so it is written alone. Edges are written after all nodes, because
+                # a node of the same chunk may count them.
                 if isinstance(kind, EdgeType):
                     later.append(entity)
                 else:
                     yield from put(layout, entity)
                 continue
-            if isinstance(kind, NodeType) and counting_at_once(layout, kind):
+            if isinstance(kind, NodeType) and counting_in_transaction(layout, kind):
                 counting[place_of(layout.node_key(kind, node_id(entity)))] = entity
                 continue
             if layout.rules.guards(kind) and isinstance(kind, NodeType):
-                # No batch takes an update or a condition, so these are requests side by side.
+                # BatchWriteItem takes no updates and no conditions, so these are single requests in one round.
                 for item in written_items(layout, kind, entity):
                     alone[place_of(layout.key_of(item))] = put_request(layout, kind, item, None)
                 continue
             items = tuple(item | filled.get(id(entity), {}) for item in written_items(layout, kind, entity))
-            if id(entity) in filled:
+            if id(entity) in filled and isinstance(kind, EdgeType):
+                items = tuple(layout.with_copied_keys(kind, item) for item in items)
                 refuse_copies(layout, kind, items[0])
             satellites = layout.satellites(kind, items, entity.__dict__)
             own = [Put(layout.table, revised(layout, kind, item)) for item in items]
             for write in (*own, *beside(layout, satellites, Claims())):
                 if not isinstance(write, Check):
-                    writes[place_of(layout.key_of(write.item if isinstance(write, Put) else write.key))] = write
+                    writes[write_place(layout, write)] = write
         yield from write_all(writes.values())
         if alone:
             yield from _put_alone(layout, list(alone.values()))
@@ -281,16 +337,17 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
         for entity in later:
             yield from put(layout, entity)
         yield from report_heat(layout)
-        done += len(some)
+        done += len(chunk)
         if progress is not None:
             progress(done)
     return done
 
 
 def _filled(layout: BoundLayout, entities: Iterable[Any]) -> Plan[dict[int, Item]]:
-    """What edges copy, by the edge, also of nodes that are written with them.
+    """The copied fields of edges, by the identity of the edge, also from nodes of the same chunk.
 
-    It is unchecked, because their own changes will have it looked at again.
+    No check guards them: a batch takes no conditions. If a node changes meanwhile, its own change makes maintenance
+    look at the edge again.
     """
     kinds = [(kind_of(layout, entity), entity) for entity in entities]
     edges = [(kind, entity) for kind, entity in kinds if isinstance(kind, EdgeType) and copies_on(layout, kind)]
@@ -305,29 +362,33 @@ def _filled(layout: BoundLayout, entities: Iterable[Any]) -> Plan[dict[int, Item
         if place not in new:
             return stored
         kind, item = new[place]
-        return item | carried(layout, kind, stored)
+        return item | kept_fields(layout, kind, stored)
 
     made = yield from fillings(layout, edges, coming)
     return {id(entity): filling.values for (_, entity), filling in zip(edges, made, strict=True)}
 
 
 def _put_counting(layout: BoundLayout, nodes: Sequence[Any]) -> Plan[None]:
-    """Nodes that count something at once: several in a transaction, each with a check that nothing waits for it."""
+    """Puts nodes with aggregates that are updated in transaction.
+
+    Each transaction takes several nodes, each with a check that no edge waits for it.
+    """
     transactions: list[list[Put | Update | Check]] = []
     room = 0
     for node in nodes:
-        kind = kind_of(layout, node)
+        kind = layout.schema.node(type(node))
         for item in written_items(layout, kind, node):
             if not transactions or len(transactions[-1]) == MAX_TRANSACTION or item_size(item) > room:
                 transactions.append([])
                 room = MAX_TRANSACTION_SIZE
             room -= item_size(item)
-            text = next(iter(layout.key_of(item).values()))["S"]
+            text = layout.node_text(kind, node_id(node))
             transactions[-1] += [put_request(layout, kind, item, None), unmarked(layout, text, None)]
     try:
         yield tuple(TransactWrite(tuple(writes)) for writes in transactions)
     except (TransactionCanceled, InvalidRequest):
-        # Something waits for one of them, or must not change, or they are too large as they are: each by itself.
+        # Edges wait for one of the nodes, an immutable field would change, or the transaction is too large. Which node
+        # it is does not matter: each is put by itself, and that either succeeds or says what is wrong.
         for node in nodes:
             yield from put(layout, node)
 
@@ -342,7 +403,7 @@ def _put_alone(layout: BoundLayout, requests: list[Put | Update]) -> Plan[None]:
         names = " or ".join(layout.rules.immutable(kind))
         raise InvalidValue(
             f"{kind.name}.{names} is immutable, and {' '.join(place_of(layout.key_of(dict(failed.item or {}))))} "
-            f"has another value already; put it as it is stored"
+            f"already has another value; put it as it is stored"
         ) from None
 
 
@@ -354,24 +415,34 @@ def disconnect(
     fields: Mapping[str, Any],
     lock: Condition | None = None,
 ) -> Plan[bool]:
-    """Removes an edge, if it has the version that a lock asks for; says whether it was there."""
+    """Removes an edge, if it has the version that a lock asks for; returns whether it existed."""
     keys = edge_keys(layout, kind, source, target, fields)
+    ends = layout.has_ends(kind, source, target)
+    between = ends_lock(layout, ends)
     try:
-        return (yield from _disconnected(layout, kind, source, target, keys, lock))
+        return (yield from _disconnected(layout, kind, source, target, keys, all_of(between, lock)))
     except (ConditionFailed, TransactionCanceled) as error:
         item = met(error)
+        if item is not None and ends is not None and not condition_test(ends)(dict(item)):
+            return False
         if lock is None or item is None:
             raise
         failed = error
     if not (yield from visible(layout, [dict(item)])):
-        return (yield from _disconnected(layout, kind, source, target, keys, None))
+        # A hidden edge is already deleted for everybody, so its version does not matter.
+        return (yield from _disconnected(layout, kind, source, target, keys, between))
     raise not_held(kind, f"{kind.name} from {source!r} to {target!r}", failed)
+
+
+def ends_lock(layout: BoundLayout, ends: Condition | None) -> Condition | None:
+    """The condition for a delete of an edge with these ends: it does not exist any more, or has them."""
+    return None if ends is None else Or((Not(layout.present), ends))
 
 
 def _disconnected(
     layout: BoundLayout, kind: EdgeType, source: Any, target: Any, keys: list[Item], lock: Condition | None
 ) -> Plan[bool]:
-    if counted_at_once(layout, kind):
+    if counted_in_transaction(layout, kind):
         return (yield from disconnect_counted(layout, kind, source, target, keys, lock))
     copies = [copy for key in keys for copy in layout.copy_keys(kind, key)]
     if len(keys) > 1 or copies:
@@ -384,21 +455,21 @@ def _disconnected(
 
 
 def _disconnect_all(layout: BoundLayout, keys: list[Item], copies: list[Item], lock: Condition | None) -> Plan[bool]:
-    """Removes an edge that is stored several times; says whether it was there, as `edge` would."""
+    """Removes an edge that is several items; returns whether it existed, as `edge` would have answered."""
     others = [Delete(layout.table, key) for key in copies]
     wanted = all_of(layout.present, UNMARKED, lock)
     try:
         yield (TransactWrite((*(Delete(layout.table, key, wanted) for key in keys), *others)),)
         return True
     except TransactionCanceled as canceled:
-        failed = [reason.item for reason in canceled.reasons[: len(keys)] if _failed(reason.code)]
+        failed = [reason.item for reason in canceled.reasons[: len(keys)] if reason.is_failed_condition]
         if not failed:
             raise
         error = canceled
     if failed == [None] * len(keys):
         return False
-    # Half of an edge, left by somebody who wrote one side only, was none, and goes in any case. Whether one with a
-    # mark was there, the record of the deletion that marked it tells.
+    # A one-sided edge is no edge, and its item is removed in any case. For an edge with the mark of a delete, the
+    # deletion record says whether it still existed.
     there = [dict(item) for item in failed if item is not None]
     is_shown = None not in failed and bool((yield from visible(layout, there)))
     wanted = lock if is_shown else None
@@ -409,7 +480,7 @@ def _disconnect_all(layout: BoundLayout, keys: list[Item], copies: list[Item], l
 
 
 def edge_keys(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> list[Item]:
-    """Where an edge is stored: once, or at both ends if it is symmetric."""
+    """The keys of an edge's items: one, or one per end if the edge is symmetric."""
     keys = [layout.edge_key(kind, source, target, fields)]
     if kind.symmetric and source != target:
         keys.append(layout.edge_key(kind, target, source, fields))
@@ -417,20 +488,21 @@ def edge_keys(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fie
 
 
 def met(error: ConditionFailed | TransactionCanceled) -> Mapping[str, Any] | None:
-    """The item for which a condition did not hold."""
+    """The stored item for which a condition did not hold; None if there is no item."""
     if isinstance(error, ConditionFailed):
         return error.item
-    return next((reason.item for reason in error.reasons if _failed(reason.code)), None)
+    return next((reason.item for reason in error.reasons if reason.is_failed_condition), None)
 
 
 def not_held(kind: EntityType, name: str, error: ConditionFailed | TransactionCanceled) -> Exception:
-    if isinstance(error, TransactionCanceled) and not any(_failed(reason.code) for reason in error.reasons):
+    """The error to raise for a failed condition: it names the entity and its stored version."""
+    if isinstance(error, TransactionCanceled) and not error.has_failed_condition:
         return error
     item = met(error)
     if item is None:
         return NotFound(f"there is no {name}; put it first")
     version = f" (its version is {item[stored]['N']})" if (stored := _version_attribute(kind)) in item else ""
-    return ConditionFailed(f"the condition does not hold for {name}{version}; read it again and decide anew", item)
+    return ConditionFailed(f"the condition does not hold for {name}{version}; reload it and retry", item)
 
 
 def _version_attribute(kind: EntityType) -> str:

@@ -1,1 +1,1 @@
-"""DynamoDB's own protocol over a store: what the service would answer, for programs that speak to it."""
+"""A server that answers DynamoDB's own protocol from a store, as DynamoDB would answer."""

@@ -1,12 +1,13 @@
-"""HTTP/1.1 as DynamoDB's clients speak it: POST requests one after another on connections that stay open.
+"""HTTP/1.1 as DynamoDB's clients use it: POST requests one after another on connections that stay open.
 
-Nothing here knows what a request means. `Connection` hands each request that has come whole to the crowd's `answer`,
-which gives the answer, or one that comes `Later`; answers go out in the order of requests.
+This module does not know what a request means. `Connection` passes each complete request to the `answer` function of
+the `Crowd`, which returns the answer, or a `Later` for an answer that is not ready. Answers are sent in the order of
+the requests.
 
-And nothing here takes more than it may, whoever sends it, since all of this is before any signature is looked
-at. A connection is not read while it has too many requests that are not answered, or too much of its answers
-has not been read. `Crowd` has the bounds of all connections together: how many there are, how much of unfinished
-requests and of unread answers they hold, and how long a request may take to come, or an answer to be read.
+It also bounds what any client can take, because all of this happens before a signature is checked. A connection is
+not read while too many of its requests are unanswered, or while the client has not read too much of its answers.
+`Crowd` has the bounds of all connections together: their number, the bytes of incomplete requests and of unread
+answers, and the time for a request to arrive or an answer to be read.
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ from adjoin.errors import InvalidLocation
 from adjoin.server.reading import BadRequest, HttpRequest, RequestReader
 
 SLICE = 16 * 1024
-"""Bytes that are read at a time, at most: they make requests before it is known whether there is room for answers."""
+"""The greatest number of bytes that are read at a time. All requests in them are answered, even if there is no room
+left for answers, so it must be small."""
 MOST_WAITING = 32
-"""Requests of one connection that wait for their answers."""
+"""The greatest number of unanswered requests of one connection."""
 MOST_HELD = 1024 * 1024
-"""Bytes of their bodies; one may be larger."""
+"""The greatest number of bytes in their bodies together; a single body may be larger."""
 UNCOUNTED = 64 * 1024
-"""Bytes of bodies that each connection may hold, whatever the others do."""
+"""Bytes of bodies that each connection may hold regardless of the bound for all connections."""
 
 _LINGER = 2.0
-"""Seconds for which a client may go on to send what was refused."""
+"""Seconds for which a client may continue to send a request that was refused."""
 
 _STATUS_LINES = {
     200: b"HTTP/1.1 200 OK\r\n",
@@ -46,7 +48,7 @@ _STATUS_LINES = {
 _AS_TEXT = b"Content-Type: text/plain\r\n"
 _KEPT = b"%b%bContent-Length: %d\r\n\r\n%b"
 _CLOSED = b"%b%bConnection: close\r\nContent-Length: %d\r\n\r\n%b"
-"""Answers on connections that stay open, or that end with them: status line, header lines, length and body."""
+"""Answers on a connection that stays open, and on one that closes: status line, header lines, length and body."""
 
 
 @dataclass(slots=True)
@@ -54,11 +56,11 @@ class HttpAnswer:
     status: int
     body: bytes
     head: bytes
-    """Header lines, each with its end."""
+    """Header lines, each with its CRLF."""
 
 
 class Later:
-    """An answer that is not there yet."""
+    """An answer that is not ready yet."""
 
     __slots__ = ("_then", "answer")
 
@@ -72,14 +74,14 @@ class Later:
             self._then()
 
     def then(self, call: Callable[[], None]) -> None:
-        """Calls when the answer is there, which may be now."""
+        """Calls the function when the answer is ready; immediately if it already is."""
         self._then = call
         if self.answer is not None:
             call()
 
     @property
     def settled(self) -> HttpAnswer:
-        """The answer, which is there."""
+        """Returns the answer; it must be ready."""
         assert self.answer is not None
         return self.answer
 
@@ -89,39 +91,39 @@ Answerer: TypeAlias = Callable[[HttpRequest], Answering]
 
 
 class Connection(asyncio.Protocol):
-    """One client's connection."""
+    """The connection of one client."""
 
     def __init__(self, crowd: Crowd, is_own_host: Callable[[bytes], bool]) -> None:
         self._crowd = crowd
         self._transport: asyncio.Transport | None = None
         self._reader = RequestReader(is_own_host)
         self._unread = b""
-        """What came while nothing could be read."""
+        """Bytes that arrived while the connection was not being read."""
         self._waiting: deque[tuple[Answering, bool, int]] = deque()
-        """Requests that are not answered: the answer, whether another may follow, and the size of the body."""
+        """Unanswered requests: the answer, whether another request may follow, and the size of the body."""
         self._held = 0
         """Bytes of their bodies."""
         self._counted = 0
-        """Bytes of bodies that are counted among those of all connections."""
+        """Bytes of bodies that this connection has added to the count of all connections."""
         self._is_full = False
-        """Whether the client has to read before more is sent."""
+        """Whether nothing more is sent until the client has read some of its answers."""
         self._is_paused = False
         self._is_reading = False
         self._ended = False
-        """Whether the client has said that it sends nothing more."""
+        """Whether the client has closed its side of the connection."""
         self._closing = False
         self._bad: BadRequest | None = None
-        """Why nothing more can be read, once it is so."""
+        """The fault after which nothing more can be read, if there is one."""
         self._refused = False
         self._read_until = 0
-        """How many requests had come whole when the one began that is under way."""
+        """The number of complete requests when the present request began."""
         self.begun: float | None = None
-        """When a request began to come that has not come whole; None while there is none."""
+        """When the incomplete request began to arrive; None if there is no incomplete request."""
         self.unsent = 0
-        """Bytes of answers that the client had not read when this was last looked at, and since when."""
+        """Bytes of answers that the client had not read at the last look; `unsent_since` is since when."""
         self.unsent_since = 0.0
         self.asked_at = crowd.now
-        """About when it last asked something."""
+        """About when the last request arrived."""
 
     # --- what asyncio calls ---
 
@@ -146,7 +148,7 @@ class Connection(asyncio.Protocol):
         if self._unread or self._waiting or self._is_full or self.begun is not None or len(data) > SLICE:
             self._unread += data
         else:
-            # Nearly always one whole request comes, and nothing else is there.
+            # The usual case: one complete request arrives, and none is waiting.
             try:
                 reader.feed(data)
                 if len(reader.requests) == 1 and not self._closing:
@@ -158,7 +160,7 @@ class Connection(asyncio.Protocol):
         self._read()
 
     def eof_received(self) -> bool:
-        """The client sends no more, but may wait for what it asked: whether the connection stays open for that."""
+        """The client sends no more, but may wait for answers. Returns whether the connection stays open for them."""
         self._ended = not self._refused and bool(self._waiting or self._unread or self._reader.requests)
         return self._ended
 
@@ -174,7 +176,7 @@ class Connection(asyncio.Protocol):
     # --- requests ---
 
     def _read(self) -> None:
-        """Reads and handles what has come, as far as there is room for it."""
+        """Reads and handles what has arrived, as far as there is room."""
         if self._is_reading or self._transport is None:
             return
         self._is_reading = True
@@ -199,14 +201,14 @@ class Connection(asyncio.Protocol):
             if (self._counted or self._reader.held > UNCOUNTED) and not self._count():
                 raise BadRequest(503, "the server holds as much of unfinished requests as it can; try again later")
         except BadRequest as bad:
-            # What came whole before it is answered before it.
+            # Complete requests before the fault are answered first.
             self._bad = bad
 
     def _has_enough(self) -> bool:
         return self._is_full or len(self._waiting) >= MOST_WAITING or self._held > MOST_HELD
 
     def _tell(self) -> None:
-        """Tells the transport whether to read on, the clock when a request began, and the client to send its body."""
+        """Pauses or resumes reading, starts or stops the clock of a request, and tells the client to send its body."""
         transport, reader = self._transport, self._reader
         if transport is None or transport.is_closing():
             return
@@ -220,8 +222,8 @@ class Connection(asyncio.Protocol):
                 transport.pause_reading()
             else:
                 transport.resume_reading()
-        if not reader.is_within or pauses:
-            # Time in which nothing is read is not the client's.
+        if self._refused or not reader.is_within or pauses:
+            # What follows a refusal is discarded. While the server does not read, the delay is not the client's fault.
             self.begun = None
         elif self.begun is None or self._read_until != reader.count:
             self.begun, self._read_until = self._crowd.clock(), reader.count
@@ -230,14 +232,15 @@ class Connection(asyncio.Protocol):
             transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _count(self) -> bool:
-        """Counts the bytes of bodies that this connection holds among those of all; whether all may stay."""
+        """Adds the bytes of this connection to the count of all; returns whether the total is within its bound."""
         counted = max(0, self._reader.held + self._held - UNCOUNTED)
         more, self._counted = counted - self._counted, counted
         return self._crowd.hold(more)
 
     def _refuse(self, bad: BadRequest) -> None:
-        """Says so, and lets the client send the rest, which nobody reads: many look for an answer only then."""
+        """Sends a refusal, and discards the rest of the request: many clients read an answer only after sending all."""
         self._refused = True
+        self.begun = None
         self._unread = b""
         self._reader.close()
         self._count()
@@ -245,7 +248,7 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def overdue(self) -> None:
-        """Refuses a request that takes too long to come."""
+        """Refuses a request that takes too long to arrive."""
         self._refuse(BadRequest(408, "the request did not come whole in the time that it has"))
         self._tell()
 
@@ -303,7 +306,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing that it asked is still to be answered."""
+        """Whether all its requests have been answered."""
         return not self._waiting and not self._reader.requests and self.waits_to_send() == 0
 
     def waits_to_send(self) -> int:
@@ -311,13 +314,13 @@ class Connection(asyncio.Protocol):
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def shut(self) -> None:
-        """Take no further request; close when those that are there have been answered."""
+        """Accepts no further request, and closes when those that have arrived are answered."""
         self._closing = True
         if not self._waiting and self._transport is not None:
             self._transport.close()
 
     def drop(self) -> None:
-        """Closes it, whatever is still to be sent."""
+        """Closes the connection, even if answers have not been sent."""
         self._crowd.left(self)
         if self._transport is not None:
             self._transport.abort()
@@ -333,13 +336,13 @@ _MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What all connections may take together, and each of its time."""
+    """The bounds of all connections together, and the time limit of each."""
 
     connections: int = MAX_CONNECTIONS
     seconds: float = REQUEST_TIMEOUT
-    """In which a request comes whole once it has begun, and in which a client reads some of its answer."""
+    """The time for a request to arrive completely once it has begun, and for a client to read some of its answer."""
     held: int = 256 * _MEGABYTE
-    """Bytes of the bodies of requests that have not come whole, or are not answered."""
+    """Bytes of the bodies of requests that are incomplete or unanswered."""
     unsent: int = 256 * _MEGABYTE
     """Bytes of answers that clients have not read."""
 
@@ -351,7 +354,7 @@ class Bounds:
 
 
 class Member(Protocol):
-    """A connection, as far as this is concerned."""
+    """A connection, as far as a `Crowd` needs to know it."""
 
     begun: float | None
     asked_at: float
@@ -367,27 +370,30 @@ class Member(Protocol):
 
 
 class Crowd:
-    """The connections of a server together: who is there, who asked lately, what all may take, and who answers them.
+    """All connections of a server: which are open, which were active lately, their bounds, and who answers them.
 
-    `clock` gives seconds, and never goes back.
+    `clock` returns seconds and never goes backwards.
     """
 
     answer: Answerer
-    """Answers what is asked on any of them; whoever opens the first connection says who."""
+    """Answers the requests of all connections. It must be set before the first connection opens."""
 
     def __init__(self, clock: Callable[[], float], bounds: Bounds | None = None) -> None:
         self.clock = clock
         self.now = clock()
-        """The time, about: when `look` was last called."""
+        """The approximate time: that of the last call of `look`."""
         self.bounds = bounds or Bounds()
         self.open: set[Member] = set()
         self.active: set[Member] = set()
-        """Those that have asked something lately."""
+        """The connections that have sent a request lately."""
         self.held = 0
         self._recent: set[Member] = set()
 
     def enter(self, member: Member) -> bool:
-        """Whether there is room for one more; one that has asked nothing for the longest time makes room."""
+        """Admits a connection and returns True; False if there is no room.
+
+        If there are too many, the connection that has been idle the longest is closed to make room.
+        """
         if len(self.open) >= self.bounds.connections:
             idle = [each for each in self.open if each.is_idle]
             if not idle:
@@ -406,14 +412,14 @@ class Crowd:
         member.asked_at = self.now
 
     def hold(self, more: int) -> bool:
-        """Counts bytes that are held, or not any more if there are fewer than none; whether all may stay."""
+        """Adds to the bytes that are held, or subtracts; returns whether the total is within its bound."""
         self.held += more
         return more <= 0 or self.held <= self.bounds.held
 
     def look(self) -> None:
-        """Sees to it that nobody takes too long. For about once a second.
+        """Ends requests and connections that take too long. Call it about once per second.
 
-        Those that have not asked since it was last called are not active any more.
+        Connections without a request since the last call are no longer active.
         """
         self.now = self.clock()
         self.active, self._recent = self._recent, set()
@@ -422,7 +428,7 @@ class Crowd:
         for member in list(self.open):
             size = member.waits_to_send()
             if size < member.unsent or not member.unsent or member in self.active:
-                # It reads; of one that does not, nothing more is taken.
+                # The client has read something or sent a request, so its time begins again.
                 member.unsent_since = self.now
             member.unsent = size
             if size:
@@ -434,7 +440,7 @@ class Crowd:
         self._make_room(unsent)
 
     def _make_room(self, members: list[Member]) -> None:
-        """Drops those that have read nothing for the longest time while all together have too much to read."""
+        """Drops the clients that have read nothing for the longest time, until the unread answers are within bounds."""
         total = sum(each.unsent for each in members)
         for each in sorted(members, key=lambda each: each.unsent_since):
             if total <= self.bounds.unsent:

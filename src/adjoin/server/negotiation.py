@@ -1,15 +1,15 @@
-"""What HTTP alone decides, before any operation is looked at: who may ask, health, methods, content types, compression.
+"""What HTTP alone decides, before the operation: who may send requests, health, methods, content types, compression.
 
-`negotiated` answers what is no request of DynamoDB's protocol, hands every other on, and brings its answer into
-the form that the client accepts. A request with a plain head (`reading`) needs none of it.
+`negotiated` answers requests that are not part of DynamoDB's protocol, passes all others on, and encodes their answers
+as the client accepts them. A request with a plain head (see `reading`) needs none of this.
 
-Who may ask is `Admission`'s to say, by the host that a request names and the page that sends it. A browser sends what
-any page wants to any address that its machine reaches, the loopback address too. It says which page asks (Origin), and
-by which name it found the server (Host). So a page may ask only if its origin was allowed; and the server answers to
-its own names only, since a page can give its own host's name the loopback address, and is of the same origin as the
-server then. Programs send no Origin.
+`Admission` decides who may send requests, by the host that a request names and the page that sends it. A browser sends
+the requests of any page to any address that its machine reaches, including the loopback address. It says which page
+sends the request (Origin), and under which name it found the server (Host). So a page is admitted only if its origin
+was allowed. And the server answers only to its own names: the owner of a page can point the page's own host name to the
+loopback address, and then the page has the same origin as the server (DNS rebinding). Programs send no Origin.
 
-With a key pair a request is known by its signature, which no page can make: then every host is good.
+With a key pair, a request is known by its signature, which no page can make: then every host is accepted.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ from adjoin.server.reading import MAX_BODY, HttpRequest
 
 ANY = "*"
 _KEPT = 64
-"""Hosts that were looked at lately; clients name one or two."""
+"""The number of hosts in the cache; clients name one or two."""
 _SHOWN = 300
-"""Characters of a name that a refusal repeats."""
+"""The greatest number of characters of a name that a refusal quotes."""
 _FOREIGN_SITES = ("cross-site", "same-site")
-"""What a browser says of a page that is not the server's own."""
+"""The values of Sec-Fetch-Site for a page that is not the server's own."""
 
 
 class Admission:
-    """Which hosts are the server's own, and which origins may ask."""
+    """Which hosts are the server's own, and which origins may send requests."""
 
     def __init__(
         self, bound: str = "127.0.0.1", hosts: Collection[str] = (), origins: Collection[str] = (), signed: bool = False
     ) -> None:
-        """`bound` is where the server listens; `signed` says whether it answers only what was signed for it."""
+        """`bound` is the address on which the server listens; `signed` says whether it requires signed requests."""
         self._hosts = frozenset((_bare(bound), *map(_allowed_host, hosts)))
         self._any_host = signed or ANY in hosts
         self._origins = frozenset(map(_allowed_origin, origins))
-        # Called for every request.
+        # It is cached because every request calls it.
         self.is_own_host = lru_cache(_KEPT)(self._is_own_host)
 
     def _is_own_host(self, host: bytes) -> bool:
-        """Whether a Host line names this server; the port may be another, as behind a tunnel."""
+        """Whether a Host line names this server. The port may differ, as it does behind a tunnel."""
         if self._any_host:
             return True
         name = _name_of(host.decode("latin-1"))
         return name in self._hosts or is_loopback(name) or name.endswith(".localhost")
 
     def fault(self, headers: dict[str, str]) -> str | None:
-        """Why whoever sent this head may not ask; None if it may."""
+        """Returns why the sender of this head is not admitted; None if it is."""
         host = headers.get("host")
         if host is not None and not self.is_own_host(host.encode("latin-1")):
             return (
@@ -80,7 +80,7 @@ class Admission:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is that of the machine itself."""
+    """Whether a name or an address is a loopback one."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -88,7 +88,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _name_of(host: str) -> str:
-    """What a Host line says without the port, and an IPv6 address without its brackets."""
+    """Returns the value of a Host line without the port, and without the brackets of an IPv6 address."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return _bare(host.partition(":")[0])
@@ -101,18 +101,20 @@ def _bare(name: str) -> str:
 def _allowed_host(host: str) -> str:
     name = host if host == ANY or host.count(":") > 1 else _name_of(host)
     if not name or any(each in host for each in "/@ "):
-        raise InvalidLocation(f"{host!r} is no host to allow; name one as in db.example.org, without scheme and path")
+        raise InvalidLocation(
+            f"{host!r} is not a host to allow; name one as in db.example.org, without scheme and path"
+        )
     return _bare(name)
 
 
 def _allowed_origin(origin: str) -> str:
-    """An origin as browsers send it: scheme, host and port, without a slash behind it."""
+    """Returns an origin as browsers send it: scheme, host and port, without a slash at the end."""
     if origin in (ANY, "null"):
         return origin
     bare = origin.lower().removesuffix("/")
     parts = urlsplit(bare)
     if not parts.scheme or not parts.netloc or parts.path or parts.query or parts.fragment or "@" in parts.netloc:
-        raise InvalidLocation(f"{origin!r} is no origin to allow; write one as in http://localhost:3000")
+        raise InvalidLocation(f"{origin!r} is not an origin to allow; write one as in http://localhost:3000")
     return bare
 
 
@@ -124,13 +126,13 @@ JSON = "application/x-amz-json-1.0"
 _ACCEPTED = (JSON, "application/json")
 _NO_OPERATION = b"<UnknownOperationException/>\n"
 _WORTH_PACKING = 4096
-"""Bytes below which an answer is not compressed."""
+"""Smaller answers, in bytes, are not compressed."""
 _WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
-"""The codings that are understood, by zlib's names for them."""
+"""The content codings that the server knows, with zlib's window size for each."""
 
 
 def negotiated(request: HttpRequest, perform: Answerer, admission: Admission) -> Answering:
-    """The answer of `perform`, in the form that the client accepts; or one that needs no operation."""
+    """Returns the answer of `perform`, encoded as the client accepts it; or an answer that needs no operation."""
     fault = admission.fault(request.headers)
     if fault is not None:
         content = dumps(body_of(Refused("AccessDeniedException", fault)))
@@ -170,7 +172,7 @@ def request_id() -> str:
 
 
 def _preflight(request: HttpRequest) -> dict[str, str]:
-    """What a page that may ask may send: whatever it asked for, also to an address of its own machine."""
+    """Returns the CORS headers for an admitted page: all that it asked for, also on a private network."""
     asked = {
         f"Access-Control-Allow-{what}": request.headers[f"access-control-request-{name}"]
         for what, name in (("Headers", "headers"), ("Methods", "method"))
@@ -185,7 +187,7 @@ def _preflight(request: HttpRequest) -> dict[str, str]:
 
 
 def _coding(accepted: str) -> str | None:
-    """The coding of an answer: the first that the client accepts and the server knows."""
+    """Returns the first content coding that the client accepts and the server knows, or None."""
     for wanted in accepted.lower().split(","):
         name, _, quality = wanted.partition(";")
         if name.strip() in _WINDOWS and quality.replace(" ", "") not in ("q=0", "q=0.0"):
@@ -198,13 +200,13 @@ def _formed(answer: HttpAnswer, headers: dict[str, str], coding: str | None) -> 
     if coding is not None and len(answer.body) >= _WORTH_PACKING:
         packing = zlib.compressobj(wbits=_WINDOWS[coding])
         answer.body = packing.compress(answer.body) + packing.flush()
-        # The checksum is that of the bytes as they are sent.
+        # The checksum covers the bytes that are sent, so it is computed after the compression.
         told |= {"Content-Encoding": coding, "x-amz-crc32": str(crc32(answer.body))}
     return HttpAnswer(answer.status, answer.body, _lines(told))
 
 
 def unpacked(request: HttpRequest) -> bytes:
-    """The body of a request without its compression."""
+    """Returns the decompressed body of a request."""
     coding = request.headers.get("content-encoding", "identity").lower()
     if coding == "identity":
         return request.body

@@ -1,16 +1,16 @@
-"""Bytes to requests of HTTP/1.1, in pieces of any size. No I/O, and no meaning: nothing here knows an operation.
+"""Turns bytes, in pieces of any size, into requests of HTTP/1.1. It does no I/O, and knows no operations.
 
-httptools (llhttp) reads lines, lengths and chunks, and refuses what two readers could take for different
-requests: a length beside a transfer coding, several lengths, folded lines, lines without CR, NULs. What it
-leaves to whoever calls it is here: how large a head, a body and everything between chunks may be, and lines
-of which a head has one only.
+httptools (llhttp) parses lines, lengths and chunks. It refuses whatever two parsers could understand differently:
+a length together with a transfer coding, several lengths, folded lines, lines without CR, NULs. This module adds
+what httptools leaves to its caller: the greatest sizes of a head, of a body and of everything between chunks, and
+header lines that a head must not repeat.
 
-A client sends lines of the same names in the same order with every request. So the names of a head are looked
-at once, and what was found, its form, is kept for the next.
+A client sends header lines with the same names in the same order in every request. So the names of a head are
+examined once, and the result, its form, is cached.
 
-A plain head leaves nothing to decide: a POST of DynamoDB's own content type to a host that is the server's own,
-signed in a header, with an answer that is neither compressed nor for a page of a browser. Nearly all requests
-have one. What others mean is looked at elsewhere, header by header (`negotiation`).
+A plain head needs no decisions: a POST with DynamoDB's content type to one of the server's own hosts, signed in a
+header, whose answer is neither compressed nor for a page in a browser. Nearly all requests have a plain head. All
+others are examined header by header in `negotiation`.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 # --- heads -------------------------------------------------------------------------------------
 
 Lines: TypeAlias = list[bytes]
-"""Those of a head, as they came: a name, its value, the next name and so on."""
+"""The header lines of a head, as they arrived: a name, its value, the next name and so on."""
 
 _MAX_LINES = 200
-"""Lines of a head at most."""
+"""The greatest number of header lines."""
 
 _KEPT = 256
 _KEPT_LINES = 32
 _KEPT_SIZE = 1024
-"""Forms that are kept at most, and of which heads: clients have few names, and whoever has many is none."""
+"""The number of cached forms, and the greatest number of names, and of bytes in them, of a cached head. Real clients
+use few names; a sender of many different ones must not fill the memory."""
 
 _ABSENT: Final = -1
 _PLAIN_DIGITS = 7
-"""Of a length that is not too large, whatever its digits."""
+"""A Content-Length with at most this number of digits is never too large."""
 
-# Of these a head has one line at most: with two, whoever stands between could read another than the server does.
+# A head must not repeat these lines: a proxy in between could use another one of them than the server does.
 _ONCE = frozenset(
     (
         b"host", b"content-length", b"transfer-encoding", b"content-type", b"content-encoding", b"authorization",
@@ -47,7 +48,7 @@ _ONCE = frozenset(
     )
 )  # fmt: skip
 
-# What others than SDKs send, or SDKs seldom. A head with one of these is not plain.
+# Lines that SDKs send seldom or never. A head with one of them is not plain.
 _TO_BE_LOOKED_AT = frozenset(
     (b"transfer-encoding", b"content-encoding", b"expect", b"origin", b"sec-fetch-site", b"upgrade")
 )
@@ -57,7 +58,7 @@ _NEEDED = (b"host", b"content-length", b"content-type", b"authorization", b"x-am
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Where among the lines of a head the values stand that matter; -1 for one that is not there."""
+    """The positions of the values that matter among the lines of a head; -1 for a missing line."""
 
     host: int
     length: int
@@ -68,9 +69,9 @@ class Form:
     expect: int
     accepted: int
     may_be_plain: bool
-    """Whether it has every line that a plain head has, and none that others have."""
+    """Whether it has all lines of a plain head, and none that a plain head must not have."""
     twice: str | None
-    """A line that it has twice, though there may be one only."""
+    """The name of a line that it repeats although it must not."""
 
 
 def _is_plain(form: Form, lines: Lines, is_own_host: Callable[[bytes], bool]) -> bool:
@@ -93,7 +94,7 @@ _forms: dict[tuple[bytes, ...], Form] = {}
 
 
 def form_of(lines: Lines) -> Form:
-    """Where in a head with lines of these names is what."""
+    """Returns the form of a head with these lines."""
     names = tuple(lines[::2])
     form = _forms.get(names)
     if form is None:
@@ -135,15 +136,16 @@ def _looked_at(names: tuple[bytes, ...]) -> Form:
 # --- requests ----------------------------------------------------------------------------------
 
 MAX_HEAD = 64 * 1024
-"""Bytes of a head; also of trailers, or of whatever else comes in a row and is no part of a body."""
+"""The greatest number of bytes of a head; also of trailers, and of anything else in a row that is not part of a
+body."""
 MAX_BODY = 16 * 1024 * 1024
 
 _MOST_DIGITS = 20
-"""Of a length; more are zeros."""
+"""The greatest number of digits of a Content-Length. More could only be leading zeros or far too large."""
 
 
 class BadRequest(Exception):
-    """What came is no request, and nothing that follows it on the connection can be one."""
+    """The bytes are not a request, and nothing after them on the connection can be read."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -152,10 +154,10 @@ class BadRequest(Exception):
 
 
 class HttpRequest:
-    """One request; `target` is what X-Amz-Target says, and empty where it is not there.
+    """One request. `target` is the value of X-Amz-Target, or empty.
 
-    `is_plain` says that its head is plain, and need not be looked at. `keeps` says whether the client wants to
-    send another on the same connection.
+    `is_plain` says that its head is plain and need not be examined. `keeps` says whether the client wants to keep
+    the connection open for another request.
     """
 
     __slots__ = ("_headers", "_lines", "body", "is_plain", "keeps", "method", "path", "target")
@@ -172,7 +174,7 @@ class HttpRequest:
 
     @property
     def headers(self) -> dict[str, str]:
-        """By names in lower case; what several lines say of one name, separated by commas."""
+        """The header values by name in lower case. Values of repeated lines are joined with commas."""
         if self._headers is None:
             headers: dict[str, str] = {}
             for name, value in self.lines():
@@ -182,44 +184,44 @@ class HttpRequest:
         return self._headers
 
     def lines(self) -> Iterator[tuple[bytes, bytes]]:
-        """Names and values of the lines of the head, as they came."""
+        """The names and values of the header lines, as they arrived."""
         return zip(self._lines[::2], self._lines[1::2], strict=True)
 
 
 class RequestReader:
-    """What one connection receives; `requests` are those that have come whole, the first first."""
+    """Reads the bytes of one connection. `requests` are the complete ones, oldest first."""
 
     def __init__(self, is_own_host: Callable[[bytes], bool]) -> None:
         self.requests: deque[HttpRequest] = deque()
         self.count = 0
-        """How many requests have come whole."""
+        """The number of complete requests so far."""
         self.awaits_continue = False
-        """Whether the client waits with the body until it is told to send it."""
+        """Whether the client waits for "100 Continue" before it sends the body."""
         self.is_over = False
-        """Whether the client said that it sends no further request."""
+        """Whether the client has said that it sends no further request."""
         self._is_own_host = is_own_host
         self._beside = 0
-        """Bytes in a row that are no part of a body."""
+        """The number of bytes in a row that are not part of a body."""
         self._url = b""
         self._lines: Lines = []
         self._head: HttpRequest | None = None
         self._body: bytes | bytearray = b""
         self._upgrades = False
-        """Whether the request that is under way offers another protocol."""
+        """Whether the present request offers to change to another protocol."""
         self._parser: HttpRequestParser | None = HttpRequestParser(self)
 
     @property
     def is_within(self) -> bool:
-        """Whether a request has begun to come, and has not come whole."""
+        """Whether a request has begun to arrive and is incomplete."""
         return self._beside > 0 or self._head is not None or self._url != b""
 
     @property
     def held(self) -> int:
-        """Bytes of a body that has not come whole."""
+        """The bytes of the body that have arrived so far, if the request is incomplete."""
         return len(self._body)
 
     def feed(self, data: bytes) -> None:
-        """Takes what has come next; whatever is raised is the end."""
+        """Reads the next bytes. After an exception, the reader cannot be used any more."""
         if self.is_over or self._parser is None:
             return
         self._beside += len(data)
@@ -229,7 +231,7 @@ class RequestReader:
         except HttpParserUpgrade as upgrade:
             rest = data[upgrade.args[0] :]
         except HttpParserError as error:
-            # What comes behind the last request is nobody's.
+            # Bytes after the last request are ignored.
             if not self.is_over:
                 raise _fault(error) from None
         if rest is not None:
@@ -238,13 +240,13 @@ class RequestReader:
             raise BadRequest(413, f"the head of a request has at most {MAX_HEAD} bytes, and so has what follows a body")
 
     def close(self) -> None:
-        """Lets go of everything; the parser and this know each other."""
+        """Frees everything: the parser and this object refer to each other, so nothing else would soon."""
         self._parser = None
         self._body = b""
         self.requests.clear()
 
     def _read_on(self, rest: bytes) -> None:
-        """Reads a request that offers to change to another protocol, which the server does not, as if it did not."""
+        """Continues after a request that offers another protocol. httptools stops there; the offer is ignored."""
         head = self._head
         assert head is not None
         kept = [b"%b: %b\r\n" % line for line in head.lines() if line[0].lower() != b"upgrade"]
@@ -292,7 +294,7 @@ class RequestReader:
         if len(self._body) + len(piece) > MAX_BODY:
             raise BadRequest(413, f"a request has at most {MAX_BODY} bytes")
         if not self._body:
-            # Nearly all bodies come in one piece.
+            # Nearly all bodies arrive in one piece.
             self._body = piece
         elif isinstance(self._body, bytearray):
             self._body += piece
@@ -315,13 +317,13 @@ class RequestReader:
         self._head = None
         self._url = self._body = b""
         self._beside = 0
-        # Of trailers nobody wants anything.
+        # Trailers are ignored.
         if self._lines:
             self._lines.clear()
 
 
 def _fault(error: HttpParserError) -> BaseException:
-    """What was raised here while httptools read, or what it says itself."""
+    """Returns the exception that a callback raised inside httptools, or the error of httptools itself."""
     if isinstance(error, HttpParserCallbackError):
         return error.__context__ or error
     reason = str(error)
@@ -329,7 +331,7 @@ def _fault(error: HttpParserError) -> BaseException:
 
 
 def _check(form: Form, lines: Lines, version: str) -> None:
-    """Refuses a head that is not clear, or announces what is not taken."""
+    """Refuses a head that is ambiguous, or announces a body that the server does not accept."""
     if len(lines) > 2 * _MAX_LINES:
         raise BadRequest(400, f"the head of a request has at most {_MAX_LINES} lines")
     if form.twice is not None:

@@ -1,16 +1,16 @@
-"""A request of DynamoDB's protocol and its answer: which operation it is, performed on the embedded store.
+"""Answers requests of DynamoDB's protocol: finds the operation and performs it on the embedded store.
 
-Reads are answered at once, on the thread that listens; writes go to the writer, and are answered later.
+Reads are answered immediately, on the listening thread. Writes go to the writer and are answered later.
 
-The writes of many clients are performed in rounds: what waits together is committed together. A round begins when
-everybody who asks lately has a write in it, or when a turn of the loop brings no further one. One commit, and one
-synchronisation, then serves all of its writes, so that durability costs each of many clients little.
+The writes of many clients are committed in groups (group commit): writes that wait at the same time are committed
+together. A group starts when every active client has a write in it, or when a turn of the event loop brings no
+further write. One commit, with one synchronisation of the disk, serves all writes of the group, so durability costs
+each client little.
 
-A round is performed where requests are read, so that no thread waits for another, and committed there too if
-nothing has to reach the disk, or if there is only one who asks, and waits anyway. Else a thread of its own
-waits for the disk, while requests that come meanwhile make the next round. What would take long, such as a
-change of a table or waiting for another process that writes, is left to that thread altogether. So reads never
-wait for a write to finish.
+A group is performed on the listening thread, so that no thread waits for another. It is committed there too if
+nothing has to reach the disk, or if only one client is active, which waits anyway. Otherwise another thread waits
+for the disk, and requests that arrive in the meantime form the next group. That thread also does everything that may
+take long, such as a change of a table, or waiting for another process that writes. So reads never wait for a write.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from adjoin.server.operations.refusals import body_of, refusal, status_of
 from adjoin.server.reading import HttpRequest
 from adjoin.server.signatures import KeyPair, authentication_fault, check_signature
 from adjoin.stores.sqlite import SQLiteStore
-from adjoin.stores.sqlite.rounds import Round
+from adjoin.stores.sqlite.store import Round
 
 _log = logging.getLogger(__name__)
 _SERVICES = {"DynamoDB_20120810": OPERATIONS, "DynamoDBStreams_20120810": STREAM_OPERATIONS}
@@ -53,14 +53,14 @@ _TARGETS = {
 
 
 class _Known:
-    """Tables as the store knows them without a look at the file."""
+    """Table definitions as the store has them in memory, without reading the file."""
 
     def __init__(self, store: SQLiteStore) -> None:
         self.definition = store.known_definition
 
 
 class Service:
-    """Answers requests over one store; with a key pair, only those that were signed with it."""
+    """Answers requests from one store; with a key pair, only requests that were signed with it."""
 
     def __init__(
         self,
@@ -77,12 +77,12 @@ class Service:
         self._writer = _Writer(store, loop, crowd)
         self._second = 0
         self._head = b""
-        # A request id tells a request from every other, also of a server that was started again.
+        # Request ids are unique, also after a restart of the server, so they begin with a random part.
         self._life = b32encode(urandom(32))[:39].decode()
         self._answered = 0
 
     async def close(self) -> None:
-        """Ends when every write that was asked for is answered."""
+        """Returns when every write that was requested is answered."""
         await self._writer.close()
 
     def answer(self, request: HttpRequest) -> Answering:
@@ -109,7 +109,7 @@ class Service:
         return later
 
     def _understood(self, request: HttpRequest) -> tuple[Operation, bytes]:
-        """Which operation is asked for, and with which body, if whoever asks may ask."""
+        """Returns the operation and the body of a request; raises if the client is not authenticated."""
         known = _TARGETS.get(request.target)
         fault = None if request.is_plain else authentication_fault(request)
         if (known is None or fault is not None) and not _is_json(request.body):
@@ -125,7 +125,7 @@ class Service:
     # --- the short ways ------------------------------------------------------------------------
 
     def _short_answer(self, way: ShortGet | ShortWrite, body: bytes) -> Answering | None:
-        """The answer to a request that is plain enough for the short way; None for any other."""
+        """Returns the answer to a request that the fast path can handle; None for any other request."""
         try:
             asked = loads(body)
         except JSONDecodeError:
@@ -159,7 +159,7 @@ class Service:
             try:
                 return self._performed(operation, parameters, self._known)
             except AdjoinError:
-                # Perhaps only because a table was changed meanwhile.
+                # The definition in memory may be stale, because another process changed the table. Read it again.
                 pass
         return self._performed(operation, parameters, self._store)
 
@@ -212,20 +212,20 @@ def _is_json(body: bytes) -> bool:
 
 
 _Done: TypeAlias = Callable[[Any], None]
-"""Takes the response to a write, or its error, once it is committed."""
+"""Is called with the response to a write, or with its error, after the commit."""
 _Job: TypeAlias = tuple[Request, _Done, int]
-"""With how many items it writes."""
+"""A request, what to call after its commit, and the number of items that it writes."""
 
 _MOST_WRITTEN = 128
-"""Items that are written in one round at most, so that nobody waits for long."""
+"""The greatest number of items in one group commit, so that no client waits for long."""
 
 _OF_ITEMS = frozenset((Put, Update, Delete, BatchWrite, TransactWrite))
 
 
 class _Writer:
-    """Writes that wait, and the round that is under way.
+    """The waiting writes, and the group that is being committed.
 
-    Everything but `_run`, and what that calls, is for the thread of the loop.
+    All methods run on the thread of the event loop, except `_run` and what it calls.
     """
 
     def __init__(self, store: SQLiteStore, loop: asyncio.AbstractEventLoop, crowd: Crowd) -> None:
@@ -234,9 +234,9 @@ class _Writer:
         self._crowd = crowd
         self._waiting: deque[_Job] = deque()
         self._gathered = 0
-        """How many writes waited a turn of the loop ago."""
+        """The number of writes that were waiting one turn of the loop ago."""
         self._is_busy = False
-        """Whether a round is under way, or about to be."""
+        """Whether a group is being committed, or is about to be."""
         self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="adjoin-writer", daemon=True)
         self._thread.start()
@@ -249,7 +249,7 @@ class _Writer:
             self._gather()
 
     def _gather(self) -> None:
-        """Begins a round, or sees what the next turn of the loop brings."""
+        """Starts a group commit, or waits one more turn of the loop for further writes."""
         count = len(self._waiting)
         if count == self._gathered or count >= min(len(self._crowd.active), _MOST_WRITTEN):
             self._gathered = 0
@@ -259,7 +259,7 @@ class _Writer:
             self._loop.call_soon(self._gather)
 
     async def close(self) -> None:
-        """Ends when everything that was asked for is written."""
+        """Returns when every requested write is done."""
         while self._is_busy:
             await asyncio.sleep(0.001)
         self._tasks.put(None)
@@ -290,7 +290,7 @@ class _Writer:
         return jobs
 
     def _finish(self, jobs: list[_Job], outcomes: list[Any]) -> None:
-        """Answers, and sees to what came meanwhile."""
+        """Answers the writes of a group, and starts the next one if writes have arrived since."""
         if self._waiting:
             self._loop.call_soon(self._gather)
         else:

@@ -1,4 +1,4 @@
-"""A server on an address, in a thread of its own: started, stopped, and cleanly at that."""
+"""Starts and stops a server on an address, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from types import TracebackType
 from typing import Self
 
 from adjoin.errors import AdjoinError, InvalidLocation, StoreClosed
+from adjoin.locations import FileLocation, parse_location
 from adjoin.server.http import MAX_CONNECTIONS, REQUEST_TIMEOUT, Bounds, Connection, Crowd
 from adjoin.server.negotiation import Admission, is_loopback
 from adjoin.server.service import Service
 from adjoin.server.signatures import KeyPair
-from adjoin.stores.locations import FileLocation, parse_location
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.file import Durability
 
@@ -30,20 +30,20 @@ except ImportError:  # on Windows
 _log = logging.getLogger(__name__)
 
 _SWEEP = 10.0
-"""Seconds between two looks for items that have expired."""
+"""Seconds between two searches for expired items."""
 _LATELY = 1.0
-"""Seconds after which a connection on which nothing is asked is not active any more, or up to twice as many; and
-between two looks for requests and clients that take too long."""
+"""Seconds between two checks for requests and clients that take too long. A connection without a request for one to
+two such periods is no longer active."""
 _LAST_PORT = 65535
 _OTHER_FILES = 64
 _PATIENCE = 5.0
-"""Seconds in which requests that are under way may end when the server is stopped."""
+"""Seconds for which a server that is being stopped waits for its unanswered requests."""
 
 _KEY_PAIR = "access_key and secret_key (for `adjoin serve`: ADJOIN_ACCESS_KEY and ADJOIN_SECRET_KEY in the environment)"
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """That of uvloop where it is installed, which takes half the time for what comes and goes; None for asyncio's."""
+    """Returns uvloop's loop factory if it is installed, because its I/O takes half the time; None for asyncio's."""
     try:
         factory: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop
     except ImportError:
@@ -52,7 +52,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 class Server:
-    """Answers DynamoDB's protocol over one file until it is closed; `endpoint` is where."""
+    """A running server for one file. `endpoint` is its URL; `close` stops it."""
 
     def __init__(
         self,
@@ -114,13 +114,13 @@ class Server:
         await self._service.close()
         for connection in list(self._crowd.open):
             connection.drop()
-        # So that they are closed when the loop ends.
+        # Gives the transports a turn to close before the loop ends.
         await asyncio.sleep(0)
 
     def switch(self, store: SQLiteStore) -> None:
-        """Answers over another store from now on, at the same address and on the connections that are open.
+        """Answers from another store from now on, at the same address and on the open connections.
 
-        What was asked before is answered over the store before, which is then closed.
+        Earlier requests are answered from the earlier store, which is then closed.
         """
         assert self._loop is not None
         asyncio.run_coroutine_threadsafe(self._switch(store), self._loop).result()
@@ -134,13 +134,13 @@ class Server:
         before.close()
 
     async def _sweep(self) -> None:
-        """Removes what has expired, also while nobody writes."""
+        """Deletes expired items regularly, also while nobody writes."""
         while True:
             await asyncio.sleep(_SWEEP)
             try:
                 await asyncio.to_thread(self._store.sweep)
             except StoreClosed:
-                # Another took its place.
+                # `switch` has replaced and closed this store.
                 continue
             except AdjoinError as error:
                 _log.warning("expired items were not removed: %s", error)
@@ -151,15 +151,15 @@ class Server:
             try:
                 self._crowd.look()
             except Exception:
-                # Or nobody would look any more.
+                # The exception must not end this task: then no connection would be checked any more.
                 _log.exception("a connection could not be looked at for a fault of the server")
 
     def wait(self) -> None:
-        """Until somebody closes it."""
+        """Blocks until the server is closed."""
         self._thread.join()
 
     def close(self) -> None:
-        """Answers what was asked, and ends; again does nothing."""
+        """Answers the requests that have arrived, and stops the server. A second call does nothing."""
         if self._thread.is_alive() and self._loop is not None and self._stop is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
@@ -187,23 +187,23 @@ def serve(
     max_connections: int = MAX_CONNECTIONS,
     request_timeout: float = REQUEST_TIMEOUT,
 ) -> Server:
-    """Starts a server that answers DynamoDB's own protocol over a file, or over ":memory:".
+    """Starts a server that answers DynamoDB's own protocol from a file, or from ":memory:".
 
         with adjoin.serve("education.db") as server:
             dynamodb = boto3.resource("dynamodb", endpoint_url=server.endpoint)
 
-    It runs in a thread of its own until it is closed, or the block ends. A file is made if it is not there,
-    and graphs may be open on it meanwhile. Port 0 is any that is free. `durability` is what a finished write
-    survives: loss of "power", or only the end of the "process".
+    It runs in a thread of its own until it is closed or the block ends. The file is created if it does not exist,
+    and graphs may be open on it at the same time. Port 0 chooses a free port. `durability` says what a finished
+    write survives: a loss of "power", or only the end of the "process".
 
-    With a key pair it answers only requests that were signed with it. One is needed where others than the
-    programs on this machine can reach it; at 127.0.0.1 and without one, any signature is accepted.
+    With a key pair, the server answers only requests that were signed with it. A key pair is required if other
+    machines can reach the server; at 127.0.0.1 and without one, it accepts any signature.
 
-    Pages in a browser may ask only if their origin is in `allow_origins`, such as "http://localhost:3000"; "*" is
-    every page. Without a key pair it answers only to loopback names and to `allow_hosts`.
+    Pages in a browser may send requests only if their origin is in `allow_origins`, such as "http://localhost:3000";
+    "*" allows every page. Without a key pair, the server answers only to loopback names and to `allow_hosts`.
 
-    With more than `max_connections`, those make room that have asked nothing for the longest time. A request that
-    has not come whole `request_timeout` seconds after it began is refused.
+    If there are more than `max_connections`, those that have been idle the longest are closed. A request that is not
+    complete `request_timeout` seconds after it began is refused.
     """
     if bool(access_key) != bool(secret_key):
         raise InvalidLocation(f"one half of a key pair is missing; give both, {_KEY_PAIR}, or neither")
@@ -214,7 +214,7 @@ def serve(
             " or let it listen at 127.0.0.1"
         )
     if not 0 <= port <= _LAST_PORT:
-        raise InvalidLocation(f"{port} is no port to listen at; choose one from 1 to {_LAST_PORT}, or 0 for any")
+        raise InvalidLocation(f"{port} is not a port to listen on; choose one from 1 to {_LAST_PORT}, or 0 for any")
     admission = Admission(host, _several(allow_hosts), _several(allow_origins), signed=keys is not None)
     bounds = Bounds(min(max_connections, _most_sockets()), request_timeout)
     location = parse_location(path)
@@ -229,7 +229,7 @@ def serve(
 
 
 def _most_sockets() -> int:
-    """Connections for which this process may open files, with some left for the rest of the program."""
+    """Returns how many connections the limit of open files allows, with some files left for the program itself."""
     if resource is None:
         return sys.maxsize
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -237,5 +237,5 @@ def _most_sockets() -> int:
 
 
 def _several(names: Collection[str]) -> Collection[str]:
-    """One name may stand for itself: as a collection it would be its letters."""
+    """Returns a collection of names. A single text counts as one name, not as a collection of letters."""
     return (names,) if isinstance(names, str) else names

@@ -1,7 +1,7 @@
-"""Who may ask: Signature Version 4 of a request, checked against one key pair.
+"""Checks the Signature Version 4 of a request against one key pair.
 
-On the loopback address anybody may ask, with any signature, as long as there is one in its form. A server that
-others can reach has a key pair, and refuses what was not signed with it, in the service's words.
+On the loopback address, any signature is accepted as long as its form is right. A server that other machines can
+reach has a key pair, and refuses requests that were not signed with it, with DynamoDB's messages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from adjoin.server.reading import HttpRequest
 
 _SCHEME = "AWS4-HMAC-SHA256"
 _SKEW = 15 * 60
-"""Seconds by which the clock of a client may be wrong."""
+"""The greatest number of seconds by which the clock of a client may differ."""
 _STAMP = "%Y%m%dT%H%M%SZ"
 _IN_HEADER = ("Credential", "Signature", "SignedHeaders")
 _IN_ADDRESS = ("X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature", "X-Amz-SignedHeaders", "X-Amz-Date")
@@ -33,7 +33,7 @@ class KeyPair:
 
 
 def authentication_fault(request: HttpRequest) -> Refused | None:
-    """What is wrong with how a request says, in a header or in its address, who asks."""
+    """Returns the fault in the form of a request's authentication, in its header or its address; otherwise None."""
     headers = request.headers
     authorization = headers.get("authorization", "")
     in_address = "X-Amz-Algorithm=" in request.path
@@ -59,7 +59,7 @@ def authentication_fault(request: HttpRequest) -> Refused | None:
 
 
 def check_signature(request: HttpRequest, keys: KeyPair, now: float | None = None) -> None:
-    """Refuses a request that was not signed with this key pair, or not lately."""
+    """Raises for a request that was not signed with this key pair, or whose signature is too old."""
     authorization = request.headers.get("authorization", "")
     parts = _parts(authorization.removeprefix(_SCHEME))
     stamp = request.headers.get("x-amz-date", "")
@@ -91,7 +91,7 @@ def check_signature(request: HttpRequest, keys: KeyPair, now: float | None = Non
 
 
 def _parts(said: str) -> dict[str, str]:
-    """What an Authorization header says of each of its parts, which commas separate."""
+    """Returns the parts of an Authorization header, which are separated by commas, by name."""
     pairs = (part.strip().partition("=") for part in said.split(","))
     return {name: value for name, _, value in pairs if name in _IN_HEADER}
 

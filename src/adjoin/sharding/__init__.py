@@ -1,8 +1,8 @@
-"""Index shards: where an entry of an overloaded index is put, where it is looked for, and when shards are added.
+"""Shards of an overloaded index: where an entry is written, where it is searched, and when shards are added.
 
-Pure values and functions: nothing here knows of items, requests or stores, reads a clock, or waits.
+These modules contain only values and functions. They know no items, requests or stores, and read no clock.
 
-- `maps`: which shards there are, and in which of them an entry may lie;
-- `heat`: what writers saw, in one process and together;
-- `policy`: whether there should be more shards, and where.
+- `maps`: which shards exist, and in which of them an entry may be;
+- `heat`: how much is written, as one process counts it and as all processes count it together;
+- `policy`: whether a field needs more shards, and where.
 """

@@ -1,15 +1,16 @@
-"""How much is written to the shards of a field: what one process saw, and what all of them saw together.
+"""How much is written to the shards of a field: as one process counts it, and as all processes count it together.
 
-A process counts its own writes in a `HeatCounter`, without asking anybody. Now and then it adds what it counted to
-a shared record, a `Heat`, which is stored once for each field: read, merge, write under the condition that nobody
-else wrote meanwhile (`version` tells). Who does so sees what everybody saw, and asks `policy` about it.
+A process counts its own writes in a `HeatCounter`, without any request. From time to time it adds its counts to a
+shared record, a `Heat`, which is stored once per field. It reads the record, merges its counts and writes it on the
+condition that nobody else has written it since (`version` shows that). So it sees the counts of all processes, and
+asks `policy` whether the field needs more shards.
 
-- A small program never reports: it is due after 1,000 units, or when it was throttled.
-- A large one does not report more for being large: units between reports grow with the load, so that all
-  processes together report about `REPORTS` times a window.
-- Counts are of one window of `WINDOW` seconds; a report belongs to the window it is made in. Merging is
-  commutative and associative, so reports may come in any order. Only where more values are reported than a record
-  holds, the least of them are left out.
+- A small program never reports: a report is due after 1,000 units, or after throttling.
+- Under high load, a process does not report more often: the units between reports grow with the load, so that all
+  processes together report about `REPORTS` times per window.
+- Counts belong to one window of `WINDOW` seconds, and a report to the window in which it is made. Merging is
+  commutative and associative, so reports may arrive in any order. If more values are reported than a record can
+  hold, those with the lowest counts are left out.
 - Values are counted in bounded memory, by the algorithm of Misra and Gries, whose summaries can be merged
   (Agarwal et al., "Mergeable Summaries", 2012). A count may be too low, by at most one part in
   `COUNTED` of all units, and never too high.
@@ -25,50 +26,54 @@ from adjoin.errors import InvalidItem
 from adjoin.sharding.maps import Shard
 
 WINDOW = 10.0
-"""Seconds over which units are added up."""
+"""Length of a window, over which units are added up, in seconds."""
 REPORT_AFTER = 1000
 """Units after which a process reports, unless the load is high."""
 REPORTS = 50
-"""About how many reports a window all processes make together when the load is high."""
+"""About how many reports per window all processes make together when the load is high."""
 PAUSE = 1.0
-"""Seconds that a process waits at least between two reports."""
+"""The least number of seconds between two reports of a process."""
 COUNTED = 1024
-"""How many values a process tells apart."""
+"""How many values a process counts separately."""
 VALUES, VALUE_BYTES, SIZE_BYTES = 128, 1536, 1024
-"""How many values a record has at most, and how long may be together the texts of those with units, with sizes."""
+"""Limits of a record: the number of values, the total length of the values with units, and of those with sizes. They
+keep the record below 4 KB, which is one read unit."""
 SHARDS = 64
-"""How many shards a record has at most."""
+"""The greatest number of shards in a record."""
 
 K = TypeVar("K")
 
 
-# --- what all processes saw --------------------------------------------------------------------
+# --- what all processes counted ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """What was written to one field: units of one window, bytes of all time. It takes less than 4 KB to store."""
+    """What was written to one field: the units of one window, and the bytes since the beginning.
+
+    A stored record takes less than 4 KB.
+    """
 
     window: int = 0
     """The number of the window, counted from 1970."""
     units: int = 0
     """Write units of the window, of all levels."""
     shards: Mapping[int, int] = field(default_factory=dict, hash=False)
-    """Units of the window by shard of the field level, the highest."""
+    """Units of the window by shard of the field level; only the highest counts."""
     values: Mapping[str, int] = field(default_factory=dict, hash=False)
-    """Units of the window by value, the highest."""
+    """Units of the window by value; only the highest counts."""
     size: int = 0
     """Bytes at the field level."""
     sizes: Mapping[str, int] = field(default_factory=dict, hash=False)
-    """Bytes at the level of each value that has its own."""
+    """Bytes by value, for values that have shards of their own."""
     version: int = 0
 
     def is_over(self, now: float) -> bool:
-        """Whether the window is, so that its counts are whole."""
+        """Whether the window has ended, so that its counts are complete."""
         return now >= (self.window + 1) * WINDOW
 
     def to_plain(self) -> dict[str, Any]:
-        """Texts, numbers, lists and dicts only, to be stored; no value is a key of a dict, as it may be empty."""
+        """Returns plain data to be stored. A value may be empty text, so values are never keys of a dict."""
         return {
             "version": self.version,
             "window": self.window,
@@ -102,7 +107,7 @@ def _columns(counts: Mapping[K, int]) -> list[list[Any]]:
 
 
 def added(heat: Heat, report: Heat) -> Heat:
-    """The record with one report more; of an earlier window than the record's, only its bytes count."""
+    """Returns the record with a report added. If their windows differ, the units of the earlier one are dropped."""
     newest, window = max(heat, report, key=lambda each: each.window), max(heat.window, report.window)
     current = [each for each in (heat, report) if each.window == window]
     return replace(
@@ -125,12 +130,12 @@ def _sum(counts: Iterable[Mapping[K, int]]) -> dict[K, int]:
 
 
 def _most(counts: Mapping[K, int], number: int) -> dict[K, int]:
-    """The highest counts, from the highest on; of equal ones always the same."""
+    """Returns the highest counts, highest first. Equal counts are ordered by key, so that the choice is stable."""
     return dict(sorted(counts.items(), key=lambda each: (-each[1], str(each[0])))[:number])
 
 
 def _fitting(counts: Mapping[str, int], room: int = VALUE_BYTES) -> dict[str, int]:
-    """The highest counts whose texts fit together."""
+    """Returns the highest counts whose values fit into `room` bytes together."""
     kept = {}
     for value, count in _most(counts, VALUES).items():
         size = len(value.encode())
@@ -140,14 +145,14 @@ def _fitting(counts: Mapping[str, int], room: int = VALUE_BYTES) -> dict[str, in
     return kept
 
 
-# --- what one process saw ----------------------------------------------------------------------
+# --- what one process counted ------------------------------------------------------------------
 
 
 class HeatCounter:
     """Counts the writes of one process to one field, in bounded memory.
 
-    Each write is recorded once, refused ones too: what counts is what is asked for. Not safe for several
-    threads at once.
+    Each write is recorded once, throttled ones too, because the demand decides how many shards are needed. It is
+    not safe for several threads at a time.
     """
 
     def __init__(self) -> None:
@@ -164,7 +169,7 @@ class HeatCounter:
         self._sizes: dict[str, int] = {}
 
     def record(self, shard: Shard, value: str, units: float, size: int = 0, *, is_throttled: bool = False) -> None:
-        """A write of an entry with this value: its units, and by how many bytes it made the shard larger."""
+        """Records a write of an entry with this value: its units, and the bytes by which the shard grew."""
         self._units += units
         self._values[value] = self._values.get(value, 0.0) + units
         if len(self._values) > 2 * COUNTED:
@@ -179,16 +184,16 @@ class HeatCounter:
             self._sizes[shard.value] = self._sizes.get(shard.value, 0) + size
 
     def throttled(self) -> None:
-        """Some write of late was refused, whichever it was."""
+        """Records that a recent write was throttled, if it is not known which."""
         self._is_throttled = True
 
     def is_due(self, now: float) -> bool:
-        """Whether there is enough to report: many units, or any when something was throttled."""
+        """Whether a report is due: after many units, or after any if a write was throttled."""
         enough = self._units >= self._threshold or (self._is_throttled and self._units > 0)
         return enough and now - self._reported >= PAUSE
 
     def report(self, now: float) -> Heat:
-        """What was counted since the last report, to be added to the shared record; counting begins anew."""
+        """Returns the counts since the last report, to be added to the shared record, and starts again at zero."""
         report = Heat(
             int(now // WINDOW),
             round(self._units),
@@ -202,12 +207,15 @@ class HeatCounter:
         return report
 
     def heard(self, heat: Heat, now: float) -> None:
-        """Learns from the shared record how much all processes write, and so how often to report."""
+        """Adjusts how often to report to the load of all processes, which the shared record shows."""
         if heat.is_over(now):
             self._threshold = max(REPORT_AFTER, heat.units // REPORTS)
 
 
 def _summary(counts: Mapping[str, float]) -> dict[str, float]:
-    """The counts above that of the first that has no room, less that one's: no value is counted for another."""
+    """Reduces counts to `COUNTED` values: subtracts the highest count that has no room, and drops what is left at zero.
+
+    So no count is ever too high (Misra and Gries).
+    """
     least = sorted(counts.values(), reverse=True)[COUNTED]
     return {value: count - least for value, count in counts.items() if count > least}

@@ -1,30 +1,31 @@
-"""Which shards an indexed field has, where a new entry goes, and where entries may lie.
+"""Which shards an indexed field has, to which one a new entry goes, and in which ones entries may be.
 
-An overloaded index has one partition key for a class, a field and a shard. The shards of one field are told by
-a `ShardMap`, which only ever grows:
+An overloaded index has one partition key per class, field and shard. A `ShardMap` says which shards a field has. It
+only grows:
 
-- At the **field level** all values share the shards 0 … n-1. A value has one of them, its bucket.
-- At the **value level** a hot value has shards of its own, among which its entries are spread by their ids.
+- At the **field level**, all values share the shards 0 … n-1. A value belongs to one of them, its bucket.
+- At the **value level**, a hot value has shards of its own, over which its entries are spread by their ids.
 
-Each level is a history of epochs, "from this time on, so many shards". An entry is put where the newest epoch
-that is writable says, and stays there: growing rewrites nothing. So a reader asks every place that any epoch
-may have chosen. Buckets come from jump consistent hashing (Lamping and Veach, 2014): when shards are added, a
-value keeps its bucket or gets a new one, and never moves between old ones. So there are few places to ask.
+Each level has a history of epochs: "from this time on, this number of shards". The newest writable epoch decides
+where an entry is written, and the entry stays there: when a map grows, nothing is rewritten. So a reader queries
+every shard that any epoch may have chosen. Buckets come from jump consistent hashing (Lamping and Veach, 2014): when
+shards are added, a value keeps its bucket or moves to a new one, never to another old one. So a reader has few
+shards to query.
 
 **The contract of the lease.** It keeps readers from missing entries without a lock, as leases do for schemas in
 F1 (Rae et al., "Online, Asynchronous Schema Change in F1", 2013):
 
-1. Whoever reads with a map read it at most `LEASE` seconds ago, or `FIRST_LEASE` if it has never grown.
+1. A process uses a map for at most `LEASE` seconds after it read it, or `FIRST_LEASE` if the map has never grown.
 2. An epoch becomes writable `GRACE` seconds after it is announced, by the clock of each writer; the first one after
    `FIRST_GRACE`. None becomes writable before the one that it follows.
-3. Maps only grow, and one that grew replaces the one it grew from, and no other (`version` tells).
+3. Maps only grow, and a grown map replaces only the map from which it grew (`version` shows that).
 
-By 1 and 2, every reader knows a shard before anybody writes to it, as long as clocks differ by no more than
-`GRACE - LEASE` seconds. By 3, what an older map said is part of what a newer one says, so a writer with an
-older map does no harm. An entry lies in one shard at a time, because its item holds one index key.
+Because of 1 and 2, every reader knows a shard before anybody writes to it, as long as clocks differ by no more than
+`GRACE - LEASE` seconds. Because of 3, a newer map includes everything in an older one, so a writer with an older
+map does no harm. An entry is in one shard at a time, because its item has one index key.
 
-`FixedShards` is for who wants so many shards and no map: entries are spread by id over all of them, and a reader
-asks all of them.
+`FixedShards` has a fixed number of shards and no map: entries are spread over all shards by id, and a reader queries
+all of them.
 """
 
 from __future__ import annotations
@@ -40,19 +41,19 @@ from adjoin.errors import InvalidItem, InvalidValue
 LEASE, FIRST_LEASE = 30.0, 120.0
 """Seconds for which a map may be used before it is read again: one that has grown, and one that never has.
 
-Most fields never need a second shard; who reads them should notice as little as possible of those that do.
+Most fields never need a second shard. The longer first lease spares their readers most reads of the map.
 """
 GRACE, FIRST_GRACE = 45.0, 150.0
-"""Seconds from the announcement of an epoch until it may be written to: of a later one, and of the first."""
+"""Seconds from the announcement of an epoch until it is writable: for later epochs, and for the first one."""
 
 _MASK = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One shard of a field: its number, and the value if it belongs to a hot one.
+    """One shard of a field: its number, and the value if it is a shard of a hot value.
 
-    As text it is "3", or "3#" and the value. No two shards have the same text.
+    Its text is "3", or "3#" followed by the value. No two shards have the same text.
     """
 
     number: int
@@ -63,30 +64,30 @@ class Shard:
 
 
 class Sharding(Protocol):
-    """Where entries go, and where they may lie. Values and ids are the texts they have in keys."""
+    """Which shard an entry goes to, and in which shards it may be. Values and ids are in the form that keys have."""
 
     def place(self, value: str, id: str, now: float) -> Shard:
-        """The shard that a new entry goes to."""
+        """Returns the shard for a new entry."""
         ...
 
     def places(self, value: str) -> tuple[Shard, ...]:
-        """Every shard in which an entry with this value may lie, each once."""
+        """Returns all shards in which an entry with this value may be, each once."""
         ...
 
     def all_places(self, is_wanted: Callable[[str], bool]) -> tuple[Shard, ...]:
-        """Every shard in which an entry may lie whose value is wanted, each once."""
+        """Returns all shards in which an entry with a wanted value may be, each once."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FixedShards:
-    """So many shards for ever; entries are spread by their ids, whatever their value."""
+    """A fixed number of shards. Entries are spread by their ids, not by their values."""
 
     number: int
 
     def __post_init__(self) -> None:
         if self.number < 1:
-            raise InvalidValue(f"there cannot be {self.number} shards; choose 1 or more")
+            raise InvalidValue(f"number of shards must be at least 1, got {self.number}")
 
     def place(self, value: str, id: str, now: float) -> Shard:
         return Shard(jump_hash(stable_hash(id), self.number))
@@ -100,7 +101,7 @@ class FixedShards:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """From `since` on (seconds since 1970), new entries are spread over so many shards."""
+    """From `since` on (in seconds since 1970), new entries are spread over `shards` shards."""
 
     shards: int
     since: float
@@ -108,47 +109,47 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class ShardMap:
-    """The shards of one field: the epochs of all values, and those of each hot value.
+    """The shards of one field: the epochs of the field level, and those of each hot value.
 
-    Without arguments it is what every field begins with, the shard 0 and nothing else.
+    Without arguments, it is the map with which every field begins: only the shard 0.
     """
 
     epochs: tuple[Epoch, ...] = (Epoch(1, 0.0),)
     values: Mapping[str, tuple[Epoch, ...]] = field(default_factory=dict, hash=False)
     version: int = 0
-    """Grows with the map; a stored map may be replaced only by one that grew from this version."""
+    """Increases when the map grows. A stored map may be replaced only by one that grew from this version."""
 
     def __post_init__(self) -> None:
         if not self.epochs or not all(self.values.values()):
-            raise InvalidValue("each level of a shard map has at least one epoch; leave out values that have none")
+            raise InvalidValue("each level of a shard map must have at least one epoch; leave out values without one")
         for epochs in (self.epochs, *self.values.values()):
             _check(epochs)
 
     @property
     def shards(self) -> int:
-        """How many shards there are, of all levels, also those that are not yet writable."""
+        """The number of shards on all levels, including those that are not yet writable."""
         return _size(self.epochs) + sum(map(_size, self.values.values()))
 
     @property
     def changed(self) -> float:
-        """When the last epoch becomes writable, or became."""
+        """The time at which the last epoch becomes or became writable."""
         return max(epochs[-1].since for epochs in (self.epochs, *self.values.values()))
 
     @property
     def lease(self) -> float:
-        """Seconds for which a reader may use it."""
+        """Seconds for which a process may use the map after reading it."""
         return LEASE if self.version else FIRST_LEASE
 
     def shards_of(self, value: str | None = None) -> int:
-        """How many shards the field level has, or the level of a value; 0 for a value without its own."""
+        """Returns the number of shards at the field level, or of a value; 0 for a value without shards of its own."""
         epochs = self.epochs if value is None else self.values.get(value)
         return _size(epochs) if epochs else 0
 
     def writable(self, now: float, value: str | None = None) -> int:
-        """How many shards of the field level, or of a value's own, new entries are spread over."""
+        """Returns the number of shards over which new entries are spread, at the field level or of a value."""
         if value is not None:
             return _writable(self.values.get(value, ()), now)
-        # Before the first epoch there is the first: an entry has to go somewhere, whatever a clock says.
+        # If a wrong clock shows a time before the first epoch, use the first: the entry has to go somewhere.
         return _writable(self.epochs, now) or self.epochs[0].shards
 
     def place(self, value: str, id: str, now: float) -> Shard:
@@ -171,9 +172,9 @@ class ShardMap:
     # --- growing -------------------------------------------------------------------------------
 
     def grown(self, now: float, shards: int | None = None, values: Mapping[str, int] | None = None) -> ShardMap:
-        """The map with more shards for the field, for values of it, or both, writable after the grace.
+        """Returns the map with more shards for the field, for some values, or both; they are writable after the grace.
 
-        It takes the place of this one only if that is still what is stored: compare `version`.
+        The caller must write it on the condition that the stored map still has the `version` of this one.
         """
         since = max(now + (GRACE if self.version else FIRST_GRACE), self.changed)
         own = dict(self.values)
@@ -185,7 +186,7 @@ class ShardMap:
     # --- as plain data -------------------------------------------------------------------------
 
     def to_plain(self) -> dict[str, Any]:
-        """Texts, numbers, lists and dicts only, to be stored; no value is a key of a dict, as it may be empty."""
+        """Returns plain data to be stored. A value may be empty text, so values are never keys of a dict."""
         return {
             "version": self.version,
             "epochs": _plain(self.epochs),
@@ -216,10 +217,12 @@ def _epochs(plain: Iterable[Iterable[Any]]) -> tuple[Epoch, ...]:
 
 def _check(epochs: tuple[Epoch, ...]) -> None:
     if epochs[0].shards < 1:
-        raise InvalidValue(f"there cannot be {epochs[0].shards} shards; choose 1 or more")
+        raise InvalidValue(f"number of shards must be at least 1, got {epochs[0].shards}")
     for before, after in pairwise(epochs):
         if after.shards <= before.shards or after.since < before.since:
-            raise InvalidValue(f"shards only grow, and in the order of time; {after} cannot follow {before}")
+            raise InvalidValue(
+                f"an epoch must have more shards than the one before, and not be earlier; got {after} after {before}"
+            )
 
 
 def _extended(epochs: tuple[Epoch, ...], shards: int, since: float) -> tuple[Epoch, ...]:
@@ -231,7 +234,7 @@ def _size(epochs: tuple[Epoch, ...]) -> int:
 
 
 def _writable(epochs: tuple[Epoch, ...], now: float) -> int:
-    """The shards of the newest epoch that may be written to; 0 if none may."""
+    """Returns the number of shards of the newest writable epoch; 0 if none is writable."""
     return next((epoch.shards for epoch in reversed(epochs) if epoch.since <= now), 0)
 
 
@@ -239,16 +242,16 @@ def _writable(epochs: tuple[Epoch, ...], now: float) -> int:
 
 
 def stable_hash(text: str) -> int:
-    """64 bits that are the same in every process, on every machine, in every version."""
+    """Returns a hash of 64 bits that is the same in every process, machine and version of Python."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 def jump_hash(key: int, buckets: int) -> int:
-    """A bucket below `buckets`; of n more buckets, a key moves to each with the same chance, or not at all."""
+    """Returns a bucket from 0 to `buckets` - 1. When buckets are added, a key stays or moves to one of the new ones."""
     bucket, next_bucket = 0, 0
     while next_bucket < buckets:
         bucket = next_bucket
         key = (key * 2862933555777941757 + 1) & _MASK
-        # In integers, so that no machine rounds otherwise than another.
+        # The paper uses floats. Integers give the same result on every machine.
         next_bucket = ((bucket + 1) << 31) // ((key >> 33) + 1)
     return bucket

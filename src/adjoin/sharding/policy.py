@@ -1,23 +1,23 @@
-"""Whether a field should have more shards, and where: from what was written to it, to a map that grew.
+"""Decides from the heat of a field whether it needs more shards, and makes the grown map.
 
-A partition of DynamoDB takes 1,000 write units a second, and a shard lies in one at first. So a shard that takes
-more than `Limits.high` of that is too hot. Then the cheapest map is looked for whose shards would all stay below
-`Limits.target`, by what each value was written:
+A partition of DynamoDB takes 1,000 write units per second, and at first a shard is in one partition. So a shard with
+more than `Limits.high` of that is too hot. Then this module searches the cheapest map whose shards would all stay
+below `Limits.target`, given the writes of each value. The map has
 
-- with more shards for all values, any number of them, or
-- with shards of their own for the values that make a shard hot, or
-- both; whichever needs the fewest shards in all.
+- more shards for all values, or
+- shards of their own for the values that make a shard hot, or
+- both; the one with the fewest shards in all is taken.
 
-Where values have shards already, more are added in proportion. For what is not known value by value, a fair share
-is assumed, and what is measured in a shard takes precedence where there is a measure of it.
+Values that already have shards get more in proportion to their writes. Writes of values that are not counted
+separately are assumed to spread evenly; the measured load of a shard takes precedence, if there is one.
 
-Size is a reason too: a level has at least as many shards as its bytes need. What is stored stays where it is.
+Size is another reason: a level has at least as many shards as its bytes need. Stored entries stay where they are.
 
-Reads are none. Entries are not moved, so whoever reads them goes on asking the shard they lie in; DynamoDB itself
-splits partitions that are read much, along their sort keys.
+Reads are no reason to add shards. Entries are not moved, so readers would still query the shard where they are; and
+DynamoDB itself splits partitions that are read often, along their sort keys.
 
-Everybody may call this: two who grow one map at once make two maps of the same `version`, of which the store takes
-the first.
+Every process may call this. If two processes grow the same map at the same time, both maps have the same `version`,
+and the store accepts only the first.
 """
 
 from __future__ import annotations
@@ -35,45 +35,46 @@ GB = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a shard may take."""
+    """The limits of a shard."""
 
     writes: float = 1000.0
-    """Write units a second of one partition."""
+    """Write units per second of one partition."""
     size: float = 10 * GB
     """Bytes of one partition."""
     target: float = 0.85
-    """The share of `writes` up to which shards are planned."""
+    """The share of `writes` that a new map plans for each shard, at most."""
     high: float = 0.95
-    """The share of `writes` above which something is done."""
+    """The share of `writes` above which a shard is too hot."""
     most: int = 1000
-    """Shards in all, so that a map stays small and a reader ends."""
+    """The greatest number of shards of a field, so that maps stay small and readers do not query too many shards."""
 
 
 LIMITS = Limits()
 _OLD = 3
-"""Windows after which a record tells nothing about now."""
+"""The age in windows after which a record says nothing about the present."""
 _STEP = 1.15
-"""By how much a field grows at least, so that its history stays short: a reader asks for every step."""
+"""The least factor by which a field grows, so that its history stays short: a reader queries a bucket per epoch."""
 _WORTH = 0.12
-"""The share of a shard that a value must fill to be worth one of its own; where lesser ones come together by chance,
-the field grows."""
+"""The share of a shard that a value must fill to get a shard of its own. If smaller values make a shard hot together,
+the field grows instead."""
 _SATURATED, _PRESSURE = (0.95, 1.05), 1.5
-"""At such a share of what its shards take, a level is likely to be held back by them, and so much more is assumed. A
-higher share means that refused writes were counted too, so that all that is asked for is known."""
+"""If the load of a level is within this share of the limit of its shards, the shards probably hold writers back, and
+the demand is assumed to be higher by the factor `_PRESSURE`. A higher share means that throttled writes were counted
+too, so the load is already the demand."""
 
 
 def considered(
     shards: ShardMap, heat: Heat, report: Heat, now: float, limits: Limits = LIMITS
 ) -> tuple[Heat, ShardMap | None]:
-    """What to store after a report: the record with it, and a map if it should grow.
+    """Returns what to store after a report: the record with the report added, and a new map if it should grow.
 
-    The first report of a window closes the one before, which is what the map is decided from.
+    The first report in a window finds the record of the window before complete, and decides from that.
     """
     return added(heat, report), grown(shards, heat, now, limits)
 
 
 def grown(shards: ShardMap, heat: Heat, now: float, limits: Limits = LIMITS) -> ShardMap | None:
-    """The map with as many more shards as the heat of a finished window asks for; None if it asks for none."""
+    """Returns the map with as many more shards as the heat of a finished window needs; None if it needs none."""
     age = now // WINDOW - heat.window
     if not 1 <= age <= _OLD:
         return None
@@ -91,21 +92,21 @@ def grown(shards: ShardMap, heat: Heat, now: float, limits: Limits = LIMITS) -> 
 
 @dataclass(frozen=True)
 class _Load:
-    """What is asked of the shards of a map, in units a second."""
+    """The load on the shards of a map, in write units per second."""
 
     shards: ShardMap
     limits: Limits
     sizes: Mapping[str, int]
     own: Mapping[str, float]
-    """By value, of those with shards of their own."""
+    """The load by value, for values with shards of their own."""
     shared: Mapping[str, float]
-    """By value, of the others that are known, the highest first."""
+    """The load by value, for the other values that were counted separately, highest first."""
     rest: float
-    """Of values that are not known."""
+    """The load of all values that were not counted separately."""
     largest_unknown: float
-    """What a value may have at most without being known."""
+    """The greatest load that a value which was not counted separately can have."""
     measured: Mapping[int, float]
-    """By shard of the field level; empty if the map changed since."""
+    """The measured load by shard of the field level; empty if the map has changed since."""
 
     @classmethod
     def of(cls, shards: ShardMap, heat: Heat, limits: Limits) -> _Load:
@@ -114,7 +115,7 @@ class _Load:
         own = {value: rate for value, rate in rates.items() if value in shards.values}
         shared = {value: rate for value, rate in rates.items() if value not in shards.values}
         rest = max(0.0, heat.units / WINDOW - sum(rates.values()))
-        # Writers may have used an older map until their lease was over.
+        # Until their lease ended, writers may have used an older map, so measures of shards are not reliable.
         is_settled = heat.window * WINDOW >= shards.changed + LEASE
         measured = {shard: units / WINDOW for shard, units in heat.shards.items()} if is_settled else {}
         pressure = _pressure(sum(shared.values()) + rest, shards.shards_of(), limits)
@@ -137,7 +138,7 @@ class _Load:
         return max(1, ceil(rate / (self.limits.target * self.limits.writes)))
 
     def more_for_values(self) -> dict[str, int]:
-        """How many shards the values should have that have their own, where that is more than they have."""
+        """Returns the number of shards for each value with shards of its own that needs more of them."""
         more = {}
         for value, now in self.own_shards.items():
             needed = ceil(self.sizes.get(value, 0) / self.limits.size)
@@ -149,11 +150,11 @@ class _Load:
         return more
 
     def more_for_field(self) -> tuple[int, dict[str, int]]:
-        """How many shards the field should have, and which values shards of their own, if a shard is too hot."""
+        """Returns the number of shards for the field level, and the values that need shards of their own."""
         now = self.shards.shards_of()
         if max(self._loads(now, self._buckets(now)).values()) <= self.limits.high * self.limits.writes:
             return now, {}
-        # More than that many do not help: what is too hot then is single values.
+        # A greater number does not help: shards that are still too hot then are so because of single values.
         most = max(now, 2 * self._needed(sum(self.shared.values()) + self.rest))
         numbers = (now, *range(ceil(now * _STEP), max(most, ceil(now * _STEP)) + 1))
         plans = [(number, self._isolated(number)) for number in numbers]
@@ -168,11 +169,11 @@ class _Load:
         return {value: stable_hash(value) for value in self.shared}
 
     def _buckets(self, number: int) -> dict[str, int]:
-        """In which of so many shards of the field level each value would be."""
+        """Returns the bucket of each value if the field level had this number of shards."""
         return {value: jump_hash(key, number) for value, key in self._keys.items()}
 
     def _loads(self, number: int, buckets: Mapping[str, int]) -> dict[int, float]:
-        """What each shard of the field level would take if there were so many."""
+        """Returns the load of each shard if the field level had this number of shards."""
         loads = dict.fromkeys(range(number), self._fair(number))
         for value, rate in self.shared.items():
             loads[buckets[value]] += rate
@@ -181,12 +182,15 @@ class _Load:
         return loads
 
     def _fair(self, number: int) -> float:
-        """What a shard gets of the values that are not known, and a standard deviation of it."""
+        """Returns a shard's share of the values that were not counted separately, plus one standard deviation."""
         spread = sqrt(self.rest * self.largest_unknown / 2 / number)
         return self.rest / number + spread
 
     def _isolated(self, number: int) -> dict[str, int] | None:
-        """The values that must leave so many shards for all of them to be cool enough; None if that does not do."""
+        """Returns the values that must get shards of their own if the field level has this number of shards.
+
+        It is None if some shard would still be too hot.
+        """
         buckets, most = self._buckets(number), self.limits.target * self.limits.writes
         loads, isolated = self._loads(number, buckets), {}
         for value, rate in self.shared.items():
@@ -198,6 +202,6 @@ class _Load:
 
 
 def _pressure(rate: float, shards: int, limits: Limits) -> float:
-    """By how much more may be asked for than is seen."""
+    """Returns the factor by which the demand may be higher than the measured load."""
     low, high = _SATURATED
     return _PRESSURE if low <= rate / (shards * limits.writes) <= high else 1.0

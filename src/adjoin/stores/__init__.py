@@ -1,1 +1,1 @@
-"""Where items live. Each store executes the requests of `adjoin.requests` and nothing else."""
+"""Stores, which hold items. Each store executes the requests of `adjoin.requests` and nothing else."""

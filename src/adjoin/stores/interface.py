@@ -1,12 +1,15 @@
-"""What a store is: the whole contract, proved by one suite over every store.
+"""The contract of a store, which one test suite checks for every store.
 
-- `execute` performs a batch of requests and answers each, in order. The requests of a batch are
-  independent: they may run in parallel, and none may count on another of the same batch.
-- A request either takes effect whole or raises and leaves nothing behind. When one of a batch
-  raises, the others may have taken effect.
+- `execute` performs a batch of requests and returns their responses in order. The requests of a batch are independent:
+  they may run in parallel, and none may rely on another of the same batch.
+- A request either takes effect as a whole, or raises and changes nothing. When a request of a batch raises, the others
+  may have taken effect.
 - A write is durable when `execute` returns.
-- Every limit, ordering, condition, error and consumed unit is DynamoDB's.
+- All limits, orders, conditions, errors and consumed units are DynamoDB's.
 - A store knows nothing of models and layouts.
+
+Every store also applies the limits that only batches have, because their wire format has no field for more, and uses
+the same message for a canceled transaction. The functions for both are below the contract.
 """
 
 from __future__ import annotations
@@ -14,14 +17,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from adjoin.requests import Request, Response
+from adjoin.errors import CancellationReason, InvalidRequest, TransactionCanceled
+from adjoin.requests import BatchGet, BatchWrite, Get, Request, Response
 
 
 class Store(Protocol):
     """A store for synchronous programs; safe to use from many threads."""
 
     creates_tables: bool
-    """Whether opening a graph makes its table, as in a file, or only `create_table` does, as on the service."""
+    """Whether opening a graph creates its table, as in a file, or only `create_table` does, as on the service."""
 
     def execute(self, requests: Sequence[Request]) -> list[Response]: ...
 
@@ -36,3 +40,44 @@ class AsyncStore(Protocol):
     async def execute(self, requests: Sequence[Request]) -> list[Response]: ...
 
     async def close(self) -> None: ...
+
+
+# --- batches and transactions ------------------------------------------------------------------
+
+
+def by_table(request: BatchGet) -> dict[str, list[Get]]:
+    """The gets of a batch by table; those of one table must have the same consistency and projection."""
+    tables: dict[str, list[Get]] = {}
+    for get in request.gets:
+        tables.setdefault(get.table, []).append(get)
+    for table, gets in tables.items():
+        first = gets[0]
+        if any(get.consistent != first.consistent or get.projection != first.projection for get in gets):
+            raise InvalidRequest(
+                f"the gets of one batch from {table} must agree in consistency and projection; split the batch"
+            )
+    return tables
+
+
+def check_batch_write(request: BatchWrite) -> None:
+    for write in request.writes:
+        if write.condition is not None or write.return_old:
+            raise InvalidRequest(
+                f"the writes of a batch cannot have conditions or return what was there, as one for {write.table} "
+                f"asks; use a transaction, or single writes"
+            )
+
+
+def canceled(reasons: Sequence[CancellationReason]) -> TransactionCanceled:
+    """The error of a canceled transaction, with one reason per operation."""
+    codes = ", ".join(reason.code for reason in reasons)
+    return TransactionCanceled(
+        f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]", reasons
+    )
+
+
+def canceled_by(error: Exception, at: int, count: int) -> TransactionCanceled:
+    """The error of a transaction of `count` operations of which the one `at` that position does not fit its table."""
+    reasons = [CancellationReason("None")] * count
+    reasons[at] = CancellationReason("ValidationError", str(error))
+    return canceled(reasons)

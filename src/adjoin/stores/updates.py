@@ -1,16 +1,16 @@
 """Update actions, applied to an item exactly as DynamoDB applies them.
 
-All right sides see the item as it was; all list positions mean positions in the item as it was. The
-item given is never changed. Errors are `InvalidRequest` with the service's own words.
+All right sides see the item before the update, and all list positions are positions in that item. The given item is
+never changed. Errors are `InvalidRequest` with the service's own messages.
 
-Pure: no table, no I/O. What the resulting item must satisfy is checked by the caller.
+Pure: no table, no I/O. The caller checks the resulting item.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from adjoin.errors import InvalidRequest, InvalidValue
@@ -29,22 +29,21 @@ from adjoin.expressions import (
     Value,
 )
 from adjoin.items import normal_attribute
-from adjoin.values import AttributeValue, Item, canonical_number
+from adjoin.values import AttributeValue, Item, canonical_number, exact_sum
 
 Old: TypeAlias = Mapping[str, AttributeValue]
-Update: TypeAlias = Callable[[Item | None], Item | None]
+UpdateFunction: TypeAlias = Callable[[Item | None], Item | None]
 
-# Wide enough that no sum of two stored numbers is ever rounded before its digits are counted.
-_EXACT = Context(prec=300)
-# Whole numbers of fewer characters have sums that need no counting of digits.
+# Wide enough that no sum of two stored numbers is rounded before its digits are counted.
+# Sums of whole numbers with fewer characters always fit DynamoDB's 38 digits.
 _SHORT = 37
 _GONE: AttributeValue = {}
 
 
-def update_of(actions: Sequence[Action], key: Item) -> Update:
-    """The function that makes the item after from the item before, either of which may be absent.
+def update_of(actions: Sequence[Action], key: Item) -> UpdateFunction:
+    """The function from the item before to the item after; either may be None.
 
-    An item that is not there starts from its key, unless the actions only take away.
+    An item that does not exist is created from its key, unless all actions only remove.
     """
     _require_apart([action.path for action in actions], key)
     changes = [_CHANGES[type(action)](action) for action in actions]
@@ -57,7 +56,7 @@ def update_of(actions: Sequence[Action], key: Item) -> Update:
         before = key if old is None else old
         after = dict(before)
         if nested:
-            # A path that leads nowhere is refused also where there is no item.
+            # The service refuses an invalid path also if there is no item.
             _apply_nested(after, nested, [change(before) for change in changes])
             return None if old is None and not creates else after
         for change in changes:
@@ -94,7 +93,7 @@ def _require_apart(paths: Sequence[Path], key: Collection[str]) -> None:
 
 
 class _Target:
-    """An item under change. Lists keep their positions until `settle`."""
+    """An item that is being changed. Lists keep their positions until `settle`."""
 
     def __init__(self, item: Item) -> None:
         self._item = item
@@ -102,7 +101,7 @@ class _Target:
         self._beyond: list[tuple[int, list[AttributeValue], AttributeValue]] = []
 
     def put(self, path: Path, value: AttributeValue | None) -> None:
-        """Store a value at a path, or take away what is there."""
+        """Stores a value at a path, or removes what is there."""
         step = path.steps[-1]
         holder = self._holder(path)
         if isinstance(step, str):
@@ -137,19 +136,19 @@ class _Target:
 
 # --- actions -----------------------------------------------------------------------------------
 
-Change: TypeAlias = Callable[[Old], tuple[Path, AttributeValue | None]]
+PathChange: TypeAlias = Callable[[Old], tuple[Path, AttributeValue | None]]
 
 
-def _set(action: Set) -> Change:
+def _set(action: Set) -> PathChange:
     value = _right_side(action.value)
     return lambda old: (action.path, value(old))
 
 
-def _remove(action: Remove) -> Change:
+def _remove(action: Remove) -> PathChange:
     return lambda _: (action.path, None)
 
 
-def _add(action: Add) -> Change:
+def _add(action: Add) -> PathChange:
     tag, operand = _literal(action.value, "ADD")
     read, combine = path_reader(action.path), _SUMS[tag]
 
@@ -162,7 +161,7 @@ def _add(action: Add) -> Change:
     return change
 
 
-def _discard(action: Discard) -> Change:
+def _discard(action: Discard) -> PathChange:
     tag, operand = _literal(action.value, "DELETE")
     read = path_reader(action.path)
 
@@ -176,7 +175,7 @@ def _discard(action: Discard) -> Change:
     return change
 
 
-_CHANGES: dict[type, Callable[[Any], Change]] = {Set: _set, Remove: _remove, Add: _add, Discard: _discard}
+_CHANGES: dict[type, Callable[[Any], PathChange]] = {Set: _set, Remove: _remove, Add: _add, Discard: _discard}
 
 _TYPE_NAMES = {
     "S": "STRING",
@@ -199,7 +198,7 @@ def _literal(value: AttributeValue, clause: str) -> tuple[str, Any]:
 
 
 def require_clause_type(tag: str, clause: str) -> None:
-    """Reject a type that the ADD or the DELETE clause does not take."""
+    """Refuses a type that the ADD or the DELETE clause does not take."""
     if tag not in (_SUMS if clause == "ADD" else _SETS):
         raise InvalidRequest(
             f"Invalid UpdateExpression: Incorrect operand type for operator or function; operator: {clause},"
@@ -286,18 +285,18 @@ _RIGHT_SIDES: dict[type, Callable[[Any], Callable[[Old], AttributeValue]]] = {
 def _number_sum(left: str, right: str) -> str:
     if len(left) < _SHORT and len(right) < _SHORT and "." not in left and "." not in right:
         return str(int(left) + int(right))
-    return _storable(_EXACT.add(Decimal(left), Decimal(right)))
+    return _storable(exact_sum((Decimal(left), Decimal(right))))
 
 
 def _number_difference(left: str, right: str) -> str:
-    return _storable(_EXACT.subtract(Decimal(left), Decimal(right)))
+    return _storable(exact_sum((Decimal(left), Decimal(right).copy_negate())))
 
 
 def _storable(number: Decimal) -> str:
     try:
         return canonical_number(number)
     except InvalidValue:
-        # The service says overflow of a sum that has too many digits as well.
+        # The service reports overflow also for a sum with too many digits.
         raise InvalidRequest(
             "Number overflow. Attempting to store a number with magnitude larger than supported range"
         ) from None

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import boto3
 import pytest
 
 from adjoin.server.serving import Server, serve
@@ -37,6 +38,8 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         }.items():
             monkeypatch.setenv(name, value)
+        # A session that another test began has the credentials of that test.
+        monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
         yield server
 
 

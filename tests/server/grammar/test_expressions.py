@@ -9,7 +9,7 @@ import pytest
 from adjoin.errors import InvalidRequest
 from adjoin.expressions import Compare, Set, Value, attribute
 from adjoin.server.grammar import Expressions
-from adjoin.tables import KeyAttribute
+from adjoin.tables import KeyAttribute, TableDefinition
 from tests.stores.examples import n, s
 
 A, B = attribute("a"), attribute("b")
@@ -39,7 +39,7 @@ def test_a_query() -> None:
     assert found.filter == Compare("=", B, Value(n(1)))
     assert found.projection == (A, B)
     assert found.keys is not None
-    assert found.keys.on(KeyAttribute("k"), None) == (("k", s("x")), None)
+    assert found.keys.on(TableDefinition("T", KeyAttribute("k"))) == (("k", s("x")), None, ())
 
 
 def test_a_request_without_expressions() -> None:

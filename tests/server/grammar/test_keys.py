@@ -9,7 +9,7 @@ import pytest
 from adjoin.errors import InvalidRequest
 from adjoin.requests import SortCondition
 from adjoin.server.grammar import Bindings, KeyConditions, key_conditions, read_key_condition
-from adjoin.tables import KeyAttribute
+from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from adjoin.values import AttributeValue
 from tests.stores.examples import n, s
 
@@ -18,6 +18,10 @@ VALUES: dict[str, AttributeValue] = {
     ":p": s("p"), ":s": s("s"), ":t": s("t"), ":n": n(1), ":e": s(""), ":yes": {"BOOL": True}, ":type": s("N"),
 }  # fmt: skip
 PARTITION, SORT = KeyAttribute("pk"), KeyAttribute("sk")
+TABLE = TableDefinition("T", PARTITION, SORT)
+SEVERAL = IndexDefinition.over(
+    "Idx", [PARTITION, KeyAttribute("p2", "N")], [SORT, KeyAttribute("s2"), KeyAttribute("s3")]
+)
 
 
 def read(text: str) -> KeyConditions:
@@ -47,7 +51,7 @@ def sort(operator: Any, *operands: AttributeValue) -> SortCondition:
     ],
 )
 def test_expressions(text: str, condition: SortCondition | None) -> None:
-    assert read(text).on(PARTITION, SORT) == (("pk", s("p")), condition)
+    assert read(text).on(TABLE) == (("pk", s("p")), condition, ())
 
 
 def fault(text: str) -> str:
@@ -112,16 +116,12 @@ def fault(text: str) -> str:
             for text in (":s > :p AND a < :s", ":p > b AND :p < :s")
         ],
         *[
-            (text, "KeyConditionExpressions must only contain one condition per key")
+            (text, "Invalid KeyConditionExpression: KeyConditionExpressions must only contain one condition per key")
             for text in (
                 "b > :p AND b < :p and c = :p and d = :p",
                 "(a > :p and b > :p) and (b > :p and c > :p)",
                 "pk = :p AND #pk = :p",
             )
-        ],
-        *[
-            (text, "Conditions can be of length 1 or 2 only")
-            for text in (":p = a and b = :p and :p = c", "(a > :p and b > :p) and (c > :p and d > :p)")
         ],
     ],
 )
@@ -136,6 +136,7 @@ def test_what_keys_cannot_be_asked_is_said_after_what_conditions_cannot_say() ->
         expression.conditions()
 
 
+EXCEEDS = "exceeds the number of key attributes defined in the schema"
 MISMATCH = "One or more parameter values were invalid: Condition parameter type does not match schema type"
 
 
@@ -146,7 +147,14 @@ MISMATCH = "One or more parameter values were invalid: Condition parameter type 
         ("attr1 = :s", PARTITION, SORT, "Query condition missed key schema element: pk"),
         ("pk = :p AND attr1 = :s", PARTITION, SORT, "Query condition missed key schema element: sk"),
         ("sk = :s", PARTITION, None, "Query condition missed key schema element: pk"),
-        ("pk = :p AND sk = :s", PARTITION, None, "Query key condition not supported"),
+        ("pk = :p AND sk = :s", PARTITION, None, f"The number of query conditions (2) {EXCEEDS} (1)"),
+        ("pk = :p AND sk = :s AND a = :n", PARTITION, SORT, f"The number of query conditions (3) {EXCEEDS} (2)"),
+        (
+            "(a > :p and b > :p) and (c > :p and d > :p)",
+            PARTITION,
+            SORT,
+            f"The number of query conditions (4) {EXCEEDS} (2)",
+        ),
         ("pk > :p", PARTITION, SORT, "Query key condition not supported"),
         ("begins_with(pk, :p)", PARTITION, None, "Query key condition not supported"),
         ("pk = :n", PARTITION, SORT, MISMATCH),
@@ -168,7 +176,7 @@ def test_what_does_not_fit_the_table(
 ) -> None:
     conditions = read(text)
     with pytest.raises(InvalidRequest) as raised:
-        conditions.on(partition, sort)
+        conditions.on(TableDefinition("T", partition, sort))
     assert str(raised.value) == message
 
 
@@ -190,7 +198,7 @@ def condition(operator: str, *values: AttributeValue) -> dict[str, Any]:
 )
 def test_key_conditions(operator: str, operands: list[AttributeValue], expected: SortCondition) -> None:
     conditions = key_conditions({"sk": condition(operator, *operands), "pk": condition("EQ", s("p"))})
-    assert conditions.on(PARTITION, SORT) == (("pk", s("p")), expected)
+    assert conditions.on(TABLE) == (("pk", s("p")), expected, ())
 
 
 @pytest.mark.parametrize("operator", ["NULL", "NOT_NULL", "NE", "CONTAINS", "NOT_CONTAINS", "IN"])
@@ -198,10 +206,92 @@ def test_key_conditions_that_no_index_answers(operator: str) -> None:
     asked = condition(operator, *[] if operator.endswith("NULL") else [s("s")])
     for conditions in ({"pk": asked}, {"pk": condition("EQ", s("p")), "sk": asked}):
         with pytest.raises(InvalidRequest, match=r"^Attempted conditional constraint is not an indexable operation$"):
-            key_conditions(conditions).on(PARTITION, SORT)
+            key_conditions(conditions).on(TABLE)
 
 
-@pytest.mark.parametrize("names", ["", "abc"])
-def test_key_conditions_are_one_or_two(names: str) -> None:
+def test_key_conditions_are_not_none() -> None:
     with pytest.raises(InvalidRequest, match=r"^Conditions can be of length 1 or 2 only$"):
-        key_conditions({name: condition("EQ", s("x")) for name in names})
+        key_conditions({})
+
+
+# --- keys with several attributes --------------------------------------------------------------
+
+BOTH = (("p2", n(1)),)
+
+
+@pytest.mark.parametrize(
+    ("text", "condition", "equal"),
+    [
+        ("pk = :p AND p2 = :n", None, BOTH),
+        (":n = p2 AND pk = :p", None, BOTH),
+        ("pk = :p AND p2 = :n AND sk = :s", sort("=", s("s")), BOTH),
+        ("sk < :s AND pk = :p AND p2 = :n", sort("<", s("s")), BOTH),
+        (
+            "pk = :p AND sk = :s AND p2 = :n AND s2 BETWEEN :s AND :t",
+            SortCondition("s2", "between", (s("s"), s("t"))),
+            (*BOTH, ("sk", s("s"))),
+        ),
+        (
+            "begins_with(s3, :t) AND s2 = :t AND sk = :s AND p2 = :n AND pk = :p",
+            SortCondition("s3", "begins_with", (s("t"),)),
+            (*BOTH, ("sk", s("s")), ("s2", s("t"))),
+        ),
+    ],
+)
+def test_expressions_on_several_keys(text: str, condition: SortCondition | None, equal: Any) -> None:
+    assert read(text).on(SEVERAL) == (("pk", s("p")), condition, equal)
+
+
+def test_key_conditions_on_several_keys() -> None:
+    conditions = key_conditions(
+        {
+            "s2": condition("GT", s("t")),
+            "sk": condition("EQ", s("s")),
+            "p2": condition("EQ", n(1)),
+            "pk": condition("EQ", s("p")),
+        }
+    )
+    assert conditions.on(SEVERAL) == (("pk", s("p")), SortCondition("s2", ">", (s("t"),)), (*BOTH, ("sk", s("s"))))
+
+
+BECAUSE = "must have equality conditions specified in the query because a condition is present on key attribute"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("pk = :p", "HASH key attributes p2 must have equality conditions specified in the query"),
+        ("pk = :p AND p2 > :n", "HASH key attributes p2 must have equality conditions specified in the query"),
+        ("pk = :p AND p2 = :n AND s2 = :s", f"RANGE key attributes sk {BECAUSE} s2"),
+        ("pk = :p AND p2 = :n AND sk > :s AND s2 = :s", f"RANGE key attributes sk {BECAUSE} s2"),
+        ("pk = :p AND p2 = :n AND begins_with(sk, :s) AND s2 = :s", f"RANGE key attributes sk {BECAUSE} s2"),
+        ("pk = :p AND p2 = :n AND a = :s", "Query condition missed key schema element: sk"),
+        (
+            "pk = :p AND p2 = :n AND sk = :s AND s2 = :s AND s3 = :s AND a = :s",
+            f"The number of query conditions (6) {EXCEEDS} (5)",
+        ),
+        ("pk = :p AND p2 = :s", MISMATCH),
+        ("pk = :p AND p2 = :n AND sk = :n", MISMATCH),
+        ("pk = :p AND p2 = :n AND sk = :s AND s2 = :n", MISMATCH),
+        (
+            "pk = :p AND p2 = :n AND sk = :e AND s2 = :s",
+            "One or more parameter values are not valid. A value specified for a secondary index key is not supported."
+            " The AttributeValue for a key attribute cannot contain an empty string value."
+            " IndexName: Idx, IndexKey: sk",
+        ),
+    ],
+)
+def test_what_does_not_fit_several_keys(text: str, message: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        read(text).on(SEVERAL)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize("operator", ["NULL", "NE", "CONTAINS", "IN"])
+def test_key_conditions_that_no_index_of_several_keys_answers(operator: str) -> None:
+    asked = condition(operator, *[] if operator == "NULL" else [s("s")])
+    whole = {"pk": condition("EQ", s("p")), "p2": condition("EQ", n(1))}
+    with pytest.raises(InvalidRequest, match=r"^Attempted conditional constraint is not an indexable operation$"):
+        key_conditions({**whole, "sk": asked}).on(SEVERAL)
+    with pytest.raises(InvalidRequest, match=f"^RANGE key attributes sk {BECAUSE} s2$"):
+        key_conditions({**whole, "sk": asked, "s2": condition("EQ", s("s"))}).on(SEVERAL)

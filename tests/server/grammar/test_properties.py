@@ -39,11 +39,11 @@ from adjoin.expressions import (
     Value,
 )
 from adjoin.requests import Query, SortCondition
-from adjoin.server.grammar import Bindings, Expressions, read_condition, read_projection, read_update
+from adjoin.server.grammar import Bindings, Expressions, KeyConditions, read_condition, read_projection, read_update
 from adjoin.server.grammar.expressions import _kept
-from adjoin.stores.dynamodb.expressions import Expressions as Written
+from adjoin.stores.dynamodb.protocol import Placeholders as Written
 from adjoin.stores.updates import update_of
-from adjoin.tables import KeyAttribute
+from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from adjoin.values import AttributeValue
 from tests.server.grammar.test_conditions import FAULTS, ORDER, REDUNDANT, SYNTAX
 from tests.stores.examples import n, s
@@ -181,12 +181,34 @@ def test_key_conditions_survive_being_written(
     bounds = sorted(data.draw(st.lists(st.text(min_size=1), min_size=2, max_size=2)))
     condition = SortCondition(sort, operator, tuple(s(bound) for bound in bounds[: 1 + (operator == "between")]))
     query = Query("t", (partition, value), condition)
+    table = TableDefinition("t", KeyAttribute(partition), KeyAttribute(sort))
+    assert read_again(query).on(table) == (query.partition, condition, ())
+
+
+def read_again(query: Query) -> KeyConditions:
+    """The conditions of a query, written for the service and read again."""
     written = Written()
     payload: dict[str, Any] = {"KeyConditionExpression": written.key_condition(query)}
     written.complete(payload)
     keys = Expressions.of(payload).keys
     assert keys is not None
-    assert keys.on(KeyAttribute(partition), KeyAttribute(sort)) == (query.partition, condition)
+    return keys
+
+
+@given(
+    st.lists(st.text(min_size=1, max_size=20), min_size=3, max_size=8, unique=True),
+    st.data(),
+    st.sampled_from(["=", ">"]),
+)
+def test_conditions_on_several_keys_survive_being_written(names: list[str], data: st.DataObject, operator: Any) -> None:
+    partitions = data.draw(st.integers(1, 4))
+    keys = [KeyAttribute(name) for name in names[: partitions + 4]]
+    index = IndexDefinition.over("i", keys[:partitions], keys[partitions:])
+    named = data.draw(st.integers(0, len(index.sorts)))
+    first, *others = [(key.name, s(f"of {key.name}")) for key in (*index.partitions, *index.sorts[: max(named - 1, 0)])]
+    sort = SortCondition(index.sorts[named - 1].name, operator, (s("x"),)) if named else None
+    query = Query("t", first, sort, index="i", equal=tuple(others))
+    assert read_again(query).on(index) == (query.partition, query.sort, query.equal)
 
 
 # --- any text ----------------------------------------------------------------------------------
@@ -222,8 +244,6 @@ REFUSALS = (
     "Value provided in ",
     "Invalid operator used in KeyConditionExpression: ",
     "Invalid condition in KeyConditionExpression: ",
-    "KeyConditionExpressions must only contain one condition per key",
-    "Conditions can be of length 1 or 2 only",
 )
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from adjoin import AsyncGraph, Graph
 from adjoin.stores.dynamodb import store as store_module
-from adjoin.stores.dynamodb.retries import Backoff
+from adjoin.stores.dynamodb.client import Backoff
 from tests.conftest import DrivenGraph
 from tests.models import SCHOOL
 from tests.servers.open import Stores

@@ -17,6 +17,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from zlib import crc32
 
+from tests.waiting import LIMIT
+
 REQUEST_ID = "MISBEHAVED"
 """The request id of every answer that does not come from the server behind."""
 
@@ -165,11 +167,11 @@ class MisbehavingServer:
 
     def start(self) -> None:
         self._thread.start()
-        self._started.wait(10)
+        assert self._started.wait(LIMIT)
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(10)
+        self._thread.join(LIMIT)
 
     def soon(self, work: Callable[[], object]) -> None:
         """Does something where requests are answered."""
@@ -185,7 +187,7 @@ class MisbehavingServer:
             self._loop.call_later(0.01, closed.set)
 
         self._loop.call_soon_threadsafe(close)
-        closed.wait(10)
+        assert closed.wait(LIMIT)
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from adjoin import Graph, InvalidCredentials, InvalidLocation
-from adjoin.stores.dynamodb.access import LOCAL_REGION, Access
-from adjoin.stores.dynamodb.signing import Credentials
+from adjoin.stores.dynamodb.access import LOCAL_REGION, Credentials, ServiceAccess
 from tests.models import SCHOOL, Course
 from tests.stores.dynamodb.misbehaving import EXPIRED_TOKEN, MisbehavingServer, error, wrong_clock
 
@@ -44,12 +43,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
 def test_credentials_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    access = Access("eu-west-1", None, None)
+    access = ServiceAccess("eu-west-1", None, None)
     assert access.credentials() is None, "nothing is looked up on the way"
     assert access.lookup().result(30) == Credentials("key", "secret")
     assert access.credentials() == Credentials("key", "secret")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
-    assert Access("eu-west-1", None, None).lookup().result(30) == Credentials("key", "secret", "token")
+    assert ServiceAccess("eu-west-1", None, None).lookup().result(30) == Credentials("key", "secret", "token")
 
 
 def test_credentials_of_a_profile(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,20 +57,20 @@ def test_credentials_of_a_profile(files: Files, monkeypatch: pytest.MonkeyPatch)
         "[work]\naws_access_key_id = w\naws_secret_access_key = ws\naws_session_token = wt\n",
         "[profile work]\nregion = eu-central-1\n[default]\nregion = us-west-2\n",
     )
-    default, work = Access(None, None, None), Access(None, None, "work")
+    default, work = ServiceAccess(None, None, None), ServiceAccess(None, None, "work")
     assert (default.lookup().result(30), default.region) == (Credentials("d", "ds"), "us-west-2")
     assert (work.lookup().result(30), work.region) == (Credentials("w", "ws", "wt"), "eu-central-1")
     monkeypatch.setenv("AWS_PROFILE", "work")
-    assert Access(None, None, None).lookup().result(30) == Credentials("w", "ws", "wt")
+    assert ServiceAccess(None, None, None).lookup().result(30) == Credentials("w", "ws", "wt")
 
 
 def test_a_profile_that_runs_a_program(files: Files, tmp_path: Path) -> None:
     (tmp_path / "answer.json").write_text(json.dumps({"Version": 1, "AccessKeyId": "p", "SecretAccessKey": "ps"}))
     files("", f"[profile program]\ncredential_process = cat {tmp_path / 'answer.json'}\n")
-    assert Access("eu-west-1", None, "program").lookup().result(30) == Credentials("p", "ps")
+    assert ServiceAccess("eu-west-1", None, "program").lookup().result(30) == Credentials("p", "ps")
     files("", "[profile program]\ncredential_process = false\n")
-    with pytest.raises(InvalidCredentials, match="no credentials could be had"):
-        Access("eu-west-1", None, "program").lookup().result(30)
+    with pytest.raises(InvalidCredentials, match="credentials could not be loaded"):
+        ServiceAccess("eu-west-1", None, "program").lookup().result(30)
 
 
 @pytest.mark.parametrize("by_environment", [False, True])
@@ -79,18 +78,18 @@ def test_a_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch, by_environ
     if by_environment:
         monkeypatch.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(InvalidLocation, match=r"profile \(nobody\) could not be found"):
-        Access("eu-west-1", None, None if by_environment else "nobody")
+        ServiceAccess("eu-west-1", None, None if by_environment else "nobody")
 
 
 def test_a_configuration_that_cannot_be_read(files: Files) -> None:
     files("", "this is no configuration")
     with pytest.raises(InvalidLocation, match="configuration cannot be used"):
-        Access("eu-west-1", None, None)
+        ServiceAccess("eu-west-1", None, None)
 
 
 def test_no_credentials() -> None:
     with pytest.raises(InvalidCredentials, match="set AWS_ACCESS_KEY_ID"):
-        Access("eu-west-1", None, None).lookup().result(30)
+        ServiceAccess("eu-west-1", None, None).lookup().result(30)
     with pytest.raises(InvalidCredentials, match="set AWS_ACCESS_KEY_ID"):
         Graph("dynamodb://Nothing?region=eu-west-1", SCHOOL)
 
@@ -98,10 +97,10 @@ def test_no_credentials() -> None:
 @pytest.mark.parametrize("url", [LOCAL, "http://localhost:8000", "http://[::1]:8000", "http://127.9.9.9"])
 def test_a_server_on_this_machine_needs_none(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
-    assert Access(None, url, None).lookup().result(30) == Credentials("local", "local")
+    assert ServiceAccess(None, url, None).lookup().result(30) == Credentials("local", "local")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    assert Access(None, url, None).lookup().result(30) == Credentials("key", "secret")
+    assert ServiceAccess(None, url, None).lookup().result(30) == Credentials("key", "secret")
 
 
 # --- credentials that expire -------------------------------------------------------------------
@@ -172,7 +171,7 @@ def container(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Provider:
 
 
 def test_credentials_of_a_container_are_asked_for_once(container: Provider) -> None:
-    access = Access("eu-west-1", None, None)
+    access = ServiceAccess("eu-west-1", None, None)
     assert access.lookup().result(30) == Credentials("key1", "secret", "token1")
     assert access.lookup().result(30) == access.credentials() == Credentials("key1", "secret", "token1")
     assert container.given == 1
@@ -180,7 +179,7 @@ def test_credentials_of_a_container_are_asked_for_once(container: Provider) -> N
 
 def test_credentials_that_expire_are_refreshed(container: Provider) -> None:
     container.lifetime = 60
-    access = Access("eu-west-1", None, None)
+    access = ServiceAccess("eu-west-1", None, None)
     assert access.lookup().result(30).access_key == "key2", "they expired in a minute, and were refreshed at once"
     container.lifetime = 3600
     assert access.credentials() is None, "they expire soon"
@@ -189,7 +188,7 @@ def test_credentials_that_expire_are_refreshed(container: Provider) -> None:
 
 
 def test_credentials_that_expire_and_cannot_be_refreshed(container: Provider) -> None:
-    access = Access("eu-west-1", None, None)
+    access = ServiceAccess("eu-west-1", None, None)
     container.lifetime = -10
     with pytest.raises(InvalidCredentials, match="expired"):
         access.lookup().result(30)
@@ -198,13 +197,13 @@ def test_credentials_that_expire_and_cannot_be_refreshed(container: Provider) ->
 def test_credentials_of_an_instance(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
     monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", provider.url)
-    access = Access("eu-west-1", None, None)
+    access = ServiceAccess("eu-west-1", None, None)
     assert access.lookup().result(30) == Credentials("key1", "secret", "token1")
     assert access.lookup(Credentials("key1", "secret", "token1")).result(30).access_key == "key2"
 
 
 def test_many_threads_look_once(container: Provider) -> None:
-    access = Access("eu-west-1", None, None)
+    access = ServiceAccess("eu-west-1", None, None)
     with ThreadPoolExecutor(8) as pool:
         first = {each.access_key for each in pool.map(lambda _: access.lookup().result(30), range(16))}
         refused = access.lookup().result(30)
@@ -231,7 +230,7 @@ def test_refused_as_expired_and_then_refreshed(
         assert caught.value.request_id == "MISBEHAVED"
         container.fails = True
         server.misbehave(EXPIRED_TOKEN)
-        with pytest.raises(InvalidCredentials, match="no credentials could be had"):
+        with pytest.raises(InvalidCredentials, match="credentials could not be loaded"):
             g.put(Course(id=name))
 
 
@@ -273,15 +272,15 @@ def test_a_clock_that_is_wrong(behind: Graph, location: str, quick: None, server
 
 def test_where_the_region_comes_from(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidLocation, match=r"no region is set; .*region=eu-west-1"):
-        Access(None, None, None)
-    assert Access(None, LOCAL, None).region == LOCAL_REGION
+        ServiceAccess(None, None, None)
+    assert ServiceAccess(None, LOCAL, None).region == LOCAL_REGION
     files("", "[default]\nregion = us-west-2\n")
-    assert Access(None, None, None).region == "us-west-2"
+    assert ServiceAccess(None, None, None).region == "us-west-2"
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-2")
-    assert Access(None, None, None).region == "eu-west-2"
+    assert ServiceAccess(None, None, None).region == "eu-west-2"
     monkeypatch.setenv("AWS_REGION", "eu-west-3")
-    assert Access(None, None, None).region == "eu-west-3"
-    assert Access("eu-west-1", None, None).region == "eu-west-1"
+    assert ServiceAccess(None, None, None).region == "eu-west-3"
+    assert ServiceAccess("eu-west-1", None, None).region == "eu-west-1"
 
 
 @pytest.mark.parametrize(
@@ -294,27 +293,27 @@ def test_where_the_region_comes_from(files: Files, monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_endpoints_of_regions(region: str, host: str) -> None:
-    access = Access(region, None, None)
+    access = ServiceAccess(region, None, None)
     assert (access.table_endpoint.url, access.table_endpoint.host) == (f"https://{host}/", host)
     assert (access.stream_endpoint.url, access.stream_endpoint.host) == (f"https://streams.{host}/", f"streams.{host}")
 
 
 @pytest.mark.parametrize("region", ["nowhere", "eu west 1", "x/y"])
 def test_regions_that_are_none(region: str) -> None:
-    with pytest.raises(InvalidLocation, match="is no region of AWS"):
-        Access(region, None, None)
+    with pytest.raises(InvalidLocation, match="is not a region of AWS"):
+        ServiceAccess(region, None, None)
 
 
 @pytest.mark.parametrize(
     "url", ["127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http://127.0.0.1:99999", "http://[::1", "http://x:y"]
 )
 def test_endpoints_that_are_none(url: str) -> None:
-    with pytest.raises(InvalidLocation, match="is no endpoint"):
-        Access(None, url, None)
+    with pytest.raises(InvalidLocation, match="is not an endpoint"):
+        ServiceAccess(None, url, None)
 
 
 def endpoints(given: str | None = None) -> tuple[str, str]:
-    access = Access("eu-west-1", given, None)
+    access = ServiceAccess("eu-west-1", given, None)
     return access.table_endpoint.url, access.stream_endpoint.url
 
 

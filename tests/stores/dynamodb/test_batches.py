@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adjoin import Graph, Throttled
-from adjoin.stores.dynamodb.retries import Attempts, Backoff
+from adjoin.stores.dynamodb.client import Backoff, Waits
 from tests.models import SCHOOL, Course
 from tests.stores.dynamodb.misbehaving import (
     CUT_SHORT,
@@ -71,10 +71,10 @@ def test_every_item_is_sent_until_it_is_taken_and_not_again(g: Any, server: Misb
 def by_calls(location: str, server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch) -> str:
     """Where a deadline of a minute passes by calls, each of which takes four seconds, and not by the clock."""
 
-    def attempts(backoff: Backoff, *_: object) -> Attempts:
-        return Attempts(backoff, lambda: 4.0 * len(server.calls))
+    def attempts(backoff: Backoff, *_: object) -> Waits:
+        return Waits(backoff, lambda: 4.0 * len(server.calls))
 
-    monkeypatch.setattr("adjoin.stores.dynamodb.client.Attempts", attempts)
+    monkeypatch.setattr("adjoin.stores.dynamodb.client.Waits", attempts)
     return location.replace("deadline=30", "deadline=60")
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from adjoin import AsyncGraph, Graph, ServiceUnreachable, StoreClosed, field
-from adjoin.stores.dynamodb import blocking as blocking_module
 from tests.models import SCHOOL, Course
 from tests.stores.dynamodb.misbehaving import (
     DROPPED_AFTER,
@@ -101,13 +100,12 @@ def test_no_more_connections_than_asked_for(
 
 
 def test_connections_that_the_server_closed_while_they_were_idle(
-    graph: Graph, behind: Graph, server: MisbehavingServer, name: str, monkeypatch: pytest.MonkeyPatch
+    graph: Graph, behind: Graph, server: MisbehavingServer, name: str
 ) -> None:
     """They are not used for what must not be repeated."""
     behind.put(Course(id=name, credits=1))
     graph.get_many(Course, [f"c{each}" for each in range(500)])
     server.hang_up()
-    monkeypatch.setattr(blocking_module, "_IDLE", -1.0)
     assert graph.update(Course, name, credits=field("credits") + 1).credits == 2
 
 

@@ -21,6 +21,7 @@ from adjoin import (
     TransactionConflict,
     field,
 )
+from adjoin.stores.dynamodb.client import Backoff, Client, Waits
 from tests.models import SCHOOL, Course, Student
 from tests.stores.dynamodb.misbehaving import (
     BAD_GATEWAY,
@@ -44,22 +45,49 @@ from tests.stores.dynamodb.misbehaving import (
     names,
 )
 
-DEADLINE = 0.6
 CONFLICT = canceled("None", "TransactionConflict")
+SILENCE = 0.25
+"""Seconds after which an answer that does not come is given up, where every answer is one."""
+
+
+class PassedWaits(Waits):
+    """Waits that nobody sits through: each counts for the deadline, and is over.
+
+    So a deadline that no busy machine reaches by itself comes after some attempts.
+    """
+
+    def next_wait(self) -> float | None:
+        wait = super().next_wait()
+        if wait is None:
+            return None
+        self._started -= wait
+        return 0.0
+
+
+@pytest.fixture(autouse=True)
+def _waits_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    def attempts(client: Client, backoff: Backoff | None = None) -> Waits:
+        return PassedWaits(backoff or client.backoff, client._now)
+
+    monkeypatch.setattr(Client, "attempts", attempts)
 
 
 @pytest.fixture
 def short(location: str, behind: Graph) -> Iterator[Graph]:
-    with opened(location.replace("timeout=10&deadline=30", f"timeout=0.25&deadline={DEADLINE}")) as graph:
+    with Graph(location, SCHOOL) as graph:
         yield graph
 
 
-def opened(location: str) -> Graph:
-    """On a busy machine also what behaves may take longer than so short a deadline."""
+@pytest.fixture
+def impatient(location: str, behind: Graph) -> Iterator[Graph]:
+    """Gives up an answer that does not come, and soon the call, which a busy machine may do to it as well."""
+    given = location.replace("timeout=10&deadline=30", f"timeout={SILENCE}&deadline={8 * SILENCE}")
     for _ in range(9):
-        with suppress(ServiceUnreachable):
-            return Graph(location, SCHOOL)
-    return Graph(location, SCHOOL)
+        with suppress(ServiceUnreachable), Graph(given, SCHOOL) as graph:
+            yield graph
+            return
+    with Graph(given, SCHOOL) as graph:
+        yield graph
 
 
 ENDS: list[tuple[Misbehaviour, type[AdjoinError], str | None]] = [
@@ -70,8 +98,6 @@ ENDS: list[tuple[Misbehaviour, type[AdjoinError], str | None]] = [
     (UNAVAILABLE, ServiceFailed, REQUEST_ID),
     (BAD_GATEWAY, ServiceFailed, None),
     (DROPPED, ServiceUnreachable, None),
-    (SILENT, ServiceUnreachable, None),
-    (DRIPPING, ServiceUnreachable, None),
     (CUT_SHORT, ServiceUnreachable, None),
 ]
 
@@ -94,6 +120,17 @@ def test_what_it_ends_with(
     assert len(server.calls) > 1
 
 
+@pytest.mark.parametrize("how", [SILENT, DRIPPING], ids=names([SILENT, DRIPPING]))
+def test_answers_that_never_come(impatient: Graph, server: MisbehavingServer, how: Misbehaviour, name: str) -> None:
+    server.misbehave_always(how)
+    with pytest.raises(ServiceUnreachable) as caught:
+        impatient.put(Course(id=name))
+    assert type(caught.value) is ServiceUnreachable
+    assert caught.value.retryable
+    assert caught.value.request_id is None
+    assert len(server.calls) > 1
+
+
 def test_damaged_answers_keep_their_request_id(short: Graph, server: MisbehavingServer) -> None:
     for how in (DAMAGED, NO_JSON):
         server.misbehave_always(how)
@@ -113,7 +150,7 @@ def test_nobody_listens(table: str) -> None:
 
 def test_requests_of_an_asynchronous_graph_end_too(location: str, behind: Graph, server: MisbehavingServer) -> None:
     async def ask() -> None:
-        async with AsyncGraph(location.replace("deadline=30", "deadline=0.4"), SCHOOL) as graph:
+        async with AsyncGraph(location, SCHOOL) as graph:
             server.misbehave_always(THROTTLED)
             found = await asyncio.gather(*(graph.get(Course, f"c{each}") for each in range(50)), return_exceptions=True)
             assert {type(each) for each in found} == {Throttled}

@@ -10,7 +10,7 @@ from adjoin import AdjoinError, Graph, OutcomeUnknown
 from adjoin.layouts.interface import DELETING
 from adjoin.requests import Scan
 from adjoin.stores.dynamodb import store as store_module
-from adjoin.stores.dynamodb.retries import Backoff
+from adjoin.stores.dynamodb.client import Backoff
 from tests.models import SCHOOL, Course, Enrollment, Friendship, Student
 from tests.stores.dynamodb.misbehaving import (
     CUT_SHORT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ from adjoin.expressions import (
     attribute,
 )
 from adjoin.requests import Query, SortCondition, SortOperator
-from adjoin.stores.dynamodb.expressions import Expressions
+from adjoin.stores.dynamodb.protocol import Placeholders
 from tests.stores.examples import n, s
 
 A, B = attribute("a"), attribute("b")
@@ -65,13 +66,13 @@ ONE, TWO = Value(n(1)), Value(n(2))
     ],
 )
 def test_conditions(condition: Condition, text: str) -> None:
-    assert Expressions().condition(condition) == text
+    assert Placeholders().condition(condition) == text
 
 
 @pytest.mark.parametrize("condition", [And(()), Or(())])
 def test_a_conjunction_of_nothing_cannot_be_said(condition: Condition) -> None:
     with pytest.raises(InvalidRequest, match="of no conditions"):
-        Expressions().condition(condition)
+        Placeholders().condition(condition)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_a_conjunction_of_nothing_cannot_be_said(condition: Condition) -> None:
     ],
 )
 def test_updates(actions: tuple[Action, ...], text: str) -> None:
-    assert Expressions().update(actions) == text
+    assert Placeholders().update(actions) == text
 
 
 @pytest.mark.parametrize(
@@ -104,12 +105,19 @@ def test_updates(actions: tuple[Action, ...], text: str) -> None:
 )
 def test_key_conditions(operator: SortOperator, operands: tuple[Any, ...], text: str) -> None:
     query = Query("T", ("PK", s("p")), SortCondition("SK", operator, operands))
-    assert Expressions().key_condition(query) == text
-    assert Expressions().key_condition(Query("T", ("PK", s("p")))) == "#0 = :0"
+    assert Placeholders().key_condition(query) == text
+    assert Placeholders().key_condition(Query("T", ("PK", s("p")))) == "#0 = :0"
+
+
+def test_key_conditions_on_several_keys() -> None:
+    equal = (("h2", n(1)), ("r1", s("p")))
+    query = Query("T", ("h1", s("p")), SortCondition("r2", ">", (n(1),)), index="I", equal=equal)
+    assert Placeholders().key_condition(query) == "#0 = :0 AND #1 = :1 AND #2 = :0 AND #3 > :1"
+    assert Placeholders().key_condition(replace(query, sort=None)) == "#0 = :0 AND #1 = :1 AND #2 = :0"
 
 
 def test_names_and_values_are_shared_and_whole() -> None:
-    at = Expressions()
+    at = Placeholders()
     at.condition(And((Compare("=", attribute("a.b#:,"), ONE), Compare("<", attribute("a.b#:,"), ONE))))
     assert at.projection((attribute("a.b#:,"), attribute("size"))) == "#0, #1"
     payload: dict[str, Any] = {}
@@ -122,5 +130,5 @@ def test_names_and_values_are_shared_and_whole() -> None:
 
 def test_a_request_without_expressions_has_no_names() -> None:
     payload: dict[str, Any] = {}
-    Expressions().complete(payload)
+    Placeholders().complete(payload)
     assert payload == {}

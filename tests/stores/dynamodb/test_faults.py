@@ -8,7 +8,7 @@ import botocore.session
 import pytest
 
 from adjoin import errors
-from adjoin.stores.dynamodb.faults import FAULTS, Retry, understood
+from adjoin.stores.dynamodb.client import FAULTS, Retry, understood
 from adjoin.stores.dynamodb.protocol import OPERATIONS, target
 
 NEVER, LATER, IN_DOUBT = Retry.NEVER, Retry.LATER, Retry.IN_DOUBT

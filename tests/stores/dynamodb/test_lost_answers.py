@@ -127,7 +127,7 @@ def test_disconnect_and_delete(g: Any, behind: Graph, server: MisbehavingServer,
     server.misbehave(how)
     if how.applied:
         # It is gone, but nobody can say any more whether it was there.
-        with pytest.raises(OutcomeUnknown, match="what was there before"):
+        with pytest.raises(OutcomeUnknown, match="the item before it is unknown"):
             g.disconnect(Enrollment, name, name)
     else:
         assert g.disconnect(Enrollment, name, name) is True

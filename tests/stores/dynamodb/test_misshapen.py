@@ -154,7 +154,9 @@ def item(number: int) -> dict[str, Any]:
 
 
 def programs(table: str) -> dict[str, tuple[Request, ...]]:
-    index = IndexDefinition("by-n", KeyAttribute("n", "N"))
+    index = IndexDefinition.over(
+        "by-n", [KeyAttribute("n", "N"), KeyAttribute("m")], [KeyAttribute("o"), KeyAttribute("p")]
+    )
     definition = TableDefinition(table, *KEYS, stream=True)
     other = replace(definition, name=f"{table}-2", tags=(("k", "v"),), ttl="t")
     get = Get(table, key(1))
@@ -252,14 +254,28 @@ def test_every_operation_is_altered(store: DynamoDBStore, altering_server: Misbe
 
 
 ANSWERS: list[tuple[Callable[[str], Request], Any, str]] = [
-    (lambda table: Get(table, key(1)), {"Item": {"a": {"X": "1"}}}, "GetItem is not one: Item is no item: 'X' is not"),
-    (lambda table: Get(table, key(1)), {"Item": {"a": {"N": "1e9999999"}}}, "Item is no item: Number overflow"),
-    (lambda table: Get(table, key(1)), {"Item": []}, "Item is no item"),
+    (
+        lambda table: Get(table, key(1)),
+        {"Item": {"a": {"X": "1"}}},
+        "GetItem is malformed: Item is not an item: 'X' is not",
+    ),
+    (lambda table: Get(table, key(1)), {"Item": {"a": {"N": "1e9999999"}}}, "Item is not an item: Number overflow"),
+    (lambda table: Get(table, key(1)), {"Item": []}, "Item is not an item"),
     (lambda table: Get(table, key(1)), {"ConsumedCapacity": {}}, "ConsumedCapacity has no TableName"),
+    (
+        lambda table: Update(table, key(3), (Set(attribute("v"), Value({"S": "v"})),), returns="new"),
+        {},
+        "UpdateItem is malformed: it has no Attributes",
+    ),
+    (
+        lambda table: Update(table, key(3), (Set(attribute("v"), Value({"S": "v"})),), returns="new"),
+        {"Attributes": {}},
+        "it has no Attributes",
+    ),
     (
         lambda table: Query(table, ("PK", {"S": "a"})),
         {"Count": 0, "ScannedCount": 0},
-        "Query is not one: it has no Items",
+        "Query is malformed: it has no Items",
     ),
     (lambda table: Query(table, ("PK", {"S": "a"})), {"Items": []}, "it has no Count"),
     (
@@ -270,13 +286,13 @@ ANSWERS: list[tuple[Callable[[str], Request], Any, str]] = [
     (
         lambda table: BatchGet((Get(table, key(1)),)),
         lambda table: {"Responses": {table: [item(2)]}},
-        r"Responses\..*\[0\] is none that was asked for",
+        r"Responses\..*\[0\] was not asked for",
     ),
-    (lambda table: BatchGet((Get(table, key(1)),)), {}, "BatchGetItem is not one: it has no Responses"),
+    (lambda table: BatchGet((Get(table, key(1)),)), {}, "BatchGetItem is malformed: it has no Responses"),
     (
         lambda table: BatchWrite((Put(table, item(1)),)),
         lambda table: {"UnprocessedItems": {table: [{"PutRequest": {"Item": item(2)}}]}},
-        "is none that was asked for",
+        "was not asked for",
     ),
     (
         lambda table: BatchWrite((Put(table, item(1)),)),
@@ -285,7 +301,7 @@ ANSWERS: list[tuple[Callable[[str], Request], Any, str]] = [
     ),
     (lambda table: TransactGet((Get(table, key(1)),)), {"Responses": []}, "Responses has 0 answers to 1 gets"),
     (lambda table: DescribeTable(table), {"Table": {"TableName": "T"}}, "Table has no TableArn"),
-    (lambda table: ListTables(), {"TableNames": [1]}, r"TableNames\[0\] is no text"),
+    (lambda table: ListTables(), {"TableNames": [1]}, r"TableNames\[0\] is not text"),
 ]
 
 
@@ -310,7 +326,7 @@ def test_a_write_whose_answer_is_none_may_have_been_applied(
     counts = Update(own_table, key(7), (Add(attribute("n"), {"N": "1"}),))
     wrong = altering(0.0, "replace", {"Attributes": 1}, None)
     altering_server.misbehave(wrong)
-    with pytest.raises(OutcomeUnknown, match="the answer to UpdateItem is not one: Attributes is no item"):
+    with pytest.raises(OutcomeUnknown, match="the answer to UpdateItem is malformed: Attributes is not an item"):
         store.execute([counts])
     altering_server.misbehave(altering(0.0, "replace", {"ConsumedCapacity": 1}, None))
     with pytest.raises(OutcomeUnknown, match="calling again could apply it twice"):

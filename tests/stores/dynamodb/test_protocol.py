@@ -29,7 +29,7 @@ from adjoin.requests import (
     Update,
     WriteResponse,
 )
-from adjoin.stores.descriptions import creation, described
+from adjoin.stores.definitions import creation, described
 from adjoin.stores.dynamodb.protocol import OPERATIONS
 from adjoin.tables import IndexDefinition, KeyAttribute, Projection, TableDefinition, Throughput
 from tests.stores.examples import EDGES, item, key, n, s
@@ -321,7 +321,27 @@ def test_a_provisioned_table() -> None:
     }
 
 
-@pytest.mark.parametrize("definition", [EDGES, replace(EDGES, stream=False), PROVISIONED])
+SEVERAL = replace(
+    EDGES,
+    indexes=(
+        IndexDefinition.over(
+            "Two", [KeyAttribute("a"), KeyAttribute("b", "N")], [KeyAttribute("c"), KeyAttribute("SK")]
+        ),
+        IndexDefinition.over("None", [KeyAttribute("b", "N"), KeyAttribute("a")]),
+        *EDGES.indexes,
+    ),
+)
+
+
+def test_keys_of_several_attributes() -> None:
+    two, none = creation(SEVERAL)["GlobalSecondaryIndexes"][:2]
+    assert [(each["AttributeName"], each["KeyType"]) for each in two["KeySchema"]] == [
+        ("a", "HASH"), ("b", "HASH"), ("c", "RANGE"), ("SK", "RANGE"),
+    ]  # fmt: skip
+    assert [(each["AttributeName"], each["KeyType"]) for each in none["KeySchema"]] == [("b", "HASH"), ("a", "HASH")]
+
+
+@pytest.mark.parametrize("definition", [EDGES, replace(EDGES, stream=False), PROVISIONED, SEVERAL])
 def test_descriptions_turn_back(definition: TableDefinition) -> None:
     """What a description says is what was created, but for what descriptions do not say."""
     payload = creation(definition)

@@ -34,7 +34,7 @@ from adjoin.requests import (
     TransactWrite,
     Update,
 )
-from adjoin.stores.dynamodb.retries import Attempts, Backoff, is_safe_in_doubt, with_token
+from adjoin.stores.dynamodb.client import Backoff, Waits, is_safe_in_doubt, with_token
 
 
 class Clock:
@@ -48,7 +48,7 @@ class Clock:
 def waits(backoff: Backoff, share: float, taking: float = 0.0) -> list[float]:
     """All waits of a call whose attempts take so many seconds each and always fail."""
     clock = Clock()
-    attempts = Attempts(backoff, clock, lambda: share)
+    attempts = Waits(backoff, clock, lambda: share)
     found: list[float] = []
     while True:
         clock.now += taking
@@ -87,7 +87,7 @@ def test_nobody_gives_up_long_before_the_deadline(share: float) -> None:
 
 def test_an_attempt_that_would_be_cut_off_at_once_is_not_made() -> None:
     clock = Clock()
-    attempts = Attempts(Backoff(deadline=1.0), clock, lambda: 0.0)
+    attempts = Waits(Backoff(deadline=1.0), clock, lambda: 0.0)
     clock.now += 0.84
     assert attempts.next_wait() == 0.0
     clock.now += 0.02
@@ -95,7 +95,7 @@ def test_an_attempt_that_would_be_cut_off_at_once_is_not_made() -> None:
 
 
 def test_waits_are_spread_over_their_whole_range() -> None:
-    found = [Attempts(Backoff(first=1.0, deadline=100)).next_wait() or 0.0 for _ in range(4000)]
+    found = [Waits(Backoff(first=1.0, deadline=100)).next_wait() or 0.0 for _ in range(4000)]
     tenths = Counter(int(wait * 10) for wait in found)
     assert set(tenths) == set(range(10))
     assert max(tenths.values()) < 2 * min(tenths.values())
@@ -108,7 +108,7 @@ def test_a_transaction_is_not_repeated_when_its_token_is_forgotten() -> None:
 
 
 def test_attempts_without_number() -> None:
-    attempts = Attempts(Backoff(deadline=1e9), share=lambda: 1.0, made=5000)
+    attempts = Waits(Backoff(deadline=1e9), share=lambda: 1.0, made=5000)
     assert attempts.next_wait() == 5.0
 
 

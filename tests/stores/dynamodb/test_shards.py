@@ -7,15 +7,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adjoin.errors import InvalidRequest
-from adjoin.stores.dynamodb.shards import Family, Position, Read, Shard, parse_position
+from adjoin.stores.dynamodb.shards import Family, ReadSoFar, StreamPosition, StreamShard, parse_position
 
 SHARD_IDS = st.from_regex(r"shardId-[0-9]{20}-[0-9a-f]{8}|H[0-9a-f]+:[0-9a-f]+", fullmatch=True)
 EXTENTS = st.from_regex(r"\*|[@-]?[0-9]{1,40}", fullmatch=True)
 
 
 @given(st.dictionaries(SHARD_IDS, EXTENTS, min_size=1))
-def test_positions_can_be_written_and_read(read: Read) -> None:
-    position = Position("2023-11-14T22:13:20.003", read)
+def test_positions_can_be_written_and_read(read: ReadSoFar) -> None:
+    position = StreamPosition("2023-11-14T22:13:20.003", read)
     parsed = parse_position("T", str(position))
     assert parsed == position
     assert list(parsed.read) == list(read)
@@ -53,9 +53,9 @@ def test_the_message_about_a_long_text_is_short() -> None:
 
 
 def test_when_a_shard_was_made() -> None:
-    assert Shard("shardId-00000001414576573621-f55eea83").created == 1414576573.621
-    assert Shard("shardId-00000000000000000000-00000000").created is None
-    assert Shard("H1700000000:abcdef").created is None
+    assert StreamShard("shardId-00000001414576573621-f55eea83").created == 1414576573.621
+    assert StreamShard("shardId-00000000000000000000-00000000").created is None
+    assert StreamShard("H1700000000:abcdef").created is None
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ def test_when_a_shard_was_made() -> None:
     ],
 )
 def test_whether_a_shard_ends_with_what_was_read(last: str | None, extent: str | None, ends: bool) -> None:
-    assert Shard("S", last=last).ends_at(extent) is ends
+    assert StreamShard("S", last=last).ends_at(extent) is ends
 
 
 def family(**parents: str | None) -> Family:
-    return Family(Shard(shard, parent) for shard, parent in parents.items())
+    return Family(StreamShard(shard, parent) for shard, parent in parents.items())
 
 
 # A was split into B and C, and B into D and E.
@@ -105,7 +105,7 @@ TREE: dict[str, str | None] = {"A": None, "B": "A", "C": "A", "D": "B", "E": "B"
         ({"C": "B", "B": "A", "A": None}, {}, "A"),
     ],
 )
-def test_which_shards_may_be_read(parents: dict[str, str | None], read: Read, ready: str) -> None:
+def test_which_shards_may_be_read(parents: dict[str, str | None], read: ReadSoFar, ready: str) -> None:
     assert "".join(shard.id for shard in family(**parents).ready(read)) == ready
 
 
@@ -127,7 +127,7 @@ def test_which_shards_may_be_read(parents: dict[str, str | None], read: Read, re
         ({}, {"A": "*"}, {"A": "*"}),
     ],
 )
-def test_what_a_position_must_say(parents: dict[str, str | None], read: Read, condensed: Read) -> None:
+def test_what_a_position_must_say(parents: dict[str, str | None], read: ReadSoFar, condensed: ReadSoFar) -> None:
     assert family(**parents).condensed(read) == condensed
 
 
@@ -146,7 +146,7 @@ def test_what_a_position_must_say(parents: dict[str, str | None], read: Read, co
         ({"A": None, "X": None}, {"A": "1"}, None),
     ],
 )
-def test_what_is_out_of_reach(parents: dict[str, str | None], read: Read, reason: str | None) -> None:
+def test_what_is_out_of_reach(parents: dict[str, str | None], read: ReadSoFar, reason: str | None) -> None:
     assert family(**parents).out_of_reach(read) == reason
 
 
@@ -160,8 +160,8 @@ def test_condensing_changes_no_meaning(data: st.DataObject) -> None:
         for at, shard in enumerate(ids)
     }
     tree = family(**parents)
-    said: Read = {}
-    known: Read = {}
+    said: ReadSoFar = {}
+    known: ReadSoFar = {}
     while ready := tree.ready(known):
         assert {shard.id for shard in tree.ready(said)} == {shard.id for shard in ready}
         shard = data.draw(st.sampled_from(ready))

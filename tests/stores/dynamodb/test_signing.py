@@ -13,8 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adjoin.errors import InvalidLocation
-from adjoin.stores.dynamodb.access import endpoint_at
-from adjoin.stores.dynamodb.signing import CONTENT_TYPE, Credentials
+from adjoin.stores.dynamodb.access import CONTENT_TYPE, Credentials, endpoint_at
 
 SECRET_TEXT = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=60)
 OPERATIONS = [
@@ -84,5 +83,5 @@ def test_a_signer_follows_the_day_and_the_secret() -> None:
 
 @pytest.mark.parametrize("url", ["ftp://x", "127.0.0.1:8000", "http://", ""])
 def test_what_is_no_endpoint(url: str) -> None:
-    with pytest.raises(InvalidLocation, match="is no endpoint"):
+    with pytest.raises(InvalidLocation, match="is not an endpoint"):
         endpoint_at(url, "us-east-1")

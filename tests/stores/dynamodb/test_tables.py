@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from adjoin import AdjacencyList, Graph, InvalidRequest, TableExists, TableNotFound
 from adjoin.requests import CreateTable, DescribeTable, DropTable, ListTables, SetTimeToLive
 from adjoin.stores.dynamodb import DynamoDBStore
-from adjoin.tables import KeyAttribute, TableDefinition
+from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from tests.models import SCHOOL, Course
 from tests.stores.dynamodb.misbehaving import (
     BAD_GATEWAY,
@@ -83,6 +84,20 @@ def test_a_table_that_is_there_already(store: DynamoDBStore, server: Misbehaving
     server.misbehave(DROPPED, operation="CreateTable")
     with pytest.raises(TableExists):
         store.execute([CreateTable(TableDefinition(wanted.name, KeyAttribute("other"), None))])
+
+
+def test_a_table_whose_index_has_the_same_keys_in_other_roles(
+    store: DynamoDBStore, server: MisbehavingServer, name: str
+) -> None:
+    a, b = KeyAttribute("a"), KeyAttribute("b")
+    bare = replace(definition(name), indexes=())
+    several, one = (replace(bare, indexes=(IndexDefinition.over("Idx", *keys),)) for keys in (([a, b], []), ([a], [b])))
+    store.execute([CreateTable(several)])
+    server.misbehave(DROPPED, operation="CreateTable")
+    store.execute([CreateTable(several)])
+    server.misbehave(DROPPED, operation="CreateTable")
+    with pytest.raises(TableExists):
+        store.execute([CreateTable(one)])
 
 
 def test_a_new_table_that_is_not_known_everywhere_yet(

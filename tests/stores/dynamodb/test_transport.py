@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import ipaddress
+import socket
 import ssl
+import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 from zlib import crc32
 
 import pytest
@@ -20,6 +24,7 @@ from adjoin.stores.dynamodb import transport as transport_module
 from adjoin.stores.dynamodb.access import endpoint_at
 from adjoin.stores.dynamodb.transport import LARGEST_ANSWER, Answer, AnswerLost, NotSent, Transport
 from adjoin.values import AttributeValue, Item, item_size
+from tests.waiting import LIMIT
 
 Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 BODY = b'{"Item": {}}'
@@ -109,6 +114,67 @@ def test_a_connection_serves_many_requests() -> None:
     found = asyncio.run(ask(server, times=5))
     assert {each.status for each in found} == {400}
     assert (len(server.requests), server.connections) == (5, 1)
+
+
+@pytest.mark.parametrize("does_loop_run", [True, False], ids=["while the loop runs", "while it stands still"])
+@pytest.mark.parametrize("together", [1, 3], ids=["one at a time", "from the pool"])
+def test_what_nobody_asked_for_is_no_answer(does_loop_run: bool, together: int) -> None:
+    """What comes on an idle connection is not taken for the answer to the next request."""
+
+    async def asked() -> tuple[list[bytes], int]:
+        opened = 0
+        late = threading.Event()
+
+        def twice(connection: socket.socket) -> None:
+            with suppress(OSError), connection, connection.makefile("rb") as received:
+                while (head := _head(received)) and received.read(2):
+                    connection.sendall(answer(head))
+                    late.wait(LIMIT)
+                    connection.sendall(answer(b"late"))
+                    said.release()
+
+        def accept() -> None:
+            nonlocal opened
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                opened += 1
+                threading.Thread(target=twice, args=(connection,), daemon=True).start()
+
+        said = threading.Semaphore(0)
+        transport = Transport(4, 5.0)
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            threading.Thread(target=accept, daemon=True).start()
+            endpoint = endpoint_at(f"http://127.0.0.1:{listening.getsockname()[1]}", "us-east-1")
+
+            async def post(number: int) -> bytes:
+                return (await transport.post(endpoint, {"X-Amz-Target": str(number)}, b"{}", 10.0)).body
+
+            found = list(await asyncio.gather(*(post(number) for number in range(together))))
+            late.set()
+            for _ in range(together):
+                said.acquire(timeout=LIMIT)
+            if does_loop_run:
+                await asyncio.sleep(0.05)
+            found += await asyncio.gather(*(post(number + together) for number in range(together)))
+            await transport.close()
+            listening.shutdown(socket.SHUT_RDWR)
+        return found, opened
+
+    found, opened = asyncio.run(asked())
+    assert found == [str(number).encode() for number in range(2 * together)]
+    assert opened == 2 * together
+
+
+def _head(received: IO[bytes]) -> bytes:
+    """Reads a head, and returns its X-Amz-Target."""
+    target = b""
+    while (line := received.readline()) not in (b"", b"\r\n"):
+        if line.startswith(b"X-Amz-Target: "):
+            target = line.split()[1]
+    return target
 
 
 def test_what_is_sent() -> None:

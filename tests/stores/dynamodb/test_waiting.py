@@ -243,7 +243,7 @@ def is_looking(thread: threading.Thread) -> bool:
 @pytest.mark.parametrize("asked", REQUESTS)
 def test_credentials_that_do_not_come(opened: Opened, pipe: Path, asked: str) -> None:
     service = opened(SLOW["no answer"])
-    with pytest.raises(InvalidCredentials, match="no credentials could be had in 30 s"):
+    with pytest.raises(InvalidCredentials, match="credentials could not be loaded in 30 s"):
         service.execute([REQUESTS[asked]])
     assert service.elapsed <= DEADLINE
     assert service.connections == 0
@@ -276,7 +276,7 @@ def expiring(opened: Opened, pipe: Path) -> Service:
 
 def test_expired_credentials_whose_renewal_hangs(expiring: Service) -> None:
     for request in (ADD, GET):
-        with pytest.raises(InvalidCredentials, match="no credentials could be had in 30 s"):
+        with pytest.raises(InvalidCredentials, match="credentials could not be loaded in 30 s"):
             expiring.execute([request])
         assert expiring.elapsed <= DEADLINE
     # What was found first is good for whoever accepts it.
@@ -286,7 +286,7 @@ def test_expired_credentials_whose_renewal_hangs(expiring: Service) -> None:
 def test_expired_credentials_whose_renewal_fails(expiring: Service, pipe: Path) -> None:
     renewing = expiring.access.lookup(expiring.access.credentials())
     pipe.write_text("nonsense")
-    with pytest.raises(InvalidCredentials, match="no credentials could be had"):
+    with pytest.raises(InvalidCredentials, match="credentials could not be loaded"):
         renewing.result(30)
 
 

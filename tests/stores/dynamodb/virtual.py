@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from adjoin.requests import Request, Response
-from adjoin.stores.dynamodb.access import Access
+from adjoin.stores.dynamodb.access import ServiceAccess
 from adjoin.stores.dynamodb.blocking import DynamoDBStore
 from adjoin.stores.dynamodb.store import AsyncDynamoDBStore
 
@@ -65,7 +65,7 @@ class Service:
         else:
             self._store = AsyncDynamoDBStore(endpoint=endpoint, **limits)  # type: ignore[arg-type]
         self.is_sync = kind == "sync"
-        self.access: Access = self._store._drivers._access if self.is_sync else self._store._access
+        self.access: ServiceAccess = self._store._drivers._access if self.is_sync else self._store._access
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1

@@ -1,39 +1,44 @@
-"""Copies on edges, kept fresh: whatever the order of changes, they end as what their node has.
+"""Brings copied fields on edges up to date: in the end, each has the value of its node, in whatever order changes come.
 
-An edge is read with the nodes it copies from. Where it has something else, it is updated in a transaction
-that checks that the nodes still have what is written, so every such write is true at its instant; up to
-99 edges of one node together. A change of a node looks at all its edges, a change of an edge at that one.
+In: edges whose copied fields may be out of date, or nodes whose edges may be, from `affected`. Out: edges with the
+values of their nodes. A change of a node concerns all edges that copy from it; a change of an edge only that edge.
+
+An edge is read together with the nodes that it copies from. If a copied field differs, the edge is updated in a
+transaction which checks that the nodes still have these values. So every such write is right at the instant at which it
+happens. One transaction takes up to 99 edges of one node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from adjoin.errors import TransactionCanceled
-from adjoin.expressions import Action, Condition, Remove, Set, Value, all_of, attribute
-from adjoin.layouts.interface import REVISION, BoundLayout
-from adjoin.plans import Plan
-from adjoin.plans.batches import Place, chunks, get_all, place_of
-from adjoin.plans.copies import as_copied, copied, copies_on, joined_checks
-from adjoin.plans.maintenance.arrivals import arriving_at, found_in
-from adjoin.plans.maintenance.asides import Unapplied, set_aside
-from adjoin.plans.maintenance.postings import is_hopeless, new_revision
-from adjoin.plans.maintenance.references import key_of_node, query_at
-from adjoin.plans.maintenance.report import Tally
-from adjoin.plans.revisions import unchanged
-from adjoin.requests import Check, Get, PageResponse, Query, TransactWrite, Update
-from adjoin.schema import EdgeType
+from adjoin.entity_types import EdgeType
+from adjoin.errors import NEVER, AdjoinError, TransactionCanceled
+from adjoin.expressions import Action, Remove, Set, Value, all_of, attribute
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import REVISION
+from adjoin.plans.copies import as_copied, copied, copies_on
+from adjoin.plans.counting.arrivals import arriving_at, found_in
+from adjoin.plans.counting.node_transaction import is_hopeless
+from adjoin.plans.counting.references import key_of_node, queries_from
+from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside
+from adjoin.plans.shards import fresh_numbers
+from adjoin.plans.steps.again import Pace
+from adjoin.plans.steps.batches import Pages, Place, chunks, get_all, place_of
+from adjoin.plans.steps.joining import joined_checks
+from adjoin.plans.steps.still import new_revision, same, unchanged
+from adjoin.requests import Check, Get, PageResponse, Plan, Query, TransactWrite, Update
 from adjoin.units import MAX_TRANSACTION
-from adjoin.values import Item
+from adjoin.values import AttributeValue, Item
 
 _WIDTH = 16
-_ATTEMPTS = 100
+"""How many queries or transactions run side by side."""
 
 
 @dataclass(frozen=True, eq=False)
 class CopyRef:
-    """An edge with copies, there or not, and the keys of the nodes that it copies from, by end."""
+    """An edge with copied fields, and the keys of the nodes that it copies from, by end. The edge may exist or not."""
 
     kind: EdgeType
     key: Item
@@ -45,95 +50,104 @@ def copy_ref(layout: BoundLayout, kind: EdgeType, item: Item) -> CopyRef:
 
 
 def _copy_ref(layout: BoundLayout, kind: EdgeType, key: Item, source: str, target: str) -> CopyRef:
-    texts = {"source": source, "target": target}
+    node_keys = {"source": source, "target": target}
     ends: dict[str, Item] = {}
     for copy in copies_on(layout, kind):
-        ends[copy.end] = key_of_node(layout, copy.node, texts[copy.end])
+        ends[copy.end] = key_of_node(layout, copy.node, node_keys[copy.end])
     return CopyRef(kind, key, ends)
 
 
 @dataclass(frozen=True)
 class At:
-    """All edges of a class that have a node, by its partition key, at an end."""
+    """All edges of a class that have a certain node at one end, given by its node key."""
 
     kind: EdgeType
     end: str
-    text: str
+    node_key: str
 
     def queries(self, layout: BoundLayout) -> list[Query]:
         if self.end == "source":
-            return [query_at(layout, self.kind, self.kind.source, self.text, leaving=True)]
-        return arriving_at(layout, self.kind, self.text)
+            return queries_from(layout, self.kind, self.node_key)
+        return arriving_at(layout, self.kind, self.node_key)
 
     def refs(self, layout: BoundLayout, page: PageResponse) -> Iterator[CopyRef]:
-        """The edges that a page tells, without what only has the key of one and leads nowhere."""
-        for edge in found_in(layout, self.kind, self.text, page):
+        """The edges in a page. Items with an edge's key whose ends cannot be read are left out."""
+        for edge in found_in(layout, self.kind, self.node_key, page):
             yield _copy_ref(layout, self.kind, edge.key, edge.source, edge.target)
 
 
 def freshen_at(layout: BoundLayout, places: Iterable[At], tally: Tally) -> Plan[None]:
-    """Brings the copies on edges at nodes up to date; those of several nodes are looked up side by side."""
-    waiting = [(place, query) for place in places for query in place.queries(layout)]
+    """Brings the copied fields on all edges at some nodes up to date. Several nodes are queried side by side.
+
+    Raises as `freshen` does, after all edges that can be written.
+    """
+    if layout.shard_numbers:
+        yield from fresh_numbers(layout)
+    pages = Pages(((place, query) for place in places for query in place.queries(layout)), _WIDTH)
     seen: set[Place] = set()
-    while waiting:
-        some, waiting = waiting[:_WIDTH], waiting[_WIDTH:]
-        pages: list[PageResponse] = yield tuple(query for _, query in some)
+    refused: AdjoinError | None = None
+    while some := (yield from pages.next()):
         found = {
             place_of(ref.key): ref
-            for (at, _), page in zip(some, pages, strict=True)
+            for at, page in some
             for ref in at.refs(layout, page)
             if at.end == "source" or place_of(ref.key) not in seen
         }
-        # What arrives may be found twice, far apart.
+        # An edge that arrives may be found by several queries, in pages far apart.
         seen.update(found)
-        yield from freshen(layout, found.values(), tally)
-        rest = [
-            (at, replace(query, start=page.last))
-            for (at, query), page in zip(some, pages, strict=True)
-            if page.last is not None
-        ]
-        waiting = [*rest, *waiting]
+        try:
+            yield from freshen(layout, found.values(), tally)
+        except NEVER as error:
+            refused = refused or error
+    if refused is not None:
+        raise refused
 
 
 def freshen(layout: BoundLayout, refs: Iterable[CopyRef], tally: Tally) -> Plan[set[Place]]:
-    """Brings the copies on edges up to date; answers the places of those that are not there."""
+    """Brings the copied fields on edges up to date. Returns the keys of those edges that do not exist.
+
+    If an index key cannot hold what an edge should copy, this raises why, after all edges that can be written.
+    """
     waiting = {place_of(ref.key): ref for ref in refs}
-    width, most, attempts = _WIDTH, MAX_TRANSACTION, 0
+    pace, most = Pace(_WIDTH), MAX_TRANSACTION
     gone: set[Place] = set()
+    refused: list[AdjoinError] = []
     while waiting:
-        stale = yield from _stale(layout, list(waiting.values()), gone)
+        stale = yield from _stale(layout, list(waiting.values()), gone, refused)
         groups = list(_grouped(stale, most))
         waiting = {place_of(each.ref.key): each.ref for each in stale}
-        for some in chunks(groups, width):
+        for some in chunks(groups, pace.width):
             try:
                 yield tuple(_request(layout, group) for group in some)
             except TransactionCanceled as canceled:
-                width, attempts = max(1, width // 2), attempts + 1
-                if attempts == _ATTEMPTS:
-                    raise
+                pace.slow_down(canceled)
+                # No other process is in the way, so a retry would fail too. Try one edge at a time, and set aside
+                # the one that fails alone.
                 if is_hopeless(canceled):
-                    if most == width == 1:
+                    if most == pace.width == 1:
                         yield from _give_up(layout, some[0][0].ref, canceled, tally)
                         del waiting[place_of(some[0][0].ref.key)]
-                    width = most = 1
+                    pace.width = most = 1
                 break
-            attempts = 0
+            pace.go_on()
             for group in some:
                 tally.edges += len(group)
                 for each in group:
                     del waiting[place_of(each.ref.key)]
+    if refused:
+        raise refused[0]
     return gone
 
 
 def _give_up(layout: BoundLayout, ref: CopyRef, canceled: TransactionCanceled, tally: Tally) -> Plan[None]:
-    """An edge that has no room for what it copies, say, holds nothing else up."""
+    """Sets an edge aside that cannot be written, for example because it is too large, so that it blocks no other."""
     why = "; ".join(each.message or each.code for each in canceled.reasons if each.code != "None")
     yield from set_aside(layout, Unapplied(ref.key, f"the copies on this {ref.kind.name} are not fresh: {why}"), tally)
 
 
 @dataclass(frozen=True, eq=False)
 class _Stale:
-    """An edge whose copies are not what its nodes have."""
+    """An edge whose copied fields differ from its nodes, with the updates that correct them."""
 
     ref: CopyRef
     nodes: dict[str, Item | None]
@@ -144,7 +158,13 @@ class _Stale:
             yield Check(layout.table, key, as_copied(layout, self.ref.kind, end, self.nodes[end]))
 
 
-def _stale(layout: BoundLayout, refs: Sequence[CopyRef], gone: set[Place]) -> Plan[list[_Stale]]:
+def _stale(
+    layout: BoundLayout, refs: Sequence[CopyRef], gone: set[Place], refused: list[AdjoinError]
+) -> Plan[list[_Stale]]:
+    """Reads edges and their nodes. Returns the edges that are out of date and can be written.
+
+    Adds the keys of missing edges to `gone`, and why an edge cannot be written to `refused`.
+    """
     keys: dict[Place, Item] = {}
     for ref in refs:
         for key in (ref.key, *ref.ends.values()):
@@ -158,30 +178,48 @@ def _stale(layout: BoundLayout, refs: Sequence[CopyRef], gone: set[Place]) -> Pl
         if edge is None:
             gone.add(place_of(ref.key))
             continue
-        actions = _actions(layout, ref.kind, edge, copied(layout, ref.kind, nodes))
+        try:
+            actions = _actions(layout, ref.kind, edge, copied(layout, ref.kind, nodes))
+        except NEVER as error:
+            refused.append(error)
+            continue
         if actions:
             stale.append(_Stale(ref, nodes, _updates(layout, ref.kind, edge, actions)))
     return stale
 
 
 def _actions(layout: BoundLayout, kind: EdgeType, edge: Item, values: Item) -> tuple[Action, ...]:
-    """What makes the copies on an edge what they should be."""
+    """The actions that give the copied fields of an edge these values."""
     actions: list[Action] = []
     for copy in copies_on(layout, kind):
         name = kind.attributes[copy.field]
         if edge.get(name) != values.get(name):
-            path = attribute(name)
-            actions.append(Set(path, Value(values[name])) if name in values else Remove(path))
+            actions.append(_action(name, values.get(name)))
+    if actions and (keys := layout.copied_keys(kind)):
+        names = {kind.attributes[copy.field] for copy in copies_on(layout, kind)}
+        after = layout.with_copied_keys(kind, {name: each for name, each in edge.items() if name not in names} | values)
+        actions += [_action(name, after.get(name)) for name in keys if edge.get(name) != after.get(name)]
     return tuple(actions)
 
 
+def _action(name: str, value: AttributeValue | None) -> Action:
+    return Remove(attribute(name)) if value is None else Set(attribute(name), Value(value))
+
+
+def key_companions(layout: BoundLayout, kind: EdgeType) -> list[str]:
+    """The fields of an edge that share an index key with a copied field."""
+    parts = {name for names in layout.copied_keys(kind).values() for name in names if name in kind.attributes}
+    return sorted(parts - {copy.field for copy in copies_on(layout, kind)})
+
+
 def _updates(layout: BoundLayout, kind: EdgeType, edge: Item, actions: tuple[Action, ...]) -> tuple[Update, ...]:
-    """The edge's own item, and what stands beside it for an index."""
+    """The updates of the edge's own item and of its index copies."""
     keys = [each.key for each in layout.satellites_beside(kind, edge)]
-    wanted: Condition | None = layout.present
+    # Another program may meanwhile change a field that shares an index key with a copied one.
+    wanted = all_of(layout.present, *(same(edge, kind.attributes[name]) for name in key_companions(layout, kind)))
     if layout.has_satellites(kind):
-        # Somebody may put another beside it meanwhile, which would not have what is written here.
-        wanted = all_of(layout.present, unchanged(layout, edge))
+        # A program may meanwhile add an index copy, which would lack what is written here.
+        wanted = all_of(wanted, unchanged(layout, edge))
     if layout.has_satellites(kind) or REVISION in edge:
         actions = (*actions, Set(attribute(REVISION), Value(new_revision())))
     return (
@@ -191,7 +229,10 @@ def _updates(layout: BoundLayout, kind: EdgeType, edge: Item, actions: tuple[Act
 
 
 def _grouped(stale: Sequence[_Stale], most: int) -> Iterator[list[_Stale]]:
-    """Edges that fit into one transaction, so many at most, those of one node next to each other."""
+    """Groups of edges that fit into one transaction, at most `most` each.
+
+    Edges of one node come next to each other, so that one check of the node serves all of them.
+    """
     group: list[_Stale] = []
     size, nodes = 0, set[Place]()
     for each in sorted(stale, key=lambda one: [place_of(key) for key in one.ref.ends.values()]):
@@ -207,6 +248,8 @@ def _grouped(stale: Sequence[_Stale], most: int) -> Iterator[list[_Stale]]:
 
 
 def _request(layout: BoundLayout, group: Sequence[_Stale]) -> TransactWrite:
+    """The transaction that updates a group of edges and checks their nodes."""
+    # Most edges of a group check the same node. Equal checks are dropped first; joining them all would be slow.
     different = {(place_of(check.key), repr(check.condition)): check for each in group for check in each.checks(layout)}
     checks: tuple[Check, ...] = ()
     for check in different.values():

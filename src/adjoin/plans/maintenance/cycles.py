@@ -1,141 +1,144 @@
-"""Recursive rules, and edges that would close a circle.
+"""Recursive rules: sets edges aside that would close a cycle.
 
-Before an edge is applied by a recursive rule, everything above its near node is looked up: if its far node
-is there, the edge is set aside, or its node would count itself for ever. Edges in a circle may be applied
-by several at once, each of whom sees none. So a rule has a count of its changes of order, and an edge is
-only applied, or set aside, if that is what it was before the look.
+In: a node transaction in which edges begin or stop to contribute by a recursive rule. Out: the same transaction without
+the edges that would close a cycle, and with a condition that keeps this decision right. `reconciling` calls `order`
+just before it writes such a transaction, and writes it alone.
+
+With a recursive rule, a node's value is made of the values of the nodes below it. In a cycle, a node would count itself
+for ever. So before an edge is counted, all nodes above its near node are looked up by their ledgers. If the far node is
+among them, the edge is set aside.
+
+Two maintainers may each apply one edge of a cycle at the same time, and neither would see the other's edge. So each
+rule has a record with a number, which counts up whenever an edge begins or stops to contribute. An edge is counted, or
+set aside, only if this number is still what it was before the lookup.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from adjoin.expressions import Add, Compare, Condition, Exists, Not, Value, attribute
-from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
-from adjoin.plans import Plan
-from adjoin.plans.batches import get_all
-from adjoin.plans.maintenance.ledger import APPLIED
-from adjoin.plans.maintenance.postings import Posting
-from adjoin.plans.maintenance.references import EdgeRef, key_of_node, ref_in
-from adjoin.requests import Check, Get, ItemResponse, PageResponse, Query, Update
-from adjoin.rules import Account, Rule
+from adjoin.expressions import Add, Condition, attribute
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
+from adjoin.plans.counting.ledger import APPLIED
+from adjoin.plans.counting.node_transaction import NodeTransaction
+from adjoin.plans.counting.references import EdgeRef, key_of_node, ref_in
+from adjoin.plans.steps.batches import Pages, get_all
+from adjoin.plans.steps.still import same
+from adjoin.requests import Check, Get, ItemResponse, Plan, Query, Update
+from adjoin.rules import Rule, RuleGroup
 from adjoin.values import Item
 
 CHANGES = "changes"
-"""The attribute of a rule's record that counts changes of order."""
+"""The attribute of a rule's record that counts how often its edges changed."""
 
 
-def is_structural(posting: Posting) -> bool:
-    """Whether edges become part of what a recursive rule goes over, or leave it."""
-    return posting.near.item is not None and any(
-        entry.joined(rule) or entry.left(rule) for entry in posting.entries for rule in _recursive(entry.ref.account)
+def is_structural(node_transaction: NodeTransaction) -> bool:
+    """Whether edges begin or stop to contribute by a recursive rule in this transaction."""
+    return node_transaction.near.item is not None and any(
+        state.joined(rule) or state.left(rule)
+        for state in node_transaction.states
+        for rule in _recursive(state.ref.group)
     )
 
 
-def _recursive(account: Account) -> list[Rule]:
-    return [rule for rule in account.rules if rule.is_recursive]
+def _recursive(group: RuleGroup) -> list[Rule]:
+    return [rule for rule in group.rules if rule.is_recursive]
 
 
-def order(layout: BoundLayout, posting: Posting) -> Plan[None]:
-    """Sets aside the entries that would close a circle, and lets the transaction hold only if nothing moved."""
+def order(layout: BoundLayout, node_transaction: NodeTransaction) -> Plan[None]:
+    """Sets aside the edges that would close a cycle, and adds the condition that no other edge of the rule changed."""
     rules = {
-        rule.name: (entry.ref.account, rule) for entry in posting.entries for rule in _recursive(entry.ref.account)
+        rule.name: (state.ref.group, rule) for state in node_transaction.states for rule in _recursive(state.ref.group)
     }
-    posting.beyond = []
-    for account, rule in rules.values():
+    node_transaction.beyond = []
+    for group, rule in rules.values():
         key = layout.ledgers.record_key("ORDER", rule.name)
-        joining = [entry for entry in posting.entries if entry.ref.account is account and entry.joined(rule)]
+        joining = [state for state in node_transaction.states if state.ref.group is group and state.joined(rule)]
         wanted: Condition | None = None
         if joining:
             response: ItemResponse
+            # The number is read before the lookup: if an edge changes during the lookup, the transaction fails.
             (response,) = yield (Get(layout.table, key, consistent=True),)
-            wanted = _is_still(response.item)
-            above = yield from _above(layout, account, rule, posting.near.text)
-            for entry in joining:
-                if entry.ref.far in above:
-                    entry.set_aside(rule, f"it would close a circle: {entry.ref.far!r} is above {entry.ref.near!r}")
-        moved = any(entry.joined(rule) or entry.left(rule) for entry in posting.entries)
+            wanted = same(response.item, CHANGES)
+            above = yield from _above(layout, group, rule, node_transaction.near.node_key)
+            for state in joining:
+                if state.ref.far in above:
+                    state.set_aside(rule, f"it would close a cycle: {state.ref.far!r} is above {state.ref.near!r}")
+        moved = any(state.joined(rule) or state.left(rule) for state in node_transaction.states)
         if moved:
-            posting.beyond.append(Update(layout.table, key, (Add(attribute(CHANGES), {"N": "1"}),), wanted))
+            node_transaction.beyond.append(Update(layout.table, key, (Add(attribute(CHANGES), {"N": "1"}),), wanted))
         elif wanted is not None:
-            posting.beyond.append(Check(layout.table, key, wanted))
-    posting.entries = [entry for entry in posting.entries if not entry.is_settled]
-    posting.write_down(layout)
+            node_transaction.beyond.append(Check(layout.table, key, wanted))
+    node_transaction.states = [state for state in node_transaction.states if not state.is_reconciled]
+    node_transaction.write_down(layout)
 
 
-def _is_still(record: Item | None) -> Condition:
-    path = attribute(CHANGES)
-    return Not(Exists(path)) if record is None else Compare("=", path, Value(record[CHANGES]))
-
-
-def _above(layout: BoundLayout, account: Account, rule: Rule, near: str) -> Plan[set[str]]:
-    """A node and all from which applied edges lead to it, by partition key."""
+def _above(layout: BoundLayout, group: RuleGroup, rule: Rule, near: str) -> Plan[set[str]]:
+    """The node keys of a node and of all nodes from which counted edges lead to it, over any number of hops."""
     above = {near}
     frontier = [near]
     while frontier:
-        parents = yield from _parents(layout, account, rule, frontier)
+        parents = yield from _parents(layout, group, rule, frontier)
         frontier = [parent for parent in dict.fromkeys(parents) if parent not in above]
         above.update(frontier)
     return above
 
 
-def _parents(layout: BoundLayout, account: Account, rule: Rule, nodes: Sequence[str]) -> Plan[list[str]]:
-    """The nodes from which applied edges lead to these."""
+def _parents(layout: BoundLayout, group: RuleGroup, rule: Rule, nodes: Sequence[str]) -> Plan[list[str]]:
+    """The nodes from which counted edges lead to these."""
     while True:
-        ledgers = yield from _ledgers(layout, account, rule, nodes)
-        nears = {_near(layout, account, ledger): None for ledger in ledgers}
+        ledgers = yield from _ledgers(layout, group, rule, nodes)
+        nears = {_near(layout, group, ledger): None for ledger in ledgers}
         found = yield from get_all(
-            [Get(layout.table, key_of_node(layout, account.hop.near, text), consistent=True) for text in nears]
+            [Get(layout.table, key_of_node(layout, group.hop.near, node_key), consistent=True) for node_key in nears]
         )
         items = dict(zip(nears, found, strict=True))
-        void = [ledger for ledger in ledgers if not _counts(ledger, items[_near(layout, account, ledger)])]
-        # A node that is counted anew changes its ledgers first, and then its life. So a ledger is only void if it
-        # was so when its node was read: it is still what it was before that.
+        void = [ledger for ledger in ledgers if not _counts(ledger, items[_near(layout, group, ledger)])]
+        # A recount changes the ledgers of a node first, and its generation at the end. Ledgers were read before nodes
+        # here. So a ledger that seems void may only be older than the switch. It is void if it is still the same when
+        # it is read again after the node.
         again = yield from get_all([Get(layout.table, layout.key_of(ledger), consistent=True) for ledger in void])
         if again == void:
-            counted = {_near(layout, account, ledger) for ledger in ledgers if ledger not in void}
-            return [text for text in nears if text in counted]
+            counted = {_near(layout, group, ledger) for ledger in ledgers if ledger not in void}
+            return [node_key for node_key in nears if node_key in counted]
 
 
-def _ledgers(layout: BoundLayout, account: Account, rule: Rule, nodes: Sequence[str]) -> Plan[list[Item]]:
-    """The ledgers of edges that lead to nodes, and are applied by a rule, in whatever life."""
-    queries = [Query(layout.table, *layout.ledgers.ledgers(account.name, node), consistent=True) for node in nodes]
+def _ledgers(layout: BoundLayout, group: RuleGroup, rule: Rule, nodes: Sequence[str]) -> Plan[list[Item]]:
+    """The ledgers of edges that lead to these nodes and contribute by a rule, in any generation."""
+    pages = Pages(
+        (node, Query(layout.table, *layout.ledgers.ledgers(group.name, node), consistent=True)) for node in nodes
+    )
     ledgers: list[Item] = []
-    while queries:
-        responses: list[PageResponse] = yield tuple(queries)
-        ledgers += [item for response in responses for item in response.items if rule.key in item[APPLIED]["M"]]
-        queries = [
-            replace(query, start=response.last)
-            for query, response in zip(queries, responses, strict=True)
-            if response.last is not None
-        ]
+    while found := (yield from pages.next()):
+        ledgers += [item for _, page in found for item in page.items if rule.key in item[APPLIED]["M"]]
     return ledgers
 
 
-def _near(layout: BoundLayout, account: Account, ledger: Item) -> str:
-    return ref_in(layout, account, ledger).near
+def _near(layout: BoundLayout, group: RuleGroup, ledger: Item) -> str:
+    return ref_in(layout, group, ledger).near
 
 
 def _counts(ledger: Item, near: Item | None) -> bool:
-    """Whether a ledger is of a life of its node."""
-    return near is not None and LIFE in near and ledger[LIFE] in (near.get(LIFE), near.get(NEXT))
+    """Whether a ledger is of its node's present or next generation."""
+    return (
+        near is not None
+        and GENERATION in near
+        and ledger[GENERATION] in (near.get(GENERATION), near.get(NEXT_GENERATION))
+    )
 
 
 def moved(layout: BoundLayout, rule: Rule) -> Plan[None]:
-    """Takes down that a rule goes over less than before, because a node went."""
+    """Counts up the number of a rule because a node was deleted, and with it the contributions of its edges."""
     key = layout.ledgers.record_key("ORDER", rule.name)
     yield (Update(layout.table, key, (Add(attribute(CHANGES), {"N": "1"}),)),)
 
 
-def set_aside_by(layout: BoundLayout, account: Account, rule: Rule) -> Plan[list[EdgeRef]]:
-    """The edges that a rule has set aside."""
+def set_aside_by(layout: BoundLayout, group: RuleGroup, rule: Rule) -> Plan[list[EdgeRef]]:
+    """The edges that are set aside for a rule, found by their records."""
     partition, sort = layout.ledgers.records("ASIDE", f"{rule.name}#")
     refs: list[EdgeRef] = []
-    query: Query | None = Query(layout.table, partition, sort, consistent=True)
-    while query is not None:
-        response: PageResponse
-        (response,) = yield (query,)
-        refs += [ref_in(layout, account, item) for item in response.items]
-        query = None if response.last is None else replace(query, start=response.last)
+    pages = Pages([(rule, Query(layout.table, partition, sort, consistent=True))])
+    while found := (yield from pages.next()):
+        refs += [ref_in(layout, group, item) for _, page in found for item in page.items]
     return refs

@@ -1,71 +1,101 @@
-"""What follows when an edge is written: what `maintain` will do to count it, told before anything is asked."""
+"""Predicts what `maintain` will write when an edge or a child is put: how many ledgers, ranks, checks and arrivals.
+
+In: the requests of a plan that is being explained, from `verbs`. Out: an `Expected` for each edge that they put, which
+the explanation shows. Nothing is read: the prediction assumes that the nodes exist and that the edge is new.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from adjoin.entity_types import CountedType
 from adjoin.errors import AdjoinError
-from adjoin.layouts.interface import BoundLayout
-from adjoin.plans.batches import Place, place_of
-from adjoin.plans.maintenance.arrivals import is_taken_down
-from adjoin.plans.maintenance.entries import contributions
-from adjoin.plans.maintenance.ledger import Ledger, LedgerWrite, ledger_write, new_token
-from adjoin.plans.maintenance.references import counted_by, ref_to
-from adjoin.requests import BatchWrite, Put, Request, TransactWrite
-from adjoin.rules import Account
-from adjoin.schema import EdgeType
+from adjoin.layouts.bound import BoundLayout
+from adjoin.plans.counting.arrivals import is_taken_down
+from adjoin.plans.counting.edge_state import contributions
+from adjoin.plans.counting.ledger import Ledger, LedgerWrite, ledger_write, new_token
+from adjoin.plans.counting.references import counted_by, counts, ref_to
+from adjoin.plans.steps.batches import Place, place_of
+from adjoin.plans.steps.joining import acted, parts_of
+from adjoin.requests import BatchWrite, Put, Request, TransactWrite, Update
+from adjoin.rules import RuleGroup
 from adjoin.values import Item, item_size
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What one edge makes `maintain` write."""
+    """What `maintain` has to write because of one edge or child."""
 
-    edge: EdgeType
+    edge: CountedType
     fields: tuple[str, ...]
-    """The aggregates that it counts for."""
+    """The aggregates to which it contributes."""
     ledgers: int
-    """Items that say what it has added."""
+    """Number of its ledgers."""
     ledger_bytes: int
     checks: int
-    """Items that are checked with it: it and its far end, where a rule reads that."""
+    """Number of items that the transactions check: the edge, and its far node if a rule reads it."""
     ranks: int
-    """Values that are kept in order."""
+    """Number of its ranks."""
     nodes: int
-    """Nodes that count it."""
+    """Number of nodes that count it."""
     arrivals: int
-    above: tuple[EdgeType, ...]
-    """Classes of edges that read what changes by it at their far ends."""
+    """Number of its arrivals: 0 or 1."""
+    above: tuple[CountedType, ...]
+    """Classes of edges whose rules read, at their far nodes, what this edge changes: the next hop."""
 
 
 def expected(layout: BoundLayout, requests: Iterable[Request]) -> Iterator[Expected]:
-    """For each edge that requests put; an edge that is put twice, as a symmetric one, is told as often."""
-    for item in _put_in(requests):
-        kind = None if layout.is_bookkeeping(item) else layout.kind_of(item)
-        if isinstance(kind, EdgeType) and (accounts := list(counted_by(layout, kind))):
-            yield _expected(layout, kind, accounts, item)
+    """A prediction for each edge or child that the requests put. A symmetric edge is two items, and gives two.
+
+    An edge that is counted only in its own transaction leaves nothing to do, and gives none.
+    """
+    for item in _put_in(layout, requests):
+        own = None if layout.is_bookkeeping(item) else layout.kind_of(item)
+        kind = None if own is None else own.as_counted
+        if kind is not None and (groups := list(counted_by(layout, kind))):
+            found = _expected(layout, kind, groups, item)
+            if found.nodes or found.arrivals or found.above:
+                yield found
 
 
-def _put_in(requests: Iterable[Request]) -> Iterator[Item]:
+def _put_in(layout: BoundLayout, requests: Iterable[Request]) -> Iterator[Item]:
     for request in requests:
-        writes = request.writes if isinstance(request, TransactWrite | BatchWrite) else (request,)
-        yield from (write.item for write in writes if isinstance(write, Put))
+        for write in request.writes if isinstance(request, TransactWrite | BatchWrite) else (request,):
+            if isinstance(write, Put):
+                yield write.item
+            elif isinstance(write, Update) and layout.present not in parts_of(write.condition):
+                # A node with aggregates is put by an update that keeps them; other updates require that it exists.
+                yield acted(write.key, write.actions)
 
 
-def _expected(layout: BoundLayout, kind: EdgeType, accounts: Sequence[Account], item: Item) -> Expected:
+def _is_counted(layout: BoundLayout, group: RuleGroup, item: Item) -> bool:
+    """Whether the near node of an edge is of the class whose rules the group has."""
+    try:
+        return counts(layout, ref_to(layout, group, item))
+    except AdjoinError:
+        return True
+
+
+def _expected(layout: BoundLayout, kind: CountedType, groups: Sequence[RuleGroup], item: Item) -> Expected:
+    """The prediction for one edge. The ledgers are really made, with made-up tokens, so that their sizes are right."""
     ledgers: dict[Place, LedgerWrite | Put] = {}
     ranks = 0
-    for account in accounts:
+    groups = [group for group in groups if _is_counted(layout, group, item)]
+    # What these groups change is written together with the edge.
+    at_once = [group for group in groups if any(rule.in_transaction for rule in group.rules)]
+    changed = {(rule.node.model, rule.attribute) for group in groups for rule in group.rules}
+    groups = [group for group in groups if group not in at_once]
+    for group in groups:
         try:
-            ref = ref_to(layout, account, item)
-            wanted, aside = contributions(layout, account, item)
+            ref = ref_to(layout, group, item)
+            wanted, aside = contributions(layout, group, item)
         except AdjoinError:
             continue
         tokens = {name: [(new_token(), None)] * len(value["L"]) for name, value in wanted.items() if "L" in value}
         ranks += sum(map(len, tokens.values()))
         key = ref.ledger_key(layout)
-        if wanted or aside or account.reads_far:
+        if wanted or aside or group.reads_far:
             write = ledger_write(layout, ref, key, None, Ledger(new_token(), wanted, aside, tokens=tokens))
             there = ledgers.get(place_of(key))
             if isinstance(there, LedgerWrite) and isinstance(write, LedgerWrite):
@@ -73,21 +103,21 @@ def _expected(layout: BoundLayout, kind: EdgeType, accounts: Sequence[Account], 
             if isinstance(write, LedgerWrite | Put):
                 ledgers[place_of(key)] = write
     stored = [each.whole if isinstance(each, LedgerWrite) else each.item for each in ledgers.values()]
-    rules = [rule for account in accounts for rule in account.rules]
-    changed = {(rule.node.model, rule.attribute) for rule in rules}
+    rules = [rule for group in groups for rule in group.rules]
     above = [
-        account.edge
-        for account in layout.rules.accounts
-        if account.reads_far and any((account.hop.far.model, name) in changed for name in account.far_attributes)
+        group.edge
+        for group in layout.rules.groups
+        if group.reads_far
+        and any((far.model, name) in changed for far in group.hop.far.classes for name in group.far_attributes)
     ]
     return Expected(
         kind,
         tuple(f"{rule.node.name}.{rule.field}" for rule in rules if rule.field is not None),
         len(stored),
         sum(map(item_size, stored)),
-        sum(1 + account.reads_far for account in accounts if account.is_checked),
+        sum(1 + (group.reads_far and not group.hop.is_child) for group in groups if group.is_checked),
         ranks,
-        len({account.hop.direction for account in accounts}),
+        len({group.hop.direction for group in groups}),
         int(is_taken_down(layout, kind)),
         tuple({edge.label: edge for edge in above}.values()),
     )

@@ -1,23 +1,19 @@
-"""How the upkeep of a graph stands, for whoever asks: `g.health()`.
+"""How maintenance of a graph stands: `g.health()`.
 
-Everything is read from the table and its change stream, so it does not matter which process maintains the graph, or
+In: the records of `progress`, `report` and `standing`, and the change stream after the stored position. Out: a
+`Health`. Everything is read from the table and its stream, so it does not matter which process maintains the graph, or
 whether any does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from adjoin.errors import ChangesTrimmed, InvalidRequest
-from adjoin.layouts.interface import BoundLayout
-from adjoin.plans import Plan
-from adjoin.plans.batches import get_all
-from adjoin.plans.maintenance.asides import UNAPPLIED
-from adjoin.plans.maintenance.standing import fields, read_standing
-from adjoin.plans.maintenance.stream import faded
-from adjoin.plans.maintenance.tenants import layout_for
-from adjoin.plans.maintenance.upkeep import (
+from adjoin.layouts.bound import BoundLayout
+from adjoin.plans.maintenance.isolating import item_in, layout_for
+from adjoin.plans.maintenance.progress import (
     AT,
     CHANGES,
     DUE,
@@ -30,39 +26,44 @@ from adjoin.plans.maintenance.upkeep import (
     key_of,
     number_in,
 )
-from adjoin.requests import ChangesResponse, Get, ItemChange, PageResponse, Query, ReadChanges
+from adjoin.plans.maintenance.report import UNAPPLIED
+from adjoin.plans.maintenance.standing import fields, read_standing
+from adjoin.plans.maintenance.stream import faded
+from adjoin.plans.steps.batches import Pages, get_all
+from adjoin.requests import ChangesResponse, Get, ItemChange, Plan, Query, ReadChanges
 from adjoin.values import Item
 
 ASIDE = "ASIDE"
 _LOOKS = 10
-"""Readings of the stream in which a change is looked for that matters, among those that adjoin makes itself."""
+"""How many pages of the stream are searched for a change of a node or an edge, among those of adjoin's own items."""
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How a graph's aggregates and copies are kept; times are seconds since 1970."""
+    """How up to date the aggregates and copied fields of a graph are. Times are seconds since 1970."""
 
     lag: float | None
-    """Seconds since the oldest change that is not applied yet; 0 if all are, None where that cannot be told."""
+    """Age in seconds of the oldest change that is not applied yet; 0 if all are applied, None if it is unknown."""
     at: float | None
-    """When a maintainer last said how far it was, at least once a minute while one runs; None if none ever did."""
+    """When a maintainer last stored its position, which a running one does every minute; None if none ever did."""
     changes: int
-    """Changes that were applied in all."""
+    """Total number of changes that were applied."""
     rate: float
-    """Changes a second, over about the last minute."""
+    """Changes per second, averaged over about the last minute."""
     set_aside: int
-    """What cannot be applied now: edges, each by each rule, and whole changes and nodes."""
+    """How many things are set aside: edges (counted once per rule), whole changes, and nodes."""
     rebuild_due: RebuildDue | None
-    """Which changes may have been missed; None once a rebuild or `verify(repair=True)` has put that right."""
+    """Which changes may have been missed; None once a rebuild or `verify(repair=True)` has corrected this."""
     rebuilt_at: float | None
     """When the last whole rebuild began."""
     verified_at: float | None
     """When the last audit began that left nothing to repair."""
     uncounted: tuple[str, ...] = ()
-    """The fields that are declared otherwise than they were counted, as "CUSTOMER.owed", until a rebuild has ended."""
+    """The fields that are not yet counted as they are declared now, as "CUSTOMER.owed". A rebuild counts them."""
 
 
 def health(layout: BoundLayout, clock: Callable[[], float]) -> Plan[Health]:
+    """Reads how maintenance stands."""
     names = (POSITION, DUE, REBUILT, VERIFIED)
     found = yield from get_all([Get(layout.table, key_of(layout, name), consistent=True) for name in names])
     records = dict(zip(names, found, strict=True))
@@ -86,7 +87,8 @@ def health(layout: BoundLayout, clock: Callable[[], float]) -> Plan[Health]:
 
 
 def _lag(layout: BoundLayout, position: Item | None, now: float) -> Plan[float | None]:
-    if not layout.rules.accounts and not layout.rules.copies:
+    """The age of the oldest change after the position; None if the stream does not have it, or it is too far ahead."""
+    if not layout.rules.groups and not layout.rules.copies:
         return 0.0
     after = (position or {}).get(POSITION, {}).get("S")
     for _ in range(_LOOKS):
@@ -105,17 +107,15 @@ def _lag(layout: BoundLayout, position: Item | None, now: float) -> Plan[float |
 
 
 def _matters(layout: BoundLayout, change: ItemChange) -> bool:
+    """Whether a change is of a node or an edge, and not of an item of adjoin's own."""
     own = layout_for(layout, change)
-    return not own.is_bookkeeping(change.key) and own.kind_of(change.new or change.old or change.key) is not None
+    return not own.is_bookkeeping(change.key) and own.kind_of(item_in(change)) is not None
 
 
 def _counted(layout: BoundLayout, what: str) -> Plan[int]:
+    """How many records of one kind exist."""
     partition, sort = layout.ledgers.records(what)
-    query, found = Query(layout.table, partition, sort, count_only=True), 0
-    while True:
-        page: PageResponse
-        (page,) = yield (query,)
-        found += page.count
-        if page.last is None:
-            return found
-        query = replace(query, start=page.last)
+    pages, count = Pages([(what, Query(layout.table, partition, sort, count_only=True))]), 0
+    while found := (yield from pages.next()):
+        count += sum(page.count for _, page in found)
+    return count

@@ -1,55 +1,131 @@
-"""Changes applied so that none holds up the others.
+"""Applies changes in batches, so that one bad change does not block the others.
 
-They are applied together, as many as go well. Where something fails, the halves are tried, the first one
-first, down to the change that is to blame:
+In: changes in the order of the stream, from `stream` or from the Lambda function. Out: an `Outcome` that says how many
+of them, from the first one on, are done. Each batch is divided by tenant and applied by `affected`.
 
-- one that can never be applied is set aside with its reason, and the others go on;
-- one that cannot be applied now ends it: what comes before it is done, and it has to come again with all that
-  follow.
+If a batch fails, its halves are tried, the first half first, until the change that causes the failure is alone:
 
-What is about the table or the service as a whole is nobody's fault in particular, and no half is tried. What is no
-`AdjoinError` is a fault of adjoin's, and is raised: nothing is set aside for it.
-Everything may come again and again, because nothing is computed from a change itself.
+- A change that can never be applied is set aside with its reason, and the others continue.
+- A change that cannot be applied now, for example because of contention, ends the run. All changes before it are done.
+  It has to be delivered again, with all that follow it.
+
+An error that concerns the table or the service as a whole is not caused by a single change, so no halves are tried. An
+exception that is not an `AdjoinError` is a bug in adjoin. It is raised, and nothing is set aside for it.
+
+A change may be applied again and again, because nothing is computed from a change itself. So a batch that fails halfway
+needs no undo.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
-from adjoin.errors import AdjoinError, Throttled, TransactionCanceled
-from adjoin.layouts.interface import BoundLayout
-from adjoin.plans import Plan
-from adjoin.plans.maintenance.applying import apply_changes
-from adjoin.plans.maintenance.asides import Unapplied, set_aside
-from adjoin.plans.maintenance.entries import reason_of
-from adjoin.plans.maintenance.passing import CONTENDED, NEVER, passes
-from adjoin.plans.maintenance.postings import is_hopeless
-from adjoin.plans.maintenance.report import Tally
+from adjoin.entity_types import EntityType
+from adjoin.errors import CONTENDED, NEVER, AdjoinError, Throttled, TransactionCanceled, passes
+from adjoin.layouts.bound import BoundLayout
+from adjoin.plans.counting.edge_state import reason_of
+from adjoin.plans.counting.node_transaction import is_hopeless
+from adjoin.plans.maintenance.affected import apply_changes
+from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside
 from adjoin.plans.maintenance.standing import keep
-from adjoin.plans.maintenance.tenants import ByTenant, layout_for
-from adjoin.requests import ItemChange
+from adjoin.requests import ItemChange, Plan
+from adjoin.values import Item
+
+# --- changes by tenant -------------------------------------------------------------------------
+
+
+def layout_for(layout: BoundLayout, change: ItemChange | Unapplied) -> BoundLayout:
+    """The layout of the tenant that a change belongs to; the given one if it belongs to no tenant."""
+    if isinstance(change, Unapplied):
+        names = {each.name for each in layout.definition.keys}
+        if change.key.keys() != names or not all(map(_is_text, change.key.values())):
+            return layout
+        item = change.key
+    else:
+        item = item_in(change)
+    tenant = layout.tenant_in(item)
+    return layout if tenant is None else layout.for_tenant(tenant)
+
+
+def item_in(change: ItemChange) -> Item:
+    """The item that changed: as it is now, or as it was if it was deleted, or else its key."""
+    return change.new or change.old or change.key
+
+
+Sorted: TypeAlias = tuple[ItemChange, EntityType | None]
+"""A change, and the class of its item if that is known."""
+
+
+class ByTenant:
+    """Changes, each with the layout of its tenant. A change of one of adjoin's own items has none, and is skipped."""
+
+    def __init__(self, layout: BoundLayout, changes: Sequence[ItemChange | Unapplied]) -> None:
+        self._changes = changes
+        self._layouts: list[BoundLayout | None] = []
+        self._kinds: dict[int, EntityType] = {}
+        """The classes of changed items as far as they are known already, by the places of the changes."""
+        for place, change in enumerate(changes):
+            if isinstance(change, Unapplied):
+                self._layouts.append(layout_for(layout, change))
+                continue
+            # Most changes in the stream are ledgers and positions that a maintainer itself wrote. Their keys say so;
+            # the items need not be parsed. A store may parse the key whenever it is accessed, so that is done once.
+            key = change.key
+            if layout.is_own_record(key):
+                self._layouts.append(None)
+                continue
+            # A node or an edge by its whole key belongs to no tenant, even if the key begins as a tenant's would.
+            if not layout.is_bookkeeping(key) and (kind := layout.kind_of(item_in(change))) is not None:
+                self._kinds[place] = kind
+                self._layouts.append(layout)
+                continue
+            own = layout_for(layout, change)
+            self._layouts.append(None if own.is_bookkeeping(key) else own)
+
+    def parts(self, start: int, end: int) -> list[tuple[BoundLayout, list[Sorted]]]:
+        """The changes from `start` to `end`, grouped by tenant, in their order, each with its class if it is known."""
+        found: dict[str | None, tuple[BoundLayout, list[Sorted]]] = {}
+        for place in range(start, end):
+            change, layout = self._changes[place], self._layouts[place]
+            if layout is not None and isinstance(change, ItemChange):
+                found.setdefault(layout.tenant, (layout, []))[1].append((change, self._kinds.get(place)))
+        return list(found.values())
+
+    def unapplied(self, start: int, end: int) -> Iterator[tuple[BoundLayout, Unapplied]]:
+        """Those from `start` to `end` that the caller already knows cannot be applied."""
+        for change, layout in zip(self._changes[start:end], self._layouts[start:end], strict=True):
+            if layout is not None and isinstance(change, Unapplied):
+                yield layout, change
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("S"), str)
+
+
+# --- isolating ---------------------------------------------------------------------------------
+
 
 T = TypeVar("T")
 
 TOGETHER = 5000
-"""Changes that are applied together; what one of them is done, none of them has to come again."""
+"""Batch size. Once a batch is applied, none of its changes has to be delivered again."""
 _OF_SOME = (*NEVER, *CONTENDED, Throttled)
-"""Errors that may be about some changes only."""
+"""Errors that may be caused by some of the changes only, so that it helps to try the halves."""
 
 
 @dataclass
 class Outcome:
-    """How far some changes were applied."""
+    """How far a sequence of changes was applied."""
 
     done: int = 0
-    """So many from the first one on need not come again."""
+    """This many changes, from the first one on, need not be delivered again."""
     found: bool = False
-    """Whether anything had to be looked at."""
+    """Whether there was any work to do."""
     error: AdjoinError | None = None
-    """Why the next one was not applied; None also if there was no more time."""
+    """Why the next change was not applied; None if all were, or if the time was over."""
 
 
 class _OutOfTime(Exception):
@@ -63,20 +139,21 @@ def apply_each(
     has_time: Callable[[], bool] = lambda: True,
     together: int = TOGETHER,
 ) -> Plan[Outcome]:
-    """Applies changes, so many `together`, until something is in the way now, or there is no time for a request.
+    """Applies changes in batches of `together`, until one cannot be applied now, or the time is over.
 
-    What is known to be no proper change comes as `Unapplied`, in its place. What is about the table as a whole is
-    raised.
+    The caller passes a change that it cannot parse as `Unapplied`, in its place in the order. An error that concerns
+    the table as a whole and does not pass by itself is raised.
     """
     by_tenant = ByTenant(layout, changes)
     for part, _ in by_tenant.parts(0, len(changes)):
         if part.rules.declared:
+            # After the changes were read: so declarations that were in force when a change was made are known here.
             yield from keep(part)
     outcome = Outcome()
     pieces = deque((start, min(start + together, len(changes))) for start in range(0, len(changes), together))
     while pieces:
         start, end = pieces.popleft()
-        # What was set aside before may be applied now, so each piece has a tally of its own.
+        # Each batch has its own tally: if it fails, its halves are applied again, and would be counted twice.
         own = Tally()
         try:
             outcome.found |= yield from _within(has_time, _apply(by_tenant, start, end, own))
@@ -92,6 +169,7 @@ def apply_each(
                     return outcome
                 raise
             if end - start > 1:
+                # The first half goes first, because `done` counts from the first change on.
                 middle = (start + end) // 2
                 pieces.extendleft(((middle, end), (start, middle)))
                 continue
@@ -112,9 +190,10 @@ def apply_each(
 
 
 def _apply(changes: ByTenant, start: int, end: int, tally: Tally) -> Plan[bool]:
+    """Applies the changes from `start` to `end`, tenant by tenant. Returns whether there was any work."""
     found = False
     for layout, some in changes.parts(start, end):
-        found |= yield from apply_changes(layout, some, tally)
+        found |= yield from apply_changes(layout, (change for change, _ in some), tally, (kind for _, kind in some))
     for layout, each in changes.unapplied(start, end):
         yield from set_aside(layout, each, tally)
         found = True
@@ -122,18 +201,24 @@ def _apply(changes: ByTenant, start: int, end: int, tally: Tally) -> Plan[bool]:
 
 
 def _give_up(layout: BoundLayout, change: ItemChange | Unapplied, problem: AdjoinError, tally: Tally) -> Plan[None]:
+    """Sets a change aside that can never be applied."""
     if isinstance(change, Unapplied):
+        # To set it aside is all that was tried, and even that failed.
         raise problem
     unapplied = Unapplied(change.key, reason_of(problem), change.position, change.at)
     yield from set_aside(layout_for(layout, change), unapplied, tally, problem.__cause__)
 
 
 def _is_for_ever(problem: AdjoinError) -> bool:
+    """Whether the same change would fail with the same error again."""
     return isinstance(problem, NEVER) or (isinstance(problem, TransactionCanceled) and is_hopeless(problem))
 
 
 def _within(has_time: Callable[[], bool], plan: Plan[T]) -> Plan[T]:
-    """The plan, as long as there is time: nothing is asked after that."""
+    """Runs a plan as long as there is time, and asks before each round of requests.
+
+    The Lambda function needs this: it must report how far it came before its own time is over.
+    """
     try:
         requests = next(plan)
         while True:

@@ -1,14 +1,23 @@
-"""Nodes counted anew, while writers and maintainers go on: for values that somebody else has spoilt.
+"""Recounts nodes while all programs keep running: for values that another program has spoilt.
 
-Every transaction changes a node and ledgers alike, so a value that is not the sum of the ledgers was not made
-by one, and no difference will ever put it right. Adding the ledgers up would not do either: the ledger of an edge
-that went a moment ago still counts, and only the edge tells where it is.
+In: node keys, from a rebuild or an audit. Out: nodes whose aggregates are computed anew from all their edges. A caller
+first asks `reconcile_and_compare` which nodes are wrong, then calls `begin` and `finish` for them.
 
-So a node gets another life, which is prepared while the present one goes on. From the moment it is written on
-the node, whoever settles an edge counts it in both: in the present life the difference, and in the next all
-that the edge adds, once. When every edge was looked at, one update makes the next life the present one.
-Ledgers that were not brought along are of edges that are gone, and void. Until then the node has the value
-that it had, and differences are applied to it; a recount that stops is finished by the next.
+Every node transaction changes a node and its ledgers by the same difference. So if a value is not the sum of its
+ledgers, another program wrote it, and no later difference will correct it. To add up the ledgers would not be enough:
+an edge may have been removed a moment ago while its ledger still exists.
+
+So the node prepares its next generation while the present one stays in use:
+
+1. `begin` stores the name of the next generation on the node. From then on, every process that reconciles one of its
+   edges counts it in both generations: the difference in the present one, and the whole contribution in the next one.
+   The ledger is then of the next generation, so an edge is counted there once.
+2. `finish` reconciles all edges of the node, so that each is counted in the next generation.
+3. One update makes the next generation the present one. Ledgers that are not of it belong to edges that do not exist
+   any more, and are void.
+
+Until step 3 the node keeps its old value, and differences are still applied to it. If a recount stops halfway, the next
+one finishes it.
 """
 
 from __future__ import annotations
@@ -17,30 +26,31 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from adjoin.entity_types import NodeType
 from adjoin.errors import ConditionFailed, TransactionCanceled
 from adjoin.expressions import Action, Add, Condition, Exists, Not, Remove, Set, Value, attribute
-from adjoin.layouts.counted import COUNTED, is_of, when_counted
-from adjoin.layouts.interface import LIFE, NEXT, BoundLayout
-from adjoin.plans import Plan
-from adjoin.plans.batches import chunks, get_all, write_all
-from adjoin.plans.maintenance.contributions import RANK, total
-from adjoin.plans.maintenance.entries import Entry
-from adjoin.plans.maintenance.ledger import new_token
-from adjoin.plans.maintenance.lives import changing, first_actions
-from adjoin.plans.maintenance.neighbours import counting, settle_above, settle_near
-from adjoin.plans.maintenance.postings import FULL, PREPARED, STALE, TURN, prepared_sum
-from adjoin.plans.maintenance.postings import Near as Node
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
+from adjoin.layouts.own_items import COUNTED, is_of, when_counted
+from adjoin.plans.counting.arrivals import counting
+from adjoin.plans.counting.contributions import RANK
+from adjoin.plans.counting.edge_state import EdgeState
+from adjoin.plans.counting.ledger import new_token
+from adjoin.plans.counting.node_transaction import FULL, PREPARED, STALE, TURN, prepared_sum
+from adjoin.plans.counting.node_transaction import Near as Node
+from adjoin.plans.counting.references import key_of_node
+from adjoin.plans.maintenance.neighbours import reconcile_above, reconcile_near
 from adjoin.plans.maintenance.ranks import refresh, results
-from adjoin.plans.maintenance.references import key_of_node
+from adjoin.plans.maintenance.reconciling import changing, first_actions
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import Delete, Get, PageResponse, Query, TransactWrite, Update
-from adjoin.rules import Account, Rule
-from adjoin.schema import NodeType
-from adjoin.values import AttributeValue, Item
+from adjoin.plans.steps.again import Failure, Pace
+from adjoin.plans.steps.batches import Pages, chunks, get_all, write_all
+from adjoin.requests import Delete, Get, Plan, Query, TransactWrite, Update
+from adjoin.rules import Rule, RuleGroup
+from adjoin.values import AttributeValue, Item, exact_sum
 
-ATTEMPTS = 100
 _ROUND = 25
-"""Nodes that are written side by side."""
+"""How many nodes are written side by side."""
 
 
 # --- what is wrong -----------------------------------------------------------------------------
@@ -48,21 +58,23 @@ _ROUND = 25
 
 @dataclass
 class _Added:
-    """What the edges of one node add up to, by rule."""
+    """The result of each rule for one node, computed from what its edges contribute."""
 
     sums: dict[str, Decimal]
     best: dict[str, list[Item]]
+    """Rule to its first values in order."""
 
     def add(self, rule: Rule, value: AttributeValue) -> None:
+        """Adds what one edge contributes by a rule."""
         if rule.operation == "sum":
-            self.sums[rule.name] = total(iter((self.sums.get(rule.name, Decimal(0)), Decimal(value["N"]))))
+            self.sums[rule.name] = exact_sum((self.sums.get(rule.name, Decimal(0)), Decimal(value["N"])))
             return
-        ranks = [*self.best.get(rule.name, ()), *(entry["M"] for entry in value["L"])]
+        ranks = [*self.best.get(rule.name, ()), *(state["M"] for state in value["L"])]
         ranks.sort(key=lambda rank: str(rank[RANK]["S"]), reverse=rule.operation != "min")
         self.best[rule.name] = ranks[: rule.k]
 
     def agrees(self, rules: Iterable[Rule], node: Item) -> bool:
-        """Whether a node has what its edges add up to; what it has no room for is left out."""
+        """Whether the values on a node are these results. Values for which the node has no room are not compared."""
         full = node.get(FULL, {"SS": ()})["SS"]
         for rule in rules:
             if rule.name in full:
@@ -78,49 +90,57 @@ class _Added:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What was found of some nodes, by their partition keys."""
+    """The result of comparing some nodes with their edges, by node key."""
 
     off: list[str]
-    """Those that have something else than their edges add up to, or whose recount was not finished."""
+    """Nodes whose values differ from what their edges contribute, or whose recount was not finished."""
     gone: set[str]
-    """Those that are not there."""
+    """Nodes that do not exist."""
     aside: dict[tuple[str, str], str]
-    """Node and rule to why an edge cannot be counted; what is stored is without it, and stays so."""
+    """Node and rule to the reason why an edge is set aside. The stored value is without this edge."""
 
 
-def settle_and_compare(
+def reconcile_and_compare(
     layout: BoundLayout,
     kind: NodeType,
-    texts: Sequence[str],
+    node_keys: Sequence[str],
     tally: Tally,
-    accounts: Sequence[Account] | None = None,
+    groups: Sequence[RuleGroup] | None = None,
 ) -> Plan[Compared]:
-    """Settles the edges that count for nodes, and compares what they add up to with what the nodes have."""
-    added = {text: _Added({}, {}) for text in texts}
+    """Reconciles the edges that count for nodes, and compares their contributions with the values on the nodes."""
+    added = {node_key: _Added({}, {}) for node_key in node_keys}
     aside: dict[tuple[str, str], str] = {}
 
-    def note(entry: Entry) -> None:
-        if entry.near is not None and entry.ref.near in added:
-            aside.update(((entry.ref.near, name), reason) for name, reason in entry.aside.items())
-            for rule in entry.ref.account.rules:
-                if rule.name in entry.wanted:
-                    added[entry.ref.near].add(rule, entry.wanted[rule.name])
+    def note(state: EdgeState) -> None:
+        if state.near is not None and state.ref.near in added:
+            aside.update(((state.ref.near, name), reason) for name, reason in state.aside.items())
+            for rule in state.ref.group.rules:
+                if rule.name in state.wanted:
+                    added[state.ref.near].add(rule, state.wanted[rule.name])
 
     own = Tally()
-    looked_at = counting(layout, kind) if accounts is None else accounts
-    yield from settle_near(layout, kind, texts, own, note, looked_at)
+    looked_at = counting(layout, kind) if groups is None else groups
+    yield from reconcile_near(layout, kind, node_keys, own, note, looked_at)
     tally.include(own)
-    yield from settle_above(layout, dict.fromkeys(own.nodes, kind), tally)
-    rules = [rule for account in looked_at for rule in account.rules]
-    nodes = yield from _read(layout, kind, texts)
-    is_off = {node.text: _is_off(layout, node, rules, added[node.text]) for node in nodes}
-    gone = {text for text in texts if text not in is_off}
-    return Compared([text for text in texts if is_off.get(text)], gone, aside)
+    yield from reconcile_above(layout, dict.fromkeys(own.nodes, kind), tally)
+    rules = [rule for group in looked_at for rule in group.rules]
+    nodes = yield from _read(layout, kind, node_keys)
+    if stale := {node.node_key: kind for node in nodes if STALE in (node.item or {})}:
+        # A node that has edges was refreshed with them. One without edges is stale if a recount stopped after its
+        # switch, and no change of an edge would ever refresh it.
+        late = Tally()
+        yield from refresh(layout, stale, late)
+        tally.include(late)
+        yield from reconcile_above(layout, dict.fromkeys(late.nodes, kind), tally)
+        nodes = yield from _read(layout, kind, node_keys)
+    is_off = {node.node_key: _is_off(layout, node, rules, added[node.node_key]) for node in nodes}
+    gone = {node_key for node_key in node_keys if node_key not in is_off}
+    return Compared([node_key for node_key in node_keys if is_off.get(node_key)], gone, aside)
 
 
 def _is_off(layout: BoundLayout, node: Node, rules: Sequence[Rule], added: _Added) -> bool:
     item = node.item or {}
-    is_own = LIFE not in item or all(is_of(layout.rules, rule, item) for rule in rules)
+    is_own = GENERATION not in item or all(is_of(layout.rules, rule, item) for rule in rules)
     return node.next is not None or not is_own or not added.agrees(rules, item)
 
 
@@ -128,68 +148,79 @@ def rules_of(layout: BoundLayout, kind: NodeType) -> list[Rule]:
     return [rule for rule in layout.rules.rules if rule.node is kind]
 
 
-def _read(layout: BoundLayout, kind: NodeType, texts: Iterable[str]) -> Plan[list[Node]]:
-    """The nodes that are there."""
-    keys = {text: key_of_node(layout, kind, text) for text in texts}
+def _read(layout: BoundLayout, kind: NodeType, node_keys: Iterable[str]) -> Plan[list[Node]]:
+    """The nodes that exist."""
+    keys = {node_key: key_of_node(layout, kind, node_key) for node_key in node_keys}
     items = yield from get_all([Get(layout.table, key, consistent=True) for key in keys.values()])
     return [
-        Node(kind, text, key, item) for (text, key), item in zip(keys.items(), items, strict=True) if item is not None
+        Node(kind, node_key, key, item)
+        for (node_key, key), item in zip(keys.items(), items, strict=True)
+        if item is not None
     ]
 
 
-# --- the next life -----------------------------------------------------------------------------
+# --- the next generation -----------------------------------------------------------------------
 
 
-def begun_before(layout: BoundLayout, kind: NodeType, texts: Iterable[str]) -> Plan[dict[str, str | None]]:
-    """The nodes that prepare another life already, and which.
+def begun_before(layout: BoundLayout, kind: NodeType, node_keys: Iterable[str]) -> Plan[dict[str, str | None]]:
+    """The nodes that already prepare a next generation, with its name.
 
-    Who prepared it may have stopped long ago, and what was spoilt since is spoilt in that life too. So it is only
-    finished, and another one prepared after it.
+    The process that began the recount may have stopped long ago, and another program may have spoilt the values of that
+    generation since. So it is only finished, and then another recount begins.
     """
-    nodes = yield from _read(layout, kind, texts)
-    return {node.text: node.next for node in nodes if node.next is not None}
+    nodes = yield from _read(layout, kind, node_keys)
+    return {node.node_key: node.next for node in nodes if node.next is not None}
 
 
-def begin(layout: BoundLayout, kind: NodeType, texts: Iterable[str]) -> Plan[dict[str, str | None]]:
-    """Lets nodes prepare another life; answers which, None for one that had none and begins with it."""
+def begin(layout: BoundLayout, kind: NodeType, node_keys: Iterable[str]) -> Plan[dict[str, str | None]]:
+    """Stores a next generation on nodes. Returns the names of the generations.
+
+    A node that had no generation gets its first one instead, and None in the result.
+    """
     begun: dict[str, str | None] = {}
-    for some in chunks(texts, _ROUND):
+    for some in chunks(node_keys, _ROUND):
         done = yield from _changed(layout, kind, some, lambda node: _beginning(layout, node))
         for node in done:
-            begun[node.text] = node.next
+            begun[node.node_key] = node.next
     return begun
 
 
 def _beginning(layout: BoundLayout, node: Node) -> list[Action]:
+    """The actions by which a node begins to prepare its next generation; none if it already does."""
     if node.is_new:
         return first_actions(layout, node)
     if node.next is not None:
         return []
+    # Sums that an earlier recount left behind must not be part of this one.
     left = (Remove(attribute(name)) for name in node.item or {} if name.startswith(PREPARED))
     node.next = new_token()
-    return [Set(attribute(NEXT), Value({"S": node.next})), *left]
+    return [Set(attribute(NEXT_GENERATION), Value({"S": node.next})), *left]
 
 
 def finish(layout: BoundLayout, kind: NodeType, begun: Mapping[str, str | None], tally: Tally) -> Plan[None]:
-    """Brings all edges of nodes into the life that each prepares, and makes it the present one."""
-    yield from settle_near(layout, kind, begun, tally)
+    """Counts all edges of nodes in the next generation, and makes it the present one.
+
+    `begun` is the result of `begin` or `begun_before`.
+    """
+    yield from reconcile_near(layout, kind, begun, tally)
     switched: dict[str, NodeType] = {}
     for some in chunks(begun, _ROUND):
-        done = yield from _changed(layout, kind, some, lambda node: _switch(layout, node, begun[node.text]))
-        switched |= {node.text: kind for node in done}
+        done = yield from _changed(layout, kind, some, lambda node: _switch(layout, node, begun[node.node_key]))
+        switched |= {node.node_key: kind for node in done}
     tally.nodes.update(switched)
     if layout.rules.forgotten or any(rule.operation != "sum" for rule in rules_of(layout, kind)):
         yield from refresh(layout, switched, tally)
         yield from remove_void_ranks(layout, kind, switched)
-    yield from settle_above(layout, switched, tally)
+    yield from reconcile_above(layout, switched, tally)
 
 
-def _switch(layout: BoundLayout, node: Node, life: str | None) -> list[Action]:
-    if life is None or node.next != life:
+def _switch(layout: BoundLayout, node: Node, generation: str | None) -> list[Action]:
+    """The actions that make the next generation of a node the present one; none if it was done already."""
+    if generation is None or node.next != generation:
         return []
     item = node.item or {}
     rules = rules_of(layout, node.kind)
-    actions: list[Action] = [Set(attribute(LIFE), Value({"S": life})), Remove(attribute(NEXT))]
+    actions: list[Action] = [Set(attribute(GENERATION), Value({"S": generation})), Remove(attribute(NEXT_GENERATION))]
     for rule in rules:
         if rule.operation == "sum":
             path, prepared = attribute(rule.attribute), attribute(prepared_sum(rule))
@@ -198,7 +229,7 @@ def _switch(layout: BoundLayout, node: Node, life: str | None) -> list[Action]:
             else:
                 actions.append(Remove(path))
         elif not is_of(layout.rules, rule, item):
-            # Until the ranks are read it has none, rather than that of another declaration.
+            # Until the ranks are read, the node has no value rather than that of another declaration.
             names = (rule.attribute, rule.pair) if rule.pair else (rule.attribute,)
             actions += (Remove(attribute(name)) for name in names)
     actions += _named(layout, node, rules)
@@ -208,7 +239,7 @@ def _switch(layout: BoundLayout, node: Node, life: str | None) -> list[Action]:
 
 
 def _named(layout: BoundLayout, node: Node, rules: Iterable[Rule]) -> Iterator[Action]:
-    """What a node says about which declarations it was counted by, and what others left on it."""
+    """The actions that name the declarations by which a node is counted, and remove what other declarations left."""
     item, named = node.item or {}, when_counted(layout.rules, node.kind)
     if named is not None:
         yield Set(attribute(COUNTED), Value(named))
@@ -223,43 +254,51 @@ def _named(layout: BoundLayout, node: Node, rules: Iterable[Rule]) -> Iterator[A
 
 
 def _changed(
-    layout: BoundLayout, kind: NodeType, texts: Iterable[str], change: Callable[[Node], list[Action]]
+    layout: BoundLayout, kind: NodeType, node_keys: Iterable[str], change: Callable[[Node], list[Action]]
 ) -> Plan[list[Node]]:
-    """Changes nodes as long as they are what was read, and reads again if not; answers those that are there."""
-    waiting = list(texts)
+    """Changes nodes on the condition that they are as they were read, and reads again if not.
+
+    Returns the nodes that exist.
+    """
+    waiting = list(node_keys)
     done: list[Node] = []
-    for attempt in range(ATTEMPTS):
+    pace = Pace(_ROUND)
+    while True:
         nodes = yield from _read(layout, kind, waiting)
         writes = [(node, request) for node in nodes if (request := _request(layout, node, change)) is not None]
-        changing = {node.text for node, _ in writes}
-        done += [node for node in nodes if node.text not in changing]
+        changing = {node.node_key for node, _ in writes}
+        done += [node for node in nodes if node.node_key not in changing]
         waiting = []
-        # Side by side as long as nobody is in the way; then one by one, to tell who was.
-        for some in chunks(writes, _ROUND if attempt == 0 else 1):
+        failure: Failure | None = None
+        for some in chunks(writes, pace.width):
             try:
                 yield tuple(request for _, request in some)
                 done += [node for node, _ in some]
             except (ConditionFailed, TransactionCanceled) as error:
-                if attempt == ATTEMPTS - 1:
-                    raise
-                waiting += [node.text for node, _ in some]
-                last = error
-        if not waiting:
+                waiting += [node.node_key for node, _ in some]
+                failure = error
+        if failure is None:
             return done
-    raise last
+        pace.slow_down(failure)
+        # The error does not say which node failed. So from now on they are written one by one.
+        pace.width = 1
 
 
 def _request(layout: BoundLayout, node: Node, change: Callable[[Node], list[Action]]) -> Update | TransactWrite | None:
-    """What changes a node and its copies, in the life that was read."""
-    # The change may prepare another life; what must hold is the one that was read.
+    """The request that changes a node and its index copies, if the node has the generation that was read."""
+    # `change` may store a next generation in `node`. The condition must be about the one that was read.
     before = replace(node)
     actions = change(node)
     return changing(layout, before, actions, _still_absent(layout, node.item or {}, actions)) if actions else None
 
 
 def _still_absent(layout: BoundLayout, item: Item, actions: Iterable[Action]) -> Iterator[Condition]:
-    """A sum of nothing is known by its absence, which must last."""
-    switches = any(isinstance(action, Remove) and action.path == attribute(NEXT) for action in actions)
+    """The conditions, for a switch, that sums which were absent are still absent.
+
+    If no edge was counted in the next generation, its sum does not exist, and the switch removes the value. This must
+    not happen if an edge was counted meanwhile.
+    """
+    switches = any(isinstance(action, Remove) and action.path == attribute(NEXT_GENERATION) for action in actions)
     if switches:
         sums = (prepared_sum(rule) for rule in layout.rules.rules if rule.operation == "sum")
         yield from (Not(Exists(attribute(name))) for name in sums if name not in item)
@@ -268,24 +307,20 @@ def _still_absent(layout: BoundLayout, item: Item, actions: Iterable[Action]) ->
 # --- ranks -------------------------------------------------------------------------------------
 
 
-def remove_void_ranks(layout: BoundLayout, kind: NodeType, texts: Iterable[str]) -> Plan[int]:
-    """Removes what was ranked for nodes in lives that are over; answers how much that was."""
+def remove_void_ranks(layout: BoundLayout, kind: NodeType, node_keys: Iterable[str]) -> Plan[int]:
+    """Removes the ranks of nodes in generations that are over. Returns how many."""
     removed = 0
-    for text in texts:
-        start: Item | None = None
-        while True:
-            query = Query(layout.table, *layout.ledgers.all_ranks(text), start=start, consistent=True)
-            response: PageResponse
-            (response,) = yield (query,)
-            # Whatever was ranked before is of a life that began before; so a life that is not there now is over.
-            nodes = yield from _read(layout, kind, [text])
-            lives = {life for node in nodes for life in (node.life, node.next)}
-            void = [item for item in response.items if layout.ledgers.life_of_rank(item) not in lives]
+    for node_key in node_keys:
+        pages = Pages([(node_key, Query(layout.table, *layout.ledgers.all_ranks(node_key), consistent=True))])
+        while found := (yield from pages.next()):
+            # The ranks were read before the node. So if the node does not have the generation of a rank now, that
+            # generation is over, and not one that was prepared in between.
+            nodes = yield from _read(layout, kind, [node_key])
+            generations = {generation for node in nodes for generation in (node.generation, node.next)}
+            items = [item for _, page in found for item in page.items]
+            void = [item for item in items if layout.ledgers.generation_of_rank(item) not in generations]
             yield from _deleted(layout, void)
             removed += len(void)
-            start = response.last
-            if start is None:
-                break
     return removed
 
 

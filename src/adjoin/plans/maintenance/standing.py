@@ -1,18 +1,23 @@
-"""Which declarations the aggregates in a table are of: one record, which `maintain` and `rebuild` keep.
+"""Records by which declarations the aggregates in a table are counted.
+
+In: the rules of this graph (`layout.rules`) and one record in the table. Out: `layout.rules.standing`, which says which
+rules are not yet counted, and the record brought up to date. `isolating` calls `keep` before it applies changes, a
+rebuild calls `take_up` and `end_rebuild`, and opening a graph calls `opened_standing`.
 
     PK             SK        what it holds
-    #=MAINTAIN     =rules    rules: rule to {k: the key of its declaration, empty if it is kept no longer;
-                             a: where its values are stored; c: whether all nodes are counted; l: whether nodes name it;
-                             t: since when it is kept}
-                             current, former: what was declared, as one mark, by the last program and those before it
+    #=MAINTAIN     =rules    rules: rule to {k: the key of its declaration, empty if it is no longer maintained;
+                             a: the attribute that holds its values; c: whether all nodes are counted;
+                             l: whether nodes name it; t: since when it is maintained}
+                             current, former: a hash of all declarations of the last program, and of those before it
 
-The first program that maintains a table writes it. One with other declarations finds that some of its rules are not
-counted, and says so. When it first maintains, or rebuilds, its declarations become those of the table: what is written
-from then on is applied by them, and a rebuild counts what was there before. From then on programs with former
-declarations do not maintain the table: they would pass over what the others have to count.
+The first program that maintains a table writes the record. A program with other declarations finds that some of its
+rules are not yet counted, and logs this. When it first runs `maintain` or `rebuild`, its declarations become those of
+the table. Changes after that are applied by these declarations, and a rebuild counts what was written before. From then
+on, programs with former declarations do not maintain the table: they would skip changes that the new declarations have
+to count.
 
-A maintainer reads the record after the changes that it applies. So whoever applies a change that was made after
-declarations were taken up knows of them.
+A maintainer reads the record after it has read the changes that it applies. So if a change was made after declarations
+were taken up, the maintainer that applies this change knows these declarations.
 """
 
 from __future__ import annotations
@@ -23,12 +28,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from adjoin.errors import ConditionFailed, DeclarationReplaced, TableNotFound
-from adjoin.layouts.interface import REVISION, BoundLayout
-from adjoin.plans import Plan
-from adjoin.plans.maintenance.postings import new_revision
-from adjoin.plans.maintenance.upkeep import key_of, number, still
-from adjoin.requests import DescribeTable, Get, ItemResponse, Put, TableResponse
+from adjoin.errors import DeclarationReplaced, TableNotFound
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import REVISION
+from adjoin.plans.maintenance.progress import key_of, number
+from adjoin.plans.steps.again import Attempt, Done, always_again, until_written
+from adjoin.plans.steps.still import new_revision, same
+from adjoin.requests import DescribeTable, Get, ItemResponse, Plan, Put, TableResponse
 from adjoin.rules import Rules, Standing
 from adjoin.values import Item
 
@@ -36,31 +42,37 @@ RECORD = "rules"
 _RULES, _CURRENT, _FORMER = "rules", "current", "former"
 _KEY, _ATTRIBUTE, _COUNTED, _LISTED, _SINCE = "k", "a", "c", "l", "t"
 _MOST = 50
-"""Former declarations that are remembered."""
-_ATTEMPTS = 20
+"""How many former declarations are remembered. The record is one item, and must not grow without limit."""
 _log = logging.getLogger("adjoin.maintain")
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What the values of one rule are of."""
+    """What the record says about one rule."""
 
     key: str
+    """The key of the declaration by which the rule is maintained; empty if it is no longer maintained."""
     attribute: str
+    """The attribute of nodes that holds its values."""
     is_counted: bool = True
+    """Whether all nodes are counted by this declaration."""
     is_listed: bool = False
+    """Whether each node names the declarations that it was counted by."""
     since: float = 0.0
+    """When the declaration was taken up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
+    """The whole record."""
+
     current: str
     rules: Mapping[str, Recorded]
     former: tuple[str, ...] = ()
     item: Item = field(default_factory=dict, compare=False)
 
     def replaced_by(self, mark: str) -> Record:
-        """The record when a program with other declarations takes the table over."""
+        """The record after a program with these declarations takes the table over."""
         if mark == self.current:
             return self
         former = [each for each in (*self.former, self.current) if each != mark]
@@ -71,7 +83,7 @@ class Record:
 
 
 def read_standing(layout: BoundLayout) -> Plan[Record | None]:
-    """Reads the record, and takes down what it says of this graph's rules; a table that is not there says nothing."""
+    """Reads the record, and sets the standing of this graph's rules. None if there is no record or no table yet."""
     if not layout.rules.declared:
         return None
     response: ItemResponse
@@ -85,21 +97,22 @@ def read_standing(layout: BoundLayout) -> Plan[Record | None]:
 
 
 def opened_standing(layout: BoundLayout) -> Plan[None]:
-    """The same when a graph opens, which says what it finds."""
+    """Does the same when a graph opens, and logs which aggregates are not yet counted."""
     yield from read_standing(layout)
     if awaited := layout.rules.standing.awaited:
         _log.warning(
-            "not yet counted as they are declared now, so that they read as their defaults: %s; run rebuild",
+            "some aggregates are not yet counted as they are declared now, and read as their defaults: %s; run rebuild",
             ", ".join(fields(awaited)),
         )
 
 
 def fields(names: Iterable[str]) -> list[str]:
-    """The fields of rules, those of several hops once."""
+    """The fields that these rules compute. The rules of several hops for one field give that field once."""
     return sorted({name.partition(":")[0] for name in names})
 
 
 def standing_in(rules: Rules, record: Record | None) -> Standing:
+    """What a record says about the rules of a graph."""
     if record is None:
         return Standing()
     found = {rule.name: record.rules.get(rule.name) for rule in rules.declared}
@@ -131,16 +144,22 @@ def _record(item: Item) -> Record:
 
 
 def keep(layout: BoundLayout, clock: Callable[[], float] = time.time) -> Plan[None]:
-    """What a maintainer does first: `DeclarationReplaced` if it must not go on."""
+    """Prepares the record before a maintainer applies changes. Raises `DeclarationReplaced` if it must not apply them.
+
+    If this graph's declarations are new, they become those of the table.
+    """
 
     def kept(record: Record) -> Record:
         standing, unknown = layout.rules.standing, _unknown(layout, record)
+        # Every rule of the table that concerns this graph is declared here too, and no rule of this graph is new to the
+        # table: nothing to record. A former program may go on if it declares everything that is maintained.
         if not unknown and (standing.is_former or not standing.due):
             return record
         if standing.is_former:
             raise DeclarationReplaced(
-                f"{', '.join(fields(unknown))} of {layout.table!r} are kept as a later program declares them, and this "
-                f"one would pass over changes that count for them; maintain with the later one, or rebuild with this"
+                f"{', '.join(fields(unknown))} of {layout.table!r} are maintained as a later program declares them, "
+                f"and this program would skip changes that count for them; run maintain with the later program, or "
+                f"rebuild with this one"
             )
         return _taken(layout, record, clock())
 
@@ -148,7 +167,7 @@ def keep(layout: BoundLayout, clock: Callable[[], float] = time.time) -> Plan[No
 
 
 def take_up(layout: BoundLayout, clock: Callable[[], float] = time.time) -> Plan[Record | None]:
-    """What a rebuild does first: makes the declarations of this graph those of the table."""
+    """Makes the declarations of this graph those of the table. A rebuild does this first."""
 
     def taken(record: Record) -> Record:
         return _taken(layout, record, clock())
@@ -157,12 +176,13 @@ def take_up(layout: BoundLayout, clock: Callable[[], float] = time.time) -> Plan
 
 
 def _first(layout: BoundLayout, clock: Callable[[], float]) -> Plan[Record | None]:
-    """The record of the first declarations of a table.
+    """The record for a table that has none yet.
 
-    They are counted from the change stream alone if that has everything. If not, the table was filled before anything
-    was counted: the declarations are as new as others would be that are added to a table that is counted.
+    If the change stream has everything that was ever written, `maintain` alone counts it all, and the rules are counted
+    from the start. If not, the table was filled before anything was counted. Then the declarations are treated like new
+    ones in a table that is already counted: they need a rebuild.
 
-    A tenant may be new in an old table, so the age of the table says nothing about it.
+    A tenant may be new in an old table. So for a tenant, the age of the stream says nothing.
     """
     rules = layout.rules
     if not rules.declared:
@@ -183,6 +203,7 @@ def _first(layout: BoundLayout, clock: Callable[[], float]) -> Plan[Record | Non
 
 
 def _taken(layout: BoundLayout, record: Record, now: float) -> Record:
+    """The record after this graph's declarations were taken up: new ones are not yet counted, former ones lose keys."""
     gone = _unknown(layout, record)
     rules = {
         name: replace(each, key="", is_counted=False) if name in gone else each for name, each in record.rules.items()
@@ -195,7 +216,10 @@ def _taken(layout: BoundLayout, record: Record, now: float) -> Record:
 
 
 def recounted(layout: BoundLayout, record: Record | None) -> dict[str, frozenset[str]]:
-    """The classes, by label, of which all nodes are counted anew; each with where they hold what is kept no longer."""
+    """The classes, by label, whose nodes a rebuild has to count anew.
+
+    Each comes with the attributes that hold values of rules that are no longer maintained, so that they can be removed.
+    """
     found: dict[str, frozenset[str]] = {}
     labels = _labels(layout)
     for name, each in record.rules.items() if record is not None else ():
@@ -207,10 +231,11 @@ def recounted(layout: BoundLayout, record: Record | None) -> dict[str, frozenset
 
 
 def end_rebuild(layout: BoundLayout, before: Record | None, read_at: float | None) -> Plan[None]:
-    """What a rebuild does last: all that is declared is counted, and of what is kept no longer nothing is left.
+    """Records at the end of a rebuild that all declared rules are counted, and drops those no longer maintained.
 
-    `before` is the record that it began with. What was read must be from after each declaration was taken up, for nodes
-    that came in between are not counted.
+    `before` is the record with which the rebuild began. `read_at` is the time of the data that it read, for example of
+    an export. A rule counts as counted only if that data is not older than its declaration: nodes that were written
+    between the two would be missing.
     """
 
     def ended(record: Record) -> Record:
@@ -233,7 +258,7 @@ def _labels(layout: BoundLayout) -> set[str]:
 
 
 def _unknown(layout: BoundLayout, record: Record) -> list[str]:
-    """What is counted for classes of this graph, and not as this graph declares it."""
+    """The rules of the table for classes of this graph that this graph does not declare, or declares differently."""
     keys, labels = {rule.name: rule.key for rule in layout.rules.declared}, _labels(layout)
     return [
         name
@@ -247,8 +272,12 @@ def _changed(
     change: Callable[[Record], Record],
     first: Callable[[], Plan[Record | None]] | None = None,
 ) -> Plan[Record | None]:
-    """Changes the record as long as nobody else does; where there is none, it becomes the first, if that is given."""
-    for attempt in range(_ATTEMPTS):
+    """Changes the record, and reads it again if another process changed it first.
+
+    If there is no record, `first` makes it.
+    """
+
+    def attempt() -> Plan[Attempt[Record | None] | Done[Record | None]]:
         response: ItemResponse
         (response,) = yield (Get(layout.table, key_of(layout, RECORD), consistent=True),)
         record = None if response.item is None else _record(response.item)
@@ -258,16 +287,16 @@ def _changed(
         else:
             after = None if first is None else (yield from first())
         if after is None or after == record:
+            return Done(after)
+
+        def changed(_: object) -> Record | None:
+            layout.rules.stand(standing_in(layout.rules, after))
             return after
-        try:
-            yield (Put(layout.table, key_of(layout, RECORD) | _item(after), still(response.item)),)
-        except ConditionFailed:
-            if attempt == _ATTEMPTS - 1:
-                raise
-            continue
-        layout.rules.stand(standing_in(layout.rules, after))
-        return after
-    raise AssertionError
+
+        put = Put(layout.table, key_of(layout, RECORD) | _item(after), same(response.item, REVISION))
+        return Attempt((put,), changed, always_again)
+
+    return (yield from until_written(attempt))
 
 
 def _item(record: Record) -> Item:

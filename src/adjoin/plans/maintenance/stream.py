@@ -1,28 +1,41 @@
-"""The change stream, applied from where it was left: one step of `maintain`.
+"""Reads the change stream from the stored position on, and has the changes applied: one step of `maintain`.
 
-How far it was applied is an item of adjoin's own. It is only ever replaced by who read it, so that it
-goes forward; who comes second goes on from where the first one stopped, and at worst applies again what
-is applied.
+In: the stored position (see `progress`) and the changes after it. Out: the changes applied by `isolating`, the new
+position stored, and numbers for the report. Above it are `verbs` and the runner, which call `Daemon.step` again and
+again.
 
-Where the stream does not reach back to that place any more, it is applied from the oldest change that there is,
-and it is recorded that a rebuild is due.
+The position is stored only after the changes before it are applied. If a maintainer stops in between, the next one
+applies some changes a second time, which does no harm. Only a process that has read the current position can replace
+it. So it moves forward only. A second maintainer that loses this race continues from the position that the first one
+stored.
+
+A stream keeps changes for a limited time. If the stored position is older than the oldest change that is kept, changes
+are applied from that oldest one, and a record says that a rebuild is due.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from adjoin.errors import AdjoinError, ChangesTrimmed, ConditionFailed, InvalidRequest
-from adjoin.layouts.interface import REVISION, BoundLayout
-from adjoin.plans import Plan
+from adjoin.errors import (
+    CONTENDED,
+    AdjoinError,
+    ChangesTrimmed,
+    ConditionFailed,
+    InvalidRequest,
+    InvalidValue,
+    passes,
+    shown,
+)
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import REVISION
 from adjoin.plans.maintenance.isolating import TOGETHER, apply_each
-from adjoin.plans.maintenance.postings import new_revision
-from adjoin.plans.maintenance.report import Tally
-from adjoin.plans.maintenance.upkeep import (
+from adjoin.plans.maintenance.progress import (
     AT,
     CHANGES,
     POSITION,
@@ -32,26 +45,37 @@ from adjoin.plans.maintenance.upkeep import (
     last_looked_at,
     number,
     number_in,
-    still,
 )
-from adjoin.requests import ChangesResponse, Get, ItemResponse, Put, ReadChanges
-from adjoin.units import MAX_CHANGES
+from adjoin.plans.maintenance.report import MaintenanceReport, Tally
+from adjoin.plans.steps.still import new_revision, same
+from adjoin.requests import ChangesResponse, Get, ItemResponse, Plan, Put, ReadChanges
+from adjoin.units import CHANGES_KEPT, MAX_CHANGES
 from adjoin.values import Item
 
+# --- one step ----------------------------------------------------------------------------------
+
+
 _FRESH = 60.0
-"""Seconds for which a position stands without anything to apply; storing it is a change of its own."""
+"""Seconds for which a position is not stored again if nothing was applied.
+
+To store a position is itself a write, and so a change in the stream. Without this pause, an idle maintainer would
+keep itself busy.
+"""
 _SOON = 5.0
-"""Seconds after which the end is stored behind what a maintainer wrote itself, so that nobody takes it for a lag."""
-_SURELY_KEPT = 23 * 3600.0
-"""Seconds for which a stream keeps changes; it is a day, and clocks may differ."""
+"""Seconds after which the position is stored again if the stream holds only what the maintainer itself wrote.
+
+Otherwise those changes would look like a lag.
+"""
+_LONGEST_PAUSE = 86_400.0
+"""The greatest number of seconds between two looks for changes: older ones are not kept."""
 _WINDOW = 60.0
-"""Seconds over which a rate is told."""
+"""Seconds over which a rate is averaged."""
 _log = logging.getLogger("adjoin.maintain")
 
 
 @dataclass
 class Rate:
-    """Changes a second, over about the last minute."""
+    """Changes per second, averaged over about the last minute."""
 
     value: float = 0.0
     at: float = 0.0
@@ -61,31 +85,33 @@ class Rate:
 
 
 def faded(rate: float, seconds: float) -> float:
-    """What a rate is after so many seconds in which nothing came."""
+    """The rate after this many seconds without a change."""
     return rate * math.exp(-max(0.0, seconds) / _WINDOW)
 
 
 @dataclass
 class Reading:
-    """How far one maintainer has read."""
+    """How far one maintainer has read, in memory. It runs ahead of the stored position."""
 
     record: Item | None = None
-    """What is stored about it, as far as this one knows."""
+    """The stored record of the position, as this maintainer last read or wrote it."""
     after: str | None = None
+    """The position after which the next changes are read; None for the oldest change of the stream."""
     is_begun: bool = False
+    """Whether the record was read. It is set to False if the record has to be read again."""
     applied: int = 0
-    """Changes that were applied since it was stored."""
+    """Number of changes that were applied since the position was stored."""
     pending_since: float | None = None
-    """When the first of what was applied since then was."""
+    """When the first of those changes was applied; None if there was nothing to do since then."""
     strayed: bool = False
-    """Whether there was anything behind what is stored but the change of that itself."""
+    """Whether the stream had other changes after the stored position than the write of the position itself."""
     is_early: bool = False
-    """Whether what is stored is from before the end of the stream was seen."""
+    """Whether the position was stored before the end of the stream was seen."""
     lag: float = 0.0
-    """Seconds by which the oldest change of the last reading was behind."""
+    """Age in seconds of the oldest change that was read last."""
     rate: Rate = field(default_factory=Rate)
     due: str | None = None
-    """Why a rebuild is due, if this one found that changes were missed."""
+    """Why a rebuild is due, if this maintainer found that changes were missed."""
 
 
 def maintain_step(
@@ -95,7 +121,7 @@ def maintain_step(
     limit: int = MAX_CHANGES,
     clock: Callable[[], float] = time.time,
 ) -> Plan[bool]:
-    """Applies the next changes; says whether there were any, so that there may be more."""
+    """Applies the next changes. Returns True if there were any, so that there may be more."""
     if not reading.is_begun:
         response: ItemResponse
         (response,) = yield (Get(layout.table, key_of(layout, POSITION), consistent=True),)
@@ -114,6 +140,7 @@ def maintain_step(
     reading.applied += tally.changes - counted
     reading.rate.add(tally.changes - counted, now)
     is_whole = outcome.done == len(changes.changes)
+    # If some changes were not applied, the position must not move past the last one that was.
     reached = changes.next if is_whole else changes.changes[outcome.done - 1].position if outcome.done else None
     reading.after = changes.next
     is_drained = not changes.changes
@@ -126,6 +153,7 @@ def maintain_step(
         is_stored = yield from _store(layout, reading, reached, clock())
         reading.is_early = not is_drained
         if not is_stored and outcome.error is None:
+            # Another maintainer moved the position. The next step reads it, and continues from there.
             return True
     if outcome.error is not None:
         raise outcome.error
@@ -133,10 +161,11 @@ def maintain_step(
 
 
 def leave(layout: BoundLayout, reading: Reading, clock: Callable[[], float] = time.time) -> Plan[None]:
-    """Stores where a maintainer ends, unless that is stored.
+    """Stores the position at which a maintainer ends, unless it is already stored.
 
-    What it wrote itself is behind the last position that it stored. If all of that were trimmed before anybody goes on,
-    something would seem to be missing where nothing was written. The same goes for a shard that was closed long ago.
+    The stream may hold changes after the stored position that the maintainer itself wrote. If the stream trimmed them
+    before the next maintainer starts, changes would seem to be missing, although no program wrote any. The same is true
+    if the stored position names a shard of the stream that was closed long ago.
     """
     is_behind = reading.strayed or reading.is_early or reading.pending_since is not None
     if reading.is_begun and is_behind and reading.after is not None:
@@ -146,7 +175,7 @@ def leave(layout: BoundLayout, reading: Reading, clock: Callable[[], float] = ti
 def _read(
     layout: BoundLayout, reading: Reading, limit: int, clock: Callable[[], float]
 ) -> Plan[ChangesResponse | None]:
-    """The next changes; None if somebody else has moved the position meanwhile."""
+    """The next changes; None if another maintainer has moved the position meanwhile."""
     reason, is_same = _forgotten(reading, clock()), True
     changes: ChangesResponse
     try:
@@ -154,49 +183,57 @@ def _read(
     except (ChangesTrimmed, InvalidRequest) as error:
         if reading.after is None:
             raise
-        # If there is no stream at all, this says so, and nothing is due. A position of another store is none here.
+        # The position is trimmed, or of another store. If there is no stream at all, this second request raises an
+        # error that says so, before a rebuild is recorded as due.
         (changes,) = yield (ReadChanges(layout.table, None, limit),)
         reason = str(error)
         is_same = isinstance(error, ChangesTrimmed) and not error.is_replaced
     if reason is None:
         return changes
     looked_at = yield from last_looked_at(layout)
-    # What came since all was worked out is in the stream, if that is not long ago and the stream is the same.
-    is_missing = not is_same or clock() - looked_at >= _SURELY_KEPT
+    # After a recent rebuild or audit nothing is missing: the stream still has every change since then. This holds only
+    # if it is the same stream, and not that of a table that replaced the old one.
+    is_missing = not is_same or clock() - looked_at >= CHANGES_KEPT
     begun = yield from begin_again(layout, reading.record, reason if is_missing else None, clock())
     if begun is None:
         reading.is_begun = False
         return None
     reading.record, reading.after = begun, None
     if is_missing:
-        _log.warning("a rebuild is due, and changes are applied from the oldest that there is: %s", reason)
+        _log.warning("a rebuild is due, and changes are applied from the oldest one in the stream: %s", reason)
         reading.due = reason
     return changes
 
 
 def _read_on(layout: BoundLayout, found: ChangesResponse, limit: int) -> Plan[ChangesResponse]:
-    """What follows on a full page, as far as it is applied together: a node is written once for all its edges."""
+    """Reads further pages as long as each is full, up to the size of a batch.
+
+    A larger batch saves writes: a node is written once for all its edges in the batch.
+    """
     page = found
     while len(page.changes) == limit and len(found.changes) + limit <= TOGETHER:
         try:
             (page,) = yield (ReadChanges(layout.table, page.next, limit),)
         except AdjoinError:
-            # It will be told when it is read first.
+            # The changes read so far can still be applied. The next step reads this page first, and raises the error.
             break
         found = ChangesResponse([*found.changes, *page.changes], page.next)
     return found
 
 
 def _forgotten(reading: Reading, now: float) -> str | None:
-    """Why changes may be missing before the oldest, where that is where to begin; None if none can be."""
+    """Why changes may be missing before the oldest one of the stream; None if none can be missing.
+
+    This concerns only a maintainer that has no position but has maintained before: `begin_again` removed the position.
+    """
     at = number_in(reading.record, AT)
-    if reading.after is not None or at is None or now - at < _SURELY_KEPT:
+    if reading.after is not None or at is None or now - at < CHANGES_KEPT:
         return None
     return "nothing was applied for longer than the stream keeps changes"
 
 
 def _store(layout: BoundLayout, reading: Reading, reached: str, now: float) -> Plan[bool]:
-    """Says whether the position was stored; if not, somebody else has moved it."""
+    """Stores a position. Returns False if another maintainer has moved the position meanwhile."""
     before = number_in(reading.record, CHANGES) or 0.0
     record = key_of(layout, POSITION) | {
         POSITION: {"S": reached},
@@ -206,7 +243,7 @@ def _store(layout: BoundLayout, reading: Reading, reached: str, now: float) -> P
         REVISION: new_revision(),
     }
     try:
-        yield (Put(layout.table, record, still(reading.record)),)
+        yield (Put(layout.table, record, same(reading.record, REVISION)),)
     except ConditionFailed:
         reading.is_begun = False
         return False
@@ -215,9 +252,10 @@ def _store(layout: BoundLayout, reading: Reading, reached: str, now: float) -> P
 
 
 def _is_worth_storing(reading: Reading, now: float, is_drained: bool, is_over: bool) -> bool:
-    """Whether a position behind what was applied is stored now.
+    """Whether to store a position after changes were applied.
 
-    Once for all that there is: at the end, and before that so often that little comes again to who goes on.
+    It is stored once when the stream is drained, to save writes. In a long run it is stored more often, so that the
+    next maintainer has little to apply again if this one stops.
     """
     if reading.pending_since is None:
         return False
@@ -226,14 +264,129 @@ def _is_worth_storing(reading: Reading, now: float, is_drained: bool, is_over: b
 
 
 def _is_due(reading: Reading, position: str, now: float, is_drained: bool) -> bool:
-    """Whether a position that nothing was applied before is to be stored, so that it does not become too old.
+    """Whether to store a position although nothing was applied, so that the stored one does not become too old.
 
-    That waits for the end if it can: behind the last change, a position names the shards that are open now. Before it,
-    it may name one that was closed long ago, and is gone soon.
+    If possible, this waits until the stream is drained. A position after the last change names the shards of the stream
+    that are open now. An earlier position may name a shard that was closed long ago and will soon be deleted.
     """
     record = reading.record
     if record is None or POSITION not in record:
         return True
     fresh = 10 * _FRESH if not is_drained else _SOON if reading.strayed else _FRESH
-    # Clocks differ by a little; one that was far ahead is no reason to wait for it.
+    # The clocks of two machines differ a little. If the stored time is far in the future, do not wait until then.
     return record[POSITION]["S"] != position and not -_FRESH <= now - float(record[AT]["N"]) <= fresh
+
+
+# --- a whole run -------------------------------------------------------------------------------
+
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+"""Seconds before the first retry after an error, and the upper limit. The pause doubles with each failure."""
+_TELL = 60.0
+"""Seconds between two lines in the log."""
+
+
+class Daemon:
+    """One run of `maintain`: decides what comes after each step, and counts what was done.
+
+    It does not sleep itself. `step` returns the seconds to wait, so the same plans serve `Graph` and `AsyncGraph`.
+    """
+
+    def __init__(
+        self,
+        *,
+        once: bool = False,
+        every: float = 1.0,
+        clock: Callable[[], float] = time.time,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        if type(every) not in (int, float) or not 0 < every <= _LONGEST_PAUSE:
+            raise InvalidValue(f"every must be a number of seconds above 0 and at most a day, got {shown(every)}")
+        self._once, self._every, self._clock, self._chance = once, every, clock, chance
+        self._reading, self._total, self._told = Reading(), Tally(), Tally()
+        self._told_at = clock()
+        self._failures = self._retries = 0
+
+    def step(self, layout: BoundLayout) -> Plan[float | None]:
+        """Applies the next changes. Returns the seconds to wait before the next step, or None if the run is over."""
+        own = Tally()
+        try:
+            has_more = yield from maintain_step(layout, self._reading, own, clock=self._clock)
+        except AdjoinError as error:
+            self._count(own)
+            if self._once or not (passes(error) or isinstance(error, CONTENDED)):
+                raise
+            return self._failed(error)
+        self._count(own)
+        if self._reading.pending_since is None:
+            # A run has recovered only when a position is stored after everything that was applied. A step that applies
+            # changes but fails to store their position would start at the same place again.
+            if self._failures:
+                _log.info("maintenance continues, after %d attempts", self._failures + 1)
+            self._failures = 0
+        self._tell(is_drained=not has_more)
+        if has_more:
+            return 0.0
+        return None if self._once else self._every
+
+    def leave(self, layout: BoundLayout) -> Plan[None]:
+        """Ends the run at the present position."""
+        try:
+            yield from leave(layout, self._reading, self._clock)
+        except AdjoinError as error:
+            # An earlier position is stored. Changes that are applied again do no harm.
+            _log.warning("the last position was not stored: %s", error)
+        self._tell(is_drained=True, is_last=True)
+
+    def report(self) -> MaintenanceReport:
+        """What this run has done so far."""
+        reading = self._reading
+        return replace(
+            self._total.report(),
+            lag=reading.lag,
+            rate=faded(reading.rate.value, self._clock() - reading.rate.at),
+            rebuild_due=reading.due,
+            retries=self._retries,
+        )
+
+    def _count(self, own: Tally) -> None:
+        self._told.include(own)
+        self._total.include(own)
+
+    def _failed(self, error: AdjoinError) -> float:
+        """Counts a failed step. Returns the seconds to wait before the next one.
+
+        Half of the pause is random, so that several maintainers do not retry at the same instant.
+        """
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(self._failures, 10)) * (0.5 + self._chance() / 2)
+        self._failures += 1
+        self._retries += 1
+        # The stored position is right, whatever was applied after it. So the next step starts from there.
+        self._reading.is_begun = False
+        _log.warning(
+            "maintenance cannot continue now, and tries again in %.1f s (attempt %d): %s: %s",
+            pause,
+            self._failures + 1,
+            type(error).__name__,
+            error,
+        )
+        return pause
+
+    def _tell(self, *, is_drained: bool, is_last: bool = False) -> None:
+        """Writes a line into the log, at most once a minute, and only if anything was done."""
+        seconds = self._clock() - self._told_at
+        if not is_last and 0 <= seconds < _TELL:
+            return
+        some = self._told.report()
+        if some.changes or some.set_aside:
+            _log.info(
+                "%d changes in %.0f s (%.1f per second), %d nodes and %d edges brought up to date, %d set aside; %s",
+                some.changes,
+                max(seconds, 0.0),
+                some.changes / max(seconds, 1.0),
+                some.nodes,
+                some.edges,
+                len(some.set_aside),
+                "nothing is left" if is_drained else f"{self._reading.lag:.1f} s behind",
+            )
+        self._told, self._told_at = Tally(), self._clock()

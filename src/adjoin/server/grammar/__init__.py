@@ -1,12 +1,12 @@
-"""DynamoDB's expression language, as text and as the older parameters, read into trees of `adjoin.expressions`.
+"""Reads DynamoDB's expression language, as text and as legacy parameters, into trees of `adjoin.expressions`.
 
-One evaluator, two front ends: what a program asks in text is answered by the store that answers plans. Pure:
-no table, no item, no I/O. Whatever is wrong is `InvalidRequest` with the service's own words.
+So the same store and evaluator serve both plans and requests with text. This package knows no tables and no items,
+and does no I/O. Every fault is an `InvalidRequest` with DynamoDB's own message.
 
-A request is read in the service's order, so that one with two faults reports the same one:
+A request is read in DynamoDB's order, so that a request with two faults reports the same one:
 
-1. values, keys and older parameters, each by the function named for it;
-2. `Expressions.of`: placeholders, each expression, placeholders that nothing used, and what keys can be asked;
+1. values, keys and legacy parameters, each by the function named for it;
+2. `Expressions.of`: placeholders, each expression, unused placeholders, and which conditions keys can have;
 3. with the table at hand, `KeyConditions.on`.
 """
 

@@ -1,11 +1,10 @@
-"""Names and values of attributes that a request brings: values in normal form, and what placeholders stand for.
+"""Names and values of attributes in a request: values in normal form, and what placeholders stand for.
 
-The rules for values are the store's. It looks at one value after the other and stops at the first that it cannot take;
-the service looks in an order of its own, and `first_fault` finds what it would report.
+The store has the rules for values. It checks one value after another and stops at the first fault. DynamoDB checks in
+an order of its own; `first_fault` finds the fault that it would report.
 
-ExpressionAttributeNames and ExpressionAttributeValues are checked when `Bindings` are made of them, in the order in
-which the service checks them. All expressions of a request share them, and `check_unused` afterwards refuses what none
-of them used.
+ExpressionAttributeNames and ExpressionAttributeValues are checked when `Bindings` are made of them, in DynamoDB's
+order. All expressions of a request share them. Afterwards, `check_unused` refuses placeholders that no expression used.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ LARGE_NAME = f"Attribute name is too large, must be less than {MAX_NAME_SIZE + 1
 SEVERAL_TYPES = (
     "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes"
 )
-# The service says of a set of numbers that it repeats some, and not that parameters are invalid.
+# For a set with equal numbers, DynamoDB's message lacks the usual beginning about invalid parameters.
 _REPEATED_NUMBERS = "Input collection contains duplicates"
 _NO_NUMBER = "The parameter cannot be converted to a numeric value"
 
-# The order in which the service looks at a value that has several types.
+# The order in which DynamoDB checks a value that has several types.
 _ORDER = ("S", "B", "N", "BOOL", "NULL", "BS", "NS", "SS", "L", "M")
 
 
 def normal(attributes: Item) -> tuple[Item, int]:
-    """An item or a key in normal form, which the store will not look at again, and its size."""
+    """Returns an item or a key in normal form, which the store does not check again, and its size."""
     if type(attributes) is NormalItem:
         return attributes, attributes.size
     try:
@@ -50,7 +49,7 @@ def normal(attributes: Item) -> tuple[Item, int]:
         raise InvalidRequest(first_fault(attributes.values()) or str(fault)) from None
     if "" in attributes:
         raise InvalidRequest(NO_NAME)
-    # An item that is smaller than a name may be has no name that is too large.
+    # Only an item that is larger than the limit for a name can have a name above that limit.
     if size > MAX_NAME_SIZE and _has_large_name({"M": attributes}):
         raise InvalidRequest(LARGE_NAME)
     return NormalItem(found, size), size
@@ -63,7 +62,7 @@ def _has_large_name(attribute: AttributeValue) -> bool:
 
 
 def normal_value(attribute: AttributeValue) -> AttributeValue:
-    """One value in normal form."""
+    """Returns one value in normal form."""
     try:
         return normal_attribute(attribute)
     except InvalidRequest as fault:
@@ -71,7 +70,7 @@ def normal_value(attribute: AttributeValue) -> AttributeValue:
 
 
 def first_fault(attributes: Iterable[AttributeValue], level: int = 1) -> str | None:
-    """What the service reports of values on a level of nesting, of which a value by itself has one."""
+    """Returns the fault that DynamoDB reports for these values, or None. `level` is their level of nesting, from 1."""
     return next((fault for attribute in attributes if (fault := _fault(attribute, level))), None)
 
 
@@ -135,7 +134,7 @@ class Bindings:
         self._used_values: set[str] = set()
 
     def steps(self, place: DocumentPath, purpose: str) -> tuple[str | int, ...]:
-        """The steps of a path, with the names that its placeholders stand for."""
+        """Returns the steps of a path, with placeholders replaced by their names."""
         if place.path is not None:
             return place.steps
         return tuple(
@@ -171,7 +170,7 @@ class Bindings:
         return Value(attribute)
 
     def check_unused(self) -> None:
-        """Refuse placeholders that no expression of the request used."""
+        """Raises if there are placeholders that no expression of the request used."""
         for kind, bound, used in (
             ("Names", self._names, self._used_names),
             ("Values", self._values, self._used_values),
@@ -234,7 +233,7 @@ def _too_long(parameter: str, size: str = "") -> InvalidRequest:
 
 
 def _hash_order(keys: Sequence[str], total: int) -> list[str]:
-    """Some of the keys of a map of `total` keys, in the order in which the service lists them: Java's."""
+    """Returns keys in the order in which DynamoDB lists them: that of a Java HashMap with `total` keys."""
     slots = 16
     while slots < total / 0.75 + 1:
         slots *= 2

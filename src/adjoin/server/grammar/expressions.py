@@ -1,14 +1,14 @@
-"""Expression text to trees: the one place where parsing, rules and placeholders come together.
+"""Turns the text of expressions into trees: the one place where parsing, rules and placeholders come together.
 
-A text is parsed and checked once; the last thousand are kept, since programs send the same few again and
-again with other values. Of long ones few are kept: a tree takes fifty times as much room as its text.
+A text is parsed and checked once. The last thousand results are cached, because programs send the same few texts again
+and again with other values. Only few long ones are cached: a tree takes fifty times the memory of its text.
 
-What was parsed becomes, with the names and values of a request, the trees that stores evaluate and apply. Faults are
-looked for in the service's order:
+With the names and values of a request, a parsed text becomes the tree that stores evaluate and apply. Faults are
+searched in DynamoDB's order:
 
-- of a condition, each part as soon as its operands are known, from left to right: placeholders that stand for nothing
-  first, then the number of operands, then whether they differ, then their types;
-- of an update, the paths that are written first, then the actions from the last to the first: all names, then values,
+- in a condition, each part as soon as its operands are known, from left to right: undefined placeholders first, then
+  the number of operands, then whether they are distinct, then their types;
+- in an update, first the paths that are written, then the actions from the last to the first: all names, then values,
   operands and their types.
 """
 
@@ -87,11 +87,11 @@ from adjoin.values import text_size
 
 _KEPT, _KEPT_LONG = 1024, 32
 _LONG = 512
-"""Characters from which a text is long."""
+"""A text with at least this number of characters is long."""
 
 
 def read_condition(text: str, bindings: Bindings, purpose: str = "ConditionExpression") -> Condition:
-    """A condition or a filter; `purpose` is the parameter it came in."""
+    """Returns the tree of a condition or a filter; `purpose` is the name of its parameter."""
     return _Conditions(bindings, purpose).of(_parsed(_condition, text, purpose))
 
 
@@ -111,7 +111,7 @@ def read_key_condition(text: str, bindings: Bindings, purpose: str = "KeyConditi
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
-    """All expressions of one request; None where the request has none."""
+    """All expressions of one request; None for each that the request does not have."""
 
     update: tuple[Action, ...] | None = None
     condition: Condition | None = None
@@ -121,7 +121,7 @@ class Expressions:
 
     @classmethod
     def of(cls, request: Mapping[str, Any]) -> Expressions:
-        """The expressions of a request, or of one part of a batch or transaction, checked in the service's order."""
+        """Returns the expressions of a request, or of one part of a batch, checked in DynamoDB's order."""
         if _PARAMETERS.isdisjoint(request):
             return _NONE
         bindings = Bindings(request.get("ExpressionAttributeNames"), request.get("ExpressionAttributeValues"))
@@ -191,12 +191,12 @@ def _kept_long(parse: Callable[[str], Any], text: str) -> Any:
 # --- conditions --------------------------------------------------------------------------------
 
 
-# What the service calls a type that it cannot know: all that it has ever had.
+# DynamoDB's text for an operand whose type it cannot know: all types that it has ever had.
 _ANY_TYPE = "{S,SS,N,NS,B,BS,BOOL,NULL,L,M,HD,DOUBLE,FLOAT,HDS,FS,DOUBLESET,DICT,DECIMAL,INT,DECIMALSET,INTSET}"
 
 
 class _Conditions:
-    """Makes the conditions of one expression; `purpose` is what the request calls that expression."""
+    """Makes the conditions of one expression; `purpose` is the name of its parameter."""
 
     __slots__ = ("_bindings", "_purpose")
 
@@ -221,7 +221,7 @@ class _Conditions:
         require_type(operand, MEASURED, "size", self._purpose)
         if isinstance(operand, Path):
             return Size(operand)
-        # Whoever asks for the size of a value of his own gets it before any item is read.
+        # The size of a value in the request is known before any item is read, so it becomes a literal.
         assert isinstance(operand, Value)
         return Value(size_of(normal_value(operand.attribute)) or {})
 
@@ -343,7 +343,7 @@ def _projection_of(places: Sequence[DocumentPath], bindings: Bindings, purpose: 
 
 
 def _require_apart(paths: Sequence[Path], purpose: str) -> None:
-    """Reject two paths that overlap or conflict; of several pairs, the service names the one written last."""
+    """Raises if two paths overlap or conflict. Of several such pairs, DynamoDB reports the one that comes last."""
     if len({path.steps[0] for path in paths}) == len(paths):
         return
     root = _Node(0, "")
@@ -363,7 +363,7 @@ def _require_apart(paths: Sequence[Path], purpose: str) -> None:
 
 
 class _Node:
-    """A step that paths share, `first` the one that came here first; without a step, the end of a path."""
+    """A step that paths share, or the end of a path if it has no step; `first` is the first path through it."""
 
     __slots__ = ("ends", "first", "inner", "step")
 
@@ -374,11 +374,11 @@ class _Node:
         self.ends: list[_Node] = []
 
     def entries(self) -> list[_Node]:
-        """What follows here, newest first."""
+        """The nodes that follow, newest first."""
         return sorted([*self.inner.values(), *self.ends], key=lambda node: node.first, reverse=True)
 
     def last(self) -> int:
-        """A path that goes through here: the one that the newest entry at each step leads to."""
+        """The path through this node that takes the newest entry at each step."""
         node = self
         while node.step is not None:
             node = node.entries()[0]
@@ -388,7 +388,7 @@ class _Node:
 def _clash(node: _Node) -> tuple[str, int, int] | None:
     entries = node.entries()
     newest: dict[type, int] = {}
-    """Ends, positions and names: where the newest of each is. An end clashes with all, others with another kind."""
+    """The newest end, list position and name. An end clashes with everything, the others with each other."""
     for place, entry in enumerate(entries):
         newest.setdefault(type(entry.step), place)
     for place, one in enumerate(entries):
@@ -427,7 +427,7 @@ def _update_of(clauses: Sequence[ParsedClause], bindings: Bindings) -> tuple[Act
 
 
 def _places(value: ParsedTerm | ParsedSum | None) -> Iterator[DocumentPath]:
-    """The paths that a value reads, from left to right."""
+    """Yields the paths that a value reads, from left to right."""
     pending: list[Any] = [value]
     while pending:
         match pending.pop():
@@ -495,7 +495,8 @@ def _term(term: ParsedTerm | None, bindings: Bindings) -> Operand | IfNotExists:
 def _if_not_exists(call: ParsedCall, bindings: Bindings) -> IfNotExists:
     arguments = []
     for term in call.arguments:
-        # Two frames a level, because a text has room for some 240 of them one within the other.
+        # A loop, because a comprehension would add a frame per level: a text can nest some 240 levels, and each may
+        # take only two frames of Python's stack.
         arguments.append(_term(term, bindings))  # noqa: PERF401
     _require_arity(call, _PURPOSE)
     path = _require_path(arguments[0], call.function, _PURPOSE)

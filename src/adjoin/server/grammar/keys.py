@@ -1,15 +1,17 @@
-"""What a Query asks of its keys, however it says so: a KeyConditionExpression or the older KeyConditions.
+"""The conditions of a Query on keys, from a KeyConditionExpression or from the legacy KeyConditions.
 
-`KeyConditions` knows the tests but not the table, because the service reports most faults before it looks
-for one. `on` then fits them to a table or an index.
+`KeyConditions` knows the tests but not the table, because DynamoDB reports most faults before it looks for the
+table. `on` then applies them to the keys of a table or an index.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from adjoin.errors import InvalidRequest
+from adjoin.key_conditions import ONE_PER_KEY, check_condition_count, check_key_conditions
 from adjoin.requests import SortCondition, SortOperator
 from adjoin.server.grammar.attributes import Bindings
 from adjoin.server.grammar.parser import (
@@ -25,13 +27,13 @@ from adjoin.server.grammar.parser import (
     ParsedRange,
     ParsedTerm,
 )
-from adjoin.tables import KeyAttribute
+from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from adjoin.values import AttributeValue
 
 _PURPOSE = "KeyConditionExpression"
 _INVALID = "One or more parameter values were invalid: "
 
-# Operators as KeyConditions has them, and what a sort key can be asked.
+# The operators of KeyConditions that a sort key can have, with our names for them.
 _SORT: dict[str, SortOperator] = {
     "EQ": "=",
     "LT": "<",
@@ -47,37 +49,51 @@ _TURNED = {"EQ": "EQ", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
 @dataclass(frozen=True, slots=True)
 class KeyTest:
-    """What one attribute must satisfy; the operator is one of KeyConditions'."""
+    """The condition on one attribute; the operator is one of KeyConditions."""
 
     operator: str
     operands: tuple[AttributeValue, ...]
 
 
+KeyRange: TypeAlias = tuple[tuple[str, AttributeValue], SortCondition | None, tuple[tuple[str, AttributeValue], ...]]
+"""`partition`, `sort` and `equal` of a query."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeyConditions:
-    """One or two tests, by attribute."""
+    """The tests, by attribute."""
 
     tests: Mapping[str, KeyTest]
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.tests) <= 2:
+        if not self.tests:
             raise InvalidRequest("Conditions can be of length 1 or 2 only")
 
-    def on(
-        self, partition: KeyAttribute, sort: KeyAttribute | None, index: str | None = None
-    ) -> tuple[tuple[str, AttributeValue], SortCondition | None]:
-        """The partition and the condition on the sort key, for a table, or an index of that name, with these keys."""
-        if sort is None and len(self.tests) > 1:
-            raise InvalidRequest("Query key condition not supported")
-        test = self._test(partition, index, required=True)
+    def on(self, holder: TableDefinition | IndexDefinition) -> KeyRange:
+        """Returns the conditions on the keys of a table or of an index."""
+        check_condition_count(len(self.tests), len(holder.keys))
+        index = holder if isinstance(holder, IndexDefinition) else None
+        if index is not None and index.is_multi_attribute:
+            return self._on_several(index)
+        name = None if index is None else index.name
+        test = self._test(holder.partition, name, required=True)
         assert test is not None
         if test.operator != "EQ":
             raise InvalidRequest("Query key condition not supported")
-        asked = (partition.name, test.operands[0])
-        if sort is None:
-            return asked, None
-        test = self._test(sort, index, required=len(self.tests) > 1)
-        return asked, None if test is None else SortCondition(sort.name, _SORT[test.operator], test.operands)
+        asked = (holder.partition.name, test.operands[0])
+        if holder.sort is None:
+            return asked, None, ()
+        test = self._test(holder.sort, name, required=len(self.tests) > 1)
+        return asked, None if test is None else _sort_condition(holder.sort, test), ()
+
+    def _on_several(self, index: IndexDefinition) -> KeyRange:
+        check_key_conditions(index, {name: _SORT.get(test.operator, "") for name, test in self.tests.items()})
+        tests = {key: self._test(key, index.name, required=False) for key in index.keys}
+        given = {key: test for key, test in tests.items() if test is not None}
+        sorts = [key for key in index.sorts if key in given]
+        last = given.pop(sorts[-1]) if sorts else None
+        first, *others = [(key.name, test.operands[0]) for key, test in given.items()]
+        return first, None if last is None else _sort_condition(sorts[-1], last), tuple(others)
 
     def _test(self, key: KeyAttribute, index: str | None, required: bool) -> KeyTest | None:
         test = self.tests.get(key.name)
@@ -95,13 +111,17 @@ class KeyConditions:
         return test
 
 
+def _sort_condition(key: KeyAttribute, test: KeyTest) -> SortCondition:
+    return SortCondition(key.name, _SORT[test.operator], test.operands)
+
+
 def is_empty(attribute: AttributeValue, key: KeyAttribute) -> bool:
-    """Whether a value of the right type is one that no key can be."""
+    """Whether a value has the type of the key but is empty, which no key may be."""
     return key.type != "N" and attribute[key.type] == ""
 
 
 def empty_key_fault(key: KeyAttribute, index: str | None = None) -> str:
-    """What the service says of an empty key, of the table or of an index."""
+    """Returns DynamoDB's message for an empty key of the table or of an index."""
     kind = "string" if key.type == "S" else "binary"
     where, place = "", f"Key: {key.name}"
     if index is not None:
@@ -118,7 +138,7 @@ def empty_key_fault(key: KeyAttribute, index: str | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KeyExpression:
-    """A key condition whose syntax and operands are right; `conditions` says whether keys can be asked that."""
+    """A key condition with correct syntax and operands; `conditions` checks whether keys can have it."""
 
     root: ParsedLogic
     bindings: Bindings
@@ -128,7 +148,7 @@ class KeyExpression:
         for node in _tests(self.root):
             name, test = self._test(node)
             if name in tests:
-                raise InvalidRequest("KeyConditionExpressions must only contain one condition per key")
+                raise InvalidRequest(ONE_PER_KEY)
             tests[name] = test
         return KeyConditions(tests)
 
@@ -169,7 +189,7 @@ class KeyExpression:
 
 
 def _tests(root: ParsedLogic) -> Iterator[ParsedComparison | ParsedRange | ParsedCall]:
-    """The parts that all must hold, from left to right."""
+    """Yields the parts that are joined with AND, from left to right."""
     pending: list[ParsedLogic] = [root]
     while pending:
         node = pending.pop()

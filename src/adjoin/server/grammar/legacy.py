@@ -1,8 +1,8 @@
-"""The parameters from before there were expressions, as the same trees, with the service's words for their faults.
+"""Turns the legacy parameters, from before DynamoDB had expressions, into the same trees, with DynamoDB's messages.
 
-AttributesToGet, KeyConditions, QueryFilter, ScanFilter, Expected and AttributeUpdates, each with the
-ConditionalOperator that joins its conditions. What their values say about themselves (an unknown operator, a
-list of no length) is refused before these functions are called.
+They are AttributesToGet, KeyConditions, QueryFilter, ScanFilter, Expected and AttributeUpdates, each with the
+ConditionalOperator that joins its conditions. Faults in a single value (an unknown operator, an empty list) are
+refused before these functions are called.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _INVALID = "One or more parameter values were invalid: "
 LEGACY_WORDS = {
     "An operand in the update expression has an incorrect data type": "Type mismatch for attribute to update",
 }
-"""What the store says while it applies an update, and what it is called where AttributeUpdates asked for it."""
+"""The store's messages for faults while it applies an update, and DynamoDB's words for them with AttributeUpdates."""
 
 
 def attributes_to_get(names: Sequence[str]) -> tuple[Path, ...]:
@@ -57,7 +57,7 @@ def attributes_to_get(names: Sequence[str]) -> tuple[Path, ...]:
 
 
 def filter_of(conditions: Mapping[str, Mapping[str, Any]], joined_by: str | None = None) -> Condition | None:
-    """QueryFilter or ScanFilter, and its ConditionalOperator."""
+    """Returns the condition of QueryFilter or ScanFilter, and its ConditionalOperator."""
     return _joined([_condition(name, *_test(given)) for name, given in conditions.items()], joined_by)
 
 
@@ -66,7 +66,7 @@ def key_conditions(conditions: Mapping[str, Mapping[str, Any]]) -> KeyConditions
 
 
 def expected_condition(expected: Mapping[str, Mapping[str, Any]], joined_by: str | None = None) -> Condition | None:
-    """Expected, and its ConditionalOperator."""
+    """Returns the condition of Expected, and its ConditionalOperator."""
     return _joined([_condition(name, *_expectation(name, given)) for name, given in expected.items()], joined_by)
 
 
@@ -97,7 +97,7 @@ _CONDITIONS: dict[str, Callable[..., Condition]] = {
     "NULL": lambda path: Not(Exists(path)),
     "NOT_NULL": Exists,
     "CONTAINS": Contains,
-    # An attribute that is not there neither contains something nor does not.
+    # For a missing attribute, neither CONTAINS nor NOT_CONTAINS holds.
     "NOT_CONTAINS": lambda path, value: And((Exists(path), Not(Contains(path, value)))),
     "BEGINS_WITH": BeginsWith,
     "IN": lambda path, *values: In(path, values),
@@ -120,7 +120,7 @@ def _condition(name: str, operator: str, operands: Sequence[AttributeValue]) -> 
 
 
 def _test(given: Mapping[str, Any]) -> tuple[str, tuple[AttributeValue, ...]]:
-    """Operator and operands of a condition on one attribute, which must fit each other."""
+    """Returns the operator and operands of a condition on one attribute; raises if they do not fit together."""
     operator, operands = given["ComparisonOperator"], tuple(given.get("AttributeValueList") or ())
     for operand in operands:
         normal_value(operand)
@@ -142,7 +142,7 @@ def _test(given: Mapping[str, Any]) -> tuple[str, tuple[AttributeValue, ...]]:
 
 
 def _expectation(name: str, given: Mapping[str, Any]) -> tuple[str, tuple[AttributeValue, ...]]:
-    """Operator and operands of what is expected of one attribute, said in either of two ways."""
+    """Returns the operator and operands of an expectation on one attribute, which can be written in two ways."""
     operator, exists, value = given.get("ComparisonOperator"), given.get("Exists"), given.get("Value")
     operands = given.get("AttributeValueList")
     if operands is not None and value is not None:

@@ -1,19 +1,19 @@
-"""Text to syntax: one parser for conditions, updates and projections.
+"""One parser for conditions, updates and projections. It turns text into a syntax tree.
 
-Text is cut into tokens. Keywords are the same in every kind of expression and in any case; a name starts with a letter.
-A character that belongs to nothing is a token of its own: the parser refuses it where it meets it, as the service
-does.
+The text is split into tokens. Keywords are the same in all kinds of expressions, in upper or lower case; a name starts
+with a letter. A character that belongs to no token is a token of its own: the parser refuses it where it occurs, as
+DynamoDB does.
 
-What the parser makes is an expression as it was written; names and values are put into it later. It is frozen, so that
-one text is parsed once however often it comes. Parentheses leave no trace but the order they gave. A step of a path
-that begins with `#` is a placeholder, since no name can.
+The tree is the expression as it was written; names and values are inserted later. It is frozen, so that a text that is
+sent often is parsed once. Parentheses are not in the tree; they only determine its structure. A step of a path that
+begins with `#` is a placeholder, because no name can begin so.
 
-The parser never looks back and never calls itself: what is open stands on a stack of its own, so that four thousand
-parentheses are no deeper than one. Which functions there are, which words are reserved and what a placeholder stands
-for is not asked here.
+The parser never goes back and is not recursive: open constructs are on a stack of its own, so that four thousand
+parentheses do not exhaust Python's stack. It does not check which functions exist, which words are reserved or what a
+placeholder stands for.
 
-Anything may stand in parentheses once. `(a)` is an operand or the start of a condition, which only what follows can
-tell; so a group that holds a lone operand hands it on as an operand.
+Everything may be in parentheses once. `(a)` is an operand or the start of a condition, and only what follows decides
+which; so a group with a single operand is passed on as an operand.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _TOKENS = re.compile(
 
 
 class ExpressionFault(Exception):
-    """What is wrong with an expression, in the service's words; who reads it says which expression it is."""
+    """A fault in an expression, with DynamoDB's message; the caller adds which expression it is."""
 
 
 class ExpressionToken(NamedTuple):
-    """`kind` is a keyword or a mark as it stands, or else word, name, value, index, stray or end."""
+    """`kind` is the keyword or punctuation mark itself, or one of word, name, value, index, stray and end."""
 
     kind: str
     text: str
@@ -68,7 +68,7 @@ def _tokens_of(text: str) -> list[ExpressionToken]:
 
 
 def _syntax_fault(text: str, tokens: list[ExpressionToken], at: int) -> ExpressionFault:
-    """The service quotes from the token before the wrong one to the one after it, spaces as they are."""
+    """Returns the fault. DynamoDB quotes the text from the token before the wrong one to the token after it."""
     start = tokens[at - 1].start if at else 0
     end = tokens[min(at + 1, len(tokens) - 1)].end
     return ExpressionFault(f'Syntax error; token: "{tokens[at].text}", near: "{text[start:end]}"')
@@ -79,7 +79,7 @@ def _syntax_fault(text: str, tokens: list[ExpressionToken], at: int) -> Expressi
 
 @dataclass(frozen=True, slots=True)
 class DocumentPath:
-    """A document path; `path` is what it means, if that is known without the names of a request."""
+    """A document path as written; `path` is its meaning, if no placeholder has to be replaced first."""
 
     steps: tuple[str | int, ...]
     path: Path | None
@@ -92,7 +92,7 @@ def _document_path(steps: tuple[str | int, ...]) -> DocumentPath:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value of the request, by its placeholder."""
+    """A placeholder for a value of the request."""
 
     name: str
 
@@ -206,15 +206,15 @@ def parse_update(text: str) -> tuple[ParsedClause, ...]:
 
 
 class _Frame(Protocol):
-    """Something that is open: it takes what was read for it, and says what it has become, if it is complete.
+    """An open construct: it takes what was read for it, and returns its result if it is complete.
 
-    The second of what it answers is whether that stands in parentheses. A complete frame leaves the stack.
+    The second part of the result says whether it is in parentheses. A complete frame leaves the stack.
     """
 
     def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool] | None: ...
 
     def inner(self) -> _Frame:
-        """What a parenthesis opens here."""
+        """Returns the frame that an opening parenthesis starts here."""
         ...
 
 
@@ -223,7 +223,7 @@ class _Parser:
         self._text = text
         self._tokens: list[ExpressionToken] = _tokens_of(text)
         self._at = 0
-        # Whether a path in parentheses may go on behind them, as in `(a.b).c`.
+        # Whether a path may continue after its closing parenthesis, as in `(a.b).c`.
         self._continues = continues
         self.stack: list[_Frame] = []
         self.kind = self._tokens[0].kind
@@ -248,7 +248,7 @@ class _Parser:
     # --- operands ---
 
     def read(self, root: _Frame) -> Any:
-        """What the frame becomes, with everything in it."""
+        """Reads everything inside the frame, and returns its result."""
         self.stack.append(root)
         while True:
             node: Any = self._start()
@@ -260,7 +260,7 @@ class _Parser:
                     return node
 
     def _start(self) -> ParsedTerm:
-        """The next path or placeholder, with whatever opens before it."""
+        """Reads the next path or placeholder, after pushing all constructs that open before it."""
         while True:
             kind, frame = self.kind, self.stack[-1]
             if kind == "word" and self._tokens[self._at + 1].kind == "(":
@@ -299,7 +299,7 @@ class _Parser:
         return steps
 
     def close(self, node: Any, grouped: bool) -> tuple[Any, bool]:
-        """Leave a parenthesis that held this."""
+        """Reads the closing parenthesis after this."""
         self.expect(")")
         if grouped:
             raise ExpressionFault("The expression has redundant parentheses;")
@@ -351,7 +351,7 @@ _ACTIONS: dict[str, Callable[[_Parser], ParsedStep]] = {
 
 
 class _Holder:
-    """An open thing that holds operands only."""
+    """An open construct that contains only operands."""
 
     def inner(self) -> _Frame:
         return _Parenthesis()
@@ -414,7 +414,7 @@ class _Options(_Holder):
 
 
 class _Amount:
-    """What SET gives an attribute: an operand or a sum of two, or that in parentheses."""
+    """The value in a SET: an operand or a sum of two, perhaps in parentheses."""
 
     def __init__(self, closes: bool) -> None:
         self._closes = closes
@@ -466,7 +466,7 @@ class _Group:
         return whole, False
 
     def _compare(self, parser: _Parser, left: ParsedTerm) -> bool:
-        """Whether the operand that was read is the first one of a comparison."""
+        """Starts a comparison if an operator follows the operand; returns whether it does."""
         if parser.kind in _COMPARATORS:
             parser.stack.append(_Right(ParsedComparison, parser.advance().kind, left))
         elif parser.kind == "BETWEEN":

@@ -1,9 +1,9 @@
-"""What the service refuses by looking at an expression alone: reserved words, functions out of place, too much of it.
+"""What DynamoDB refuses in an expression alone: reserved words, misplaced functions, too many operators.
 
-Checked in the order the text is written, before any placeholder is looked up; so a request with two
-faults reports the one that the service reports. Pure, and the same for every request with that text.
+The checks follow the order of the text, and come before any placeholder is replaced, so a request with two faults
+reports the same one as on DynamoDB. Their result is the same for every request with that text.
 
-The reserved words, which cannot stand for an attribute in any case, are those of AWS's developer guide.
+The reserved words, which cannot name an attribute in upper or lower case, are those of AWS's developer guide.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from adjoin.units import MAX_LIST_INDEX, MAX_NESTING, MAX_OPERATORS
 
 
 class FunctionContext(Enum):
-    """Where something stands: what functions are allowed there."""
+    """The place of a function in an expression, which decides whether the function is allowed."""
 
     CONDITION = "a condition"
     OPERAND = "an operand of a condition"
@@ -72,7 +72,7 @@ def check_projection(places: tuple[DocumentPath, ...]) -> tuple[DocumentPath, ..
 
 
 def check_update(clauses: tuple[ParsedClause, ...]) -> tuple[ParsedClause, ...]:
-    """Clauses are checked by keyword, in the order in which the keywords first appear."""
+    """Checks the clauses by keyword, in the order in which the keywords first appear."""
     operators = 0
     for keyword in dict.fromkeys(clause.keyword for clause in clauses):
         same = [clause for clause in clauses if clause.keyword == keyword]
@@ -86,13 +86,13 @@ def check_update(clauses: tuple[ParsedClause, ...]) -> tuple[ParsedClause, ...]:
 
 
 def _check_count(operators: int) -> None:
-    # The service stops counting at the first one too many.
+    # DynamoDB stops counting at the first operator that is too many.
     if operators > MAX_OPERATORS:
         raise ExpressionFault(f"The expression contains too many operators; operator count: {MAX_OPERATORS + 1}")
 
 
 def _walk(root: Any, context: FunctionContext) -> int:
-    """Check everything in a part, from left to right; answer how many operators and functions it has."""
+    """Checks everything in a part, from left to right; returns the number of its operators and functions."""
     operators = 0
     pending = [(root, context, 0)]
     while pending:
@@ -147,7 +147,7 @@ def _check_call(call: ParsedCall, where: FunctionContext, depth: int) -> None:
         raise ExpressionFault(f"Invalid function name; function: {name}")
     allowed = _ALLOWED[name]
     if where in allowed:
-        # The size of a size is wrong at any depth. Found here, no depth of it can exhaust who resolves it.
+        # A size of a size is wrong at any depth. It is refused here, before recursive code could exhaust the stack.
         if name == "size" and depth > MAX_NESTING:
             raise ExpressionFault(
                 "Incorrect operand type for operator or function; operator or function: size, operand type: N"

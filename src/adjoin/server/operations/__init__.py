@@ -1,6 +1,6 @@
-"""The operations of the service, by their names: all that one of them is stands in one place (`interface.Operation`).
+"""All operations of the server by name. Everything about an operation is in one place (`interface.Operation`).
 
-Streams are a service of their own.
+Streams are a separate service, as on AWS.
 """
 
 from adjoin.server.operations.absent import ABSENT_OPERATIONS

@@ -1,6 +1,6 @@
 """Operations on features that the server does not have: backups, exports, replicas, policies.
 
-Tools ask for them in passing, and want to hear that there are none. What would make one is an unknown operation.
+Tools list them in passing, and expect an empty list. Operations that would create one are unknown to the server.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _RESOURCE = Text(least=1, most=1024)
 
 
 def _none(name: str, shape: Structure, member: str) -> Operation:
-    """Lists nothing."""
+    """Returns an operation whose answer is an empty list."""
 
     def ask(parameters: Parameters, tables: TableLookup) -> Request:
         return ListTables()

@@ -1,4 +1,4 @@
-"""Many items at once, each by itself: BatchGetItem and BatchWriteItem."""
+"""Operations on many items, each of which succeeds or fails on its own: BatchGetItem and BatchWriteItem."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ from adjoin.units import MAX_BATCH_GET, MAX_BATCH_WRITE
 
 @contextmanager
 def reporting() -> Iterator[list[Mapping[str, Any]]]:
-    """Collects parts; where one is refused, a wrong expression of those that are collected is refused instead.
+    """Collects parts. If a part is refused, a wrong expression in an earlier part is reported instead.
 
-    The service reads the expressions of one part before it looks at the values of the next. Here expressions are
-    read later, and only if nothing else is wrong.
+    DynamoDB reads the expressions of one part before it checks the values of the next. This server reads expressions
+    later, and only if nothing else is wrong; so it has to look for the earlier fault here.
     """
     parts: list[Mapping[str, Any]] = []
     try:
@@ -100,7 +100,7 @@ def _check_get(request: Parameters) -> None:
 
 
 def _check_keys(asked: Parameters, total: int) -> int:
-    """Brings the keys of one table to normal form; answers how many there are, with the `total` before them."""
+    """Brings the keys of one table to normal form; returns `total` plus their number."""
     keys: list[Any] = []
     seen: set[bytes] = set()
     for key in asked["Keys"]:
@@ -212,7 +212,7 @@ def _written(parameters: Parameters, response: WriteResponse, tables: TableLooku
 
 
 def _short_puts(asked: Any) -> BatchWrite | None:
-    """A batch that puts plain items into one table."""
+    """Returns the request of a batch that only puts plain items into one table; None for any other batch."""
     puts: list[Put] = []
     try:
         ((member, tables),) = asked.items()
@@ -225,7 +225,7 @@ def _short_puts(asked: Any) -> BatchWrite | None:
                 return None
             puts.append(Put(name, item))
     except (AttributeError, KeyError, TypeError, ValueError):
-        # It has other types, or other members.
+        # The JSON has other types or members, which the general code handles.
         return None
     return BatchWrite(tuple(puts))
 

@@ -1,14 +1,15 @@
-"""The types and limits of a request, made from the shape of its operation's input; and the service's words for faults.
+"""Checks the types and limits of a request, from the shape of the operation's input, with DynamoDB's messages.
 
-A reader takes a parameter as it came and answers it as its shape wants it. The first value of a wrong type, in the
-order of the request, is a `WrongType`; the service names no place for it. Null is as if absent, and so is a member that
-the shape does not have. A reader does not look at limits.
+A reader takes a parameter as it arrived and returns it in the form of its shape. The first value of a wrong type, in
+the order of the request, raises `WrongType`; DynamoDB does not say where it is. Null counts as missing, and members
+that the shape does not have are ignored. A reader does not check limits.
 
-Values of attributes are checked as they stand and answered themselves wherever nothing has to change. Items
-and keys that hold plain values only are answered as a `NormalItem`, and need no other check.
+Values of attributes are returned unchanged wherever nothing has to change. Items and keys that contain only plain
+values are returned as a `NormalItem` and need no other check.
 
-`ShapeLimits.hold` only answers yes or no, and is all that a good request takes. `ShapeLimits.check` walks the request
-again to say which limits it breaks, and where: all of them together, ten at most, in the order of the shape.
+`ShapeLimits.hold` returns only yes or no; a valid request needs nothing else. `ShapeLimits.check` walks through the
+request again to report the limits that it breaks, and where: all of them together, at most ten, in the order of the
+shape.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ ParameterReader: TypeAlias = Callable[[Any], Any]
 
 
 class WrongType(Exception):
-    """A value has a type that its shape does not have; the message is the service's."""
+    """A value has a type that its shape does not allow; the message is DynamoDB's."""
 
 
 _MAP_EXPECTED = "Start of structure or map found where not expected"
@@ -57,12 +58,12 @@ _PARAMETERIZED = (
 
 
 def reader_of(shape: ParameterShape) -> ParameterReader:
-    """The reader of a parameter."""
+    """Returns the reader for a parameter of this shape."""
     return _reader(shape, within=False)
 
 
 def _reader(shape: ParameterShape, within: bool) -> ParameterReader:
-    """`within` is whether the value is an element of a list or an entry of a map, which have words of their own."""
+    """Returns a reader. `within` says that the value is inside a list or a map, where DynamoDB's messages differ."""
     match shape:
         case Structure():
             return _structure(shape, _IN_PAYLOAD if within else _FIELD)
@@ -196,7 +197,7 @@ def _entries(shape: Entries, no_map: str) -> ParameterReader:
             return plain
         altered = None
         for name, attribute in value.items():
-            # The most frequent values, without the way through the readers.
+            # The most frequent values are handled here, without a call.
             if type(attribute) is dict and len(attribute) == 1:
                 (tag,) = attribute
                 if tag in _PLAIN and type(attribute[tag]) is _PLAIN[tag]:
@@ -229,7 +230,7 @@ def _structure(shape: Structure, no_structure: str) -> ParameterReader:
 # --- values of attributes ----------------------------------------------------------------------
 
 _PLAIN = {"S": str, "N": str, "BOOL": bool, "NULL": bool}
-"""Types whose values need nothing but a look at their Python type."""
+"""Types of values for which checking the Python type is enough."""
 
 _CONTENTS: dict[str, ParameterReader] = {
     "S": _text,
@@ -290,7 +291,7 @@ _CONTENTS |= {
 # --- limits ------------------------------------------------------------------------------------
 
 _Fault: TypeAlias = tuple[str, str, str]
-"""The value as it is shown, where it stands, and the limit it breaks."""
+"""The value as the message shows it, its place in the request, and the limit that it breaks."""
 
 _Test: TypeAlias = Callable[[Any], bool]
 
@@ -301,7 +302,7 @@ _NAME = re.compile(NAME_PATTERN)
 
 @dataclass(frozen=True, slots=True)
 class ShapeLimits:
-    """The limits of one operation's input."""
+    """The limits of the input of one operation."""
 
     shape: Structure
     hold: _Test
@@ -311,7 +312,7 @@ class ShapeLimits:
         return cls(shape, _test(shape) or (lambda request: True))
 
     def check(self, request: dict[str, Any]) -> None:
-        """Refuse a request for every limit that it breaks."""
+        """Raises one error for all limits that the request breaks."""
         faults = list(islice(_member_faults(self.shape, request, ""), _MOST_LISTED))
         if faults:
             listed = "; ".join(
@@ -333,7 +334,7 @@ def _shorter(limit: int) -> tuple[_Test, str]:
 
 
 def _limits(shape: ParameterShape) -> list[tuple[_Test, str]]:
-    """Tests of a value, and what each says that does not hold; those of its parts are not among them."""
+    """Returns tests of a value, each with the message for its failure; without those of its parts."""
     limits: list[tuple[_Test, str]] = []
     match shape:
         case Whole():
@@ -382,7 +383,7 @@ def _said(pattern: str) -> str:
 
 
 def _is_arn_or(test: Callable[[str], Any]) -> _Test:
-    # Of an empty name the service says only that it is empty.
+    # For an empty name, DynamoDB reports only that it is empty.
     return lambda name: not name or is_arn(name) or bool(test(name))
 
 
@@ -390,7 +391,7 @@ def _is_arn_or(test: Callable[[str], Any]) -> _Test:
 
 
 def _test(shape: ParameterShape) -> _Test | None:
-    """Whether a value and its parts keep all limits; None for a shape that has none."""
+    """Returns a test whether a value and its parts keep all limits; None for a shape without limits."""
     match shape:
         case Structure():
             return _structure_test(shape)
@@ -497,7 +498,7 @@ def _member_faults(shape: Structure, value: dict[str, Any], path: str) -> Iterat
 def _part_faults(
     shape: Listing | Entries, value: Any, path: str, what: str, parts: Mapping[Any, Any]
 ) -> Iterator[_Fault]:
-    # A limit of what has no name of its own is said of the whole.
+    # The elements of a list have no names, so DynamoDB reports their limits for the whole list.
     for part in parts.values():
         if part is not None and not _keeps(shape.of, part):
             yield _shown(shape, value), path, f"{what} must satisfy constraint: {_listed(shape.of)}"
@@ -514,7 +515,7 @@ def _keeps(shape: ParameterShape, value: Any) -> bool:
 
 
 def _listed(shape: ParameterShape) -> str:
-    """All limits of a shape, in the order in which the service lists them: what is most first."""
+    """Returns all limits of a shape, in the order in which DynamoDB lists them: the greatest values first."""
     if isinstance(shape, TableReference):
         shape = Text(least=3, most=255, pattern=NAME_PATTERN)
     said = sorted((limit for _, limit in _limits(shape)), key=lambda limit: ("pattern" in limit, "greater" in limit))
@@ -529,7 +530,7 @@ def _shown(shape: ParameterShape, value: Any) -> str:
 
 
 def _written(shape: ParameterShape, value: Any) -> str:
-    """A value as Java writes it."""
+    """Returns a value as Java prints it, because DynamoDB's messages show it so."""
     if value is None:
         return "null"
     match shape:

@@ -1,7 +1,7 @@
-"""A table as the service describes it, from what a store knows of it.
+"""Describes a table as DynamoDB does, from what the store knows about it.
 
-Some settings of a table the embedded store only remembers: its class, encryption, and limits of throughput. They are
-kept as descriptions show them, by the name of their member; those of an index under its name and theirs.
+The embedded store only remembers some settings: table class, encryption, and limits of throughput. They are stored in
+the form that descriptions show, under the name of their member; those of an index under its name and the member's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from adjoin.requests import TableHistory, TableResponse
 from adjoin.server.operations.interface import ACCOUNT, REGION, index_arn, stream_arn, table_arn
-from adjoin.stores.descriptions import creation
+from adjoin.stores.definitions import creation
 from adjoin.tables import TableDefinition, Throughput
 
 Description: TypeAlias = dict[str, Any]
@@ -23,7 +23,7 @@ _NO_UNITS = {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}
 
 
 def description(response: TableResponse, status: str) -> Description:
-    """The table with a status; indexes that were not there before, or are there no more, say so."""
+    """Returns the description of a table with a status; new and removed indexes have their own status."""
     definition, history = response.definition, response.history
     told = creation(definition)
     shown: Description = {
@@ -52,7 +52,7 @@ def description(response: TableResponse, status: str) -> Description:
 
 
 def _units_now(response: TableResponse) -> Throughput | None:
-    """While units change, those that were: until the table is active, they are what can be used."""
+    """Returns the throughput that can be used now: while it changes, that is still the earlier one."""
     before, after = response.before, response.definition.throughput
     return before.throughput if before is not None and before.throughput and after else after
 
@@ -71,7 +71,7 @@ def _units(units: Throughput | None) -> Description:
 
 
 def _warm(units: Throughput | None, status: str) -> Description:
-    """What a table can take at once; one that is made does not say so yet."""
+    """Returns the warm throughput of a table; a table that is being created does not show it yet."""
     if status == "CREATING":
         return {}
     units = units or _WARM_ON_DEMAND
@@ -85,7 +85,7 @@ def _decreases_today(history: TableHistory) -> int:
 
 
 def _billing(definition: TableDefinition, history: TableHistory) -> Description:
-    """The mode, of a table that is on demand or once was; the second form is older, and still told."""
+    """Returns the billing mode of a table that is or was on demand."""
     if history.on_demand is None:
         return {}
     mode = "PAY_PER_REQUEST" if definition.throughput is None else "PROVISIONED"
@@ -114,7 +114,7 @@ def _indexes(response: TableResponse, status: str) -> Description:
             continue
         shown = _index(definition, told)
         shown["IndexStatus"] = _index_status(name, before, after, status)
-        # As those of the table, while they change.
+        # While the throughput of an index changes, the earlier one is shown, as for the table.
         usable = earlier.get(name, told) if before.throughput and after.throughput else told
         shown["ProvisionedThroughput"] = {**units, **usable.get("ProvisionedThroughput", {})}
         shown |= _warm(after.index_throughput(known) if (known := after.index(name)) else None, shown["IndexStatus"])
@@ -151,14 +151,14 @@ def _index_status(name: str, before: TableDefinition, after: TableDefinition, st
 Given: TypeAlias = Mapping[str, Any]
 
 RECOVERY = "/Recovery"
-"""The setting that says since when, and for how many days, a table can be recovered; it is no part of descriptions."""
+"""The setting that holds since when, and for how many days, a table can be recovered. Descriptions do not show it."""
 
 _OF_INDEXES = ("OnDemandThroughput", "WarmThroughput")
 _UNLIMITED = -1
 
 
 def settings_of(parameters: Given, indexes: Iterable[Given], *, change: bool) -> dict[str, Any]:
-    """What a request to make or to change a table says; None for what ends with it."""
+    """Returns the settings in a request that creates or changes a table; None for a setting that it removes."""
     settings: dict[str, Any] = {}
     if "TableClass" in parameters:
         since = {"LastUpdateDateTime": time.time()} if change else {}
@@ -173,7 +173,7 @@ def settings_of(parameters: Given, indexes: Iterable[Given], *, change: bool) ->
 
 
 def _encryption(wanted: Given) -> Given | None:
-    """Encryption with a key of the account; with one of the service's own, nothing is told."""
+    """Returns the encryption with a key of the account; None for DynamoDB's own key, which descriptions do not show."""
     if not wanted.get("Enabled"):
         return None
     key = wanted.get("KMSMasterKeyId") or str(uuid4())
@@ -182,12 +182,12 @@ def _encryption(wanted: Given) -> Given | None:
 
 
 def table_settings(settings: Given, status: str) -> dict[str, Any]:
-    """The members of a table's description."""
+    """Returns the settings as members of a table's description."""
     return _shown({name: each for name, each in settings.items() if "/" not in name}, status)
 
 
 def index_settings(settings: Given, index: str, status: str) -> dict[str, Any]:
-    """The members of an index's description."""
+    """Returns the settings as members of an index's description."""
     own = {name.partition("/")[2]: each for name, each in settings.items() if name.startswith(f"{index}/")}
     return _shown(own, status)
 

@@ -1,21 +1,21 @@
-"""What an operation is: everything that is asked of its parameters, which request they mean, and what it answers.
+"""`Operation`: the rules for the parameters of an operation, the request they become, and the answer.
 
-And what all operations need: how a request is refused, and what a table is called.
+The module also has what all operations need: how a request is refused, and how a table is named.
 
-A request as it came is validated as far as it can be known without the table. In the service's order, so that a
-request with two faults reports the same one:
+A request is first validated as far as possible without the table. The order is DynamoDB's, so that a request with two
+faults reports the same one:
 
-1. types, the first wrong one of the request (`checking`);
-2. which table it is about, where that decides who may ask (`precondition`);
-3. limits, all that are broken together (`checking`);
-4. which parameters go together (`takes`);
-5. rules, the first that is broken (`rule`).
+1. types: the first wrong one in the request (`checking`);
+2. the name of the table, for operations where DynamoDB checks it first (`precondition`);
+3. limits: all broken ones together (`checking`);
+4. which parameters may be used together (`takes`);
+5. other rules: the first broken one (`rule`).
 
-What is left is what the request's expressions say (`grammar.Expressions`, and `grammar.key_conditions` for the older
-KeyConditions), and then what needs the table: `request` looks at both.
+Then `request` checks the expressions (`grammar.Expressions`, and `grammar.key_conditions` for the legacy
+KeyConditions), and after them whatever needs the table.
 
 A fault that is found here is a `Refused`. One that `request`, `answer` or the store finds is a `Refused` too, or
-another `AdjoinError`, to which `refusals` gives the service's name.
+another `AdjoinError`, which `refusals` translates to DynamoDB's error.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ Parameters: TypeAlias = dict[str, Any]
 AnswerBody: TypeAlias = dict[str, Any]
 
 ParameterRule: TypeAlias = Callable[[Parameters], None]
-"""Takes a request whose types are right, and may bring values in it to normal form.
+"""Checks a request whose types are right, and may bring values in it to normal form.
 
-What it finds wrong is `InvalidRequest` with the service's own words, or `Refused`."""
+It raises `InvalidRequest` with DynamoDB's own message, or `Refused`."""
 
 
 class Refused(AdjoinError):
-    """A request is not performed; `code` is the service's name for why, `members` what its answer says besides.
+    """A request is refused. `code` is DynamoDB's name for the error; `members` are further members of the answer.
 
-    `message` is None where the service answers with a code and no word.
+    `message` is None if DynamoDB answers with a code only.
     """
 
     def __init__(self, code: str, message: str | None = None, **members: Any) -> None:
@@ -68,7 +68,7 @@ _TABLE_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:\d*:table/([^/]+)(?:/.*)?")
 
 
 def table_name(reference: str) -> str:
-    """The name of the table that a name or an ARN stands for; what is neither stands for itself."""
+    """Returns the name of a table, given its name or its ARN; other text is returned unchanged."""
     found = _TABLE_ARN.fullmatch(reference)
     return found[1] if found else reference
 
@@ -86,10 +86,10 @@ def stream_arn(table: str, label: str) -> str:
 
 
 class TableLookup(Protocol):
-    """What operations need to know of tables before they can ask the store."""
+    """Finds the definitions of tables, which operations need before they can make a request to the store."""
 
     def definition(self, name: str) -> TableDefinition:
-        """The table of that name; `TableNotFound` if there is none."""
+        """Returns the table with this name; raises `TableNotFound`."""
         ...
 
 
@@ -98,11 +98,11 @@ class TableLookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ShortWrite:
-    """The short way of a write: a frequent request in its plainest form, past everything else that may be asked.
+    """The fast path of a write, for frequent requests in their simplest form.
 
-    `read` takes a request as it came, any JSON, and gives what it asks of the store. It gives None for a request that
-    has anything more to it, or that may be wrong: the long way then says what, in the service's order. `answer` is the
-    answer to each request that it reads, once it is performed.
+    `read` takes a request as it arrived, which may be any JSON, and returns the request to the store. It returns None
+    for a request that has further parameters, or may be wrong: the general code then handles it, and reports faults
+    in DynamoDB's order. `answer` is the answer to each request that `read` accepts, once it is performed.
     """
 
     read: Callable[[Any], Put | Delete | BatchWrite | None]
@@ -111,9 +111,9 @@ class ShortWrite:
 
 @dataclass(frozen=True, slots=True)
 class ShortGet:
-    """The short way of a get: `read` gives the table and the key, which may still be anything; None as for a write.
+    """The fast path of a get: `read` returns the table and the key, both unchecked; or None, as for a write.
 
-    The store has the item as text, which is answered as it is.
+    The store has the item as JSON text, which is sent without parsing it.
     """
 
     read: Callable[[Any], tuple[Any, Any] | None]
@@ -121,9 +121,9 @@ class ShortGet:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionParameters:
-    """The expressions that an operation takes and the older parameters that they replaced, in the service's order.
+    """The expressions that an operation takes, and the legacy parameters that they replaced, in DynamoDB's order.
 
-    They do not go together in one request.
+    A request must not use both.
     """
 
     expressions: tuple[str, ...]
@@ -135,7 +135,7 @@ class ExpressionParameters:
         object.__setattr__(self, "_all", frozenset(names))
 
     def check(self, request: Mapping[str, Any]) -> None:
-        """Refuse parameters that cannot be in one request; the first check that looks at more than one of them."""
+        """Raises for parameters that must not be used together. It is the first check of several parameters."""
         if self._all.isdisjoint(request):
             return
         expressions = [name for name in self.expressions if request.get(name) is not None]
@@ -159,7 +159,7 @@ class ExpressionParameters:
 
 
 def _check_mixed(expressions: list[str], legacy: list[str]) -> None:
-    # KeyConditions goes with a FilterExpression, as long as there is no KeyConditionExpression too.
+    # KeyConditions may be used with a FilterExpression, unless there is a KeyConditionExpression too.
     if "KeyConditionExpression" not in expressions:
         legacy = [name for name in legacy if name != "KeyConditions"]
     if expressions and legacy:
@@ -181,10 +181,10 @@ def _check_operator(request: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of the service, whole; `name` is what clients call it, `shape` what it takes.
+    """One operation. `name` is the name that clients use, and `shape` the shape of its input.
 
-    `request` says what validated parameters ask of the store, and `answer` makes the answer of the store's response.
-    Both may look at tables. An answer of None has no content at all.
+    `request` turns validated parameters into a request to the store, and `answer` turns the response of the store into
+    the answer. Both may look up tables. An answer of None has no content at all.
     """
 
     name: str
@@ -193,17 +193,17 @@ class Operation:
     answer: Callable[[Parameters, Any, TableLookup], AnswerBody | None]
     takes: ExpressionParameters | None = None
     precondition: ParameterRule | None = None
-    """A rule that is looked at before the limits."""
+    """A rule that is checked before the limits."""
     rule: ParameterRule | None = None
-    """Rules that need neither the request's expressions nor its table. What older parameters say is read here too,
-    where the service would look at it."""
+    """Rules that need neither the expressions of the request nor its table. Legacy parameters are read here too,
+    because DynamoDB checks them at this point."""
     writes: bool = False
     """Whether it changes something: perform it on the `Writer`, not on the listening thread."""
     fails_on_stale: bool = False
-    """Whether a table which is not as it is taken to be can only lead to an error, so that what is known of it suffices
-    for a first try."""
+    """Whether a stale table definition can only lead to an error, never to a wrong answer. Then the first attempt uses
+    the definition in memory."""
     tells_host: bool = False
-    """Whether its answer names the host that the client asked, which it gets as a parameter `Host`."""
+    """Whether the answer contains the host that the client used; the operation gets it as a parameter `Host`."""
     short: ShortWrite | ShortGet | None = None
     _read: ParameterReader = field(init=False, repr=False, compare=False)
     _limits: ShapeLimits = field(init=False, repr=False, compare=False)
@@ -213,9 +213,9 @@ class Operation:
         object.__setattr__(self, "_limits", ShapeLimits.of(self.shape))
 
     def validated(self, body: bytes | dict[str, Any]) -> Parameters:
-        """The parameters of a request that is right so far, without nulls and members that nobody knows.
+        """Returns the validated parameters of a request, without nulls and unknown members.
 
-        Items and keys are in normal form. A table stands as the request names it, by its name or its ARN.
+        Items and keys are in normal form. Tables are named as in the request, by name or by ARN.
         """
         try:
             request: Parameters = self._read(body if isinstance(body, dict) else orjson.loads(body))
@@ -234,6 +234,6 @@ class Operation:
         except orjson.JSONDecodeError:
             raise Refused("SerializationException") from None
         except RecursionError:
-            # Readers follow values as deep as these go, which is much deeper than anything can be stored.
+            # Readers are recursive. Only values that are nested far deeper than DynamoDB allows reach this limit.
             raise validation_fault(TOO_DEEP) from None
         return request

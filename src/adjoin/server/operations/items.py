@@ -1,7 +1,7 @@
 """Operations on one item: GetItem, PutItem, UpdateItem, DeleteItem.
 
-Beside each operation is its short way, if it has one. What batches and transactions share with these operations is here
-too: what parameters mean, and how an answer shows ConsumedCapacity and ItemCollectionMetrics.
+Beside each operation is its fast path, if it has one. This module also has what batches and transactions share with
+these operations: the meaning of parameters, and how an answer shows ConsumedCapacity and ItemCollectionMetrics.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def projection_of(parameters: Parameters, expressions: Expressions) -> tuple[Pat
 
 
 def projection_within(table: str, parameters: Parameters, tables: TableLookup) -> tuple[Path, ...] | None:
-    """What of an item is asked for, which may not lead into its keys."""
+    """Returns the projection of a request; raises if a path leads into a key."""
     projection = projection_of(parameters, Expressions.of(parameters))
     if projection is not None and _leads_within(projection):
         check_key_paths(projection, tables.definition(table))
@@ -109,7 +109,10 @@ def _leads_within(paths: Iterable[Path]) -> bool:
 
 
 def check_key_paths(paths: Iterable[Path], table: TableDefinition, *, of_table: bool = True) -> None:
-    """Refuse a path into a key, which can be neither a list nor a map; `of_table` is whether its own count too."""
+    """Raises for a path into a key, because a key is neither a list nor a map.
+
+    `of_table` says whether the keys of the table are checked too, or only those of its indexes.
+    """
     heads = {path.steps[0] for path in paths if len(path.steps) > 1}
     if not heads:
         return
@@ -141,7 +144,7 @@ def _check_expected(request: Parameters) -> None:
 # --- what is answered --------------------------------------------------------------------------
 
 _Units: TypeAlias = dict[str | None, tuple[float, float]]
-"""Read and written units by index; of the table itself under None."""
+"""Read and write units by index; those of the table itself are under None."""
 
 
 def capacity(
@@ -152,9 +155,9 @@ def capacity(
     *,
     transactional: bool = False,
 ) -> list[AnswerBody]:
-    """One entry for each table, in the detail that ReturnConsumedCapacity asks for; none if it asks for nothing.
+    """Returns ConsumedCapacity with one element per table, as detailed as ReturnConsumedCapacity asks; empty for NONE.
 
-    `references` are the tables as the request names them: one that it names by its ARN is shown by it.
+    `references` are the tables as the request names them: a table that is named by its ARN is shown with it.
     """
     if asked not in ("TOTAL", "INDEXES"):
         return []
@@ -192,7 +195,7 @@ def _shown(units: tuple[float, float], transactional: bool) -> dict[str, float]:
 def collection_metrics(
     parameters: Parameters, table: str, keys: list[AnswerBody], tables: TableLookup
 ) -> list[AnswerBody]:
-    """ReturnItemCollectionMetrics: of a table with local indexes, an estimate of each partition that was written."""
+    """Returns ItemCollectionMetrics: for a table with local indexes, a size estimate of each written partition."""
     if parameters.get("ReturnItemCollectionMetrics") != "SIZE":
         return []
     definition = tables.definition(table)
@@ -223,7 +226,7 @@ is_plain_name = re.compile("[a-zA-Z0-9_.-]{3,255}").fullmatch
 
 
 def _only_member(asked: Any, member: str) -> NormalItem | None:
-    """The plain item, or key, of a request that has a table beside it and nothing else."""
+    """Returns the plain item or key of a request that has only this member and a table; otherwise None."""
     try:
         return plain_item(asked[member]) if len(asked) == 2 and is_plain_name(asked["TableName"]) else None
     except (KeyError, TypeError):
@@ -251,7 +254,7 @@ def _got(parameters: Parameters, response: ItemResponse, tables: TableLookup) ->
 
 
 def _whole_get(asked: Any) -> tuple[Any, Any] | None:
-    """The table and the key of a GetItem that asks for a whole item and nothing else; both may still be anything."""
+    """Returns the table and the key, unchecked, of a GetItem without further parameters; otherwise None."""
     try:
         if len(asked) == 2 or (len(asked) == 3 and type(asked["ConsistentRead"]) is bool):
             return asked["TableName"], asked["Key"]
@@ -385,7 +388,7 @@ def update(parameters: Parameters, tables: TableLookup) -> Update:
     actions = _actions(parameters, expressions)
     paths = [action.path for action in actions]
     if "UpdateExpression" in parameters and _leads_within(paths):
-        # Of the table's own keys the store says that they cannot be changed at all.
+        # For the keys of the table itself, the store has another message: they cannot be changed at all.
         check_key_paths(paths, tables.definition(table), of_table=False)
     return Update(
         table,

@@ -1,7 +1,7 @@
-"""Query and Scan: a page of items in order, or of all.
+"""Query and Scan: one page of items of a partition in order, or of all items.
 
-Where a page goes on, ExclusiveStartKey, is checked against what is read, in the service's order and words, which differ
-between Query and Scan. Whether a start lies within a query is asked by the store.
+ExclusiveStartKey, from which a page continues, is checked against the table or index that is read, in DynamoDB's order
+and words, which differ between Query and Scan. The store checks whether the key lies within the query.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _SELECT = Text(choices=("SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_P
 
 _INVALID_START = "The provided starting key is invalid"
 _MISMATCH = "The provided key element does not match the schema"
-# What the service finds wrong with a number or with the elements of a set, it says without that.
+# For faults in numbers and in the elements of sets, DynamoDB's message lacks that beginning.
 _SAID_PLAINLY = re.compile("contains duplicates|number set|numeric value|significant digits|number with magnitude")
 _SELECTED = {
     "ALL_ATTRIBUTES": "ALL_ATTRIBUTES",
@@ -90,7 +90,7 @@ def _check_start(request: Parameters) -> None:
 
 
 def _check_chosen(request: Parameters) -> None:
-    """Select, and the attributes that are chosen besides."""
+    """Checks Select against the attributes that the request names."""
     select = request.get("Select")
     if select is None:
         return
@@ -110,7 +110,7 @@ def _check_chosen(request: Parameters) -> None:
 
 
 def _index(parameters: Parameters, table: TableDefinition) -> IndexDefinition | None:
-    """The index that is read, if that can be read in this way; None for the table."""
+    """Returns the index of a request, or None for the table; raises if the index cannot be read as requested."""
     name = parameters.get("IndexName")
     if name is None:
         return None
@@ -136,7 +136,7 @@ def _start_keys(table: TableDefinition, index: IndexDefinition | None) -> set[st
 
 
 def _check_own_keys(start: Item, keys: Iterable[KeyAttribute]) -> None:
-    """The keys that are read in order."""
+    """Checks the keys of the table or index that is read."""
     for key in keys:
         if key.name not in start:
             raise InvalidRequest(_INVALID_START)
@@ -216,7 +216,7 @@ def _query(parameters: Parameters, tables: TableLookup) -> Query:
     holder = index or table
     if "ExclusiveStartKey" in parameters:
         _check_query_start(parameters["ExclusiveStartKey"], table, index)
-    partition, sort = keys.on(holder.partition, holder.sort, parameters.get("IndexName"))
+    partition, sort, equal = keys.on(holder)
     common = _common(parameters, table, expressions, "QueryFilter")
     if common["projection"] is not None:
         check_key_paths(common["projection"], table)
@@ -226,7 +226,8 @@ def _query(parameters: Parameters, tables: TableLookup) -> Query:
         check_key_paths(paths_in(common["filter"]), table)
     else:
         _check_select(parameters, index)
-    return Query(partition=partition, sort=sort, forward=parameters.get("ScanIndexForward", True), **common)
+    forward = parameters.get("ScanIndexForward", True)
+    return Query(partition=partition, sort=sort, equal=equal, forward=forward, **common)
 
 
 def _check_query_start(start: Item, table: TableDefinition, index: IndexDefinition | None) -> None:

@@ -1,4 +1,4 @@
-"""Errors of the store and of reading a request as the service names them: its code, its words, what else it tells."""
+"""Translates errors of the store, and faults in a request, to DynamoDB's errors: code, message and other members."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PREFIXES = {
     "InternalServerError": "com.amazon.coral.service#",
 }
 _SPELLED = {"SerializationException": "Message", "TransactionCanceledException": "Message"}
-"""Where the service spells `message` otherwise."""
+"""The errors in which DynamoDB spells `message` differently."""
 
 _TRIMMED = "The data you are trying to access has been trimmed"
 
@@ -50,14 +50,14 @@ _NAMES: tuple[tuple[type[AdjoinError], str, str | None], ...] = (
 )
 
 
-# The store says more than the service: how large, and at which key.
+# The store's messages have more detail than DynamoDB's: the size and the key. It is cut off.
 _SAID_BESIDES = re.compile(
     r"(?<=maximum allowed size): .*|(?<=limit of2048 bytes); Key.*|(?<=of 1024 bytes); Key.*", re.S
 )
 
 
 def refusal(error: AdjoinError, parameters: Parameters) -> Refused:
-    """An error of the store, or of reading the request, in the service's terms."""
+    """Returns DynamoDB's error for an error of the store, or for a fault in the request."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, ConditionFailed):
@@ -96,7 +96,7 @@ def _canceled(error: TransactionCanceled, parameters: Parameters) -> Refused:
 
 
 def body_of(refused: Refused) -> dict[str, Any]:
-    """The JSON of a refusal."""
+    """Returns the JSON body of a refusal."""
     body: dict[str, Any] = {"__type": _PREFIXES.get(refused.code, _SERVICE) + refused.code}
     if refused.message is not None:
         body[_SPELLED.get(refused.code, "message")] = refused.message

@@ -1,11 +1,11 @@
-"""The kinds of shapes that parameters have, as values: what a request may hold, before any table is asked.
+"""The shapes of parameters, as values: what a request may contain, whatever the table.
 
-A shape says what is documented of a parameter: its type, which members it must have, and the limits of
-lengths, sizes and choices. It does nothing: `checking` makes of it what reads a request and looks at its limits.
-Members stand in the order in which the service checks them and choices in the order in which it lists them, where
-that is known, and as documented where it is not.
+A shape holds what DynamoDB documents about a parameter: its type, its required members, and the limits of lengths,
+sizes and choices. It contains no code: `checking` makes the readers and the checks of limits from it. Members are in
+the order in which DynamoDB checks them, and choices in the order in which it lists them, where that is known;
+otherwise in the order of the documentation.
 
-Here are the shapes that several operations share. The shape of an operation's input stands beside the operation.
+This module has the shapes that several operations share. The shape of an operation's input is beside the operation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 from adjoin.units import MAX_NAME_SIZE
 
 NAME_PATTERN = "[a-zA-Z0-9_.-]+"
-"""What names of tables and indexes are made of."""
+"""The pattern of names of tables and indexes."""
 
 
 def is_arn(reference: str) -> bool:
@@ -34,14 +34,14 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class TableReference:
-    """A table's name, or its ARN; `lengths` is false where its length was looked at before any limit."""
+    """The name of a table, or its ARN; `lengths` is false if the length is checked earlier, in a precondition."""
 
     lengths: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number; `kind` is what the service calls its size."""
+    """A whole number; `kind` is DynamoDB's name for its size, such as "Integer"."""
 
     kind: Literal["Integer", "Long"]
     least: int | None = None
@@ -83,14 +83,14 @@ class Structure:
     members: Mapping[str, ParameterShape] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
     one_of: tuple[str, ...] = ()
-    """Members of which there must be one; where there is none, the first is missing."""
+    """Members of which at least one is required; if there is none, the first is reported as missing."""
 
 
 ParameterShape: TypeAlias = Text | TableReference | Whole | Flag | Attribute | Listing | Entries | Structure
 
 
 def structure(name: str, required: str = "", /, **members: ParameterShape) -> Structure:
-    """A structure; the names of the members it must have are separated by spaces."""
+    """Returns a structure; `required` has the names of the required members, separated by spaces."""
     return Structure(name, members, frozenset(required.split()))
 
 
@@ -98,7 +98,7 @@ _PACKAGE = "com.amazonaws.dynamodb.v20120810."
 
 
 def java_type(shape: ParameterShape) -> str:
-    """What the service calls the type of a shape, in what it says about wrong ones."""
+    """Returns the name of the Java type that DynamoDB uses for a shape in its messages about wrong types."""
     match shape:
         case Whole():
             return f"java.lang.{shape.kind}"
@@ -121,7 +121,7 @@ def java_type(shape: ParameterShape) -> str:
 
 TABLE = TableReference()
 NAME = Text(least=3, most=255, pattern=NAME_PATTERN)
-"""The name of an index, or of a table where no ARN is taken."""
+"""The name of an index, or of a table where an ARN is not accepted."""
 
 FLAG = Flag()
 TEXT = Text()

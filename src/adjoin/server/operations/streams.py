@@ -1,9 +1,9 @@
-"""The operations on streams: each has one shard, over the changes that the table's store keeps.
+"""The operations on streams. Each stream has one shard, with the changes that the store keeps.
 
-A table has one stream, and for a day those that were switched off.
+A table has one current stream, and for one day also those that were switched off.
 
-A sequence number is a position of the store. An iterator tells the stream, the position behind which it goes on
-and when it was given, so that the server remembers none.
+A sequence number is a position of the store. A shard iterator contains the stream, the position after which it
+continues and the time of its creation, so the server does not have to remember iterators.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from adjoin.server.operations.interface import (
     validation_fault,
 )
 from adjoin.server.operations.shapes import NAME, POSITIVE, Text, Whole, structure
-from adjoin.stores.descriptions import key_schema
+from adjoin.stores.definitions import key_schema
 from adjoin.tables import StreamView
 from adjoin.units import MAX_CHANGES
 from adjoin.values import Item, item_size
 
 _MOST_STREAMS = 100
 _LIFETIME = 900.0
-"""Seconds for which an iterator is good."""
+"""Seconds for which a shard iterator is valid."""
 
 _STREAM_ARN = Text(least=37, most=1024)
 _SHARD = Text(least=28, most=65)
@@ -59,7 +59,7 @@ def _no_stream(arn: str) -> Refused:
 
 
 def _table_of(arn: str, tables: TableLookup) -> str:
-    """The name of the table of a stream."""
+    """Returns the name of the table of a stream; raises if it does not exist."""
     parts = _ARN.fullmatch(arn)
     if parts is None:
         raise validation_fault(f"Invalid StreamArn: {arn}")
@@ -99,14 +99,14 @@ def _look(parameters: Parameters, tables: TableLookup) -> Request:
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """One of a table's streams, with the one shard it has."""
+    """A stream of a table, with its only shard."""
 
     label: str
     view: StreamView
     after: str
-    """The number before the first that the stream can have."""
+    """The sequence number before the first one of the stream."""
     last: str
-    """The newest, or the one before the first."""
+    """The newest sequence number, or `after` if the stream has none."""
     is_on: bool
 
     @property
@@ -116,7 +116,7 @@ class _Stream:
 
 
 def _stream(arn: str, response: TableResponse) -> _Stream:
-    """The stream that is named."""
+    """Returns the stream with this ARN."""
     definition, history = response.definition, response.history
     label = arn.rpartition("/stream/")[2]
     for closed in history.closed:
@@ -147,7 +147,7 @@ def _described(parameters: Parameters, response: TableResponse, tables: TableLoo
             "StreamViewType": stream.view,
             "CreationRequestDateTime": _began(stream.label),
             "TableName": definition.name,
-            "KeySchema": key_schema(definition.keys),
+            "KeySchema": key_schema(definition),
             "Shards": [] if parameters.get("ExclusiveStartShardId") == stream.shard else shards,
         }
     }
@@ -184,7 +184,7 @@ _DESCRIBE_STREAM = Operation(
 
 @dataclass(frozen=True, slots=True)
 class Iterator:
-    """A place in a stream, and when it was given."""
+    """A shard iterator: a position in a stream, and the time of its creation."""
 
     arn: str
     after: str
@@ -205,7 +205,7 @@ class Iterator:
 
 
 def _moved(number: str, by: int) -> str:
-    """A sequence number so many changes further."""
+    """Returns the sequence number `by` changes later."""
     return f"{int(number) + by:021d}"
 
 
@@ -286,9 +286,10 @@ _IMAGES: dict[StreamView, tuple[str, ...]] = {
 
 
 def _record(change: ItemChange, view: StreamView, arn: str) -> AnswerBody:
-    images: dict[str, Item | None] = {"NewImage": change.new, "OldImage": change.old}
+    old, new = change.old, change.new
+    images: dict[str, Item | None] = {"NewImage": new, "OldImage": old}
     shown = {name: image for name in _IMAGES[view] if (image := images[name]) is not None}
-    kind = "INSERT" if change.old is None else "REMOVE" if change.new is None else "MODIFY"
+    kind = "INSERT" if old is None else "REMOVE" if new is None else "MODIFY"
     record: dict[str, Any] = {
         "eventID": md5(f"{arn} {change.position}".encode(), usedforsecurity=False).hexdigest(),
         "eventName": kind,

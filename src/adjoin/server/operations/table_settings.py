@@ -1,4 +1,4 @@
-"""Operations on what hangs on a table: its time to live, its tags and its recovery; and two on the account."""
+"""Operations on the time to live, the tags and the recovery of a table; and two operations on the account."""
 
 from __future__ import annotations
 
@@ -106,13 +106,14 @@ _DESCRIBE_TIME_TO_LIVE = Operation(
 
 _MARKS = (":", ":", ":", ":", ":", "/")
 _LEAST_NAME = 3
-"""Characters of a table's name in an ARN."""
+"""The least number of characters of a table name in an ARN."""
 
 
 def is_any_arn(text: str) -> bool:
-    """Whether it has the parts of an ARN: five colons and a slash, with something before, between and behind them.
+    """Whether the text has the parts of an ARN: five colons and a slash, with text before, between and after them.
 
-    Parts may hold such marks too, so a pattern would try every one of them for each part.
+    It is no regular expression, because parts may contain colons and slashes too, and backtracking over them would
+    take too long for some texts.
     """
     at = -1
     for mark in _MARKS:
@@ -123,7 +124,7 @@ def is_any_arn(text: str) -> bool:
 
 
 def is_table_arn(text: str) -> bool:
-    """Whether it is the ARN of a table, of whatever region and account."""
+    """Whether the text is the ARN of a table, in any region and account."""
     if "\n" in text:
         return False
     start, _, name = text.rpartition("/")
@@ -182,7 +183,7 @@ def _tagged_table(parameters: Parameters, tables: TableLookup, message: str) -> 
 
 
 _NO_RESOURCE = "Requested resource not found: ResourcArn: {arn} not found"
-"""With the spelling of the service."""
+"""DynamoDB's own spelling."""
 
 
 def _tag(parameters: Parameters, tables: TableLookup) -> Request:
@@ -311,7 +312,7 @@ _LIMITS: AnswerBody = {
     "TableMaxReadCapacityUnits": 40_000,
     "TableMaxWriteCapacityUnits": 40_000,
 }
-"""The service's defaults."""
+"""DynamoDB's defaults."""
 
 
 def _endpoints(parameters: Parameters, response: Any, tables: TableLookup) -> AnswerBody:

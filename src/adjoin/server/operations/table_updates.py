@@ -1,4 +1,4 @@
-"""UpdateTable: which changes go together, and what they mean for the table as it is."""
+"""UpdateTable: which changes may be combined, and what they mean for the present table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from adjoin.server.operations.tables import (
     BILLING,
     DEFINITIONS,
     ENCRYPTION,
-    KEY_SCHEMA,
+    GLOBAL_KEY_SCHEMA,
     LIMITED,
     MOST_UNITS,
     ON_DEMAND_THROUGHPUT,
@@ -27,16 +27,16 @@ from adjoin.server.operations.tables import (
     UNDEFINED,
     WARM_THROUGHPUT,
     check_bounds,
+    check_global_schema,
     check_index_counts,
     check_projection,
-    check_schema,
     check_stream,
     defined_names,
     found,
     invalid,
     require_table,
 )
-from adjoin.stores.descriptions import described
+from adjoin.stores.definitions import described, key_schema
 from adjoin.tables import IndexDefinition, StreamView, TableDefinition, Throughput
 
 # --- shape -------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ _INDEX_UPDATE = structure(
         ProvisionedThroughput=THROUGHPUT,
         OnDemandThroughput=ON_DEMAND_THROUGHPUT,
         WarmThroughput=WARM_THROUGHPUT,
-        KeySchema=KEY_SCHEMA,
+        KeySchema=GLOBAL_KEY_SCHEMA,
     ),
     Delete=structure("DeleteGlobalSecondaryIndexAction", "IndexName", IndexName=NAME),
 )
@@ -84,7 +84,7 @@ _CHANGES = (
 
 
 def _check_update(request: Parameters) -> None:
-    # A change may be to say no; only a list of no changes is none.
+    # False is a change too (it switches something off); only a missing member or an empty list is none.
     if all(request.get(name, []) == [] for name in _CHANGES):
         raise InvalidRequest(
             "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates"
@@ -102,7 +102,7 @@ def _check_update(request: Parameters) -> None:
         if "Create" in update:
             if len(update["Create"]["KeySchema"]) > len(defined):
                 raise InvalidRequest(UNDEFINED)
-            check_schema(update["Create"]["KeySchema"], defined)
+            check_global_schema(update["Create"]["KeySchema"], defined)
             check_projection(update["Create"]["Projection"])
     check_stream(request.get("StreamSpecification"), "updated")
 
@@ -130,7 +130,7 @@ def _parameter_fault(fault: str) -> Refused:
 
 
 def _alteration(parameters: Given, table: TableDefinition) -> UpdateTable:
-    """The change that the parameters mean for the table."""
+    """Returns the request to the store that makes the changes."""
     updates = parameters.get("GlobalSecondaryIndexUpdates", ())
     created = [update["Create"] for update in updates if "Create" in update]
     deleted = [update["Delete"]["IndexName"] for update in updates if "Delete" in update]
@@ -247,11 +247,14 @@ def _check_units(index: Given, on_demand: bool) -> None:
 
 
 def _index(given: Given, parameters: Given, table: TableDefinition) -> IndexDefinition:
-    """Read as that of a table with the same keys. An attribute that is a key already keeps its type."""
+    """Returns the definition of a new index. It is read like an index of a new table with the keys of this one.
+
+    An attribute that is already a key keeps its type.
+    """
     types = {each["AttributeName"]: each["AttributeType"] for each in parameters["AttributeDefinitions"]}
     types |= {key.name: key.type for key in table.key_attributes}
     definitions = [{"AttributeName": name, "AttributeType": kind} for name, kind in types.items()]
-    keys = {"TableName": "", "KeySchema": given["KeySchema"], "GlobalSecondaryIndexes": [given]}
+    keys = {"TableName": "", "KeySchema": key_schema(table), "GlobalSecondaryIndexes": [given]}
     (index,) = described({**keys, "AttributeDefinitions": definitions}, None).indexes
     attributes = given["Projection"].get("NonKeyAttributes", ())
     return replace(index, projection=replace(index.projection, attributes=tuple(attributes)))

@@ -1,7 +1,7 @@
 """Operations on tables: CreateTable, DescribeTable, DeleteTable and ListTables; UpdateTable is in `table_updates`.
 
-A table is made, changed and dropped at once, so the states between are told in the answer to the request only.
-Rules stand in the order in which the service looks at them.
+A table is created, changed and dropped immediately, so only the answer to the request shows the states between, such
+as CREATING. Rules are in the order in which DynamoDB checks them.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ from adjoin.server.operations.shapes import (
     is_arn,
     structure,
 )
-from adjoin.stores.descriptions import described
+from adjoin.stores.definitions import described
 from adjoin.tables import IndexDefinition, TableDefinition
 from adjoin.units import (
     MAX_GLOBAL_INDEXES,
+    MAX_KEY_ATTRIBUTES,
     MAX_LOCAL_INDEXES,
     MAX_PROJECTED_ATTRIBUTES,
     MAX_TAG_KEY,
@@ -52,7 +53,7 @@ UNDEFINED = "Invalid KeySchema: Some index key attribute have no definition"
 LIMITED = "OnDemandThroughput can only be specified when BillingMode is PAY_PER_REQUEST"
 MOST_UNITS = 1_000_000_000_000
 _MOST_TABLES = 100
-"""Names that one answer lists, if the request does not ask for fewer."""
+"""The greatest number of names in one answer."""
 
 
 def invalid(fault: str) -> InvalidRequest:
@@ -60,7 +61,7 @@ def invalid(fault: str) -> InvalidRequest:
 
 
 def found(parameters: Parameters, tables: TableLookup) -> TableDefinition:
-    """The table that a request names."""
+    """Returns the table that a request names; raises `TableNotFound`."""
     name = table_name(parameters["TableName"])
     try:
         return tables.definition(name)
@@ -75,7 +76,7 @@ def not_found(what: str) -> Refused:
 # --- parameters that several operations share --------------------------------------------------
 
 DEFINED_NAME = Text(least=1, most=255)
-"""The name of an attribute, where a table is told what to do with it."""
+"""The name of an attribute in the definition of a table."""
 
 DEFINITIONS = Listing(
     structure(
@@ -86,16 +87,15 @@ DEFINITIONS = Listing(
     )
 )
 
-KEY_SCHEMA = Listing(
-    structure(
-        "KeySchemaElement",
-        "AttributeName KeyType",
-        AttributeName=DEFINED_NAME,
-        KeyType=Text(choices=("HASH", "RANGE")),
-    ),
-    least=1,
-    most=2,
+_KEY_SCHEMA_ELEMENT = structure(
+    "KeySchemaElement",
+    "AttributeName KeyType",
+    AttributeName=DEFINED_NAME,
+    KeyType=Text(choices=("HASH", "RANGE")),
 )
+_KEY_SCHEMA = Listing(_KEY_SCHEMA_ELEMENT, least=1, most=2)
+GLOBAL_KEY_SCHEMA = Listing(_KEY_SCHEMA_ELEMENT, least=1)
+"""The keys of a global index. How many attributes they may have is a rule, not part of the shape; measured."""
 
 PROJECTION = structure(
     "Projection",
@@ -138,7 +138,7 @@ _LOCAL_INDEX = structure(
     "LocalSecondaryIndex",
     "IndexName KeySchema Projection",
     IndexName=NAME,
-    KeySchema=KEY_SCHEMA,
+    KeySchema=_KEY_SCHEMA,
     Projection=PROJECTION,
 )
 
@@ -146,14 +146,14 @@ _GLOBAL_INDEX = structure(
     "GlobalSecondaryIndex",
     "IndexName KeySchema Projection",
     IndexName=NAME,
-    KeySchema=KEY_SCHEMA,
+    KeySchema=GLOBAL_KEY_SCHEMA,
     Projection=PROJECTION,
     ProvisionedThroughput=THROUGHPUT,
     OnDemandThroughput=ON_DEMAND_THROUGHPUT,
     WarmThroughput=WARM_THROUGHPUT,
 )
 
-# Who asks for which table is looked at before any limit: that a name is there, and how long it is, are preconditions.
+# DynamoDB checks access to the table before any limit, so the presence and the length of its name are preconditions.
 TABLE_FIRST = TableReference(lengths=False)
 
 
@@ -242,7 +242,7 @@ def _check_keys(request: Given, defined: Sequence[str]) -> None:
     schema = request["KeySchema"]
     if len(schema) > len(defined):
         raise InvalidRequest(UNDEFINED)
-    check_schema(schema, defined)
+    _check_schema(schema, defined)
     has_indexes = "LocalSecondaryIndexes" in request or "GlobalSecondaryIndexes" in request
     if not has_indexes and len(schema) != len(defined):
         raise invalid(
@@ -251,14 +251,36 @@ def _check_keys(request: Given, defined: Sequence[str]) -> None:
         )
 
 
-def check_schema(schema: Sequence[Given], defined: Sequence[str]) -> None:
-    """The rules for keys of tables and of indexes."""
-    names = _names(schema)
+def _check_defined(names: Sequence[str], defined: Sequence[str]) -> None:
     if not set(names) <= set(defined):
         raise invalid(
             "Some index key attributes are not defined in AttributeDefinitions."
             f" Keys: [{', '.join(names)}], AttributeDefinitions: [{', '.join(defined)}]"
         )
+
+
+def check_global_schema(schema: Sequence[Given], defined: Sequence[str]) -> None:
+    """Checks the key schema of a global index, whose keys may have several attributes; the messages are measured."""
+    kinds, names = [element["KeyType"] for element in schema], _names(schema)
+    if kinds in (["HASH"], ["HASH", "RANGE"]):
+        _check_schema(schema, defined)
+        return
+    _check_defined(names, defined)
+    if len(set(names)) < len(names):
+        raise InvalidRequest("The KeySchema contains multiple key attributes with the same name")
+    if kinds[0] != "HASH":
+        raise InvalidRequest("Invalid KeySchema: The first KeySchemaElement is not a HASH key type")
+    if kinds != sorted(kinds):
+        raise invalid("All HASH key attributes must precede RANGE key attributes in the KeySchema")
+    for kind in ("HASH", "RANGE"):
+        if kinds.count(kind) > MAX_KEY_ATTRIBUTES:
+            raise invalid(f"The KeySchema exceeds the maximum allowed number of {kind} key attributes")
+
+
+def _check_schema(schema: Sequence[Given], defined: Sequence[str]) -> None:
+    """Checks the key schema of a table or of a local index."""
+    names = _names(schema)
+    _check_defined(names, defined)
     if len(set(names)) < len(names):
         raise InvalidRequest("Both the Hash Key and the Range Key element in the KeySchema have the same name")
     for place, kind, element in zip(("first", "second"), ("HASH", "RANGE"), schema, strict=False):
@@ -277,7 +299,7 @@ def _check_local_indexes(request: Given, defined: Sequence[str], names: set[str]
     partition = request["KeySchema"][0]["AttributeName"]
     for index in indexes:
         name, schema = index["IndexName"], index["KeySchema"]
-        check_schema(schema, defined)
+        _check_schema(schema, defined)
         if len(schema) != 2:
             raise invalid(f"Index KeySchema does not have a range key for index: {name}")
         if schema[0]["AttributeName"] != partition:
@@ -298,7 +320,7 @@ def _check_global_indexes(request: Given, defined: Sequence[str], names: set[str
     on_demand = request.get("BillingMode") == "PAY_PER_REQUEST"
     for index in indexes:
         name = index["IndexName"]
-        check_schema(index["KeySchema"], defined)
+        check_global_schema(index["KeySchema"], defined)
         check_projection(index["Projection"])
         if on_demand and "ProvisionedThroughput" in index:
             raise invalid(
@@ -311,7 +333,7 @@ def _check_global_indexes(request: Given, defined: Sequence[str], names: set[str
 
 
 def check_index_counts(indexes: int, attributes: int) -> None:
-    """How many global indexes a table has at most, and how many attributes all its indexes may name."""
+    """Checks the number of global indexes of a table, and of the attributes that all its indexes project by name."""
     if indexes > MAX_GLOBAL_INDEXES:
         raise invalid(f"GlobalSecondaryIndex count exceeds the per-table limit of {MAX_GLOBAL_INDEXES}")
     if attributes > MAX_PROJECTED_ATTRIBUTES:
@@ -384,7 +406,7 @@ def _create(parameters: Parameters, tables: TableLookup) -> Request:
 
 
 def _as_asked(index: IndexDefinition, attributes: Mapping[str, Any]) -> IndexDefinition:
-    """The index with the attributes it carries in the order in which the request has them."""
+    """Returns the index with its projected attributes in the order of the request."""
     return replace(index, projection=replace(index.projection, attributes=tuple(attributes[index.name])))
 
 
@@ -407,7 +429,7 @@ _CREATE_TABLE = Operation(
         TableName=TABLE_FIRST,
         BillingMode=BILLING,
         ProvisionedThroughput=THROUGHPUT,
-        KeySchema=KEY_SCHEMA,
+        KeySchema=_KEY_SCHEMA,
         LocalSecondaryIndexes=Listing(_LOCAL_INDEX),
         GlobalSecondaryIndexes=Listing(_GLOBAL_INDEX),
         StreamSpecification=STREAM,

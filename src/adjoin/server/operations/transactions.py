@@ -1,4 +1,4 @@
-"""Many items at once, all or none: TransactGetItems and TransactWriteItems."""
+"""Operations on many items, all or none: TransactGetItems and TransactWriteItems."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from adjoin.units import MAX_TOKEN, MAX_TRANSACTION
 
 
 def _references(parameters: Parameters) -> list[str]:
-    """The tables of a transaction, as it names them."""
+    """Returns the tables of a transaction, as the request names them."""
     return [part["TableName"] for entry in parameters["TransactItems"] for part in entry.values()]
 
 
@@ -60,7 +60,7 @@ def _get(parameters: Parameters, tables: TableLookup) -> TransactGet:
 
 
 def _got(parameters: Parameters, response: BatchGetResponse, tables: TableLookup) -> AnswerBody:
-    # Where a projection finds nothing, it is as if the item was not there.
+    # If a projection finds nothing, DynamoDB answers as if the item did not exist.
     answer: AnswerBody = {"Responses": [{"Item": item} if item else {} for item in response.items]}
     return answer | consumed(parameters, response, tables, _references(parameters), transactional=True)
 
@@ -98,7 +98,7 @@ _TRANSACT_GET_ITEMS = Operation(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One kind of write that a transaction can have."""
+    """One kind of write in a transaction."""
 
     shape: Structure
     takes: ExpressionParameters
@@ -119,7 +119,7 @@ _CONDITIONAL: dict[str, ParameterShape] = {
     "ExpressionAttributeValues": ATTRIBUTES,
     "ReturnValuesOnConditionCheckFailure": RETURN_ON_FAILURE,
 }
-"""Members of every part, behind those that it has by itself."""
+"""Members that every part has, after those of its own kind."""
 
 _PARTS = {
     "ConditionCheck": _Part(

@@ -1,37 +1,115 @@
-"""Who asks and where: credentials, region and endpoints, as botocore finds them.
+"""Credentials, region and endpoints, as botocore finds them, and the signature of each request.
 
-Environment, profiles, containers, instance metadata and web identity are botocore's; so is refreshing
-what expires. A server on this machine needs no credentials: where none are set, any will do for it.
+botocore reads environment, profiles, containers, instance metadata and web identity, and refreshes credentials that
+expire. A server on this machine needs no credentials: if none are set, made-up ones are used.
 
-Whoever provides credentials may take for ever, so nobody looks them up himself: a thread does, one for all
-who wait, and each waits as long as he likes.
+A credential provider may never answer, so no call waits for it directly. One thread looks credentials up for all
+callers, and each caller waits as long as its deadline allows.
+
+Signatures are of Version 4. Every request is a POST of JSON to one path, so only the parts that differ between requests
+are computed per request: two digests and one keyed digest. The signed headers, and so the signature, are those that
+botocore makes for the same request. Source: the AWS General Reference, "Signing AWS API requests".
 """
 
 from __future__ import annotations
 
+import hmac
 import os
 import re
 import threading
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass
+from hashlib import sha256
 from ipaddress import ip_address
+from time import gmtime, strftime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import botocore.session
 from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import BotoCoreError
 
 from adjoin.errors import AdjoinError, InvalidCredentials, InvalidLocation
-from adjoin.stores.dynamodb.signing import Credentials, Signer
+
+# --- signatures --------------------------------------------------------------------------------
+
+
+CONTENT_TYPE = "application/x-amz-json-1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    access_key: str
+    secret_key: str
+    token: str | None = None
+
+
+class Signer:
+    """Signs requests to one host; credentials may change between requests."""
+
+    def __init__(self, host: str, path: str, region: str, service: str = "dynamodb") -> None:
+        self._region = region
+        self._service = service
+        self._before_date = (
+            f"POST\n{quote(path or '/', safe='/~')}\n\ncontent-type:{CONTENT_TYPE}\nhost:{host}\nx-amz-date:"
+        )
+        self._keyed: tuple[str, str, hmac.HMAC] | None = None
+        self._stamp = (0, "")
+
+    def headers(self, credentials: Credentials, target: str, body: bytes, now: float) -> dict[str, str]:
+        """The signature, and all headers that it covers except the host."""
+        stamp = self._stamped(int(now))
+        token = credentials.token
+        if token is None:
+            rest, signed = f"x-amz-target:{target}\n\n", "content-type;host;x-amz-date;x-amz-target"
+        else:
+            rest = f"x-amz-security-token:{token}\nx-amz-target:{target}\n\n"
+            signed = "content-type;host;x-amz-date;x-amz-security-token;x-amz-target"
+        request = f"{self._before_date}{stamp}\n{rest}{signed}\n{sha256(body).hexdigest()}"
+        scope = f"{stamp[:8]}/{self._region}/{self._service}/aws4_request"
+        text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{sha256(request.encode()).hexdigest()}"
+        mac = self._keyed_for(credentials.secret_key, stamp[:8])
+        mac.update(text.encode())
+        headers = {
+            "Content-Type": CONTENT_TYPE,
+            "X-Amz-Date": stamp,
+            "X-Amz-Target": target,
+            "Authorization": f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope}, "
+            f"SignedHeaders={signed}, Signature={mac.hexdigest()}",
+        }
+        if token is not None:
+            headers["X-Amz-Security-Token"] = token
+        return headers
+
+    def _stamped(self, second: int) -> str:
+        """The time stamp of a second. It is cached as one tuple, so that other threads never see half of it."""
+        known, stamp = self._stamp
+        if known != second or not stamp:
+            stamp = strftime("%Y%m%dT%H%M%SZ", gmtime(second))
+            self._stamp = (second, stamp)
+        return stamp
+
+    def _keyed_for(self, secret: str, day: str) -> hmac.HMAC:
+        """A copy of the HMAC with the signing key of a day, to which each request adds its own text."""
+        keyed = self._keyed
+        if keyed is None or keyed[0] != secret or keyed[1] != day:
+            key = f"AWS4{secret}".encode()
+            for part in (day, self._region, self._service, "aws4_request"):
+                key = hmac.digest(key, part.encode(), "sha256")
+            keyed = self._keyed = (secret, day, hmac.new(key, digestmod="sha256"))
+        return keyed[2].copy()
+
+
+# --- endpoints and credentials -----------------------------------------------------------------
+
 
 _USED_UNTIL = 60
-"""Seconds before credentials expire from which on nothing is signed with them any more."""
+"""Credentials are not used in the last seconds, this many, before they expire."""
 _PAUSE = 5.0
-"""Seconds between attempts to renew credentials that are still good."""
+"""Seconds between attempts to renew credentials that are still valid."""
 _GIVEN_UP = 60.0
-"""Seconds after which somebody else is sent to look for credentials, if the first one does not come back."""
+"""Seconds after which another thread looks credentials up, if the first one has not returned."""
 
 LOCAL_REGION = "us-east-1"
 _LOCAL = Credentials("local", "local")
@@ -39,7 +117,7 @@ _LOCAL = Credentials("local", "local")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An address requests go to, with the signer for it."""
+    """An address to which requests are sent, with its signer."""
 
     url: str
     host: str
@@ -53,7 +131,7 @@ def endpoint_at(url: str, region: str) -> Endpoint:
     except ValueError:
         parts, port = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidLocation(f"{url!r} is no endpoint; give one such as http://127.0.0.1:8000")
+        raise InvalidLocation(f"{url!r} is not an endpoint; give one such as http://127.0.0.1:8000")
     host = parts.hostname if ":" not in parts.hostname else f"[{parts.hostname}]"
     standard = {"http": 80, "https": 443}[parts.scheme]
     if port not in (None, standard):
@@ -70,8 +148,8 @@ def _is_loopback(url: str) -> bool:
         return host == "localhost"
 
 
-class Access:
-    """Everything a request needs to be addressed and signed; safe for many threads."""
+class ServiceAccess:
+    """Everything that is needed to address and sign a request; safe for many threads."""
 
     def __init__(self, region: str | None, endpoint: str | None, profile: str | None) -> None:
         self._profile = profile
@@ -79,9 +157,9 @@ class Access:
         self._resolving = threading.Lock()
         self._found: Any = None
         self._current: Credentials | None = None
-        """What was found last, where that expires."""
+        """The last credentials that were found, if they can expire."""
         self._lookups: dict[Credentials | None, tuple[Future[Credentials], float]] = {}
-        """Those under way, by the credentials that are to be replaced, and since when."""
+        """The lookups under way with their start times, by the credentials that they replace."""
         self._renewed = -_PAUSE
         try:
             self._session = botocore.session.Session(profile=profile)
@@ -107,7 +185,7 @@ class Access:
         )
 
     def _configured_region(self) -> str | None:
-        # All SDKs but botocore follow AWS_REGION, and so does what AWS runs programs in.
+        # All AWS SDKs except botocore read AWS_REGION, and AWS's runtimes such as Lambda set it.
         found = os.environ.get("AWS_REGION") or self._session.get_config_variable("region")
         return str(found) if found else None
 
@@ -115,37 +193,37 @@ class Access:
         for partition in self._session.get_data("partitions")["partitions"]:
             if self.region in partition["regions"] or re.match(partition["regionRegex"], self.region):
                 return f"https://{service}.{self.region}.{partition['outputs']['dnsSuffix']}"
-        raise InvalidLocation(f"{self.region!r} is no region of AWS; name one such as eu-west-1")
+        raise InvalidLocation(f"{self.region!r} is not a region of AWS; name one such as eu-west-1")
 
     def credentials(self) -> Credentials | None:
-        """Valid credentials if nobody must be waited for to have them, else None: see `lookup` then."""
+        """Valid credentials if they are at hand; None if `lookup` has to find them."""
         found = self._found
         if type(found) is Credentials:
             return found
         if found is None or found.refresh_needed(_USED_UNTIL):
             return None
         if found.refresh_needed() and time.monotonic() - self._renewed > _PAUSE:
-            # They are good for some minutes more, whatever becomes of that.
+            # They stay valid for some minutes, so nobody waits for this lookup and its failure does no harm.
             self.lookup()
         return self._current
 
     def lookup(self, instead_of: Credentials | None = None) -> Future[Credentials]:
-        """Credentials, looked up or refreshed by a thread; `InvalidCredentials` if there are none.
+        """Credentials that a thread looks up or refreshes; raises `InvalidCredentials` if there are none.
 
-        `instead_of` are some that the service refused: they are looked up anew, unless somebody else did so.
+        `instead_of` are credentials that the service refused. They are looked up again, unless another call did so.
         """
         with self._starting:
             under_way, since = self._lookups.get(instead_of, (None, 0.0))
             if under_way is not None and time.monotonic() - since > _GIVEN_UP:
-                # It holds locks, ours and botocore's, and may hold them for ever.
+                # The old thread holds locks, ours and botocore's, perhaps for ever, so start with new ones.
                 self._start_over()
                 under_way = None
             if under_way is None:
                 under_way = Future()
-                # It runs already, so that nobody who ceases to wait can cancel it for the others.
+                # Mark it as running, so that a caller that stops waiting cannot cancel it for the others.
                 under_way.set_running_or_notify_cancel()
                 self._lookups[instead_of] = (under_way, time.monotonic())
-                # A daemon, since a program that ends does not wait for whoever provides credentials.
+                # A daemon thread: the end of the program must not wait for a credential provider.
                 work = (instead_of, under_way, self._resolving)
                 threading.Thread(target=self._look_up, args=work, name="adjoin credentials", daemon=True).start()
             return under_way
@@ -155,7 +233,7 @@ class Access:
             with resolving:
                 found = self._looked_up(instead_of)
         except BaseException as error:
-            # Whoever provides credentials, a program or a server of others, fails in ways of its own.
+            # A credential provider is another program or server, and may fail with any exception.
             refusal = error if isinstance(error, AdjoinError) else _not_had(error)
             self._end(instead_of, told)
             told.set_exception(refusal)
@@ -178,7 +256,7 @@ class Access:
         return current
 
     def start_anew(self) -> None:
-        """In a forked child: a thread that is not there any more may have held these locks."""
+        """Replaces the locks in a forked child: threads of the parent, which do not exist here, may have held them."""
         self._starting = threading.Lock()
         self._start_over()
 
@@ -191,10 +269,10 @@ class Access:
 
     def _resolve(self) -> Any:
         if self._found is not None:
-            # A session remembers what it found; one that is new looks again.
+            # A botocore session caches its credentials, so a new session is needed to look again.
             self._session = botocore.session.Session(profile=self._profile)
         if self._is_local:
-            # Nobody waits for an instance's metadata to use a server on the same machine.
+            # A server on the same machine needs no instance metadata, and looking for it takes seconds.
             self._session.get_component("credential_provider").remove("iam-role")
         found = self._session.get_credentials()
         if isinstance(found, RefreshableCredentials):
@@ -219,7 +297,7 @@ def _default_region(endpoint: str | None) -> str:
 
 
 def _not_had(error: BaseException) -> InvalidCredentials:
-    refusal = InvalidCredentials(f"no credentials could be had: {error}")
+    refusal = InvalidCredentials(f"credentials could not be loaded: {error}")
     refusal.__cause__ = error
     return refusal
 
@@ -227,5 +305,5 @@ def _not_had(error: BaseException) -> InvalidCredentials:
 def _frozen(found: Any) -> Credentials:
     frozen = found.get_frozen_credentials()
     if not all(part.isprintable() for part in (frozen.access_key, frozen.secret_key, frozen.token or "")):
-        raise InvalidCredentials("the credentials hold a line break or another control character; write them anew")
+        raise InvalidCredentials("the credentials contain a line break or another control character; correct them")
     return Credentials(frozen.access_key, frozen.secret_key, frozen.token or None)

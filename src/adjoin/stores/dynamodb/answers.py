@@ -1,9 +1,9 @@
-"""What the answers of the service must be: one shape for each operation, checked before anything is read of it.
+"""The shapes of the service's answers: one per operation, checked before an answer is used.
 
-A server may be another one than it seems, may have a fault, or may stand behind something that alters what it
-says. What is not shaped as its operation's answer is `Misshapen`, with the place where and what is wrong there;
-whoever reads an answer behind this module finds what he looks for. Members that nobody reads are not looked at.
-What depends on the request, such as how many answers there must be, is checked where the answer is read.
+The server may not be DynamoDB at all, may have a fault, or may be behind a proxy that alters answers. An answer without
+the shape of its operation raises `Misshapen`, which names the place and what is wrong there. So code that uses a
+checked answer can rely on its members. Members that no code uses are not checked. Checks that depend on the request,
+such as the number of items, are made where the answer is used.
 
 Source: the API reference of Amazon DynamoDB and of Amazon DynamoDB Streams, "Response Elements".
 """
@@ -20,21 +20,21 @@ from adjoin.items import normal_attribute, normal_item
 from adjoin.tables import KeyAttribute
 
 Payload: TypeAlias = dict[str, Any]
-Shape: TypeAlias = Callable[[Any, str], None]
+AnswerShape: TypeAlias = Callable[[Any, str], None]
 """Checks a value at a place in an answer."""
 
-Keys: TypeAlias = Mapping[str, tuple[KeyAttribute, ...]]
-"""The keys of tables, as far as they are known."""
+KnownKeys: TypeAlias = Mapping[str, tuple[KeyAttribute, ...]]
+"""The keys of the tables that are known so far."""
 
 _NUMBER_OF_A_CHANGE = re.compile("[0-9]{1,64}")
-"""The service's have 21 to 40 digits; Python refuses to read a number of thousands."""
+"""The service's numbers have 21 to 40 digits. The limit exists because Python refuses to parse thousands of digits."""
 _PART_OF_A_POSITION = re.compile("[^/=]+")
 _NEVER = 1e11
-"""Seconds since 1970: thousands of years."""
+"""Upper bound of times, in seconds since 1970: thousands of years from now."""
 
 
 class Misshapen(Exception):
-    """An answer is not what the operation answers; never leaves the store."""
+    """An answer does not have the shape of its operation; never leaves the store."""
 
     def __init__(self, at: str, what: str) -> None:
         super().__init__(f"{at or 'it'} {what}")
@@ -43,76 +43,76 @@ class Misshapen(Exception):
 # --- shapes --------------------------------------------------------------------------------------
 
 
-def _of(kind: type, name: str) -> Shape:
+def _of(kind: type, name: str) -> AnswerShape:
     def check(value: Any, at: str) -> None:
         if type(value) is not kind:
-            raise Misshapen(at, f"is no {name}")
+            raise Misshapen(at, f"is not {name}")
 
     return check
 
 
 _TEXT = _of(str, "text")
-_TRUTH = _of(bool, "truth value")
+_TRUTH = _of(bool, "a truth value")
 
 
 def _number(value: Any, at: str) -> None:
     if type(value) not in (int, float) or not isfinite(value):
-        raise Misshapen(at, "is no number")
+        raise Misshapen(at, "is not a number")
 
 
 def _count(value: Any, at: str) -> None:
     if type(value) is not int or value < 0:
-        raise Misshapen(at, "is no whole number from 0 on")
+        raise Misshapen(at, "is not a whole number of at least 0")
 
 
 def _time(value: Any, at: str) -> None:
     _number(value, at)
     if not 0 <= value < _NEVER:
-        raise Misshapen(at, "is no time in seconds since 1970")
+        raise Misshapen(at, "is not a time in seconds since 1970")
 
 
-def _one_of(*texts: str) -> Shape:
+def _one_of(*texts: str) -> AnswerShape:
     def check(value: Any, at: str) -> None:
         if value not in texts:
-            raise Misshapen(at, f"is none of {', '.join(texts)}")
+            raise Misshapen(at, f"is not one of {', '.join(texts)}")
 
     return check
 
 
-def _like(pattern: re.Pattern[str], what: str) -> Shape:
+def _like(pattern: re.Pattern[str], what: str) -> AnswerShape:
     def check(value: Any, at: str) -> None:
         if type(value) is not str or not pattern.fullmatch(value):
-            raise Misshapen(at, f"is no {what}")
+            raise Misshapen(at, f"is not a valid {what}")
 
     return check
 
 
-def _each(shape: Shape) -> Shape:
+def _each(shape: AnswerShape) -> AnswerShape:
     def check(value: Any, at: str) -> None:
         if type(value) is not list:
-            raise Misshapen(at, "is no list")
+            raise Misshapen(at, "is not a list")
         for place, element in enumerate(value):
             shape(element, f"{at}[{place}]")
 
     return check
 
 
-def _named(shape: Shape) -> Shape:
+def _named(shape: AnswerShape) -> AnswerShape:
     def check(value: Any, at: str) -> None:
         if type(value) is not dict:
-            raise Misshapen(at, "is no map")
+            raise Misshapen(at, "is not a map")
         for name, element in value.items():
             shape(element, _within(at, name))
 
     return check
 
 
-def _members(needed: dict[str, Shape], others: dict[str, Shape] | None = None) -> Shape:
-    """A map that has what is needed; the others are checked if they are there and not null."""
+def _members(needed: dict[str, AnswerShape], others: dict[str, AnswerShape] | None = None) -> AnswerShape:
+    """A map that must have the `needed` members; the others are checked if they are present and not null."""
 
     def check(value: Any, at: str) -> None:
         if type(value) is not dict:
-            raise Misshapen(at, "is no map")
+            raise Misshapen(at, "is not a map")
         for name, shape in needed.items():
             if name not in value:
                 raise Misshapen(at, f"has no {name}")
@@ -124,7 +124,7 @@ def _members(needed: dict[str, Shape], others: dict[str, Shape] | None = None) -
     return check
 
 
-def _all(*shapes: Shape) -> Shape:
+def _all(*shapes: AnswerShape) -> AnswerShape:
     def check(value: Any, at: str) -> None:
         for shape in shapes:
             shape(value, at)
@@ -133,7 +133,7 @@ def _all(*shapes: Shape) -> Shape:
 
 
 def _anything(value: Any, at: str) -> None:
-    """Nothing of it is read."""
+    """Accepts every answer, because no code uses it."""
 
 
 def _within(at: str, name: str) -> str:
@@ -142,11 +142,11 @@ def _within(at: str, name: str) -> str:
 
 def _item(value: Any, at: str) -> None:
     if type(value) is not dict:
-        raise Misshapen(at, "is no item")
+        raise Misshapen(at, "is not an item")
     try:
         normal_item(value)
     except InvalidRequest as error:
-        raise Misshapen(at, f"is no item: {str(error)[:200]}") from None
+        raise Misshapen(at, f"is not an item: {str(error)[:200]}") from None
 
 
 # --- items ---------------------------------------------------------------------------------------
@@ -161,8 +161,8 @@ _CAPACITY = _all(
         {"Table": _UNITS, "LocalSecondaryIndexes": _named(_UNITS), "GlobalSecondaryIndexes": _named(_UNITS)},
     ),
 )
-_CONSUMED: dict[str, Shape] = {"ConsumedCapacity": _CAPACITY}
-_CONSUMED_EACH: dict[str, Shape] = {"ConsumedCapacity": _each(_CAPACITY)}
+_CONSUMED: dict[str, AnswerShape] = {"ConsumedCapacity": _CAPACITY}
+_CONSUMED_EACH: dict[str, AnswerShape] = {"ConsumedCapacity": _each(_CAPACITY)}
 _WRITTEN = _members({}, {"Attributes": _item, **_CONSUMED})
 _PAGE = _members(
     {"Count": _count, "ScannedCount": _count}, {"Items": _each(_item), "LastEvaluatedKey": _item, **_CONSUMED}
@@ -178,7 +178,7 @@ def _one_request(value: Any, at: str) -> None:
 
 # --- tables --------------------------------------------------------------------------------------
 
-_THROUGHPUT: dict[str, Shape] = {
+_THROUGHPUT: dict[str, AnswerShape] = {
     "ProvisionedThroughput": _members({}, {"ReadCapacityUnits": _count, "WriteCapacityUnits": _count})
 }
 _KEY = _members({"AttributeName": _TEXT, "KeyType": _one_of("HASH", "RANGE")})
@@ -190,12 +190,19 @@ def _key_schema(value: Any, at: str) -> None:
         raise Misshapen(at, "is not one HASH key, with a RANGE key or without")
 
 
+def _global_key_schema(value: Any, at: str) -> None:
+    """Only keys of global indexes have several attributes; how many, the service decides."""
+    _each(_KEY)(value, at)
+    if all(entry["KeyType"] != "HASH" for entry in value):
+        raise Misshapen(at, "has no HASH key")
+
+
 _PROJECTION = _members(
     {"ProjectionType": _one_of("ALL", "KEYS_ONLY", "INCLUDE")}, {"NonKeyAttributes": _each(_TEXT)}
 )  # fmt: skip
-_INDEX = _members(
-    {"IndexName": _TEXT, "KeySchema": _key_schema, "Projection": _PROJECTION}, {"IndexStatus": _TEXT, **_THROUGHPUT}
-)
+_OF_AN_INDEX = {"IndexName": _TEXT, "Projection": _PROJECTION}
+_LOCAL_INDEX = _members({**_OF_AN_INDEX, "KeySchema": _key_schema}, {"IndexStatus": _TEXT, **_THROUGHPUT})
+_GLOBAL_INDEX = _members({**_OF_AN_INDEX, "KeySchema": _global_key_schema}, {"IndexStatus": _TEXT, **_THROUGHPUT})
 _STREAM_VIEW = _one_of("NEW_AND_OLD_IMAGES", "NEW_IMAGE", "OLD_IMAGE", "KEYS_ONLY")
 _LABEL = _like(_PART_OF_A_POSITION, "label of a stream")
 _TABLE = _members(
@@ -214,8 +221,8 @@ _TABLE = _members(
         "ItemCount": _count,
         "TableSizeBytes": _count,
         "BillingModeSummary": _members({}, {"BillingMode": _TEXT}),
-        "GlobalSecondaryIndexes": _each(_INDEX),
-        "LocalSecondaryIndexes": _each(_INDEX),
+        "GlobalSecondaryIndexes": _each(_GLOBAL_INDEX),
+        "LocalSecondaryIndexes": _each(_LOCAL_INDEX),
         "StreamSpecification": _members({}, {"StreamEnabled": _TRUTH, "StreamViewType": _STREAM_VIEW}),
         "LatestStreamArn": _TEXT,
         "LatestStreamLabel": _LABEL,
@@ -264,12 +271,12 @@ def _record(value: Any, at: str) -> None:
     _RECORD(value, at)
     for image in _IMAGES[value["eventName"]]:
         if value["dynamodb"].get(image) is None:
-            raise Misshapen(at, f"is of a {value['eventName']}, and has no {image}")
+            raise Misshapen(at, f"has the event {value['eventName']}, but no {image}")
 
 
 # --- operations ----------------------------------------------------------------------------------
 
-SHAPES: dict[str, Shape] = {
+SHAPES: dict[str, AnswerShape] = {
     "GetItem": _members({}, {"Item": _item, **_CONSUMED}),
     "PutItem": _WRITTEN,
     "UpdateItem": _WRITTEN,
@@ -320,18 +327,18 @@ _REFUSAL = _members(
 
 
 def operation_of(target: str) -> str:
-    """The name of the operation that a call names as its target."""
+    """The name of the operation in the target of a call."""
     return target.partition(".")[2]
 
 
 def checked(target: str, answer: Payload) -> Payload:
-    """The answer of an operation, if it is one."""
+    """The answer, after a check that it has the shape of its operation."""
     SHAPES[operation_of(target)](answer, "")
     return answer
 
 
-def checked_refusal(answer: Payload, asked: Payload, keys: Keys) -> Payload:
-    """An answer that says what is wrong; one to a transaction may say so for each of its parts."""
+def checked_refusal(answer: Payload, asked: Payload, keys: KnownKeys) -> Payload:
+    """An answer with an error, after a check of its shape; for a transaction it may have one reason per operation."""
     _REFUSAL(answer, "")
     if answer.get("Item"):
         _check_in_the_way(answer["Item"], asked, keys, "Item")
@@ -347,22 +354,22 @@ def checked_refusal(answer: Payload, asked: Payload, keys: Keys) -> Payload:
     return answer
 
 
-def _check_in_the_way(item: Payload, write: Payload, keys: Keys, at: str) -> None:
-    """What was in the way of a write is the item of its key."""
+def _check_in_the_way(item: Payload, write: Payload, keys: KnownKeys, at: str) -> None:
+    """Checks that the item with which a condition failed has the key of the write."""
     wanted = write.get("Key") or write.get("Item") or {}
     names = [key.name for key in keys.get(write["TableName"], ())] or write.get("Key", ())
     check_is({name: wanted[name] for name in names if name in wanted}, item, at)
 
 
 def check_has(keys: Iterable[KeyAttribute], item: Payload, at: str) -> None:
-    """An item must have its table's keys."""
+    """Checks that an item has its table's keys."""
     for key in keys:
         if key.type not in item.get(key.name, ()):
             raise Misshapen(at, f"has no {key.name} of type {key.type}, which is a key")
 
 
 def check_is(key: Payload, item: Payload, at: str) -> None:
-    """An item must be the one of that key; numbers may be spelled otherwise."""
+    """Checks that an item has this key; numbers may be spelled differently."""
     for name, value in key.items():
         found = item.get(name)
         if found != value and (found is None or normal_attribute(found) != normal_attribute(value)):

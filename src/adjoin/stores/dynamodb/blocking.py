@@ -1,8 +1,8 @@
-"""The DynamoDB store for programs that wait: the asynchronous one, driven on event loops of its own.
+"""The DynamoDB store for synchronous programs: the asynchronous store, run on event loops of its own.
 
-A call takes an idle loop, or makes one, and gives it back: threads do not wait for each other, and there
-are as many loops as there were calls at once. A process that was forked starts with none; the parent's
-are never touched by it.
+A call takes an idle event loop, or creates one, and returns it afterwards. So threads do not wait for each other, and
+there are as many loops as there were calls at the same time. A forked process starts with no loops and never touches
+those of its parent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -20,58 +19,46 @@ from typing import TypeVar
 
 from adjoin.errors import StoreClosed
 from adjoin.requests import Request, Response
-from adjoin.stores.dynamodb.access import Access
+from adjoin.stores.dynamodb.access import ServiceAccess
 from adjoin.stores.dynamodb.store import CONNECTIONS, DEADLINE, TIMEOUT, AsyncDynamoDBStore
 from adjoin.stores.dynamodb.streams import Streams
 from adjoin.tables import KeyAttribute
 
 T = TypeVar("T")
 
-_IDLE = 0.5
-"""Seconds after which a loop that stood still looks for connections that the other side has closed."""
 _PATIENCE = 0.5
-"""Seconds that each part of closing a loop may take."""
+"""Seconds that each step of closing a loop may take."""
 
 
 class _Driver:
-    """An event loop that one call at a time runs, with the connections on it."""
+    """An event loop with its connections, which runs one call at a time."""
 
     def __init__(self, store: AsyncDynamoDBStore) -> None:
         self._loop = asyncio.new_event_loop()
         self._store = store
-        self._used = 0.0
         self.is_broken = False
-        """Whether a call was interrupted in the middle, as by the keyboard, and left the loop as it was then."""
+        """Whether a call was interrupted, for example by Ctrl-C, and left the loop in an unknown state."""
 
     def execute(self, requests: Sequence[Request]) -> list[Response]:
-        task = self._loop.create_task(self._execute(requests))
+        task = self._loop.create_task(self._store.execute(requests))
         try:
             return self._loop.run_until_complete(task)
         except BaseException as error:
-            # A handler of signals may raise anything anywhere: also where the loop does not expect it.
+            # A signal handler may raise any exception anywhere, also where the loop does not expect one.
             self.is_broken = not task.done() or not isinstance(error, Exception)
             if task.done() and not task.cancelled():
                 task.exception()
             raise
 
-    async def _execute(self, requests: Sequence[Request]) -> list[Response]:
-        if time.monotonic() - self._used > _IDLE:
-            for _ in range(3):
-                await asyncio.sleep(0)
-        try:
-            return await self._store.execute(requests)
-        finally:
-            self._used = time.monotonic()
-
     def close(self) -> None:
         try:
             self._loop.run_until_complete(self._end())
         finally:
-            # Its threads, which look up addresses, end by themselves: one may take longer than any deadline.
+            # Do not wait for its threads: an address lookup may take longer than any deadline. They end by themselves.
             self._loop.close()
 
     async def _end(self) -> None:
-        # An interrupted call leaves tasks behind, some of which may never end.
+        # An interrupted call leaves tasks, and some of them may never end.
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
@@ -85,7 +72,7 @@ class _Driver:
 class _Drivers:
     """The idle drivers of one store in one process."""
 
-    def __init__(self, access: Access, make: Callable[[], AsyncDynamoDBStore]) -> None:
+    def __init__(self, access: ServiceAccess, make: Callable[[], AsyncDynamoDBStore]) -> None:
         self._access = access
         self._make = make
         self._idle: deque[_Driver] = deque()
@@ -121,10 +108,10 @@ class _Drivers:
             driver.close()
 
     def forget(self) -> None:
-        """In a forked child: keep the parent's drivers from being used, closed or collected.
+        """In a forked child, keeps the parent's drivers from being used, closed or collected.
 
-        A loop that is closed or collected here would take the sockets from the selector that it shares
-        with the parent's.
+        The child shares the selectors with its parent. Closing or collecting a loop here would unregister the parent's
+        sockets.
         """
         for driver in self._idle:
             _keep_for_ever(driver)
@@ -133,12 +120,12 @@ class _Drivers:
 
 
 def _keep_for_ever(thing: object) -> None:
-    """Takes a reference that nobody gives back, so that not even the end of the program finalizes it."""
+    """Takes a reference that is never released, so that not even the end of the program finalizes the object."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 def _away_from_loops(work: Callable[[], T]) -> T:
-    """Runs it here, or in a thread where this one runs an event loop already, as notebooks do."""
+    """Runs `work` in this thread, or in another one if this thread already runs an event loop, as in notebooks."""
     if not _runs_a_loop():
         return work()
     pool = ThreadPoolExecutor(1)
@@ -146,7 +133,7 @@ def _away_from_loops(work: Callable[[], T]) -> T:
     try:
         return under_way.result()
     finally:
-        # Whoever interrupts this does not wait for the work, which ends by its deadline and cleans up behind itself.
+        # After an interrupt, do not wait for the work: it ends at its deadline and cleans up itself.
         pool.shutdown(wait=under_way.done())
 
 
@@ -171,10 +158,10 @@ if hasattr(os, "register_at_fork"):
 
 
 class DynamoDBStore:
-    """DynamoDB, or a compatible server, for programs that wait; safe for many threads and after fork.
+    """DynamoDB, or a compatible server, for synchronous programs; safe for many threads and after a fork.
 
-    `connections` bounds how many requests of one call are under way at once, `timeout` the seconds that
-    one may take, and `deadline` the seconds that it may take with all its retries.
+    `connections` limits how many requests of one call are under way at once, `timeout` the seconds that a request may
+    take, and `deadline` the seconds that it may take with all its retries.
     """
 
     creates_tables = False
@@ -189,7 +176,7 @@ class DynamoDBStore:
         timeout: float = TIMEOUT,
         deadline: float = DEADLINE,
     ) -> None:
-        access = Access(region, endpoint, profile)
+        access = ServiceAccess(region, endpoint, profile)
         streams = Streams()
         keys: dict[str, tuple[KeyAttribute, ...]] = {}
         self._drivers = _Drivers(
@@ -199,7 +186,7 @@ class DynamoDBStore:
             ),
         )
         _ALL.add(self._drivers)
-        # A graph that nobody closed is closed when it is collected, or when the program ends.
+        # Closes a graph that the program did not close, when it is collected or the program ends.
         self._close = weakref.finalize(self, _away_from_loops, self._drivers.close)
 
     def execute(self, requests: Sequence[Request]) -> list[Response]:

@@ -1,41 +1,311 @@
-"""A call of the service: signed, sent, retried where that is safe, and its errors named."""
+"""A call of the service: it is signed, sent, retried where that is safe, and its errors become adjoin's.
+
+One table maps the service's error codes to errors and retries. A call is retried `later` if the service refused it for
+now and surely did not apply it, and `in doubt` if it may have been applied (the answer was lost, or the service failed
+internally). Whether a request may be repeated in doubt depends on the request: see `is_safe_in_doubt`.
+
+Waits grow exponentially with full jitter (a random share of a doubling bound), within one deadline for the whole call.
+
+Sources: the developer guide, "Error handling with DynamoDB"; the AWS architecture blog, "Exponential backoff and
+jitter".
+"""
 
 from __future__ import annotations
 
 import asyncio
+import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
+from enum import Enum
 from typing import Any, TypeAlias
 
 from orjson import JSONDecodeError, JSONEncodeError, dumps, loads
 
 from adjoin.errors import (
+    AccessDenied,
     AdjoinError,
+    CancellationReason,
+    ChangesTrimmed,
+    CollectionTooLarge,
+    ConditionFailed,
     InvalidCredentials,
     InvalidRequest,
+    ItemTooLarge,
+    NotSupported,
     OutcomeUnknown,
     ServiceFailed,
     ServiceUnreachable,
+    TableBusy,
+    TableExists,
+    TableNotFound,
+    Throttled,
+    TokenReused,
+    TransactionCanceled,
+    TransactionConflict,
 )
-from adjoin.stores.dynamodb.access import Access, Endpoint
+from adjoin.expressions import Action, Add, Discard, IfNotExists, Path, Remove, Set, Value
+from adjoin.requests import (
+    BatchGet,
+    BatchWrite,
+    Check,
+    Delete,
+    Get,
+    Put,
+    Query,
+    Request,
+    Scan,
+    TransactGet,
+    TransactWrite,
+    Update,
+)
+from adjoin.stores.dynamodb.access import Credentials, Endpoint, ServiceAccess
 from adjoin.stores.dynamodb.answers import Misshapen, Payload, checked, checked_refusal, operation_of
-from adjoin.stores.dynamodb.faults import Retry, understood
-from adjoin.stores.dynamodb.retries import Attempts, Backoff
-from adjoin.stores.dynamodb.signing import Credentials
 from adjoin.stores.dynamodb.transport import Answer, AnswerLost, NotSent, Transport
 from adjoin.tables import KeyAttribute
 
+# --- errors of the service ---------------------------------------------------------------------
+
+
+class IteratorExpired(AdjoinError):
+    """A shard iterator was used after the 15 minutes for which it is valid; never leaves the store."""
+
+
+class Retry(Enum):
+    NEVER = "never"
+    LATER = "later"
+    IN_DOUBT = "in doubt"
+    IN_VAIN = "never, although it may have been applied"
+    REFRESHED = "with refreshed credentials"
+    RECLOCKED = "with the service's clock"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    error: type[AdjoinError]
+    retry: Retry = Retry.NEVER
+    remedy: str = ""
+
+
+_THROTTLED = Fault(Throttled, Retry.LATER, "raise the table's throughput, or spread the load over more keys and time")
+_FAILED = Fault(ServiceFailed, Retry.IN_DOUBT, "try again later")
+_CREDENTIALS = Fault(InvalidCredentials, remedy="check the key, the secret and the region they are for")
+
+FAULTS: dict[str, Fault] = {
+    # refused for now
+    "ProvisionedThroughputExceededException": _THROTTLED,
+    "ThrottlingException": _THROTTLED,
+    "Throttling": _THROTTLED,
+    "RequestLimitExceeded": _THROTTLED,
+    "RequestThrottled": _THROTTLED,
+    "RequestThrottledException": _THROTTLED,
+    "ThrottledException": _THROTTLED,
+    "TooManyRequestsException": _THROTTLED,
+    "BandwidthLimitExceeded": _THROTTLED,
+    "SlowDown": _THROTTLED,
+    "LimitExceededException": Fault(Throttled, Retry.LATER, "ask for less at once, or raise the account's limits"),
+    "TransactionConflictException": Fault(TransactionConflict, Retry.LATER, "try again"),
+    "ReplicatedWriteConflictException": Fault(TransactionConflict, Retry.LATER, "try again"),
+    "TransactionInProgressException": Fault(TransactionConflict, Retry.LATER, "try again with the same token"),
+    "ContinuousBackupsUnavailableException": Fault(TableBusy, Retry.LATER, "try again when the table is settled"),
+    # failed inside
+    "InternalServerError": _FAILED,
+    "InternalServerErrorException": _FAILED,
+    "InternalFailure": _FAILED,
+    "InternalError": _FAILED,
+    "ServiceUnavailable": _FAILED,
+    "ServiceUnavailableException": _FAILED,
+    "RequestTimeout": _FAILED,
+    "RequestTimeoutException": _FAILED,
+    # what was asked
+    "ValidationException": Fault(InvalidRequest),
+    "SerializationException": Fault(InvalidRequest),
+    "UnknownOperationException": Fault(NotSupported, remedy="use a server that has it"),
+    "ConditionalCheckFailedException": Fault(ConditionFailed),
+    "TransactionCanceledException": Fault(TransactionCanceled),
+    "IdempotentParameterMismatchException": Fault(TokenReused, remedy="use a new token for another transaction"),
+    "ItemCollectionSizeLimitExceededException": Fault(
+        CollectionTooLarge, remedy="a partition of a table with local indexes holds 10 GB at most"
+    ),
+    "ResourceNotFoundException": Fault(TableNotFound, remedy="create it with create_table(), or check region and name"),
+    "ResourceInUseException": Fault(TableBusy),
+    "TableNotFoundException": Fault(TableNotFound, remedy="create it with create_table(), or check region and name"),
+    "TableAlreadyExistsException": Fault(TableExists),
+    "TrimmedDataAccessException": Fault(
+        ChangesTrimmed, remedy="read the stream from the beginning, and rebuild what was made from it"
+    ),
+    "ExpiredIteratorException": Fault(IteratorExpired),
+    # who asked
+    "AccessDeniedException": Fault(AccessDenied, remedy="adjoin.aws.iam_policy() renders what a graph needs"),
+    "AccessDenied": Fault(AccessDenied, remedy="adjoin.aws.iam_policy() renders what a graph needs"),
+    "UnrecognizedClientException": _CREDENTIALS,
+    "InvalidClientTokenId": _CREDENTIALS,
+    "MissingAuthenticationToken": _CREDENTIALS,
+    "MissingAuthenticationTokenException": _CREDENTIALS,
+    "IncompleteSignatureException": _CREDENTIALS,
+    "SignatureDoesNotMatch": _CREDENTIALS,
+    "ExpiredToken": Fault(InvalidCredentials, Retry.REFRESHED, "renew the session's credentials"),
+    "ExpiredTokenException": Fault(InvalidCredentials, Retry.REFRESHED, "renew the session's credentials"),
+    "InvalidSignatureException": Fault(InvalidCredentials, Retry.RECLOCKED, "check the secret key and the clock"),
+    "RequestTimeTooSkewed": Fault(InvalidCredentials, Retry.RECLOCKED, "set the clock right"),
+}
+
+_BY_STATUS: dict[int, Fault] = {
+    403: Fault(AccessDenied, remedy="check the endpoint, and what stands in front of it"),
+    408: _FAILED,
+    429: _THROTTLED,
+    509: _THROTTLED,
+}
+"""Faults by status, for answers without a known code, such as a gateway's; other statuses from 500 on are `_FAILED`."""
+
+_TOO_LARGE = ("Item size has exceeded", "Item size to update has exceeded")
+
+
+def understood(
+    status: int, answer: Mapping[str, Any], request_id: str | None, table: str | None = None
+) -> tuple[AdjoinError, Retry]:
+    """The error for an answer, and whether to try again; `table` is the table of the request."""
+    code = str(answer.get("__type") or answer.get("code") or "").rpartition("#")[2]
+    message = str(answer.get("message") or answer.get("Message") or "")
+    fault = FAULTS.get(code)
+    if fault is None:
+        fault = _BY_STATUS.get(status) or (_FAILED if status >= 500 else Fault(InvalidRequest))
+        message = f"{code or f'status {status}'}: {message}" if message else code or f"status {status}"
+    if fault.error is TableNotFound and table is not None and table not in message:
+        message = f"{message} (table {table})"
+    error, retry = _error(fault, message, answer)
+    error.request_id = request_id
+    return error, retry
+
+
+def _error(fault: Fault, message: str, answer: Mapping[str, Any]) -> tuple[AdjoinError, Retry]:
+    if fault.error is ConditionFailed:
+        return ConditionFailed(message, answer.get("Item") or None), fault.retry
+    if fault.error is TransactionCanceled:
+        return _canceled(message, answer)
+    if fault.error is InvalidRequest and any(words in message for words in _TOO_LARGE):
+        return ItemTooLarge(message), fault.retry
+    return fault.error(f"{message}; {fault.remedy}" if fault.remedy else message), fault.retry
+
+
+def _canceled(message: str, answer: Mapping[str, Any]) -> tuple[AdjoinError, Retry]:
+    reasons = [
+        CancellationReason(reason.get("Code") or "None", reason.get("Message") or "", reason.get("Item") or None)
+        for reason in answer.get("CancellationReasons") or ()
+    ]
+    error = TransactionCanceled(message, reasons)
+    return error, Retry.LATER if error.retryable else Retry.NEVER
+
+
+# --- attempts and waits ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """A call takes at most `deadline` seconds; its waits are at most `first`, 2·`first`, 4·`first` … `longest`."""
+
+    deadline: float = 30.0
+    first: float = 0.05
+    longest: float = 5.0
+
+    @property
+    def least(self) -> float:
+        """Least seconds left for another attempt: one that times out at once would only hide the first error."""
+        return min(1.0, self.deadline / 10)
+
+
+_TOKEN_LIFETIME = 540.0
+"""Seconds during which a transaction may be repeated: the service remembers its token for ten minutes."""
+
+
+def with_token(backoff: Backoff) -> Backoff:
+    """The waits of a transaction, which must not be repeated after the service has forgotten its token."""
+    return replace(backoff, deadline=min(backoff.deadline, _TOKEN_LIFETIME))
+
+
+@dataclass(slots=True)
+class Waits:
+    """The waits of one call; `next_wait` returns None if the deadline does not allow another attempt.
+
+    `in_doubt` is set when an answer was lost, so that the request may have been applied.
+    """
+
+    backoff: Backoff
+    clock: Callable[[], float] = time.monotonic
+    share: Callable[[], float] = random.random
+    made: int = 0
+    in_doubt: bool = False
+    _started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._started = self.clock()
+
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return self._started + self.backoff.deadline - self.clock()
+
+    def next_wait(self) -> float | None:
+        # After 30 doublings every wait has reached the longest; without the limit, a float overflows at 2**1024.
+        bound = min(self.backoff.longest, self.backoff.first * 2 ** min(self.made, 30))
+        self.made += 1
+        room = self.left() - self.backoff.least
+        # Random shares of the remaining time would never use it up. So give up when not even a first wait fits.
+        return min(bound, room) * self.share() if room > self.backoff.first else None
+
+
+def is_safe_in_doubt(request: Request | Check) -> bool:
+    """Whether repeating a request does no harm if it was already applied.
+
+    That is true for reads and for writes that set a state. The service recognises a repeated transaction by its token.
+    A conditional write that was applied either fails its condition when it is repeated, or writes the same again.
+    """
+    if isinstance(request, Update):
+        return all(map(_sets_a_state, request.actions))
+    return isinstance(request, _SAFE)
+
+
+_SAFE = (Get, BatchGet, TransactGet, Query, Scan, Put, Delete, Check, BatchWrite, TransactWrite)
+
+
+def _sets_a_state(action: Action) -> bool:
+    match action:
+        case Set():
+            # Setting an element beyond the end of a list appends it, each time.
+            return not _is_element(action.path) and (
+                isinstance(action.value, Value)
+                or (
+                    isinstance(action.value, IfNotExists)
+                    and isinstance(action.value.default, Value)
+                    and action.value.path == action.path
+                )
+            )
+        case Remove():
+            # Removing an element of a list moves the others up, so a second time removes another element.
+            return not _is_element(action.path)
+        case Add():
+            return "N" not in action.value
+        case Discard():
+            return True
+
+
+def _is_element(path: Path) -> bool:
+    return isinstance(path.steps[-1], int)
+
+
+# --- the client --------------------------------------------------------------------------------
+
+
 _WORDLESS = frozenset(f"DynamoDB_20120810.{operation}" for operation in ("TagResource", "UntagResource"))
-"""Operations that are answered without a body, or with an empty text in place of one."""
+"""Operations whose answers have no body, or an empty one."""
 
 
 _MOST_PAGES = 10_000
-"""Pages of a listing: millions of shards, and far more tables and tags than an account may have."""
+"""Most pages of a listing: millions of shards, and far more tables and tags than an account may have."""
 
-Reading: TypeAlias = Callable[[Payload], Any]
-"""What a call makes of an answer; raises `Misshapen` if it cannot."""
+AnswerReader: TypeAlias = Callable[[Payload], Any]
+"""Converts an answer into the result of a call; raises `Misshapen` if it cannot."""
 
 
 def as_it_is(answer: Payload) -> Payload:
@@ -43,7 +313,7 @@ def as_it_is(answer: Payload) -> Payload:
 
 
 async def together(*calls: Awaitable[Any]) -> list[Any]:
-    """The results of calls that run side by side; raises the first error when all have ended."""
+    """The results of calls that run concurrently; raises the first error after all have ended."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
@@ -54,7 +324,7 @@ async def together(*calls: Awaitable[Any]) -> list[Any]:
 async def pages(
     call: Callable[[Payload], Awaitable[Payload]], payload: Payload, last: str, start: str
 ) -> AsyncIterator[Payload]:
-    """The answers of a listing, each of which says in `last` where the next is to `start`; they must come to an end."""
+    """The pages of a listing. The member `last` of each becomes the parameter `start` of the next; it must end."""
     seen: set[str] = set()
     while True:
         answer = await call(payload)
@@ -64,7 +334,7 @@ async def pages(
             return
         if after in seen or len(seen) == _MOST_PAGES:
             raise ServiceFailed(
-                f"the answers of a listing do not come to an end: {last} is {after!r} again; try again later"
+                f"the pages of a listing do not come to an end: {last} is {after!r} again; try again later"
             )
         seen.add(after)
         payload = {**payload, start: after}
@@ -74,32 +344,32 @@ class Client:
     """Calls made from one event loop."""
 
     def __init__(
-        self, access: Access, transport: Transport, backoff: Backoff, keys: dict[str, tuple[KeyAttribute, ...]]
+        self, access: ServiceAccess, transport: Transport, backoff: Backoff, keys: dict[str, tuple[KeyAttribute, ...]]
     ) -> None:
         self.access = access
         self.keys = keys
-        """Those of tables that were described, for all clients of a store."""
+        """The keys of tables that were described, shared by all clients of a store."""
         self.backoff = backoff
         self._transport = transport
         self._skew = 0.0
         self._now = asyncio.get_running_loop().time
 
-    def attempts(self, backoff: Backoff | None = None) -> Attempts:
-        """Those of a call that begins now; deadlines and timeouts go by one clock, the loop's."""
-        return Attempts(backoff or self.backoff, self._now)
+    def attempts(self, backoff: Backoff | None = None) -> Waits:
+        """The waits of a call that begins now; deadlines and timeouts use the clock of the event loop."""
+        return Waits(backoff or self.backoff, self._now)
 
     async def table_call(
         self,
         target: str,
         payload: Payload,
-        attempts: Attempts | None = None,
-        read: Reading = as_it_is,
+        attempts: Waits | None = None,
+        read: AnswerReader = as_it_is,
         *,
         safe_in_doubt: bool = True,
     ) -> Any:
         return await self.call(self.access.table_endpoint, target, payload, attempts, read, safe_in_doubt=safe_in_doubt)
 
-    async def stream_call(self, target: str, payload: Payload, read: Reading = as_it_is) -> Any:
+    async def stream_call(self, target: str, payload: Payload, read: AnswerReader = as_it_is) -> Any:
         return await self.call(self.access.stream_endpoint, target, payload, None, read)
 
     async def call(
@@ -107,17 +377,16 @@ class Client:
         endpoint: Endpoint,
         target: str,
         payload: Payload,
-        attempts: Attempts | None = None,
-        read: Reading = as_it_is,
+        attempts: Waits | None = None,
+        read: AnswerReader = as_it_is,
         *,
         safe_in_doubt: bool = True,
     ) -> Any:
-        """What is read of the answer, which is JSON shaped as the operation's answers are.
+        """What `read` returns for the answer, after a check that it has the shape of the operation.
 
-        One that is not, or of which `read` says so, is lost as others are, but does not get better. Where an
-        answer was lost, a request that is not `safe_in_doubt` is not repeated but raises `OutcomeUnknown`. For
-        one that is repeated, `attempts.in_doubt` tells that what comes in the end, answer or error, may be due
-        to an attempt before.
+        An answer with another shape counts as lost, but is not worth a retry. If an answer is lost, a request that is
+        not `safe_in_doubt` raises `OutcomeUnknown` instead of being repeated. For a request that is repeated,
+        `attempts.in_doubt` says that its final answer or error may be the effect of an earlier attempt.
         """
         body = _json(payload)
         attempts = attempts or self.attempts()
@@ -145,9 +414,9 @@ class Client:
                     else:
                         error, retry = understood(answer.status, refusal, answer.request_id, payload.get("TableName"))
                 elif answer.status == 200 or answer.request_id is not None:
-                    error, retry = _lost(endpoint, "what came is no JSON object", answer.request_id)
+                    error, retry = _lost(endpoint, "the answer is not a JSON object", answer.request_id)
                 else:
-                    # A gateway on the way answers with a page of its own.
+                    # A gateway between here and the service answered with a page of its own.
                     said = {"message": answer.body[:200].decode(errors="replace")}
                     error, retry = understood(answer.status, said, None)
             if retry in (Retry.IN_DOUBT, Retry.IN_VAIN):
@@ -168,30 +437,30 @@ class Client:
             await asyncio.sleep(wait)
 
     async def _send(
-        self, endpoint: Endpoint, target: str, body: bytes, credentials: Credentials, attempts: Attempts
+        self, endpoint: Endpoint, target: str, body: bytes, credentials: Credentials, attempts: Waits
     ) -> Answer:
         headers = endpoint.signer.headers(credentials, target, body, time.time() + self._skew)
         return await self._transport.post(endpoint, headers, body, attempts.left())
 
-    async def _repair(self, retry: Retry, answer: Answer, credentials: Credentials, attempts: Attempts) -> None:
+    async def _repair(self, retry: Retry, answer: Answer, credentials: Credentials, attempts: Waits) -> None:
         if retry is Retry.REFRESHED:
             await self._looked_up(attempts, credentials)
         elif date := answer.headers.get("Date"):
             with suppress(ValueError, OverflowError):
                 self._skew = parsedate_to_datetime(date).timestamp() - time.time()
 
-    async def _looked_up(self, attempts: Attempts, instead_of: Credentials | None = None) -> Credentials:
+    async def _looked_up(self, attempts: Waits, instead_of: Credentials | None = None) -> Credentials:
         looking = asyncio.wrap_future(self.access.lookup(instead_of))
         try:
             async with asyncio.timeout(attempts.left()):
                 return await looking
         except TimeoutError:
             raise InvalidCredentials(
-                f"no credentials could be had in {attempts.backoff.deadline:g} s: "
-                f"whoever provides them does not answer; look after it, or raise the deadline"
+                f"credentials could not be loaded in {attempts.backoff.deadline:g} s: "
+                f"their provider does not answer; check the provider, or raise the deadline"
             ) from None
         except InvalidCredentials as error:
-            # One error for all who waited would be changed by each of them.
+            # Each caller gets its own error: raising one object in several tasks would mix their tracebacks.
             raise InvalidCredentials(*error.args) from error
 
 
@@ -218,7 +487,7 @@ def _lost(endpoint: Endpoint, reason: str, request_id: str | None) -> tuple[Adjo
 
 def _misshapen(target: str, problem: Misshapen, request_id: str | None) -> AdjoinError:
     error = ServiceFailed(
-        f"the answer to {operation_of(target)} is not one: {problem}; check that the endpoint is DynamoDB, "
+        f"the answer to {operation_of(target)} is malformed: {problem}; check that the endpoint is DynamoDB, "
         f"or a server that is compatible with it"
     )
     error.request_id = request_id
@@ -228,7 +497,7 @@ def _misshapen(target: str, problem: Misshapen, request_id: str | None) -> Adjoi
 def _unknown(target: str, error: AdjoinError) -> OutcomeUnknown:
     unknown = OutcomeUnknown(
         f"the answer to {operation_of(target)} was lost ({error.args[0]}), and repeating it could apply it twice: "
-        f"it may have been applied or not; read the item, and decide"
+        f"it may have been applied or not; read the item and decide"
     )
     unknown.request_id = error.request_id
     return unknown

@@ -1,8 +1,8 @@
-"""Tables made, changed, described and dropped: each is done when it returns, however long the service takes.
+"""Creating, changing, describing and dropping tables. Each operation returns only when the service has finished it.
 
-Making or changing a table is several calls, since the service takes one kind of change at a time, and sets
-time to live and recovery only on a table that is there. If it is interrupted between them, `SetTimeToLive`
-or asking again for what is left finishes the rest.
+Creating or changing a table takes several calls, because the service takes one kind of change at a time, and sets time
+to live and recovery only on an existing table. If a program is interrupted between them, `SetTimeToLive`, or a second
+request for the remaining changes, completes the table.
 """
 
 from __future__ import annotations
@@ -29,22 +29,30 @@ from adjoin.requests import (
     TagTable,
     UpdateTable,
 )
-from adjoin.stores.definitions import check_definition, tagged, updated
-from adjoin.stores.descriptions import creation, described, index_payload, throughput_units
+from adjoin.stores.definitions import (
+    check_definition,
+    creation,
+    described,
+    index_payload,
+    tagged,
+    throughput_units,
+    updated,
+)
 from adjoin.stores.dynamodb.answers import Misshapen, Payload
 from adjoin.stores.dynamodb.client import Client, pages, together
 from adjoin.stores.dynamodb.protocol import target
-from adjoin.tables import TableDefinition
+from adjoin.tables import KeyAttribute, TableDefinition
+from adjoin.units import CHANGES_KEPT
 
-_SURELY_KEPT, _AT_ONCE, _COUNTED_AGAIN = 23 * 3600.0, 300.0, 8 * 3600.0
-"""Seconds for which a stream keeps changes, in which one is switched on with its table, and after which the items of a
-table were counted again. A stream keeps a day, items are counted every six hours or so, and clocks may differ."""
+_AT_ONCE, _COUNTED_AGAIN = 300.0, 8 * 3600.0
+"""In seconds: how soon after its table a stream is switched on that was created with it; and after how long the items
+of a table have surely been counted again. They are counted about every six hours, and clocks may differ."""
 _PATIENCE = 600.0
-"""Seconds that a table may take to be made or dropped; large indexes take minutes."""
+"""Seconds that a table may take to be created or dropped; large indexes take minutes."""
 _FIRST_LOOK, _LONGEST_PAUSE = 0.02, 2.0
 _ON_THE_WAY = ("creating", "updating", "deleting")
 _UNTIL_KNOWN = 30.0
-"""Seconds until every description tells of a new table; the service says "a few"."""
+"""Seconds until every DescribeTable finds a new table; the service's documentation says "a few"."""
 
 
 async def create(client: Client, request: CreateTable) -> TableResponse:
@@ -54,7 +62,7 @@ async def create(client: Client, request: CreateTable) -> TableResponse:
     try:
         await client.table_call(target("CreateTable"), creation(definition), attempts)
     except TableBusy as error:
-        # The attempt whose answer was lost may be the one that made it.
+        # An attempt whose answer was lost may have created it.
         if not attempts.in_doubt or not await _is_there(client, definition):
             raise _exists(error) from error
     await _settled(client, definition.name, is_new=True)
@@ -78,11 +86,13 @@ def _exists(error: TableBusy) -> TableExists:
 
 
 async def _is_there(client: Client, definition: TableDefinition) -> bool:
-    """Whether there is a table of that name with those keys and indexes."""
+    """Whether a table with that name, those keys and those indexes exists."""
     found = described(await _settled(client, definition.name), None)
-    return found.keys == definition.keys and {each.name: each.keys for each in found.indexes} == {
-        each.name: each.keys for each in definition.indexes
-    }
+    return found.keys == definition.keys and _index_keys(found) == _index_keys(definition)
+
+
+def _index_keys(definition: TableDefinition) -> dict[str, tuple[tuple[KeyAttribute, ...], tuple[KeyAttribute, ...]]]:
+    return {each.name: (each.partitions, each.sorts) for each in definition.indexes}
 
 
 async def _enable_time_to_live(client: Client, table: str, name: str) -> None:
@@ -91,7 +101,7 @@ async def _enable_time_to_live(client: Client, table: str, name: str) -> None:
     try:
         await client.table_call(target("UpdateTimeToLive"), payload, attempts)
     except InvalidRequest:
-        # What is enabled already is refused, also if an attempt whose answer was lost has enabled it.
+        # The service refuses to enable it twice, also if an attempt whose answer was lost has enabled it.
         if not attempts.in_doubt or await _time_to_live(client, table) != name:
             raise
 
@@ -121,7 +131,7 @@ async def update(client: Client, request: UpdateTable) -> TableResponse:
 
 
 def _changes(definition: TableDefinition, request: UpdateTable) -> Iterator[Payload]:
-    """The calls that make a change, of which each may say one thing."""
+    """The payloads of the calls for a change; the service takes one kind of change per call."""
     for name in request.remove_indexes:
         yield {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": name}}]}
     updates = [
@@ -179,7 +189,7 @@ async def _tags(client: Client, arn: str) -> tuple[tuple[str, str], ...]:
 
 
 async def describe(client: Client, request: DescribeTable) -> TableResponse:
-    """The table as it is once it is there and whole."""
+    """The table, once it is neither being created nor changed."""
     table, ttl = await together(_settled(client, request.table), _time_to_live(client, request.table))
     return _response(table, ttl)
 
@@ -193,10 +203,10 @@ def _response(table: Payload, ttl: str | None) -> TableResponse:
 
 
 def _has_all_changes(table: Payload) -> bool:
-    """Whether a stream that keeps changes for a day has all of them.
+    """Whether the stream, which keeps changes for a day, has all changes of the table.
 
-    It has if the table is younger, and its stream as old as the table. It also has if the table was empty when its
-    items were counted last, which is done every six hours or so, and the stream is older than that.
+    It has if the table is younger than a day, and its stream as old as the table. It also has if the table was empty
+    when the service last counted its items, about every six hours, and the stream is older than that count.
     """
     created, label = table.get("CreationDateTime") or 0.0, table.get("LatestStreamLabel")
     try:
@@ -204,7 +214,7 @@ def _has_all_changes(table: Payload) -> bool:
     except ValueError:
         return False
     now = time.time()
-    if now - created < _SURELY_KEPT and switched_on - created < _AT_ONCE:
+    if now - created < CHANGES_KEPT and switched_on - created < _AT_ONCE:
         return True
     return not table.get("ItemCount") and now - switched_on > _COUNTED_AGAIN
 
@@ -216,7 +226,7 @@ async def drop(client: Client, request: DropTable) -> TableResponse:
         try:
             await client.table_call(target("DeleteTable"), {"TableName": request.table}, attempts)
         except TableBusy:
-            # Being dropped already, perhaps by an attempt whose answer was lost.
+            # It is already being dropped, perhaps by an attempt whose answer was lost.
             if not attempts.in_doubt:
                 raise
         await _settled(client, request.table)
@@ -243,9 +253,9 @@ async def table_description(client: Client, name: str) -> Payload:
 
 
 async def _settled(client: Client, name: str, *, is_new: bool = False) -> Payload:
-    """The description of a table that is not being made, changed or dropped; `TableNotFound` when it is gone.
+    """Waits until a table is not being created, changed or dropped; raises `TableNotFound` if it does not exist.
 
-    Descriptions are read eventually consistently: that of a table that `is_new` may not be there yet.
+    DescribeTable is eventually consistent, so it may not find a table that `is_new` yet.
     """
     now = asyncio.get_running_loop().time
     started = now()

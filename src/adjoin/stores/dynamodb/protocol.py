@@ -1,17 +1,44 @@
-"""Requests as DynamoDB's JSON and its answers as responses: pure functions, a table of operations.
+"""Converts requests into DynamoDB's JSON and its answers into responses: pure functions, and a table of operations.
 
-Everything asks for consumed capacity, and every conditional write for the item that was in its way.
-Creating, describing and dropping tables takes several calls and is in `lifecycle`; changes are in
-`streams`.
+Every request asks for the consumed capacity, and every conditional write for the item with which its condition failed.
+Expressions become text with a placeholder for every name and every value. So a name may be a reserved word or contain
+any character, and equal names or values share a placeholder. One `Placeholders` serves one request.
+
+`lifecycle` creates, describes and drops tables, which takes several calls; `streams` reads changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from adjoin.expressions import Path, attribute
+from adjoin.errors import InvalidRequest
+from adjoin.expressions import (
+    Action,
+    Add,
+    And,
+    Arithmetic,
+    BeginsWith,
+    Between,
+    Compare,
+    Condition,
+    Contains,
+    Discard,
+    Exists,
+    HasType,
+    IfNotExists,
+    In,
+    ListAppend,
+    Not,
+    Or,
+    Path,
+    Remove,
+    Set,
+    Size,
+    Value,
+    attribute,
+)
 from adjoin.items import normal_item
 from adjoin.requests import (
     BatchGet,
@@ -27,17 +54,135 @@ from adjoin.requests import (
     Query,
     Response,
     Scan,
+    SortCondition,
     TransactGet,
     TransactWrite,
     Update,
     WriteResponse,
 )
-from adjoin.stores.batches import by_table, check_batch_write
 from adjoin.stores.dynamodb.answers import Misshapen, Payload, check_is
-from adjoin.stores.dynamodb.expressions import Expressions
-from adjoin.values import Item, canonical_number
+from adjoin.stores.interface import by_table, check_batch_write
+from adjoin.values import AttributeValue, Item, canonical_number
 
-Identity: TypeAlias = tuple[tuple[str, str, str], ...]
+# --- expressions -------------------------------------------------------------------------------
+
+
+class Placeholders:
+    """Collects the placeholders of one request while its expressions are written."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._values: list[AttributeValue] = []
+
+    def complete(self, payload: dict[str, Any]) -> None:
+        """Adds the names and values that were used."""
+        if self._names:
+            payload["ExpressionAttributeNames"] = {place: name for name, place in self._names.items()}
+        if self._values:
+            payload["ExpressionAttributeValues"] = {f":{place}": value for place, value in enumerate(self._values)}
+
+    def name(self, name: str) -> str:
+        place = self._names.get(name)
+        if place is None:
+            place = self._names[name] = f"#{len(self._names)}"
+        return place
+
+    def value(self, value: AttributeValue) -> str:
+        try:
+            place = self._values.index(value)
+        except ValueError:
+            place = len(self._values)
+            self._values.append(value)
+        return f":{place}"
+
+    def path(self, path: Path) -> str:
+        first, *rest = path.steps
+        text = self.name(str(first))
+        for step in rest:
+            text += f"[{step}]" if isinstance(step, int) else f".{self.name(step)}"
+        return text
+
+    def projection(self, paths: Sequence[Path]) -> str:
+        return ", ".join(map(self.path, paths))
+
+    def key_condition(self, query: Query) -> str:
+        terms = [f"{self.name(name)} = {self.value(value)}" for name, value in (query.partition, *query.equal)]
+        if query.sort is not None:
+            terms.append(self._sort_condition(query.sort))
+        return " AND ".join(terms)
+
+    def _sort_condition(self, sort: SortCondition) -> str:
+        name, values = self.name(sort.attribute), [self.value(operand) for operand in sort.operands]
+        if sort.operator == "between":
+            return f"{name} BETWEEN {values[0]} AND {values[1]}"
+        if sort.operator == "begins_with":
+            return f"begins_with({name}, {values[0]})"
+        return f"{name} {sort.operator} {values[0]}"
+
+    # --- conditions ---
+
+    def condition(self, condition: Condition) -> str:
+        return self._write(condition)
+
+    def _write(self, part: Any) -> str:
+        return _WRITERS[type(part)](self, part)
+
+    def _all(self, parts: Sequence[Any]) -> str:
+        return ", ".join(map(self._write, parts))
+
+    def _joined(self, word: str, conditions: Sequence[Condition]) -> str:
+        if not conditions:
+            raise InvalidRequest(f"{word} of no conditions cannot be sent; leave the condition out")
+        if len(conditions) == 1:
+            return self._write(conditions[0])
+        return f" {word} ".join(f"({self._write(each)})" for each in conditions)
+
+    # --- updates ---
+
+    def update(self, actions: Sequence[Action]) -> str:
+        """SET … REMOVE … ADD … DELETE …: each clause once, its actions in order."""
+        clauses: dict[str, list[str]] = {}
+        for action in actions:
+            clauses.setdefault(_CLAUSES[type(action)], []).append(self._action(action))
+        return " ".join(f"{clause} {', '.join(clauses[clause])}" for clause in _CLAUSES.values() if clause in clauses)
+
+    def _action(self, action: Action) -> str:
+        path = self.path(action.path)
+        match action:
+            case Set():
+                return f"{path} = {self._write(action.value)}"
+            case Remove():
+                return path
+            case Add() | Discard():
+                return f"{path} {self.value(action.value)}"
+
+
+_CLAUSES: dict[type, str] = {Set: "SET", Remove: "REMOVE", Add: "ADD", Discard: "DELETE"}
+
+_WRITERS: dict[type, Callable[[Placeholders, Any], str]] = {
+    Path: Placeholders.path,
+    Value: lambda at, part: at.value(part.attribute),
+    Size: lambda at, part: f"size({at.path(part.path)})",
+    Compare: lambda at, part: f"{at._write(part.left)} {part.operator} {at._write(part.right)}",
+    Between: lambda at, part: f"{at._write(part.operand)} BETWEEN {at._write(part.low)} AND {at._write(part.high)}",
+    In: lambda at, part: f"{at._write(part.operand)} IN ({at._all(part.options)})",
+    Exists: lambda at, part: f"attribute_exists({at.path(part.path)})",
+    HasType: lambda at, part: f"attribute_type({at.path(part.path)}, {at.value({'S': part.type})})",
+    BeginsWith: lambda at, part: f"begins_with({at._all((part.operand, part.prefix))})",
+    Contains: lambda at, part: f"contains({at._all((part.operand, part.element))})",
+    And: lambda at, part: at._joined("AND", part.conditions),
+    Or: lambda at, part: at._joined("OR", part.conditions),
+    Not: lambda at, part: f"NOT ({at._write(part.condition)})",
+    IfNotExists: lambda at, part: f"if_not_exists({at._all((part.path, part.default))})",
+    ListAppend: lambda at, part: f"list_append({at._all((part.first, part.second))})",
+    Arithmetic: lambda at, part: f"{at._write(part.left)} {part.operator} {at._write(part.right)}",
+}
+
+
+# --- operations --------------------------------------------------------------------------------
+
+
+ItemIdentity: TypeAlias = tuple[tuple[str, str, str], ...]
 
 _RETURNED = {
     "old": "ALL_OLD",
@@ -48,13 +193,13 @@ _RETURNED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
-    """A call of the service: its name, the JSON of a request, and the response in an answer's JSON."""
+class ServiceOperation:
+    """An operation of the service: its name, and the functions for the JSON of requests and of answers."""
 
     target: str
     payload: Callable[[Any], Payload]
     response: Callable[[Any, Payload], Response]
-    """Of an answer that is shaped as it must be, see `answers`."""
+    """Converts an answer whose shape was checked, see `answers`."""
 
 
 # --- what was consumed -------------------------------------------------------------------------
@@ -76,7 +221,7 @@ def _units(found: Payload | Iterable[Payload] | None, *, writes: bool) -> tuple[
 
 def _row(table: str, index: str | None, taken: Payload, writes: bool) -> Consumed:
     if "ReadCapacityUnits" in taken or "WriteCapacityUnits" in taken:
-        # Of transactions: one that is repeated with its token costs reading instead of writing.
+        # Only transactions have these: one that is repeated with its token consumes read units instead of write units.
         read, write = taken.get("ReadCapacityUnits") or 0.0, taken.get("WriteCapacityUnits") or 0.0
         return Consumed(table, index, float(read), float(write))
     units = float(taken.get("CapacityUnits") or 0.0)
@@ -91,7 +236,7 @@ def _get(request: Get) -> Payload:
     if request.consistent:
         payload["ConsistentRead"] = True
     if request.projection is not None:
-        at = Expressions()
+        at = Placeholders()
         payload["ProjectionExpression"] = at.projection(request.projection)
         at.complete(payload)
     return payload
@@ -105,9 +250,9 @@ def _got(request: Get, answer: Payload) -> ItemResponse:
 
 
 def _write(request: Put | Update | Delete | Check) -> Payload:
-    """What a write says of itself, alone or in a transaction."""
+    """The payload of a write, both alone and in a transaction."""
     payload: Payload = {"TableName": request.table}
-    at = Expressions()
+    at = Placeholders()
     if isinstance(request, Put):
         payload["Item"] = request.item
     else:
@@ -133,8 +278,11 @@ def _single(request: Put | Update | Delete) -> Payload:
 
 
 def _written(request: Put | Update | Delete, answer: Payload) -> ItemResponse:
-    # An item that was not there comes back without attributes, or not at all.
+    # For an item that did not exist, servers answer with empty attributes or with none.
     item = answer.get("Attributes") or None
+    if item is None and isinstance(request, Update) and request.returns == "new":
+        # After an update there is an item, and it has at least its key.
+        raise Misshapen("it", "has no Attributes")
     if item is not None and not isinstance(request, Put) and not _is_part(request):
         check_is(request.key, item, "Attributes")
     return ItemResponse(item, _units(answer.get("ConsumedCapacity"), writes=True))
@@ -149,7 +297,7 @@ def _is_part(request: Update | Delete) -> bool:
 
 def _page(request: Query | Scan) -> Payload:
     payload: Payload = {"TableName": request.table, "ReturnConsumedCapacity": "INDEXES"}
-    at = Expressions()
+    at = Placeholders()
     if isinstance(request, Query):
         payload["KeyConditionExpression"] = at.key_condition(request)
         if not request.forward:
@@ -181,7 +329,7 @@ def _paged(request: Query | Scan, answer: Payload) -> PageResponse:
     if items is None and not request.count_only:
         raise Misshapen("", "has no Items")
     if last is not None and last == request.start:
-        raise Misshapen("LastEvaluatedKey", "is the key that was started after, so that pages would never end")
+        raise Misshapen("LastEvaluatedKey", "is the start key of the request, so that pages would never end")
     return PageResponse(
         items or [],
         answer["Count"],
@@ -194,8 +342,8 @@ def _paged(request: Query | Scan, answer: Payload) -> PageResponse:
 # --- batches -----------------------------------------------------------------------------------
 
 
-def identity(names: Iterable[str], item: Item) -> Identity:
-    """Which item this is, whatever spelling its numbers have."""
+def identity(names: Iterable[str], item: Item) -> ItemIdentity:
+    """The identity of an item by its key; numbers may be spelled differently."""
     found = []
     for name in names:
         for tag, value in item[name].items():
@@ -210,8 +358,8 @@ def _batch_get(request: BatchGet) -> Payload:
         if gets[0].consistent:
             entry["ConsistentRead"] = True
         if gets[0].projection is not None:
-            at = Expressions()
-            # Items come back in any order: only their keys tell which is which.
+            at = Placeholders()
+            # The answer has the items in any order, so the keys are needed to assign them to the gets.
             entry["ProjectionExpression"] = at.projection((*gets[0].projection, *_unasked_keys(gets[0])))
             at.complete(entry)
         items[table] = entry
@@ -226,8 +374,8 @@ def _unasked_keys(get: Get) -> tuple[Path, ...]:
 def _batch_got(request: BatchGet, answer: Payload) -> BatchGetResponse:
     places = [(get.table, identity(get.key, get.key)) for get in request.gets]
     asked = set(places)
-    found: dict[tuple[str, Identity], Item] = {}
-    left: set[tuple[str, Identity]] = set()
+    found: dict[tuple[str, ItemIdentity], Item] = {}
+    left: set[tuple[str, ItemIdentity]] = set()
     for table, gets in by_table(request).items():
         names = tuple(gets[0].key)
         unasked = () if gets[0].projection is None else [path.steps[0] for path in _unasked_keys(gets[0])]
@@ -245,11 +393,11 @@ def _batch_got(request: BatchGet, answer: Payload) -> BatchGetResponse:
 
 
 def _place(
-    asked: set[tuple[str, Identity]], table: str, names: tuple[str, ...], item: Item, at: str
-) -> tuple[str, Identity]:
+    asked: set[tuple[str, ItemIdentity]], table: str, names: tuple[str, ...], item: Item, at: str
+) -> tuple[str, ItemIdentity]:
     place = (table, identity(names, item)) if all(name in item for name in names) else None
     if place is None or place not in asked:
-        raise Misshapen(at, "is none that was asked for")
+        raise Misshapen(at, "was not asked for")
     return place
 
 
@@ -272,8 +420,8 @@ def _batch_written(request: BatchWrite, answer: Payload) -> WriteResponse:
             write = Put(table, put["Item"]) if put else Delete(table, entry["DeleteRequest"]["Key"])
             asked = next((each for each in request.writes if _is_same(each, write)), None)
             if asked is None:
-                # It would be written: only what was asked for is.
-                raise Misshapen(f"UnprocessedItems.{table}[{number}]", "is none that was asked for")
+                # Unprocessed writes are sent again, so a write that was not asked for must not be accepted.
+                raise Misshapen(f"UnprocessedItems.{table}[{number}]", "was not asked for")
             left.append(asked)
     return WriteResponse(tuple(left), _units(answer.get("ConsumedCapacity"), writes=True))
 
@@ -295,7 +443,7 @@ def _transact_get(request: TransactGet) -> Payload:
     for get in request.gets:
         entry: Payload = {"TableName": get.table, "Key": get.key}
         if get.projection is not None:
-            at = Expressions()
+            at = Placeholders()
             entry["ProjectionExpression"] = at.projection(get.projection)
             at.complete(entry)
         entries.append({"Get": entry})
@@ -330,15 +478,15 @@ def target(operation: str) -> str:
     return f"DynamoDB_20120810.{operation}"
 
 
-OPERATIONS: dict[type, Operation] = {
-    Get: Operation(target("GetItem"), _get, _got),
-    Query: Operation(target("Query"), _page, _paged),
-    Scan: Operation(target("Scan"), _page, _paged),
-    Put: Operation(target("PutItem"), _single, _written),
-    Update: Operation(target("UpdateItem"), _single, _written),
-    Delete: Operation(target("DeleteItem"), _single, _written),
-    BatchGet: Operation(target("BatchGetItem"), _batch_get, _batch_got),
-    BatchWrite: Operation(target("BatchWriteItem"), _batch_write, _batch_written),
-    TransactGet: Operation(target("TransactGetItems"), _transact_get, _transact_got),
-    TransactWrite: Operation(target("TransactWriteItems"), _transact_write, _transacted),
+OPERATIONS: dict[type, ServiceOperation] = {
+    Get: ServiceOperation(target("GetItem"), _get, _got),
+    Query: ServiceOperation(target("Query"), _page, _paged),
+    Scan: ServiceOperation(target("Scan"), _page, _paged),
+    Put: ServiceOperation(target("PutItem"), _single, _written),
+    Update: ServiceOperation(target("UpdateItem"), _single, _written),
+    Delete: ServiceOperation(target("DeleteItem"), _single, _written),
+    BatchGet: ServiceOperation(target("BatchGetItem"), _batch_get, _batch_got),
+    BatchWrite: ServiceOperation(target("BatchWriteItem"), _batch_write, _batch_written),
+    TransactGet: ServiceOperation(target("TransactGetItems"), _transact_get, _transact_got),
+    TransactWrite: ServiceOperation(target("TransactWriteItems"), _transact_write, _transacted),
 }

@@ -1,7 +1,10 @@
-"""The DynamoDB store: each request as a call of the service, those of a batch side by side.
+"""The DynamoDB store: each request is a call of the service, and the calls of a batch run concurrently.
 
-Connections belong to the event loop that the store is used from; `blocking` has the same store for
-programs that wait.
+Connections belong to the event loop on which the store is used; `blocking` has the same store for synchronous programs.
+
+A request that was repeated because an answer was lost may be refused because of its own first attempt, or return what
+that attempt left. If the answer shows the outcome of the first attempt, the call returns it; if not, it raises
+`OutcomeUnknown`.
 """
 
 from __future__ import annotations
@@ -14,13 +17,23 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from adjoin.errors import AdjoinError, StoreClosed, Throttled
+from adjoin.errors import (
+    AdjoinError,
+    ConditionFailed,
+    InvalidRequest,
+    OutcomeUnknown,
+    StoreClosed,
+    Throttled,
+    TransactionCanceled,
+)
+from adjoin.items import normal_item
 from adjoin.requests import (
     BatchGet,
     BatchGetResponse,
     BatchWrite,
     Consumed,
     CreateTable,
+    Delete,
     DescribeTable,
     DropTable,
     ItemResponse,
@@ -38,19 +51,87 @@ from adjoin.requests import (
     TableResponse,
     TagTable,
     TransactWrite,
+    Update,
     UpdateTable,
     WriteResponse,
 )
 from adjoin.stores.dynamodb import lifecycle
-from adjoin.stores.dynamodb.access import Access
+from adjoin.stores.dynamodb.access import ServiceAccess
 from adjoin.stores.dynamodb.answers import Payload, check_has
-from adjoin.stores.dynamodb.client import Client, together
-from adjoin.stores.dynamodb.doubt import check_before, settled
-from adjoin.stores.dynamodb.protocol import OPERATIONS, Operation
-from adjoin.stores.dynamodb.retries import Attempts, Backoff, is_safe_in_doubt, with_token
+from adjoin.stores.dynamodb.client import Backoff, Client, Waits, is_safe_in_doubt, together, with_token
+from adjoin.stores.dynamodb.protocol import OPERATIONS, ServiceOperation
 from adjoin.stores.dynamodb.streams import Streams, list_streams
 from adjoin.stores.dynamodb.transport import Transport
 from adjoin.tables import KeyAttribute
+from adjoin.values import Item
+
+# --- lost answers ------------------------------------------------------------------------------
+
+
+def settled(request: Request, error: AdjoinError) -> Response:
+    """The response, if the error shows that an earlier attempt succeeded; else raises an error."""
+    if isinstance(error, ConditionFailed):
+        if _is_as_wanted(request, error):
+            return ItemResponse(None)
+        if error.item is not None or isinstance(request, Delete):
+            raise _unknown("a conditional write was lost, and its condition does not hold now", error) from error
+    elif isinstance(request, TransactWrite) and not _knew_the_token(error) and not _is_safe_anew(request):
+        raise _unknown("a transaction was lost, and calling again could apply it twice", error) from error
+    raise error
+
+
+def _is_as_wanted(request: Request, error: ConditionFailed) -> bool:
+    """Whether the stored item is what the request would have left."""
+    match request:
+        case Put(return_old=False):
+            return error.item is not None and _same(request.item, dict(error.item))
+        case Delete(return_old=False):
+            return error.item is None
+    return False
+
+
+def _knew_the_token(error: AdjoinError) -> bool:
+    """Whether the service refused this attempt, and therefore no earlier attempt with the same token was applied."""
+    return isinstance(error, TransactionCanceled | InvalidRequest) and not error.retryable
+
+
+def _is_safe_anew(request: TransactWrite) -> bool:
+    """Whether it may be repeated with a new token, with which the service does not recognise it."""
+    return all(map(is_safe_in_doubt, request.writes))
+
+
+def check_before(request: Request, response: Response) -> None:
+    """Raises if the item "before" in a response may be what an earlier attempt wrote."""
+    item = response.item if isinstance(response, ItemResponse) else None
+    match request:
+        case Put(return_old=True):
+            is_known = item is None or not _same(request.item, item)
+        case Delete(return_old=True):
+            is_known = item is not None
+        case Update(returns="old" | "updated_old"):
+            is_known = False
+        case _:
+            is_known = True
+    if not is_known:
+        raise OutcomeUnknown(
+            "the answer to a write was lost; the write is applied now, but the item before it is unknown"
+        )
+
+
+def _same(one: Item, other: Item) -> bool:
+    return normal_item(one)[0] == normal_item(other)[0]
+
+
+def _unknown(what: str, error: AdjoinError) -> OutcomeUnknown:
+    unknown = OutcomeUnknown(
+        f"the answer to {what}: it may have been applied or not; read the items and decide ({error.args[0]})"
+    )
+    unknown.request_id = error.request_id
+    return unknown
+
+
+# --- the store ---------------------------------------------------------------------------------
+
 
 Manage: TypeAlias = Callable[[Client, Any], Awaitable[Response]]
 
@@ -72,7 +153,7 @@ DEADLINE = 30.0
 
 
 async def _closed_in_the_end(transport: Transport) -> AsyncGenerator[None]:
-    """Closes connections that nobody closed, when their loop ends: `asyncio.run` then ends all generators."""
+    """Closes connections that the program did not close: when a loop ends, `asyncio.run` closes all generators."""
     try:
         yield
     finally:
@@ -85,11 +166,11 @@ def _end_soon(loop: asyncio.AbstractEventLoop, end: AsyncGenerator[None]) -> Non
 
 
 class _Connected:
-    """What calls need on one event loop: a client, and whatever is remembered between calls."""
+    """The client for one event loop, and what is remembered between calls."""
 
     def __init__(
         self,
-        access: Access,
+        access: ServiceAccess,
         keys: dict[str, tuple[KeyAttribute, ...]],
         connections: int,
         timeout: float,
@@ -99,7 +180,7 @@ class _Connected:
         transport = Transport(connections, min(timeout, deadline))
         self.client = Client(access, transport, Backoff(deadline), keys)
         self._end = _closed_in_the_end(transport)
-        # Of a graph that nobody closed, when it is collected before its loop ends.
+        # Closes the connections of a graph that is collected, without having been closed, before its loop ends.
         self._collected = weakref.finalize(self, _end_soon, self.loop, self._end)
         self._collected.atexit = False
 
@@ -151,7 +232,7 @@ class _Connected:
             check_before(request, response)
         return response
 
-    def _read(self, operation: Operation, request: Any, answer: Payload) -> Response:
+    def _read(self, operation: ServiceOperation, request: Any, answer: Payload) -> Response:
         response = operation.response(request, answer)
         keys = self.client.keys.get(request.table, ()) if isinstance(request, Query | Scan | Put) else ()
         if keys and isinstance(response, PageResponse):
@@ -165,7 +246,7 @@ class _Connected:
         return response
 
     async def _batch_get(self, request: BatchGet) -> BatchGetResponse:
-        """What was read of a batch, which is at least something; what is left may have been too large for one."""
+        """Reads a batch, at least in part. Items may stay unprocessed because the answer would be too large."""
         operation = OPERATIONS[BatchGet]
         payload = operation.payload(request)
         attempts = self.client.attempts()
@@ -177,7 +258,7 @@ class _Connected:
             await self._pause(attempts, len(request.gets))
 
     async def _batch_write(self, request: BatchWrite) -> WriteResponse:
-        """All of a batch, since what is left of one was throttled; at the deadline at least something."""
+        """Writes a batch. Unprocessed writes were throttled and are repeated until the deadline; some may be left."""
         operation = OPERATIONS[BatchWrite]
         attempts = self.client.attempts()
         waiting = request
@@ -196,7 +277,7 @@ class _Connected:
                 raise
             waiting = BatchWrite(response.unprocessed)
 
-    async def _pause(self, attempts: Attempts, asked: int) -> None:
+    async def _pause(self, attempts: Waits, asked: int) -> None:
         wait = attempts.next_wait()
         if wait is None:
             raise Throttled(
@@ -209,8 +290,8 @@ class _Connected:
 class AsyncDynamoDBStore:
     """DynamoDB, or a compatible server, for programs with an event loop.
 
-    `connections` bounds how many requests are under way at once, `timeout` the seconds that one may
-    take, and `deadline` the seconds that it may take with all its retries.
+    `connections` limits how many requests are under way at once, `timeout` the seconds that a request may take, and
+    `deadline` the seconds that it may take with all its retries.
     """
 
     creates_tables = False
@@ -224,16 +305,16 @@ class AsyncDynamoDBStore:
         connections: int = CONNECTIONS,
         timeout: float = TIMEOUT,
         deadline: float = DEADLINE,
-        access: Access | None = None,
+        access: ServiceAccess | None = None,
         streams: Streams | None = None,
         keys: dict[str, tuple[KeyAttribute, ...]] | None = None,
     ) -> None:
-        self._access = access or Access(region, endpoint, profile)
+        self._access = access or ServiceAccess(region, endpoint, profile)
         self._limits = (connections, timeout, deadline)
         self._streams = streams or Streams()
         self._keys = {} if keys is None else keys
         self._connected: _Connected | None = None
-        """On the loop that was used last."""
+        """The client on the event loop that was used last."""
         self._loops: dict[asyncio.AbstractEventLoop, _Connected] = {}
         self._closed = False
 
@@ -246,7 +327,7 @@ class AsyncDynamoDBStore:
         return await together(*(connected.perform(request, self._streams) for request in requests))
 
     async def _connect(self) -> _Connected:
-        """A program may run several event loops, mostly one after another; connections stay with theirs."""
+        """The client for the running event loop. A program may run several loops, usually one after another."""
         if self._closed:
             raise StoreClosed("this graph was closed; open a new one")
         loop = asyncio.get_running_loop()

@@ -1,8 +1,8 @@
-"""The change stream of a table, read from DynamoDB Streams shard by shard.
+"""Reads the change stream of a table from DynamoDB Streams, shard by shard.
 
-A position says how far each shard was read, see `shards`; it can be resumed anywhere by anybody. Changes
-of one item come in their order. Changes of different items have no order between them. Whatever follows
-a position is delivered, or `ChangesTrimmed` says that it cannot be.
+A position says how far each shard was read, see `shards`; any process can resume from it. The changes of one item come
+in order; changes of different items have no order. All changes after a position are delivered, or `ChangesTrimmed` is
+raised.
 """
 
 from __future__ import annotations
@@ -16,40 +16,46 @@ from typing import Any
 from adjoin.errors import ChangesTrimmed, InvalidRequest, ServiceFailed, TableNotFound
 from adjoin.requests import ChangesResponse, ListStreams, ReadChanges, StreamsResponse, TableStream
 from adjoin.stores.dynamodb.answers import Misshapen, Payload, check_is
-from adjoin.stores.dynamodb.client import Client, Reading, as_it_is, pages, together
-from adjoin.stores.dynamodb.faults import IteratorExpired
+from adjoin.stores.dynamodb.client import AnswerReader, Client, IteratorExpired, as_it_is, pages, together
 from adjoin.stores.dynamodb.lifecycle import table_description
-from adjoin.stores.dynamodb.shards import EMPTY, FINISHED, FROM, Family, Position, Read, Shard, parse_position
+from adjoin.stores.dynamodb.shards import (
+    EMPTY,
+    FINISHED,
+    FROM,
+    Family,
+    ReadSoFar,
+    StreamPosition,
+    StreamShard,
+    parse_position,
+)
 from adjoin.stores.records import IMAGES, change_in, changed_at, sequence_number
-from adjoin.units import MAX_CHANGES
+from adjoin.units import CHANGES_KEPT, MAX_CHANGES
 
 _LISTING_LIFE, _LISTED_AT_ONCE = 10.0, 100
-"""Seconds for which a listing of so many shards will do: that one was closed is told by its records anyway,
-and the service lists ten times a second at most."""
+"""Seconds for which a listing of that many shards is used. The records show when a shard was closed, and the service
+allows ten listings per second."""
 _ITERATOR_LIFE = 14 * 60.0
-"""Seconds; the service lets one expire after 15 minutes."""
-_SURELY_KEPT = 23 * 3600.0
-"""Seconds; the service keeps records for 24 hours, and its clock may differ from ours."""
-_SURELY_SEEN = _SURELY_KEPT / 2
-"""Seconds; what is older than that in an open shard is found by looking as often as we do. The service
-closes a shard after some hours."""
+"""Seconds for which an iterator is used; the service lets it expire after 15 minutes."""
+_SURELY_SEEN = CHANGES_KEPT / 2
+"""Seconds after which a record in an open shard has surely been found, as often as we look. The service closes a shard
+after some hours."""
 _RENEWALS = 3
 
 _FIRST_WAVE, _WIDEST_WAVE = 4, 64
-"""So many shards are asked at once, and each wave twice as many: what is full soon ends a reading, and what
-is empty does not hold it up."""
+"""How many shards are read at once, at first and at most; each wave has twice as many. So full shards soon fill a
+page, and many empty shards take few rounds."""
 
 _LOOKS, _STRETCH, _LOOKS_FOR_AN_END = 12, 20.0, 10_000
-"""An open shard may answer with nothing although more follows, since an answer covers a stretch of time. It
-counts as read after so many empty answers, or one for each so many seconds that nobody looked. A closed
-shard has an end, and is read up to it."""
+"""An answer covers a stretch of time, so an open shard may answer with no records although more follow. It counts as
+read after `_LOOKS` empty answers, or after one per `_STRETCH` seconds since it was last read. A closed shard has an
+end, and is read up to it."""
 
 _POSITIONS_AHEAD = 32
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A table's stream and its shards, as they were seen at a time."""
+    """A table's stream and its shards at one time."""
 
     arn: str
     label: str
@@ -59,7 +65,7 @@ class _View:
     seen: float = 0.0
 
     def with_keys(self, answer: Payload) -> Payload:
-        """An answer of records, if each tells the key of its item."""
+        """An answer with records, after a check that each has the key of its item."""
         for number, record in enumerate(answer.get("Records") or ()):
             images, at = record["dynamodb"], f"Records[{number}].dynamodb"
             if not images["Keys"].keys() >= set(self.key_names):
@@ -76,7 +82,7 @@ class _View:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """An iterator behind an extent of a shard, since when it is there, and up to what time it has looked."""
+    """An iterator after an extent of a shard, when it was issued, and up to which time the shard was read."""
 
     extent: str | None
     iterator: str
@@ -86,29 +92,29 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The records that follow in a shard, and whether they end it."""
+    """The next records of a shard, and whether the shard ends with them."""
 
-    shard: Shard
+    shard: StreamShard
     records: Sequence[Payload]
     is_end: bool
 
 
 class Streams:
-    """Reads changes for a store; may be shared by threads and event loops.
+    """Reads changes for a store; threads and event loops may share it.
 
-    What it remembers saves requests. How far a reader looked without finding anything saves more: where
-    nothing changes for a day, the shard that the reader's position names is gone, and only who looked
-    knows that nothing was in it.
+    It remembers iterators and listings to save requests. It also remembers how far a reader looked without finding
+    records. That is needed: if nothing changes for a day, the shard in the reader's position is gone, and only a
+    process that read on knows that nothing followed in it.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._views: dict[str, _View] = {}
         self._places: dict[tuple[str, str], _Place] = {}
-        self._ahead: dict[tuple[str, str], Read] = {}
+        self._ahead: dict[tuple[str, str], ReadSoFar] = {}
 
     def forget(self) -> None:
-        """To be called when tables are made or dropped."""
+        """Forgets what is known of all streams, because a table was created or dropped."""
         self._views.clear()
         self._places.clear()
 
@@ -120,7 +126,7 @@ class Streams:
             try:
                 return await self._read(client, request, view, position)
             except (ChangesTrimmed, TableNotFound):
-                # Perhaps only the view is too old.
+                # Perhaps only the remembered view is too old, so try with a new one.
                 pass
         view = await self._look(client, request.table)
         if position is not None and position.label != view.label:
@@ -128,7 +134,7 @@ class Streams:
         return await self._read(client, request, view, position)
 
     async def _read(
-        self, client: Client, request: ReadChanges, view: _View, position: Position | None
+        self, client: Client, request: ReadChanges, view: _View, position: StreamPosition | None
     ) -> ChangesResponse:
         read = self._begun(view, request, position)
         while True:
@@ -150,12 +156,12 @@ class Streams:
             return ChangesResponse([], None)
         read = view.family.condensed(read | self._empty(view, read, pages))
         self._remember(view, request.after, read)
-        return ChangesResponse([], str(Position(view.label, read)))
+        return ChangesResponse([], str(StreamPosition(view.label, read)))
 
     # --- what is remembered ----------------------------------------------------------------------
 
-    def _recent(self, request: ReadChanges, position: Position) -> _View | None:
-        """A view that will do: not old, and not from before the children of a closed shard were listed."""
+    def _recent(self, request: ReadChanges, position: StreamPosition) -> _View | None:
+        """The remembered view, if it is recent and lists the children of all finished shards."""
         view = self._views.get(request.table)
         if view is None or view.label != position.label or not view.is_recent(self._clock()):
             return None
@@ -163,12 +169,12 @@ class Streams:
         finished = (shard for shard, extent in read.items() if extent == FINISHED)
         return view if all(map(view.family.has_children, finished)) else None
 
-    def _begun(self, view: _View, request: ReadChanges, position: Position | None) -> Read:
+    def _begun(self, view: _View, request: ReadChanges, position: StreamPosition | None) -> ReadSoFar:
         if position is None or request.after is None:
             return {}
         return dict(self._ahead.get((view.arn, request.after)) or position.read)
 
-    def _remember(self, view: _View, after: str, read: Read) -> None:
+    def _remember(self, view: _View, after: str, read: ReadSoFar) -> None:
         self._ahead.pop((view.arn, after), None)
         self._ahead[(view.arn, after)] = read
         for oldest in list(self._ahead)[:-_POSITIONS_AHEAD]:
@@ -183,12 +189,12 @@ class Streams:
             raise InvalidRequest(f"the table {name} keeps no changes; create it with a stream to read them")
         if stream.get("StreamViewType") != IMAGES:
             raise InvalidRequest(
-                f"the stream of {name} has {stream.get('StreamViewType')} only, and changes need both images; "
+                f"the stream of {name} has only {stream.get('StreamViewType')}, but changes need both images; "
                 f"disable it, and enable it with {IMAGES}"
             )
         if not (table.get("LatestStreamArn") and table.get("LatestStreamLabel")):
             raise ServiceFailed(
-                f"the answer to DescribeTable is not one: {name} has a stream without LatestStreamArn or "
+                f"the answer to DescribeTable is malformed: {name} has a stream without LatestStreamArn or "
                 f"LatestStreamLabel; check that the endpoint is DynamoDB, or a server that has streams"
             )
         keys = sorted(table["KeySchema"], key=lambda entry: str(entry["KeyType"]))
@@ -196,9 +202,9 @@ class Streams:
         return await self._listed(client, name, _View(table["LatestStreamArn"], table["LatestStreamLabel"], names))
 
     async def _listed(self, client: Client, table: str, view: _View) -> _View:
-        """The view with all shards that are kept now."""
+        """The view with all shards that the service keeps now."""
         seen = self._clock()
-        shards: list[Shard] = []
+        shards: list[StreamShard] = []
         created: float | None = None
         call = partial(_call, client, "DescribeStream", read=lambda answer: answer["StreamDescription"])
         async for description in pages(call, {"StreamArn": view.arn}, "LastEvaluatedShardId", "ExclusiveStartShardId"):
@@ -215,8 +221,8 @@ class Streams:
 
     # --- records ---------------------------------------------------------------------------------
 
-    async def _pages(self, client: Client, request: ReadChanges, view: _View, read: Read) -> list[_Page]:
-        """Pages of the shards that may be read, until there are as many records as asked for."""
+    async def _pages(self, client: Client, request: ReadChanges, view: _View, read: ReadSoFar) -> list[_Page]:
+        """Pages of the shards that may be read now, until there are as many records as the request wants."""
         pages: list[_Page] = []
         waiting = view.family.ready(read)
         room, width = request.limit, _FIRST_WAVE
@@ -233,9 +239,9 @@ class Streams:
         return pages
 
     async def _beginnings(
-        self, client: Client, request: ReadChanges, view: _View, read: Read, pages: Sequence[_Page]
-    ) -> Read:
-        """Where a reader starts that starts with the oldest that is kept: if it is trimmed later, that is known."""
+        self, client: Client, request: ReadChanges, view: _View, read: ReadSoFar, pages: Sequence[_Page]
+    ) -> ReadSoFar:
+        """The first record of every shard, for a reader that starts with the oldest: shows later if one was trimmed."""
         seen = {page.shard.id for page in pages}
         others = [shard for shard in view.family.ready(read) if shard.id not in seen]
         begun = list(pages)
@@ -249,8 +255,8 @@ class Streams:
             return FROM + sequence_number(page.records[0])
         return FINISHED if page.is_end else f"{EMPTY}{self._clock() - _SURELY_SEEN:.0f}"
 
-    def _empty(self, view: _View, read: Read, pages: Sequence[_Page]) -> Read:
-        """Shards of some age that were never anything but empty; what comes into them is younger than that."""
+    def _empty(self, view: _View, read: ReadSoFar, pages: Sequence[_Page]) -> ReadSoFar:
+        """The extents of old shards that have always been empty; records that come later are younger than these."""
         return {
             page.shard.id: self._beginning(page)
             for page in pages
@@ -261,9 +267,9 @@ class Streams:
         }
 
     async def _page(
-        self, client: Client, request: ReadChanges, view: _View, shard: Shard, extent: str | None, limit: int
+        self, client: Client, request: ReadChanges, view: _View, shard: StreamShard, extent: str | None, limit: int
     ) -> _Page:
-        """Some records that follow an extent of a shard."""
+        """The next records after an extent of a shard."""
         place = self._place(view, shard, extent)
         looks = _looks(shard, place, self._clock())
         iterator = None if place is None else place.iterator
@@ -294,14 +300,14 @@ class Streams:
                 self._places[view.arn, shard.id] = replace(place, looked=changed_at(records[-1])) if records else place
                 return _Page(shard, records, False)
 
-    def _place(self, view: _View, shard: Shard, extent: str | None) -> _Place | None:
+    def _place(self, view: _View, shard: StreamShard, extent: str | None) -> _Place | None:
         place = self._places.pop((view.arn, shard.id), None)
         if place is None or place.extent != extent or self._clock() - place.since > _ITERATOR_LIFE:
             return None
         return place
 
     async def _iterator(
-        self, client: Client, request: ReadChanges, view: _View, shard: Shard, extent: str | None
+        self, client: Client, request: ReadChanges, view: _View, shard: StreamShard, extent: str | None
     ) -> str:
         payload: Payload = {"StreamArn": view.arn, "ShardId": shard.id}
         if extent is not None and not extent.startswith(EMPTY):
@@ -311,21 +317,21 @@ class Streams:
         elif request.after is None or self._is_whole(view, shard, extent):
             payload["ShardIteratorType"] = "TRIM_HORIZON"
         elif shard.first is not None:
-            # The horizon would hide that the first records are gone.
+            # TRIM_HORIZON would hide that the first records were trimmed.
             payload |= {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "SequenceNumber": shard.first}
         else:
             raise ChangesTrimmed(f"{shard.id} does not say where it began")
         return str((await _call(client, "GetShardIterator", payload))["ShardIterator"])
 
-    def _is_whole(self, view: _View, shard: Shard, extent: str | None, age: float = _SURELY_KEPT) -> bool:
-        """Whether a shard is younger than that, or was seen empty since, so that nothing of it was trimmed."""
+    def _is_whole(self, view: _View, shard: StreamShard, extent: str | None, age: float = CHANGES_KEPT) -> bool:
+        """Whether nothing of a shard was trimmed: it is younger than `age`, or was found empty within that time."""
         since = shard.created or view.created or 0.0
         if extent is not None:
             since = max(since, float(extent.removeprefix(EMPTY)))
         return self._clock() - since < age
 
 
-async def _call(client: Client, operation: str, payload: Payload, read: Reading = as_it_is) -> Any:
+async def _call(client: Client, operation: str, payload: Payload, read: AnswerReader = as_it_is) -> Any:
     return await client.stream_call(f"DynamoDBStreams_20120810.{operation}", payload, read)
 
 
@@ -337,8 +343,8 @@ async def list_streams(client: Client, request: ListStreams) -> StreamsResponse:
     return StreamsResponse(tuple(sorted(found, key=lambda each: (each.table, each.label))))
 
 
-def _looks(shard: Shard, place: _Place | None, now: float) -> int:
-    """How many answers without records mean that there is nothing more."""
+def _looks(shard: StreamShard, place: _Place | None, now: float) -> int:
+    """How many empty answers mean that a shard has no more records."""
     if shard.last is not None:
         return _LOOKS_FOR_AN_END
     if place is None:
@@ -346,9 +352,9 @@ def _looks(shard: Shard, place: _Place | None, now: float) -> int:
     return min(_LOOKS, 1 + int(max(0.0, now - place.looked) / _STRETCH))
 
 
-def _shard(entry: Payload) -> Shard:
+def _shard(entry: Payload) -> StreamShard:
     numbers = entry.get("SequenceNumberRange") or {}
-    return Shard(
+    return StreamShard(
         entry["ShardId"],
         entry.get("ParentShardId"),
         numbers.get("StartingSequenceNumber"),
@@ -359,17 +365,17 @@ def _shard(entry: Payload) -> Shard:
 # --- changes -----------------------------------------------------------------------------------
 
 
-def _delivered(view: _View, read: Read, pages: Sequence[_Page]) -> ChangesResponse:
-    """The changes of pages, each with the position behind it; the last one's is behind all that was found."""
+def _delivered(view: _View, read: ReadSoFar, pages: Sequence[_Page]) -> ChangesResponse:
+    """The changes of pages, each with the position after it; the last position is after everything that was found."""
     read = view.family.condensed(read)
     found: list[tuple[Payload, str]] = []
     for page in pages:
         if page.records:
             view.family.begin(read, page.shard)
-            others = str(Position(view.label, read))
+            others = str(StreamPosition(view.label, read))
             found += [(record, others + sequence_number(record)) for record in page.records]
             read[page.shard.id] = FINISHED if page.is_end else sequence_number(page.records[-1])
-    end = str(Position(view.label, view.family.condensed(read)))
+    end = str(StreamPosition(view.label, view.family.condensed(read)))
     changes = [change_in(record, view.key_names, position) for record, position in found[:-1]]
     return ChangesResponse([*changes, change_in(found[-1][0], view.key_names, end)], end)
 
@@ -378,7 +384,7 @@ def _trimmed(request: ReadChanges, reason: str, *, is_replaced: bool = False) ->
     after = request.after or ""
     shown = after if len(after) < 200 else f"{after[:200]}…"
     return ChangesTrimmed(
-        f"the change stream of {request.table} does not hold what came after {shown} (any more): {reason};"
+        f"the change stream of {request.table} no longer holds the changes after {shown}: {reason};"
         " read it from the beginning, and rebuild what was made from it",
         is_replaced=is_replaced,
     )

@@ -1,24 +1,30 @@
-"""One request to one endpoint and its answer: connections, timeouts and the checksum, over aiohttp.
+"""One request to one endpoint and its answer, over aiohttp: connections, timeouts and the checksum.
 
-aiohttp keeps the connections and parses answers. Requests are written to the connection as they are:
-they are all alike, and building them from parts is half of what aiohttp's session costs.
+aiohttp keeps the connections and parses answers. Requests are written to the connection directly: they are all alike,
+and building them from parts is half of the cost of aiohttp's session.
 
-Nothing is retried here and nothing is understood. What goes wrong is either `NotSent` (the service
-never saw the request) or `AnswerLost` (it may have applied it); after `close` it is `StoreClosed`.
-Whatever the other side does, a request ends in time and takes a bounded amount of memory.
+This module neither retries nor interprets. A failure is either `NotSent` (the service never saw the request) or
+`AnswerLost` (it may have applied the request); after `close` it is `StoreClosed`. Whatever the server does, a request
+ends in time and takes a bounded amount of memory.
+
+A connection is used again only if nothing came on it since its last answer. Otherwise the server has closed it, and a
+request on it would be lost; or it has sent something that nobody asked for, which would be taken for the next answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import select
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.request import getproxies, proxy_bypass
+from weakref import WeakSet
 from zlib import crc32
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection
 from aiohttp.http import HttpProcessingError
@@ -28,15 +34,15 @@ from adjoin.errors import StoreClosed
 from adjoin.stores.dynamodb.access import Endpoint
 
 _KEPT = 15.0
-"""Seconds for which a connection is used again; servers close what is idle for longer."""
+"""Seconds for which an idle connection is reused; servers close connections that are idle for longer."""
 LARGEST_ANSWER = 10 * 16 * 2**20
-"""Bytes. No operation answers with more than the 16 MB of items that BatchGetItem reads, as the service counts
-them. An empty text in a list counts as one byte, and its JSON, `{"S":""},`, takes nine; nothing else grows as
-much. The tenth is for names and whatever surrounds the items."""
+"""Most bytes of an answer. No operation returns more than the 16 MB of items of BatchGetItem, as the service counts
+sizes. An empty text in a list counts as one byte, and its JSON, `{"S":""},`, takes nine; nothing else grows as much.
+The tenth part is for names and for the JSON around the items."""
 
 
 class NotSent(Exception):
-    """The request did not reach the service, and will not either when it is sent again, if that is `for_good`."""
+    """The request did not reach the service; `for_good`: another attempt would not reach it either."""
 
     def __init__(self, reason: str, *, for_good: bool = False) -> None:
         super().__init__(reason)
@@ -44,7 +50,7 @@ class NotSent(Exception):
 
 
 class AnswerLost(Exception):
-    """The request was sent, and no whole answer came back."""
+    """The request was sent, but no complete answer came back."""
 
     def __init__(self, reason: str, request_id: str | None = None) -> None:
         super().__init__(reason)
@@ -64,30 +70,33 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Address:
-    """An endpoint as aiohttp connects to it, and the first lines of every request there."""
+    """An endpoint as aiohttp connects to it, and the first lines of every request to it."""
 
     request: ClientRequest
     head: str
 
 
 class Transport:
-    """Connections of one event loop, kept open between requests; at most `connections` at once."""
+    """The connections of one event loop, kept open between requests; at most `connections` at once."""
 
     def __init__(self, connections: int, timeout: float) -> None:
         self._connector = aiohttp.TCPConnector(limit=connections)
-        # Waiting for a free connection is not limited: it is waiting for other requests, which are.
+        # No timeout for waiting for a free connection: that waits for other requests, which have timeouts.
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=timeout)
         self._answer_timeout = timeout
         self._loop = asyncio.get_running_loop()
         self._addresses: dict[str, _Address] = {}
         self._under_way = 0
         self._ends: set[asyncio.Timeout] = set()
-        """When to give up each answer that is waited for."""
+        """The timeouts of the answers that are awaited."""
         self._at_hand: dict[str, tuple[Connection, float]] = {}
-        """The connection that was used last and alone, and until when it is good; giving it back costs more."""
+        """The connection of the last request, if no other was under way, and until when to reuse it. That is cheaper
+        than to return it to aiohttp's pool and to take it again."""
+        self._used: WeakSet[ResponseHandler] = WeakSet()
+        """The connections that have had a request."""
 
     async def post(self, endpoint: Endpoint, headers: Mapping[str, str], body: bytes, within: float) -> Answer:
-        """The answer, if it comes `within` so many seconds, those included that pass until a connection is free."""
+        """The answer, if it comes `within` that many seconds, including the wait for a free connection."""
         self._under_way += 1
         try:
             return await self._posted(endpoint, headers, body, self._loop.time() + within)
@@ -99,8 +108,8 @@ class Transport:
         connection = self._taken(endpoint.url)
         if connection is None:
             connection = await self._connection(address, until)
-        # For the whole answer, since one may come so slowly that no pause in it is long. Closing the connection
-        # would not do: aiohttp does not tell whoever waits for the rest of a body.
+        # The timeout covers the whole answer: a server that sends single bytes never trips a read timeout. Closing the
+        # connection instead would not help: aiohttp does not wake a task that waits for the rest of a body.
         end = asyncio.timeout_at(min(until, self._loop.time() + self._answer_timeout))
         self._ends.add(end)
         try:
@@ -110,9 +119,9 @@ class Transport:
             connection.close()
             raise AnswerLost("the graph was closed" if self._connector.closed else "no answer came in time") from error
         except (aiohttp.ClientError, HttpProcessingError, OSError, RuntimeError) as error:
-            # A RuntimeError is what aiohttp says of a body whose connection is gone.
+            # aiohttp raises RuntimeError for a body whose connection is gone.
             connection.close()
-            # aiohttp's messages quote what came, all of it.
+            # aiohttp's messages quote the whole answer, so they are cut.
             reason = " ".join(str(error).split())[:200]
             raise AnswerLost(f"the connection broke ({type(error).__name__}: {reason})") from error
         except BaseException:
@@ -123,32 +132,36 @@ class Transport:
         self._give_back(endpoint.url, connection)
         checksum = answer.headers.get("x-amz-crc32")
         if checksum is not None and checksum != str(crc32(answer.body)):
-            raise AnswerLost("the answer's checksum does not fit the answer", answer.request_id)
+            raise AnswerLost("the answer does not match its checksum", answer.request_id)
         return answer
 
     async def _connection(self, address: _Address, until: float) -> Connection:
         try:
             async with asyncio.timeout_at(until):
-                return await self._connector.connect(address.request, [], self._timeout)
+                while True:
+                    connection = await self._connector.connect(address.request, [], self._timeout)
+                    if connection.protocol not in self._used or _is_quiet(connection):
+                        return connection
+                    connection.close()
         except TimeoutError as error:
-            raise NotSent("no connection was free or made in time") from error
+            raise NotSent("no connection was free or could be opened in time") from error
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
             raise NotSent(_reason(error), for_good=True) from error
         except (aiohttp.ClientError, OSError) as error:
             if self._connector.closed:
-                raise StoreClosed("this graph was closed while it was asked; open a new one") from None
+                raise StoreClosed("this graph was closed during a request; open a new one") from None
             raise NotSent(_reason(error)) from error
 
     def _taken(self, url: str) -> Connection | None:
         connection, until = self._at_hand.pop(url, (None, 0.0))
-        if connection is None or (until > self._loop.time() and not connection.closed):
+        if connection is None or (until > self._loop.time() and _is_quiet(connection)):
             return connection
         connection.close()
         return None
 
     def _give_back(self, url: str, connection: Connection) -> None:
         protocol = connection.protocol
-        # Others may wait for a connection, and only aiohttp knows.
+        # Another request may wait for a connection, and only aiohttp's pool can hand it over.
         if self._under_way > 1 or protocol is None or protocol.should_close or self._connector.closed:
             connection.release()
         else:
@@ -160,6 +173,7 @@ class Transport:
         protocol, transport = connection.protocol, connection.transport
         if protocol is None or transport is None:
             raise aiohttp.ServerDisconnectedError
+        self._used.add(protocol)
         protocol.set_response_params(read_until_eof=True, auto_decompress=False)
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         transport.write(f"{address.head}{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body)
@@ -188,14 +202,32 @@ class Transport:
             if not end.expired():
                 end.reschedule(self._loop.time())
         await closing
-        # Lets the transports of closed connections finish.
+        # One turn of the loop, in which the transports of closed connections finish.
         await asyncio.sleep(0)
 
 
+def _is_quiet(connection: Connection) -> bool:
+    """Whether a connection is open, and nothing came on it since its last answer, neither bytes nor its end.
+
+    The event loop may not have run since then, so that aiohttp does not know what has come; the system does.
+    """
+    protocol, transport = connection.protocol, connection.transport
+    if protocol is None or transport is None or protocol.should_close or transport.is_closing():
+        return False
+    socket = transport.get_extra_info("socket")
+    if socket is None or socket.fileno() < 0:
+        return False
+    if not hasattr(select, "poll"):  # on Windows
+        return not select.select([socket.fileno()], [], [], 0)[0]
+    poll = select.poll()
+    poll.register(socket.fileno(), select.POLLIN)
+    return not poll.poll(0)
+
+
 async def _whole(content: aiohttp.StreamReader, headers: Mapping[str, str]) -> bytes:
-    """All of a body, unless it is larger than any can be; then no more of it is taken than shows that."""
+    """A whole body; raises `AnswerLost` as soon as it is larger than any answer can be."""
     announced = headers.get("Content-Length", "")
-    # An int of that many digits is no length, and reading it could fail.
+    # Python may refuse to parse an int of very many digits, so the number of digits is checked first.
     is_too_large = announced.isdecimal() and (len(announced) > 18 or int(announced) > LARGEST_ANSWER)
     body = bytearray()
     while not is_too_large:
@@ -208,18 +240,18 @@ async def _whole(content: aiohttp.StreamReader, headers: Mapping[str, str]) -> b
 
 
 def _reason(error: Exception) -> str:
-    """What the system says, where aiohttp wraps it into the address and its settings."""
+    """The message of the system, without the address and the settings that aiohttp adds."""
     cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
     return str(cause) or type(cause).__name__
 
 
 def _trust() -> ssl.SSLContext | bool:
-    """Whom to trust: those the SDK is told to, or those the system trusts."""
+    """The certificate authorities to trust: those of AWS_CA_BUNDLE, or those of the system."""
     bundle = os.environ.get("AWS_CA_BUNDLE")
     return ssl.create_default_context(cafile=bundle) if bundle else True
 
 
 def _proxy(url: URL) -> URL | None:
-    """The proxy that the environment names for encrypted connections."""
+    """The proxy for encrypted connections, from the environment."""
     found = getproxies().get("https") if url.scheme == "https" and not proxy_bypass(url.host or "") else None
     return URL(found) if found else None

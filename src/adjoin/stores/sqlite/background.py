@@ -1,4 +1,4 @@
-"""The embedded store for event loops: the same store behind a few threads."""
+"""The embedded store for asynchronous programs: the same store, called in a few threads."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from contextlib import AbstractContextManager
 
 from adjoin.errors import StoreClosed
 from adjoin.requests import Request, Response
-from adjoin.stores.sqlite.file import Durability
+from adjoin.stores.sqlite.file import Durability, located
 from adjoin.stores.sqlite.store import DAY, SQLiteStore
 
 _CLOSED = "the store was closed; open it again to use it"
 
 
 class AsyncSQLiteStore:
-    """The embedded store for asynchronous programs: work runs in threads, the loop never blocks.
+    """The embedded store for asynchronous programs: work runs in threads, so the loop never blocks.
 
-    The file is opened by the first thread; what is wrong with it is raised by the first call.
+    The first thread opens the file. If that fails, the first call raises the error.
     """
 
     creates_tables = True
@@ -36,7 +36,7 @@ class AsyncSQLiteStore:
     ) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="adjoin")
         self._opening: Future[SQLiteStore] = self._pool.submit(
-            SQLiteStore, path, durability, clock, keep_changes, patience
+            SQLiteStore, located(path), durability, clock, keep_changes, patience
         )
         self._closed = False
         self._ended = False
@@ -50,7 +50,7 @@ class AsyncSQLiteStore:
         return await asyncio.get_running_loop().run_in_executor(self._pool, store.sweep)
 
     def dump(self, name: str) -> AbstractContextManager[Iterator[list[bytes]]]:
-        """As of the store for synchronous programs; for a thread to read, because it waits."""
+        """The same as `SQLiteStore.dump`; it blocks, so read it in a thread."""
         if self._closed:
             raise StoreClosed(_CLOSED)
         return self._opening.result().dump(name)
@@ -63,7 +63,7 @@ class AsyncSQLiteStore:
         raise StoreClosed(_CLOSED)
 
     async def close(self) -> None:
-        """What was interrupted, or cancelled, can be done again."""
+        """Closes the store; may be called again after it was interrupted or cancelled."""
         if self._ended:
             return
         self._closed = True

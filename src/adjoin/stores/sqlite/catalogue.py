@@ -1,6 +1,6 @@
-"""The catalogue of the file: tables are found, made, changed and dropped here, with the SQL that they are.
+"""The catalogue of the file: finds, creates, changes and drops tables, with their SQL.
 
-All that changes something runs inside a write transaction that the store opens and commits.
+Every function that changes something runs inside a write transaction that the store opens and commits.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from typing import TypeVar
 from zlib import crc32
 
 import apsw
-from orjson import loads
+from orjson import dumps, loads
 from pydantic import TypeAdapter, ValidationError
 
 from adjoin.errors import InvalidRequest
 from adjoin.requests import TableHistory
-from adjoin.stores.sqlite.keys import KeyValue
-from adjoin.stores.sqlite.rows import BrokenRow, Found
-from adjoin.stores.sqlite.storage import Storage
+from adjoin.stores.sqlite.rows import BrokenRow, FoundRow, KeyValue, Storage
 from adjoin.stores.sqlite.tables import AccessPath, KeyColumn, Table
 from adjoin.tables import TableDefinition
 from adjoin.values import Item
@@ -28,7 +26,7 @@ _STORAGE = TypeAdapter(Storage)
 _HISTORY = TypeAdapter(TableHistory)
 
 _ROWS = 1000
-"""Rows that are changed at a time when all of a table are."""
+"""How many rows are changed at a time when all rows of a table change."""
 
 
 def find_table(connection: apsw.Connection, name: str) -> Table | None:
@@ -43,7 +41,7 @@ def find_table(connection: apsw.Connection, name: str) -> Table | None:
         kept = connection.execute("SELECT sum FROM adjoin_tables WHERE id = ?", (number,)).get
         if kept != _sum(connection, number):
             raise BrokenRow
-    return Table(number, _read(_DEFINITION, definition), _read(_STORAGE, storage), version)
+    return Table(number, _definition_in(definition), _read(_STORAGE, storage), version)
 
 
 T = TypeVar("T")
@@ -56,8 +54,35 @@ def _read(kind: TypeAdapter[T], text: str) -> T:
         raise BrokenRow from None
 
 
+# A key with several attributes is a list of them in place of one attribute. An adjoin that does not know such keys
+# cannot read that, and so does not write the table without their columns.
+_ROLES = (("partition", "further_partitions"), ("sort", "further_sorts"))
+
+
+def _definition_in(text: str) -> TableDefinition:
+    try:
+        definition = loads(text)
+        for index in definition.get("indexes", ()):
+            for first, further in _ROLES:
+                if isinstance(index.get(first), list):
+                    index[first], *index[further] = index[first]
+        return _DEFINITION.validate_python(definition)
+    except (AttributeError, TypeError, ValueError):
+        # It is no JSON, or not that of a definition.
+        raise BrokenRow from None
+
+
+def _definition_text(definition: TableDefinition) -> str:
+    shown = _DEFINITION.dump_python(definition, mode="json")
+    for index in shown["indexes"]:
+        for first, further in _ROLES:
+            if others := index.pop(further):
+                index[first] = [index[first], *others]
+    return dumps(shown).decode()
+
+
 def _has_sums(connection: apsw.Connection) -> bool:
-    """Whether the file is of a version whose tables, and what is in them, have sums."""
+    """Whether the file has a format version with checksums of tables and rows."""
     return bool(connection.pragma("user_version") >= 2)
 
 
@@ -76,7 +101,7 @@ def table_names(connection: apsw.Connection) -> tuple[str, ...]:
 
 
 def histories(connection: apsw.Connection) -> dict[str, TableHistory]:
-    """Those of all tables, in the order of their names."""
+    """The histories of all tables, in the order of their names."""
     rows = connection.execute("SELECT name, history FROM adjoin_tables ORDER BY name")
     return {name: _read(_HISTORY, history) for name, history in rows}
 
@@ -103,7 +128,7 @@ def create_table(connection: apsw.Connection, definition: TableDefinition, histo
 
 
 def _texts(definition: TableDefinition, storage: Storage) -> tuple[str, str]:
-    return _DEFINITION.dump_json(definition).decode(), _STORAGE.dump_json(storage).decode()
+    return _definition_text(definition), _STORAGE.dump_json(storage).decode()
 
 
 def _schema(table: Table) -> Iterator[str]:
@@ -147,7 +172,7 @@ def drop_table(connection: apsw.Connection, table: Table) -> None:
 def redefine(
     connection: apsw.Connection, table: Table, definition: TableDefinition, history: TableHistory | None = None
 ) -> Table:
-    """The table so defined, with its rows, indexes and stream as that asks. Its keys must be the same."""
+    """Changes a table, its rows, indexes and stream to a new definition with the same keys; returns the new table."""
     storage = table.storage.changed(definition)
     if definition.stream != table.definition.stream:
         storage = replace(storage, stream_start=_switch_stream(connection, table))
@@ -168,13 +193,13 @@ def redefine(
 
 
 def _tell(connection: apsw.Connection) -> None:
-    """Raise the version of the file's schema, by which others notice that a table is not what it was."""
+    """Raises SQLite's schema version, by which other connections notice that a table has changed."""
     connection.execute("CREATE TABLE adjoin_notice(at)")
     connection.execute("DROP TABLE adjoin_notice")
 
 
 def _switch_stream(connection: apsw.Connection, table: Table) -> int:
-    """Begin a row that takes the totals on, and answer its number: behind it begins what is kept from now on."""
+    """Adds a row that repeats the totals, and returns its number; the new stream begins after it."""
     items, size, newest = connection.execute(table.totals_sql).get or (0, 0, 0)
     connection.execute(
         f"INSERT INTO {table.changes}(seq, at, expired, items, bytes) VALUES (?, 0, 0, ?, ?)", (newest + 1, items, size)
@@ -199,7 +224,7 @@ def _remove_indexes(connection: apsw.Connection, before: Table, after: Table) ->
         connection.executemany(update, [(*_rest(after, item, row), row[2], row[3]) for item, row in items])
 
 
-def _rest(table: Table, item: Item, row: Found) -> tuple[object, ...]:
+def _rest(table: Table, item: Item, row: FoundRow) -> tuple[object, ...]:
     further = table.columns[len(table.primary) :]
     columns = (row[2], row[3], *(_key(column, item) for column in further))
     return table.rest(columns, item, row[0], table.form.body(item))
@@ -223,15 +248,15 @@ def _add_indexes(connection: apsw.Connection, before: Table, after: Table) -> No
 
 
 def _key(column: KeyColumn, item: dict[str, dict[str, object]]) -> KeyValue | None:
-    """What a new column holds of an item that was there before: nothing of what could be no key."""
+    """The value of a new key column for an existing item; None if its attribute cannot be a key."""
     try:
         return column.value(item[column.name])
     except (KeyError, InvalidRequest):
         return None
 
 
-def _pages(connection: apsw.Connection, table: Table, condition: str) -> Iterator[Sequence[Found]]:
-    """The rows of a table that satisfy a condition, some at a time, so that they may be changed meanwhile."""
+def _pages(connection: apsw.Connection, table: Table, condition: str) -> Iterator[Sequence[FoundRow]]:
+    """The rows of a table that satisfy a condition, in pages, so that the caller may change them meanwhile."""
     select = f"SELECT {table.form.fields} FROM {table.items} WHERE {condition}"
     order = f"ORDER BY pk, sk LIMIT {_ROWS}"
     rows = connection.execute(f"{select} {order}").fetchall()
@@ -241,7 +266,7 @@ def _pages(connection: apsw.Connection, table: Table, condition: str) -> Iterato
 
 
 def _expire_by(connection: apsw.Connection, table: Table) -> None:
-    """Let items expire by the attribute that the table names now, those that are there too."""
+    """Lets all items, also existing ones, expire by the attribute that the table names now."""
     connection.execute(f"DROP INDEX IF EXISTS {table.items}_expires")
     connection.execute(f"UPDATE {table.items} SET expires = NULL WHERE expires IS NOT NULL")
     if table.definition.ttl is None:

@@ -1,15 +1,15 @@
-"""Connections of one store: one for each thread, and one apart from them for rounds of writes; none is
-carried over a fork, and all are closed in the end.
+"""Connections of one store: one per thread, and one apart from them for group commits. No connection survives a fork,
+and all are closed in the end.
 
-SQLite keeps the locks of a process in memory, so a child process that inherits an open file believes
-in locks it does not hold, and can lose data. Therefore all connections are closed before a fork and
-opened again on next use, on both sides. (A fork that Python is not told of is noticed by the process
-id; then the inherited connections are left alone, neither used nor closed.)
+SQLite keeps the locks of a process in memory, so a child process that inherits an open file believes that it has locks
+which it does not have, and can lose data. Therefore all connections are closed before a fork, and opened again on next
+use in parent and child. (If Python does not notice a fork, the process id shows it; the inherited connections are then
+neither used nor closed.)
 
-A store in memory has one connection, used by one thread at a time; a forked child has a copy of it.
+A store in memory has one connection, which one thread uses at a time; a forked child has a copy of it.
 
-An interrupt may end a call anywhere. A session that it may have spoilt is closed, and the thread gets another; who
-comes to a session checks that nothing is left of the call before.
+An interrupt may end a call anywhere. A session that may be damaged by it is closed, and the thread gets a new one.
+Every caller that takes a session checks that nothing is left of an interrupted call.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 
 import apsw
 
 from adjoin.errors import StoreClosed, TableNotFound
 from adjoin.stores.sqlite.catalogue import find_table, table_names
 from adjoin.stores.sqlite.file import CHECKPOINT_PAGES
-from adjoin.stores.sqlite.hold import Hold, close_unused
-from adjoin.stores.sqlite.keys import segment_of
+from adjoin.stores.sqlite.locks import Hold, Turn, close_unused, holds
+from adjoin.stores.sqlite.rows import segment_of
 from adjoin.stores.sqlite.tables import Table
-from adjoin.stores.sqlite.turns import Turn, holds
 
 _CLOSED = "the store was closed; open it again to use it"
 
 
 class Session(Turn):
-    """A connection in use by one thread at a time, whose turn it is, and the tables the store has met."""
+    """A connection that one thread at a time uses, and the tables that the store knows."""
 
     def __init__(self, connection: apsw.Connection, known: dict[str, Table], hold: Hold | None = None) -> None:
         super().__init__("session")
@@ -43,8 +43,8 @@ class Session(Turn):
         self.known = self._shared = known
         self.open = True
         self.needs_checkpoint = False
-        """Of a session that makes none itself: whether the log has become long."""
-        connection.create_scalar_function("adjoin_segment", segment_of, 2, deterministic=True)
+        """Whether the WAL has become long; only for a session that makes no checkpoints itself."""
+        connection.create_scalar_function("adjoin_segment", segment_of, deterministic=True)
 
     def table(self, name: str) -> Table:
         try:
@@ -54,14 +54,14 @@ class Session(Turn):
         if found is None:
             there = ", ".join(table_names(self.connection)) or "none"
             place = self.connection.filename or "this store"
-            raise TableNotFound(f"{place} has no table {name}; the tables there are: {there}")
+            raise TableNotFound(f"{place} has no table {name}; its tables are: {there}")
         self.known[name] = found
         return found
 
     def know_alone(self) -> None:
-        """From here to the end of a transaction that changed tables, know only what it finds itself.
+        """Until a transaction that changed tables ends, uses only tables that this session finds itself.
 
-        Other threads go on to meet the tables as they were, and share what they know.
+        Other threads still see the tables as they were, and share what they know.
         """
         self.known = {}
 
@@ -69,7 +69,7 @@ class Session(Turn):
         self.known = self._shared
 
     def commit(self) -> None:
-        """All that was written, unless nobody will find it."""
+        """Commits, after a check that the file is still the one that was opened."""
         if self._hold is not None:
             self._hold.check_before_commit()
         self.cursor.execute("COMMIT")
@@ -79,7 +79,7 @@ class Session(Turn):
         return [self.table(name) for name in table_names(self.connection)]
 
     def forget_stale_tables(self) -> bool:
-        """Forget tables met before some table was created or dropped; answers whether there were any."""
+        """Forgets tables that were read before any table was created, changed or dropped; returns whether any were."""
         version = self.cursor.execute("PRAGMA schema_version").get
         stale = [name for name, table in list(self.known.items()) if table.version != version]
         for name in stale:
@@ -87,7 +87,7 @@ class Session(Turn):
         return bool(stale)
 
     def leave_checkpoints(self) -> None:
-        """Moving the log into the file takes long, and is left to a session whose thread may wait."""
+        """Leaves checkpoints to other sessions: they take long, and the thread of this session must not wait."""
 
         def note(connection: apsw.Connection, name: str, pages: int) -> int:
             self.needs_checkpoint = pages >= CHECKPOINT_PAGES
@@ -96,15 +96,15 @@ class Session(Turn):
         self.connection.set_wal_hook(note)
 
     def fresh_cursor(self) -> None:
-        """Put an end to whatever statement an error left unfinished."""
+        """Ends a statement or a transaction that an error left unfinished."""
         self.cursor.close(True)
         self.cursor = self.connection.cursor()
         if self.connection.in_transaction:
             self.cursor.execute("ROLLBACK")
 
     def mend(self) -> None:
-        """Undo whatever an interrupted call left unfinished; for whose turn it is."""
-        # What was met inside a transaction may never have been.
+        """Undoes what an interrupted call left unfinished; only for the caller that has the turn."""
+        # Tables that were read inside a transaction may not exist, because it was rolled back.
         self.know_together()
         self.known.clear()
         if self.connection.filename:
@@ -114,13 +114,28 @@ class Session(Turn):
 
     def close(self) -> None:
         self.open = False
+        if self._hold is not None:
+            self._leave_log(self._hold)
         self.connection.close(True)
+
+    def _leave_log(self, hold: Hold) -> None:
+        """Before the end: sees to it that nobody takes the WAL of this file for that of another.
+
+        SQLite copies the WAL into the file and removes it, when the last connection is closed. It does not if the file
+        is no longer at its path. But then a file that is put in its place would get what is in the WAL.
+        """
+        with suppress(apsw.Error):
+            if not hold.has_its_log():
+                self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            elif hold.is_elsewhere():
+                self.connection.set_busy_timeout(0)
+                self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
 class Connections:
-    """Hands each thread its session. `connect` opens a connection; `shared` says all threads get one.
+    """Gives each thread its session. `connect` opens a connection; `shared`: all threads share one session.
 
-    `pause` is for how many seconds a writer may rely on what it saw last of the file and its locks.
+    `pause` is for how many seconds a writer may rely on its last check of the file and its locks.
     """
 
     def __init__(self, connect: Callable[[], apsw.Connection], shared: bool, pause: float = 0.0) -> None:
@@ -135,8 +150,8 @@ class Connections:
     def _start(self) -> None:
         self._pid = os.getpid()
         self._gate = Turn("gate")
-        """Of who opens or closes sessions."""
-        # Before the sessions, so that it ends before them in a store that nobody closes.
+        """Guards the opening and closing of sessions."""
+        # Defined before the sessions, so that in a store that is never closed it is finalized before them.
         self._hold: Hold | None = None
         self._local = threading.local()
         self._shared: Session | None = None
@@ -146,7 +161,7 @@ class Connections:
 
     @holds("session")
     def acquire(self) -> Session:
-        """The thread's session, whose turn it is; whoever asks releases it, in a function that is marked to hold it."""
+        """The thread's session with its turn; the caller releases it, and is marked with `holds("session")`."""
         while True:
             session = self._current()
             was_left = session.take()
@@ -156,12 +171,12 @@ class Connections:
                 session.mend()
                 if session.open:
                     return session
-            # A fork or a close came in between, or an interrupt before.
+            # A fork or `close` happened in between, or an interrupted call had damaged it.
             session.release()
 
     @holds("session")
     def acquire_apart(self) -> Session:
-        """The session that belongs to no thread and waits for nobody, likewise. In memory there is only one."""
+        """The session that belongs to no thread and never waits for a lock of the file. In memory there is only one."""
         if self._is_shared:
             return self.acquire()
         while True:
@@ -175,6 +190,22 @@ class Connections:
                 if not (was_left or session.connection.in_transaction):
                     return session
                 session.mend()
+            session.release()
+
+    @holds("session")
+    def mend_apart(self) -> None:
+        """Ends the transaction of a round that an interrupt took from its caller.
+
+        Only the caller that has the writing turn may do this.
+        """
+        session = self._apart
+        if session is None:
+            return
+        session.take()
+        try:
+            if session.open and session.connection.in_transaction:
+                session.mend()
+        finally:
             session.release()
 
     @holds("gate")
@@ -224,7 +255,7 @@ class Connections:
             gate.release()
 
     def _new_session(self) -> Session:
-        """Of the file that the others have open, not of one that took its place."""
+        """A session on the file that the other sessions have open; raises if another file has replaced it."""
         if self._is_shared:
             return Session(self._connect(), self._known)
         if self._hold is not None:
@@ -244,7 +275,7 @@ class Connections:
 
     @holds("gate")
     def close(self) -> None:
-        """Close every session, each when the call that uses it has ended. What was interrupted can be done again."""
+        """Closes every session when the call that uses it has ended; may be called again after an interrupt."""
         if self._pid != os.getpid():
             self._abandon()
         gate = self._gate
@@ -276,7 +307,7 @@ class Connections:
     # --- around a fork -------------------------------------------------------------------------
 
     def before_fork(self) -> None:
-        """Wait until nobody uses the store, close its sessions, and let nobody use it."""
+        """Waits until no call uses the store, closes its sessions, and blocks further calls."""
         self._keep(self._gate)
         if self._shared is not None:
             self._keep(self._shared)

@@ -1,11 +1,11 @@
-"""The file: how it comes to be, how it is recognised, and what can be wrong with it.
+"""The file: how it is created and recognised, and what can be wrong with it.
 
-An adjoin file is a SQLite database with its own application id; the user version is the version of
-the format. Both are written by the transaction that creates the file, while it still has a rollback
-journal, so that the first 100 bytes tell what the file is whoever looks and whenever. A file that is
-something else, or from a newer adjoin, is refused by those bytes alone, before SQLite touches it.
+An adjoin file is a SQLite database with its own application id; the user version is the version of the format. The
+transaction that creates the file writes both while the file still has a rollback journal, so that its first 100 bytes
+always identify it. Any other file, and a file of a newer adjoin, is refused by these bytes alone, before SQLite touches
+it.
 
-Nothing here knows tables or items. `docs/file-format.md` is the promise that this module keeps.
+Nothing here knows tables or items. `docs/file-format.md` specifies the format that this module keeps.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ MEMORY = ":memory:"
 
 _MAGIC = b"SQLite format 3\0"
 _HEADER_SIZE = 100
-# Reads of 10,000,000 items take the same time with larger pages, and small writes take longer.
+# With larger pages, reads of 10,000,000 items take the same time, and small writes take longer.
 _PAGE_SIZE = 4096
 _CACHE_KB = 8192
-# Four times SQLite's own: pages that change often are copied into the file less often.
+# Four times SQLite's default, so that pages which change often are copied into the file less often.
 CHECKPOINT_PAGES = 4000
 _STATEMENTS = 500
 _SYNCHRONOUS: dict[Durability, str] = {"power": "FULL", "process": "NORMAL"}
@@ -59,10 +59,20 @@ CREATE INDEX adjoin_tokens_at ON adjoin_tokens(at);
 """
 
 
-def open_file(path: str, durability: Durability, patience: float) -> apsw.Connection:
-    """A connection to the adjoin file at `path`, which is made if there is none.
+def located(path: str | os.PathLike[str]) -> str:
+    """The path of a file that stays the same if the process changes its working directory, or others change a link.
 
-    `patience` is for how many seconds to wait for another process that holds the file.
+    SQLite keeps the -wal and -shm files beside the file that a link leads to.
+    """
+    name = os.fspath(path)
+    is_file = isinstance(name, str) and name not in ("", MEMORY) and "\0" not in name
+    return os.path.realpath(name) if is_file else name
+
+
+def open_file(path: str, durability: Durability, patience: float) -> apsw.Connection:
+    """A connection to the adjoin file at `path`, which is created if it does not exist.
+
+    `patience` is for how many seconds to wait for another process that has locked the file.
     """
     if durability not in _SYNCHRONOUS:
         raise InvalidLocation(f"durability is {durability!r}; it can be 'power' or 'process'")
@@ -79,12 +89,12 @@ def _connect(path: str, durability: Durability, patience: float) -> apsw.Connect
     try:
         connection.set_busy_handler(_patient(patience))
         connection.pragma("synchronous", _SYNCHRONOUS[durability])
-        # On macOS, only this reaches the disk itself.
+        # On macOS, only a full fsync reaches the disk itself.
         connection.pragma("fullfsync", durability == "power")
         connection.pragma("cache_size", -_CACHE_KB)
         connection.pragma("temp_store", "memory")
         connection.pragma("trusted_schema", False)
-        # Without this, SQLite plans a query anew whenever its LIMIT is bound, which takes longer than to run it.
+        # Without this, SQLite plans a query again whenever its LIMIT is bound, which takes longer than to run it.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.pragma("journal_size_limit", 64 << 20)
         connection.wal_autocheckpoint(CHECKPOINT_PAGES)
@@ -93,7 +103,7 @@ def _connect(path: str, durability: Durability, patience: float) -> apsw.Connect
             _require_adjoin(connection, path)
         if path != MEMORY:
             _switch_to_wal(connection, patience)
-            # The first read makes the -wal and -shm files.
+            # The first read creates the -wal and -shm files.
             connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
     except BaseException:
         connection.close(True)
@@ -105,7 +115,7 @@ def _connect(path: str, durability: Durability, patience: float) -> apsw.Connect
 
 
 def _inspect(path: str) -> None:
-    """Refuse what is not an adjoin file, or cannot become one, without touching it."""
+    """Refuses a path that is not an adjoin file, or cannot become one, without touching it."""
     file = Path(path)
     if not path or "\0" in path:
         raise InvalidLocation(f"{path!r} is not the name of a file")
@@ -131,10 +141,10 @@ def _inspect(path: str) -> None:
 
 
 def _header(path: str) -> bytes:
-    """How a file begins, read by SQLite's own means.
+    """The first bytes of a file, read through SQLite.
 
-    To open and close it otherwise would drop every lock that other connections of this process hold on it, and
-    another process could then take away the log that they write to.
+    To open and close the file in another way would drop all locks that other connections of this process have on it.
+    Another process could then remove the WAL to which they write.
     """
     size = os.path.getsize(path)
     if size < _HEADER_SIZE:
@@ -163,13 +173,13 @@ def _check_marks(application: int, version: int, path: str) -> None:
         )
     if version > FORMAT_VERSION:
         raise FileFromTheFuture(
-            f"{path} has format version {version}, and this adjoin knows versions up to {FORMAT_VERSION};"
+            f"{path} has format version {version}, but this adjoin knows versions up to {FORMAT_VERSION};"
             " upgrade adjoin to open it"
         )
 
 
 def _recognised(connection: apsw.Connection, path: str) -> bool:
-    """Whether the database is an adjoin file already; False if it is empty."""
+    """Whether the database is already an adjoin file; False if it is empty."""
     if connection.execute("SELECT 1 FROM sqlite_schema").fetchall():
         _require_adjoin(connection, path)
         return True
@@ -205,7 +215,7 @@ def _switch_to_wal(connection: apsw.Connection, patience: float) -> None:
         try:
             connection.pragma("journal_mode", "wal")
         except apsw.BusyError:
-            # SQLite does not ask the busy handler here: it would wait for a lock while holding one.
+            # SQLite does not call the busy handler here, because it would wait for a lock while holding one.
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.001)
@@ -215,7 +225,7 @@ def _patient(patience: float) -> Callable[[int], bool]:
     started = 0.0
 
     def wait(attempts: int) -> bool:
-        # A write takes well under a millisecond, SQLite's own handler sleeps whole ones.
+        # A write takes well under a millisecond, but SQLite's own handler sleeps whole milliseconds.
         nonlocal started
         if attempts == 0:
             started = time.monotonic()

@@ -1,4 +1,4 @@
-"""The life of tables: creating, changing, describing, listing and dropping them."""
+"""Creating, changing, describing, listing and dropping tables."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from adjoin.stores.sqlite.catalogue import (
     table_names,
 )
 from adjoin.stores.sqlite.changes import position
-from adjoin.stores.sqlite.tables import Table, Tables
+from adjoin.stores.sqlite.tables import FindTable, Table
 from adjoin.tables import TableDefinition
 
 _READABLE = 86400.0
 """Seconds for which a stream that was switched off is remembered."""
 
 
-def create(cursor: apsw.Cursor, tables: Tables, request: CreateTable, now: float) -> TableResponse:
+def create(cursor: apsw.Cursor, tables: FindTable, request: CreateTable, now: float) -> TableResponse:
     definition = request.definition
     check_definition(definition)
     if find_table(cursor.connection, definition.name) is not None:
-        raise TableExists(f"there is a table {definition.name} already; drop it first, or use it")
+        raise TableExists(f"the table {definition.name} already exists; drop it first, or use it")
     history = TableHistory(
         str(uuid4()),
         now,
@@ -86,7 +86,7 @@ def _response(
 # --- changing ----------------------------------------------------------------------------------
 
 
-def update(cursor: apsw.Cursor, tables: Tables, request: UpdateTable, now: float) -> TableResponse:
+def update(cursor: apsw.Cursor, tables: FindTable, request: UpdateTable, now: float) -> TableResponse:
     table = tables(request.table)
     before = table.definition
     definition = updated(before, request)
@@ -135,25 +135,25 @@ def _is_same_day(earlier: float | None, now: float) -> bool:
     return earlier is not None and earlier // 86400 == now // 86400
 
 
-def set_time_to_live(cursor: apsw.Cursor, tables: Tables, request: SetTimeToLive, now: float) -> TableResponse:
+def set_time_to_live(cursor: apsw.Cursor, tables: FindTable, request: SetTimeToLive, now: float) -> TableResponse:
     table = tables(request.table)
     before = table.definition
     if request.attribute is not None and before.ttl not in (None, request.attribute):
         raise InvalidRequest(
-            f"the items of {request.table} expire by {before.ttl!r} already, not by {request.attribute!r}"
+            f"the items of {request.table} already expire by {before.ttl!r}, not by {request.attribute!r}"
         )
     if before.ttl != request.attribute:
         table = redefine(cursor.connection, table, replace(before, ttl=request.attribute))
     return _response(cursor, table, history_of(cursor.connection, table), before)
 
 
-def tag(cursor: apsw.Cursor, tables: Tables, request: TagTable, now: float) -> TagsResponse:
+def tag(cursor: apsw.Cursor, tables: FindTable, request: TagTable, now: float) -> TagsResponse:
     table = tables(request.table)
     changed = redefine(cursor.connection, table, tagged(table.definition, request))
     return TagsResponse(changed.definition.tags)
 
 
-def drop(cursor: apsw.Cursor, tables: Tables, request: DropTable, now: float) -> TableResponse:
+def drop(cursor: apsw.Cursor, tables: FindTable, request: DropTable, now: float) -> TableResponse:
     table = tables(request.table)
     if table.definition.deletion_protection:
         raise InvalidRequest(
@@ -168,22 +168,22 @@ def drop(cursor: apsw.Cursor, tables: Tables, request: DropTable, now: float) ->
 # --- looking -----------------------------------------------------------------------------------
 
 
-def describe(cursor: apsw.Cursor, tables: Tables, request: DescribeTable) -> TableResponse:
-    # A table that was met before may have been changed since.
+def describe(cursor: apsw.Cursor, tables: FindTable, request: DescribeTable) -> TableResponse:
+    # Read the definition again: another process may have changed a table that this store knows.
     table = find_table(cursor.connection, request.table) or tables(request.table)
     return _response(cursor, table, history_of(cursor.connection, table))
 
 
-def list_tables(cursor: apsw.Cursor, tables: Tables, request: ListTables) -> TablesResponse:
+def list_tables(cursor: apsw.Cursor, tables: FindTable, request: ListTables) -> TablesResponse:
     return TablesResponse(table_names(cursor.connection))
 
 
-def list_tags(cursor: apsw.Cursor, tables: Tables, request: ListTags) -> TagsResponse:
+def list_tags(cursor: apsw.Cursor, tables: FindTable, request: ListTags) -> TagsResponse:
     table = find_table(cursor.connection, request.table) or tables(request.table)
     return TagsResponse(table.definition.tags)
 
 
-def list_streams(cursor: apsw.Cursor, tables: Tables, request: ListStreams) -> StreamsResponse:
+def list_streams(cursor: apsw.Cursor, tables: FindTable, request: ListStreams) -> StreamsResponse:
     known = histories(cursor.connection)
     labels = {
         name: dict.fromkeys((*(each.label for each in history.closed), history.stream_label))

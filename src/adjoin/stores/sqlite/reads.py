@@ -1,22 +1,25 @@
-"""Reading: get, batch get, transactional get, query and scan, as DynamoDB answers them.
+"""Reading: get, batch get, transactional get, query and scan, with DynamoDB's results; and whole tables as text.
 
-Each function takes a cursor, finds tables through `tables`, and answers one request. A single
-statement is one snapshot; whoever needs several statements of one instant opens the read transaction
-around the call. Nothing here writes.
+Each function takes a cursor, finds tables through `tables`, and performs one request. A single statement is one
+snapshot; a caller that needs several statements of one instant opens a read transaction around the call. The key
+condition of a query becomes values and bounds of columns. Requests that the service refuses are refused with its
+messages. Nothing here writes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, overload
+from itertools import islice
+from typing import Any, TypeAlias, overload
 
 import apsw
 from orjson import Fragment, dumps
 
 from adjoin.errors import InvalidRequest
-from adjoin.evaluate import condition_test, projector
+from adjoin.evaluate import condition_test, paths_in, projector, require_bounds
 from adjoin.expressions import Condition, Exists, Not
+from adjoin.key_conditions import ONE_PER_KEY, check_condition_count, check_key_conditions
 from adjoin.requests import (
     BatchGet,
     BatchGetResponse,
@@ -26,27 +29,150 @@ from adjoin.requests import (
     PageResponse,
     Query,
     Scan,
+    SortCondition,
     TransactGet,
 )
-from adjoin.stores.batches import by_table, canceled_by
-from adjoin.stores.sqlite.key_conditions import partition_value, require_no_keys, sort_bounds, start_columns
-from adjoin.stores.sqlite.keys import KeyValue, segment_of
-from adjoin.stores.sqlite.rows import BrokenRow, Found, RowForm
-from adjoin.stores.sqlite.tables import AccessPath, KeyMismatch, Table, Tables
-from adjoin.units import (
-    MAX_BATCH_GET,
-    MAX_BATCH_SIZE,
-    MAX_PAGE_SIZE,
-    MAX_TRANSACTION,
-    MAX_TRANSACTION_SIZE,
-    read_units,
-)
-from adjoin.values import Item, item_size
+from adjoin.stores.interface import by_table, canceled_by
+from adjoin.stores.sqlite.rows import BrokenRow, FoundRow, KeyValue, RowForm, after_prefix, segment_of
+from adjoin.stores.sqlite.tables import AccessPath, FindTable, KeyColumn, KeyMismatch, Table
+from adjoin.units import MAX_BATCH_GET, MAX_BATCH_SIZE, MAX_PAGE_SIZE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE, read_units
+from adjoin.values import AttributeValue, Item, item_size
+
+# --- key conditions ----------------------------------------------------------------------------
+
+
+KeyBound: TypeAlias = tuple[str, KeyValue]
+"""A comparison and its operand, as (">=", "A")."""
+
+
+KeySpan: TypeAlias = tuple[list[KeyValue], KeyBound | None, KeyBound | None]
+"""The part of a path that a query reads: the values of the first columns, and where the next column begins and ends."""
+
+
+def span_of(path: AccessPath, request: Query) -> KeySpan:
+    """The span of a query; raises if its conditions do not fit the keys of the path."""
+    if path.multi_attribute is not None or request.equal:
+        return _span_of_several(path, request)
+    condition, column = request.sort, path.sort
+    if condition is not None and column is None:
+        check_condition_count(2, 1)
+    name, attribute = request.partition
+    if name != path.partition.name:
+        raise InvalidRequest(f"Query condition missed key schema element: {path.partition.name}")
+    partition = _operand(path.partition, attribute)
+    if condition is None or column is None:
+        return [partition], None, None
+    if condition.attribute != column.name:
+        raise InvalidRequest(f"Query condition missed key schema element: {column.name}")
+    lower, upper = key_bounds(column, condition)
+    return [partition], lower, upper
+
+
+def _span_of_several(path: AccessPath, request: Query) -> KeySpan:
+    given = [SortCondition(name, "=", (value,)) for name, value in (request.partition, *request.equal)]
+    if request.sort is not None:
+        given.append(request.sort)
+    conditions = {condition.attribute: condition for condition in given}
+    if len(conditions) < len(given):
+        raise InvalidRequest(ONE_PER_KEY)
+    if path.multi_attribute is None:
+        return _span_of_two(path, request, conditions)
+    check_key_conditions(path.multi_attribute, {name: each.operator for name, each in conditions.items()})
+    columns = [column for column in path.columns if column.name in conditions]
+    bounds = [key_bounds(column, conditions[column.name]) for column in columns]
+    begin, end = (None, None) if len(columns) == len(path.partitions) else bounds.pop()
+    # All keys but the last sort key have "=", whose lower bound is the value.
+    return [lower[1] for lower, _ in bounds if lower is not None], begin, end
+
+
+def _span_of_two(path: AccessPath, request: Query, conditions: dict[str, SortCondition]) -> KeySpan:
+    """The span of a query of keys with one attribute, which may give its two conditions in either order."""
+    check_condition_count(len(conditions), len(path.own_names))
+    first, second = conditions.values()
+    if first.attribute != path.partition.name and second.operator == "=" and len(second.operands) == 1:
+        first, second = second, first
+    return span_of(path, replace(request, partition=(first.attribute, first.operands[0]), sort=second, equal=()))
+
+
+def _operand(column: KeyColumn, attribute: AttributeValue) -> KeyValue:
+    try:
+        return column.value(attribute)
+    except KeyError:
+        raise InvalidRequest(
+            "One or more parameter values were invalid: Condition parameter type does not match schema type"
+        ) from None
+
+
+def _prefix(value: KeyValue) -> tuple[KeyBound | None, KeyBound | None]:
+    end = after_prefix(value)
+    return (">=", value), None if end is None else ("<", end)
+
+
+_BOUNDS: dict[str, Callable[..., tuple[KeyBound | None, KeyBound | None]]] = {
+    "=": lambda value: ((">=", value), ("<=", value)),
+    "<": lambda value: (None, ("<", value)),
+    "<=": lambda value: (None, ("<=", value)),
+    ">": lambda value: ((">", value), None),
+    ">=": lambda value: ((">=", value), None),
+    "between": lambda low, high: ((">=", low), ("<=", high)),
+    "begins_with": _prefix,
+}
+
+
+def key_bounds(column: KeyColumn, condition: SortCondition) -> tuple[KeyBound | None, KeyBound | None]:
+    """The bounds of a key in the condition on it."""
+    if condition.operator == "begins_with" and column.tag == "N":
+        raise InvalidRequest(
+            "Invalid KeyConditionExpression: Incorrect operand type for operator or function;"
+            " operator or function: begins_with, operand type: N"
+        )
+    if len(condition.operands) != (2 if condition.operator == "between" else 1):
+        raise InvalidRequest(f"{condition.operator} cannot take {len(condition.operands)} operands")
+    operands = [_operand(column, operand) for operand in condition.operands]
+    if condition.operator == "between":
+        low, high = condition.operands
+        require_bounds(low, high, "KeyConditionExpression")
+    return _BOUNDS[condition.operator](*operands)
+
+
+def start_columns(path: AccessPath, start: Item, span: KeySpan) -> list[KeyValue]:
+    """The columns of the start key after those with one value; the start key must be within the query."""
+    row = path.start_row(start)
+    one_row = InvalidRequest("The query can return at most one row and cannot be restarted")
+    if path.is_unique:
+        raise one_row
+    equal, lower, upper = span
+    values = [row[column] for column in path.columns]
+    keys, fixed = len(path.partitions), len(equal)
+    bounds = [bound for bound in (lower, upper) if bound is not None]
+    if values[keys:fixed] != equal[keys:] or not all(_within(values[fixed], bound) for bound in bounds):
+        raise InvalidRequest("The provided starting key does not match the range key predicate")
+    if values[:keys] != equal[:keys]:
+        if bounds:
+            raise one_row
+        raise InvalidRequest("The provided starting key is outside query boundaries based on provided conditions")
+    return values[fixed:]
+
+
+def _within(value: KeyValue, bound: KeyBound) -> bool:
+    comparison, limit = bound
+    if value == limit:
+        return "=" in comparison
+    return (value < limit) == (comparison[0] == "<")  # type: ignore[operator]
+
+
+def require_no_keys(path: AccessPath, condition: Condition) -> None:
+    for one in paths_in(condition):
+        if one.steps[0] in path.own_names:
+            raise InvalidRequest(
+                f"Filter Expression can only contain non-primary key attributes: Primary key attribute: {one.steps[0]}"
+            )
+
 
 # --- single items ------------------------------------------------------------------------------
 
 
-def get(cursor: apsw.Cursor, tables: Tables, request: Get) -> ItemResponse:
+def get(cursor: apsw.Cursor, tables: FindTable, request: Get) -> ItemResponse:
     table = tables(request.table)
     cut = None if request.projection is None else projector(request.projection)
     found = cursor.execute(table.get_sql, table.locate(request.key)).get
@@ -58,8 +184,8 @@ def get(cursor: apsw.Cursor, tables: Tables, request: Get) -> ItemResponse:
     return ItemResponse(item, table.paths[None].cost(found[0], request.consistent))
 
 
-def get_text(cursor: apsw.Cursor, tables: Tables, request: Get) -> ItemResponse:
-    """As `get`, but where the item is whole, it is JSON text: an `orjson.Fragment`, which nothing has parsed."""
+def get_text(cursor: apsw.Cursor, tables: FindTable, request: Get) -> ItemResponse:
+    """The same as `get`, but a whole item is JSON text that was not parsed: an `orjson.Fragment`."""
     if request.projection is not None:
         return get(cursor, tables, request)
     table = tables(request.table)
@@ -70,7 +196,7 @@ def get_text(cursor: apsw.Cursor, tables: Tables, request: Get) -> ItemResponse:
     return ItemResponse(text, table.paths[None].cost(found[0], request.consistent))
 
 
-def batch_get(cursor: apsw.Cursor, tables: Tables, request: BatchGet) -> BatchGetResponse:
+def batch_get(cursor: apsw.Cursor, tables: FindTable, request: BatchGet) -> BatchGetResponse:
     _require_count("BatchGetItem", len(request.gets), MAX_BATCH_GET)
     by_table(request)
     found = _find(cursor, tables, request.gets, "Provided list of item keys contains duplicates")
@@ -90,13 +216,13 @@ def batch_get(cursor: apsw.Cursor, tables: Tables, request: BatchGet) -> BatchGe
     return BatchGetResponse(items, tuple(unprocessed), _per_table(units))
 
 
-def transact_get(cursor: apsw.Cursor, tables: Tables, request: TransactGet) -> BatchGetResponse:
+def transact_get(cursor: apsw.Cursor, tables: FindTable, request: TransactGet) -> BatchGetResponse:
     _require_count("TransactGetItems", len(request.gets), MAX_TRANSACTION)
     _require_keys(tables, request.gets)
     found = _find(cursor, tables, request.gets, "Transaction request cannot include multiple operations on one item")
     if sum(map(_size, found)) > MAX_TRANSACTION_SIZE:
         raise InvalidRequest("the items of a transaction are larger than 4 MB together; read fewer of them")
-    # The service tells an item without the attributes asked for as it tells one that is not there.
+    # The service answers in the same way for an item without the requested attributes and for no item.
     items = [_item(tables, one, row) or None for one, row in zip(request.gets, found, strict=True)]
     units: dict[str, float] = {}
     for one, row in zip(request.gets, found, strict=True):
@@ -104,8 +230,8 @@ def transact_get(cursor: apsw.Cursor, tables: Tables, request: TransactGet) -> B
     return BatchGetResponse(items, (), _per_table(units))
 
 
-def _require_keys(tables: Tables, gets: Sequence[Get]) -> None:
-    """A key that does not fit its table cancels a transaction."""
+def _require_keys(tables: FindTable, gets: Sequence[Get]) -> None:
+    """Cancels a transaction with a key that does not fit its table."""
     for at, one in enumerate(gets):
         try:
             tables(one.table).locate(one.key)
@@ -113,20 +239,20 @@ def _require_keys(tables: Tables, gets: Sequence[Get]) -> None:
             raise canceled_by(error, at, len(gets)) from None
 
 
-def _find(cursor: apsw.Cursor, tables: Tables, gets: Sequence[Get], duplicates: str) -> list[Found | None]:
-    """The row for each get, in order; None where nothing is."""
+def _find(cursor: apsw.Cursor, tables: FindTable, gets: Sequence[Get], duplicates: str) -> list[FoundRow | None]:
+    """The row for each get, in order; None if there is no item."""
     places = [(table.get_sql, table.locate(one.key)) for one in gets for table in (tables(one.table),)]
     if len(set(places)) < len(places):
         raise InvalidRequest(duplicates)
-    # Within the transaction that the caller has opened, a statement for each costs little.
+    # One statement per key costs little inside the transaction that the caller has opened.
     return [cursor.execute(sql, key).get for sql, key in places]
 
 
-def _size(row: Found | None) -> int:
+def _size(row: FoundRow | None) -> int:
     return 0 if row is None else row[0]
 
 
-def _item(tables: Tables, request: Get, row: Found | None) -> Item | None:
+def _item(tables: FindTable, request: Get, row: FoundRow | None) -> Item | None:
     cut = None if request.projection is None else projector(request.projection)
     if row is None:
         return None
@@ -146,33 +272,33 @@ def _per_table(units: dict[str, float]) -> tuple[Consumed, ...]:
 # --- pages -------------------------------------------------------------------------------------
 
 
-def query(cursor: apsw.Cursor, tables: Tables, request: Query) -> PageResponse:
+def query(cursor: apsw.Cursor, tables: FindTable, request: Query) -> PageResponse:
     path = _path(tables(request.table), request)
-    partition = partition_value(path, request.partition)
-    lower, upper = (None, None) if request.sort is None else sort_bounds(path, request.sort)
+    span = span_of(path, request)
+    equal, lower, upper = span
     if request.filter is not None:
         require_no_keys(path, request.filter)
     start = None
     if request.start is not None:
-        start = start_columns(path, request.start, partition, lower, upper)
-        # The start lies within the bounds, so it takes the place of the one it is further than.
+        start = start_columns(path, request.start, span)
+        # The start is within the bounds, so it replaces the bound at which reading would begin.
         if request.forward:
             lower = None
         else:
             upper = None
-    sql = path.query_sql(lower and lower[0], upper and upper[0], start is not None, request.forward)
-    bindings: list[KeyValue | int] = [partition, *[bound[1] for bound in (lower, upper) if bound], *(start or ())]
+    sql = path.query_sql(len(equal), lower and lower[0], upper and upper[0], start is not None, request.forward)
+    bindings: list[KeyValue | int] = [*equal, *[bound[1] for bound in (lower, upper) if bound], *(start or ())]
     page = _page(cursor, path, request, sql, bindings)
-    # Behind the only item that there can be, nothing goes on.
-    return replace(page, last=None) if len(path.columns) == 1 else page
+    # There is at most one item and no next page.
+    return replace(page, last=None) if path.is_unique else page
 
 
-def query_text(cursor: apsw.Cursor, tables: Tables, request: Query) -> PageResponse:
-    """As `query`, with items as `get_text` answers them."""
+def query_text(cursor: apsw.Cursor, tables: FindTable, request: Query) -> PageResponse:
+    """The same as `query`, with items as `get_text` returns them."""
     return _as_text(query(cursor, tables, request))
 
 
-def scan_text(cursor: apsw.Cursor, tables: Tables, request: Scan) -> PageResponse:
+def scan_text(cursor: apsw.Cursor, tables: FindTable, request: Scan) -> PageResponse:
     return _as_text(scan(cursor, tables, request))
 
 
@@ -183,7 +309,7 @@ def _as_text(page: PageResponse) -> PageResponse:
     return PageResponse(texts, page.count, page.scanned, page.last, page.consumed)
 
 
-def scan(cursor: apsw.Cursor, tables: Tables, request: Scan) -> PageResponse:
+def scan(cursor: apsw.Cursor, tables: FindTable, request: Scan) -> PageResponse:
     path = _path(tables(request.table), request)
     bindings: list[KeyValue | int] = []
     if request.segment is not None:
@@ -193,7 +319,8 @@ def scan(cursor: apsw.Cursor, tables: Tables, request: Scan) -> PageResponse:
         bindings += [total, which]
     if request.start is not None:
         row = path.start_row(request.start)
-        if request.segment is not None and segment_of(row[path.partition], total) != which:
+        partition = [row[column] for column in path.partitions]
+        if request.segment is not None and segment_of(*partition, total) != which:
             raise InvalidRequest(
                 "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with"
                 f" correct Segment. TotalSegments: {total} Segment: {which}"
@@ -236,7 +363,7 @@ def _page(
                 item = entry
         items.append(item)
         if total >= MAX_PAGE_SIZE:
-            # An unfinished statement would hold its snapshot, and with it the WAL.
+            # End the statement: an unfinished one keeps its snapshot, and then the WAL cannot be checkpointed.
             cursor.execute("SELECT 1").fetchall()
             break
 
@@ -264,9 +391,9 @@ def _whole_page(
     bindings: list[KeyValue | int],
     absence: tuple[bytes, Callable[[Item], bool]] | None,
 ) -> PageResponse:
-    """A page of items as they are, which are not parsed before somebody looks at them.
+    """A page of whole items, which are parsed only when they are accessed.
 
-    With `absence`, every item must pass a test, which those do that do not even hold a name.
+    With `absence`, only items that pass a test count. If no body contains the name, all pass, and none is parsed.
     """
     found = StoredItems(path.form)
     add = found.values.extend
@@ -276,11 +403,11 @@ def _whole_page(
             add(row)
             total += row[0]
             if total >= MAX_PAGE_SIZE:
-                # An unfinished statement would hold its snapshot, and with it the WAL.
+                # End the statement, as in `_page`.
                 cursor.execute("SELECT 1").fetchall()
                 break
     except TypeError:
-        # A size that is no number.
+        # The size in a damaged row is not a number.
         raise BrokenRow from None
     scanned = count = len(found)
     last = path.last_key(found.last()) if scanned == request.limit or total >= MAX_PAGE_SIZE else None
@@ -293,7 +420,7 @@ def _whole_page(
 
 
 def _absence(path: AccessPath, condition: Condition | None) -> bytes | None:
-    """If the condition only asks that an attribute is not there: its name, as any body that has it holds it."""
+    """The name of an attribute, as JSON in a body, if the condition only asks that it does not exist; else None."""
     if isinstance(condition, Not) and isinstance(condition.condition, Exists):
         name = condition.condition.path.steps[0]
         if name not in path.form.names:
@@ -302,10 +429,10 @@ def _absence(path: AccessPath, condition: Condition | None) -> bytes | None:
 
 
 class StoredItems(Sequence[Item]):
-    """Items that are parsed anew whenever they are looked at, so that reading many holds one at a time.
+    """Items that are parsed whenever they are accessed, so that only one at a time is in memory.
 
-    The values of all rows lie in one list: with a tuple for each, Python would collect garbage more often,
-    and that takes longer than all that is done here.
+    The values of all rows are in one list: with a tuple per row, Python would collect garbage more often, and that
+    takes longer than everything that is done here.
     """
 
     __slots__ = ("_form", "values")
@@ -355,7 +482,7 @@ def _path(table: Table, request: Query | Scan) -> AccessPath:
 
 
 def _shape(path: AccessPath, request: Query | Scan) -> tuple[bool, Callable[[Item], Item] | None]:
-    """Whether whole items must be fetched from the table, and how to cut them to the projection."""
+    """Whether whole items must be read from the table, and the function that applies the projection."""
     projection = request.projection
     if projection is None:
         if request.whole and path.index is not None and path.projected is not None and not path.index.local:
@@ -374,3 +501,18 @@ def _shape(path: AccessPath, request: Query | Scan) -> tuple[bool, Callable[[Ite
             f" Global secondary index {path.index.name} does not project {missing}"
         )
     return bool(missing), cut
+
+
+# --- whole tables ------------------------------------------------------------------------------
+
+
+PIECE = 10_000
+"""Items per piece of a dump."""
+
+
+def dumped(connection: apsw.Connection, table: Table) -> Iterator[list[bytes]]:
+    """All items in pieces, in the order of keys; the caller holds a transaction, so that they are of one instant."""
+    text = table.form.text
+    cursor = connection.execute(f"SELECT {table.form.fields} FROM {table.items} ORDER BY pk, sk")
+    while piece := list(islice(cursor, PIECE)):
+        yield [text(row) for row in piece]

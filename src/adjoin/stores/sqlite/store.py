@@ -1,21 +1,23 @@
-"""The embedded store: the dispatch of requests, and the transactions they run in.
+"""The embedded store: dispatches requests, opens their transactions, and does upkeep.
 
-A batch's writes share one SQLite transaction, and with it one synchronisation to disk; requests decide
-before they write, so a failing one leaves the others alone. Reads are statements of their own, or share
-a read transaction, and never wait for writers.
+The writes of a batch share one SQLite transaction, and so one synchronisation to disk. Each request decides before it
+writes, so one that fails does not affect the others. Reads are single statements, or share a read transaction, and
+never wait for writers. A group commit has two steps: one thread performs the writes, and a thread that may wait for the
+disk commits them. Upkeep trims changes and removes expired items, a few with each write, at least as fast as they are
+written.
 
-What requests mean lives in `reads`, `writes`, `changes` and `lifecycle`; what happens by the clock, in
-`upkeep`; what a file is, in `file`. `background` has the same store behind a few threads, for event loops.
+`reads`, `writes`, `changes` and `lifecycle` perform the requests; `file` opens the file. `background` has the same
+store for asynchronous programs.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import apsw
 
@@ -44,27 +46,173 @@ from adjoin.requests import (
     Update,
     UpdateTable,
 )
-from adjoin.stores.sqlite import changes, lifecycle, reads, upkeep, writes
+from adjoin.stores.sqlite import changes, lifecycle, reads, writes
 from adjoin.stores.sqlite.connections import Connections, Session
-from adjoin.stores.sqlite.dump import dumped
-from adjoin.stores.sqlite.file import MEMORY, Durability, file_error, open_file
-from adjoin.stores.sqlite.rounds import Round
-from adjoin.stores.sqlite.rows import BROKEN
-from adjoin.stores.sqlite.tables import Tables
-from adjoin.stores.sqlite.turns import Turn, holds
-from adjoin.stores.sqlite.upkeep import Upkeep
+from adjoin.stores.sqlite.file import MEMORY, Durability, file_error, located, open_file
+from adjoin.stores.sqlite.locks import Turn, holds
+from adjoin.stores.sqlite.reads import dumped
+from adjoin.stores.sqlite.rows import BROKEN, BrokenRow, FoundRow
+from adjoin.stores.sqlite.tables import FindTable, Table
+from adjoin.stores.sqlite.writes import Decided, Prepared, StoredItem, apply
 from adjoin.tables import TableDefinition
 
+# --- rounds ------------------------------------------------------------------------------------
+
+
+class Round:
+    """Writes that are performed but not committed yet. `outcomes` has the response or the error of each.
+
+    No other call can write until `commit` is called, so it must be called.
+    """
+
+    __slots__ = ("__weakref__", "_fault", "_session", "_writing", "outcomes")
+
+    def __init__(
+        self,
+        session: Session,
+        writing: Turn,
+        outcomes: list[Any],
+        fault: Callable[[Session, Exception], AdjoinError],
+    ) -> None:
+        """Both turns belong to the round from now on; `fault` converts an error of SQLite into one of adjoin."""
+        self._session = session
+        self._writing = writing
+        self._fault = fault
+        self.outcomes = outcomes
+        session.lend(self)
+        writing.lend(self)
+
+    def commit(self) -> None:
+        """Commits all writes, or none if it fails."""
+        try:
+            self._session.commit()
+        except apsw.Error as error:
+            raise self._fault(self._session, error) from error
+        except BaseException:
+            self._session.mend()
+            raise
+        finally:
+            self._session.give_back()
+            self._writing.give_back()
+
+
+# --- upkeep ------------------------------------------------------------------------------------
+
+
+_SECONDS = 5.0
+_STEP = 1000
+"""Most changes, and most expired items, of a table that are removed at a time. If more than half as many were written
+since the last time, twice the number of writes is the limit, so that upkeep is faster than any writer."""
+_FIVE_YEARS = 5 * 365 * 86400
+
+
+class Upkeep:
+    """Does upkeep when it is due, by the clock and by the number of writes."""
+
+    def __init__(self, keep_changes: float) -> None:
+        self._keep_changes = keep_changes
+        self._next = 0.0
+        self._written = 0
+
+    def count(self, requests: Iterable[Request]) -> None:
+        self._written += sum(map(_items_of, requests))
+
+    def is_due(self, now: float) -> bool:
+        return now >= self._next or self._written >= _STEP // 2
+
+    def perform(self, session: Session, now: float) -> None:
+        most = max(_STEP, 2 * self._written)
+        self._next = now + _SECONDS
+        self._written = 0
+        for table in session.all_tables():
+            trim(session.cursor, table, now - self._keep_changes, most)
+            if table.definition.ttl is not None:
+                _expire(session.cursor, table, now, most)
+
+
+def _items_of(request: Request) -> int:
+    """The largest number of items that a request may write."""
+    return len(request.writes) if isinstance(request, BatchWrite | TransactWrite) else 1
+
+
+# --- trimming ----------------------------------------------------------------------------------
+
+
+def trim(cursor: apsw.Cursor, table: Table, before: float, most: int) -> None:
+    """Removes the oldest changes that were made before a time, at most `most` of them."""
+    changes = table.changes
+    oldest = cursor.execute(f"SELECT at FROM {changes} ORDER BY seq LIMIT 1").get
+    if oldest is None or oldest >= before:
+        return
+    window = f"(SELECT seq, at FROM {changes} ORDER BY seq LIMIT {most})"
+    # Only from the start, also if the clock was set back: a gap would hide changes from readers.
+    cursor.execute(
+        # One bound: with two, SQLite would look up all rows below the first and test each against the second.
+        f"DELETE FROM {changes} WHERE seq < min((SELECT max(seq) FROM {changes}), coalesce("
+        f"(SELECT min(seq) FROM {window} WHERE at >= ?), (SELECT max(seq) + 1 FROM {window})))",
+        (before,),
+    )
+
+
+# --- expiry ------------------------------------------------------------------------------------
+
+
+def expiring(session: Session, now: float) -> bool:
+    """Whether an item of some table has expired."""
+    return any(_has_expired(session.cursor, table, now) for table in _mortal(session))
+
+
+def expire_some(session: Session, now: float) -> int:
+    """Removes some expired items of all tables; returns how many."""
+    return sum(_expire(session.cursor, table, now, _STEP) for table in _mortal(session))
+
+
+def _mortal(session: Session) -> list[Table]:
+    return [table for table in session.all_tables() if table.definition.ttl is not None]
+
+
+def _expire(cursor: apsw.Cursor, table: Table, now: float, most: int) -> int:
+    """Removes expired items of a table, at most `most`; returns how many."""
+    rows = cursor.execute(
+        f"SELECT {table.form.fields} FROM {table.items} INDEXED BY {table.items}_expires"
+        " WHERE expires < ? AND expires > ? ORDER BY expires LIMIT ?",
+        (now, now - _FIVE_YEARS, most),
+    ).fetchall()
+    expired = []
+    for row in rows:
+        found = cast(FoundRow, row)
+        second = table.expiry(table.form.item(found))
+        if second is None or second >= now:
+            # The column and the item disagree, so the row is damaged. Damage must not remove an item.
+            raise BrokenRow
+        size, columns = found[0], found[table.form.keys]
+        prepared = Prepared(table, (columns[0], columns[1]), None, lambda _: None)
+        expired.append(Decided(prepared, StoredItem(table, size, tuple(columns), None, found), None))
+    apply(cursor, expired, now, expired=True)
+    return len(rows)
+
+
+def _has_expired(cursor: apsw.Cursor, table: Table, now: float) -> bool:
+    found = cursor.execute(
+        f"SELECT 1 FROM {table.items} INDEXED BY {table.items}_expires WHERE expires < ? AND expires > ? LIMIT 1",
+        (now, now - _FIVE_YEARS),
+    ).get
+    return found is not None
+
+
+# --- the store ---------------------------------------------------------------------------------
+
+
 T = TypeVar("T")
-Read: TypeAlias = Callable[[apsw.Cursor, Tables, Any], Response]
-Write: TypeAlias = Callable[[apsw.Cursor, Tables, Any, float], Response]
+ReadFunction: TypeAlias = Callable[[apsw.Cursor, FindTable, Any], Response]
+WriteFunction: TypeAlias = Callable[[apsw.Cursor, FindTable, Any, float], Response]
 
 DAY = 86400.0
 _PAUSE = 0.01
 
 
-def _of_one_instant(read: Read) -> Read:
-    def perform(cursor: apsw.Cursor, tables: Tables, request: Any) -> Response:
+def _of_one_instant(read: ReadFunction) -> ReadFunction:
+    def perform(cursor: apsw.Cursor, tables: FindTable, request: Any) -> Response:
         cursor.execute("BEGIN")
         try:
             return read(cursor, tables, request)
@@ -74,7 +222,7 @@ def _of_one_instant(read: Read) -> Read:
     return perform
 
 
-_READS: dict[type, Read] = {
+_READS: dict[type, ReadFunction] = {
     Get: reads.get,
     Query: reads.query,
     Scan: reads.scan,
@@ -87,14 +235,14 @@ _READS: dict[type, Read] = {
     ReadChanges: _of_one_instant(changes.read_changes),
 }
 
-_TEXTS: dict[type, Read] = {
+_TEXTS: dict[type, ReadFunction] = {
     **_READS,
     Get: reads.get_text,
     Query: reads.query_text,
     Scan: reads.scan_text,
 }
 
-_WRITES: dict[type, Write] = {
+_WRITES: dict[type, WriteFunction] = {
     Put: writes.put,
     Update: writes.update,
     Delete: writes.delete,
@@ -128,20 +276,21 @@ class SQLiteStore:
         keep_changes: float = DAY,
         patience: float = 30.0,
     ) -> None:
-        self._path = os.fspath(path)
+        self._path = located(path)
         self._clock = clock
         self._writing = Turn("writing")
         self._upkeep = Upkeep(keep_changes)
         self.waits_for_disk = durability == "power" and self._path != MEMORY
-        """Whether a write ends when it has reached the disk."""
+        """Whether a write returns only after it has reached the disk."""
         self._connect = partial(open_file, self._path, durability, patience)
-        # A commit that waits for the disk takes long beside a look at the file and its locks; another does not.
+        # A check of the file and its locks costs little beside a commit that waits for the disk, but much beside one
+        # that does not; so with "process" durability it is made only now and then.
         pause = 0.0 if durability == "power" else _PAUSE
         self._connections = Connections(self._connect, shared=self._path == MEMORY, pause=pause)
         try:
             self._expire(rounds=1)
         except FileBusy:
-            # Another process writes, and will see to it.
+            # Another process writes, and its upkeep will remove expired items.
             pass
         except BaseException:
             self.close()
@@ -163,14 +312,14 @@ class SQLiteStore:
             try:
                 return [read(session.cursor, session.table, requests[0])]
             except (AdjoinError, apsw.SQLError):
-                # The way below tells a fault of the request from a table that is out of date.
+                # `_perform` distinguishes a faulty request from a table that another process has changed.
                 pass
         return self._perform(session, requests)
 
     def text(self, request: Request) -> Response:
-        """The response to one read for somebody who sends it on: whole items are JSON text, and were not parsed.
+        """The response to one read, for a caller that sends it on: whole items are JSON text and were not parsed.
 
-        Such an item is an `orjson.Fragment`, which `orjson.dumps` takes for a value.
+        Such an item is an `orjson.Fragment`, which `orjson.dumps` accepts as a value.
         """
         return self._with_session(self._text, request)
 
@@ -187,10 +336,10 @@ class SQLiteStore:
 
     @holds("session")
     def item_text(self, name: Any, key: Any) -> bytes | None:
-        """A whole item as JSON text, empty where there is none, for somebody who knows nothing of the name and the key.
+        """A whole item as JSON text, or b"" if there is none; the name and the key need not have been checked.
 
-        None where that takes a closer look, which `text` has: the table was not met yet, the key may not be one of
-        its keys, or something is wrong with the file.
+        None if the general code in `text` is needed: the table is not known yet, the key may not fit the table, or
+        something is wrong with the file.
         """
         session = self._connections.acquire()
         try:
@@ -209,9 +358,9 @@ class SQLiteStore:
 
     @holds("session", "writing")
     def begin(self, requests: Sequence[Request]) -> Round | None:
-        """Performs writes of items at once, and leaves it to the caller to commit them.
+        """Performs writes of items without waiting, and leaves the commit to the caller.
 
-        None, and nothing done, where that would take long: while others write to the file, or upkeep is due.
+        Returns None and does nothing if it would take long: while others write to the file, or if upkeep is due.
         """
         now = self._clock()
         turn = self._writing
@@ -251,11 +400,11 @@ class SQLiteStore:
         return Round(session, self._writing, outcomes, self._failure)
 
     def definition(self, name: str) -> TableDefinition:
-        """The table of that name; `TableNotFound` if there is none."""
+        """The definition of a table; raises `TableNotFound` if it does not exist."""
         return self._definition(name, as_known=False)
 
     def known_definition(self, name: str) -> TableDefinition:
-        """The same, as it was when the store last looked; another process may have changed it since."""
+        """The same, as the store last read it; another process may have changed the table since."""
         return self._definition(name, as_known=True)
 
     def _definition(self, name: str, as_known: bool) -> TableDefinition:
@@ -268,7 +417,7 @@ class SQLiteStore:
 
     @contextmanager
     def dump(self, name: str) -> Iterator[Iterator[list[bytes]]]:
-        """All items of a table as they are at this instant, as JSON texts, in pieces; others may write meanwhile."""
+        """All items of a table at one instant, as JSON texts, in pieces; others may write meanwhile."""
         if self._path == MEMORY:
             yield iter(self._dumped(name))
             return
@@ -285,7 +434,7 @@ class SQLiteStore:
         return self._with_session(lambda session: list(dumped(session.connection, session.table(name))))
 
     def sweep(self) -> int:
-        """Remove every expired item now, rather than by and by; answers how many there were."""
+        """Removes all expired items now; returns how many. Without it, upkeep removes them gradually."""
         return self._expire()
 
     def close(self) -> None:
@@ -295,7 +444,7 @@ class SQLiteStore:
 
     @holds("session")
     def _with_session(self, work: Callable[..., T], *arguments: Any) -> T:
-        """What some work with this thread's session answers; what SQLite raises there becomes an error of ours."""
+        """Runs `work` with this thread's session; converts errors of SQLite into adjoin's."""
         session = self._connections.acquire()
         try:
             return work(session, *arguments)
@@ -311,7 +460,7 @@ class SQLiteStore:
 
     def _perform(self, session: Session, requests: Sequence[Request]) -> list[Any]:
         outcomes: list[Any] = [None] * len(requests)
-        writing: list[tuple[int, Write, Request]] = []
+        writing: list[tuple[int, WriteFunction, Request]] = []
         for at, request in enumerate(requests):
             write = _WRITES.get(type(request))
             if write is None:
@@ -325,11 +474,11 @@ class SQLiteStore:
     def _write(
         self,
         session: Session,
-        writing: list[tuple[int, Write, Request]],
+        writing: list[tuple[int, WriteFunction, Request]],
         outcomes: list[Any],
         now: float,
     ) -> None:
-        # First, so that what is written expired is there for a while, as it is with the service.
+        # Upkeep runs before the writes: an item written with a past TTL stays visible for a while, as on DynamoDB.
         self._upkeep.count(request for _, _, request in writing)
         if self._upkeep.is_due(now):
             self._upkeep.perform(session, now)
@@ -341,16 +490,18 @@ class SQLiteStore:
     @holds("writing")
     def _in_transaction(self, session: Session, work: Callable[[float], Any]) -> Any:
         turn = self._writing
-        turn.take()
+        was_left = turn.take()
         try:
+            if was_left:
+                self._connections.mend_apart()
             session.cursor.execute("BEGIN IMMEDIATE")
             try:
-                # Another process may have changed a table: what is written must fit it as it is now.
+                # Another process may have changed a table, and the writes must fit its present definition.
                 session.forget_stale_tables()
                 result = work(self._clock())
                 session.commit()
             except BaseException:
-                # What was met inside the transaction may never have been.
+                # Tables that were read inside the transaction may not exist, because it is rolled back.
                 session.know_together()
                 session.known.clear()
                 if session.connection.in_transaction:
@@ -363,17 +514,17 @@ class SQLiteStore:
             turn.release()
 
     def _attempt(self, perform: Callable[..., Response], session: Session, *arguments: Any) -> Any:
-        """The response, or the error if the request is at fault."""
+        """The response, or the error if the request itself is at fault."""
         try:
             return perform(session.cursor, session.table, *arguments)
         except AdjoinError as error:
             fault: Exception = error
         except apsw.SQLError as error:
-            # What a stale table leads to; anything else is a fault of adjoin itself.
+            # The SQL of a stale table causes this; any other cause is a bug of adjoin.
             fault = error
         if session.forget_stale_tables():
-            # Another process dropped the table, or made it anew, since this store met it. A request
-            # that fails has done nothing, so it can be tried again.
+            # Another process dropped, changed or recreated a table since this store read it. A request that fails has
+            # done nothing, so it can be tried again.
             try:
                 return perform(session.cursor, session.table, *arguments)
             except AdjoinError as error:
@@ -391,12 +542,12 @@ class SQLiteStore:
     # --- expiry --------------------------------------------------------------------------------
 
     def _expire(self, rounds: int | None = None) -> int:
-        """Remove expired items of all tables in steps, until there are none or for so many rounds."""
+        """Removes expired items of all tables in steps, until none are left or for at most `rounds` steps."""
 
         def expire(session: Session) -> int:
             total = done = 0
-            while (rounds is None or done < rounds) and upkeep.expiring(session, self._clock()):
-                total += self._in_transaction(session, partial(upkeep.expire_some, session))
+            while (rounds is None or done < rounds) and expiring(session, self._clock()):
+                total += self._in_transaction(session, partial(expire_some, session))
                 done += 1
             return total
 

@@ -1,23 +1,24 @@
 """Tables inside the file: their SQL, their key columns, and the ways to read them in order.
 
-A `Table` is made once when a store first meets the table and holds everything that can be known from
-its definition and storage alone: names, column positions and SQL text. Table ids are never used twice,
-and every SQL name carries the id, so a stale `Table` can only fail with "no such table", never read
-another one; `storage` says why it reads items whole also when indexes come and go.
+A `Table` is created when a store first uses the table. It holds everything that follows from its definition and storage
+alone: names, column positions and SQL text. Table ids are never used twice, and every SQL name contains the id, so a
+stale `Table` can only fail with "no such table", and never read another one. `rows` explains why a stale `Table` still
+reads whole items after indexes were added or removed.
 
 Nothing here executes SQL.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
+from orjson import dumps, loads
+
 from adjoin.errors import InvalidRequest
 from adjoin.requests import Consumed
-from adjoin.stores.sqlite.keys import KeyValue, key_value
-from adjoin.stores.sqlite.rows import RowForm
-from adjoin.stores.sqlite.storage import Storage
+from adjoin.stores.sqlite.rows import KeyValue, RowForm, Storage, key_value
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from adjoin.units import (
     MAX_PARTITION_KEY_SIZE,
@@ -27,13 +28,13 @@ from adjoin.units import (
 from adjoin.values import AttributeValue, Item
 
 Row = tuple[KeyValue | None, ...]
-"""The key columns of an item: partition key, sort key, then one for each further index key."""
+"""The key columns of an item: partition key, sort key, then one per further index key."""
 
 _NO_SORT_KEY = b""
 
 
 class KeyMismatch(InvalidRequest):
-    """A key attribute is missing, or has another type than its table or index says."""
+    """A key attribute is missing, or does not have the type that its table or index declares."""
 
 
 class EmptyKey(InvalidRequest):
@@ -45,7 +46,7 @@ class EmptyKey(InvalidRequest):
 
 
 class KeyColumn:
-    """One key attribute: its column, and what DynamoDB asks of its values."""
+    """One key attribute: its column, and DynamoDB's rules for its values."""
 
     __slots__ = ("_limit", "_place", "_room", "_strictest", "column", "index", "name", "position", "tag")
 
@@ -110,8 +111,8 @@ class AccessPath:
         table: str,
         items: str,
         form: RowForm,
-        partition: KeyColumn,
-        sort: KeyColumn | None,
+        partitions: Sequence[KeyColumn],
+        sorts: Sequence[KeyColumn],
         primary: Sequence[KeyColumn],
         index: IndexDefinition | None = None,
         sql_index: str | None = None,
@@ -120,19 +121,25 @@ class AccessPath:
         self.form = form
         self.index = index
         self.index_name = None if index is None else index.name
-        self.partition = partition
-        self.sort = sort
-        own = [partition] if sort is None else [partition, sort]
+        self.multi_attribute = index if index is not None and index.is_multi_attribute else None
+        """The index, if its partition key or its sort key has several attributes."""
+        self.partitions = partitions
+        self.sorts = sorts
+        self.partition = partitions[0]
+        self.sort = sorts[0] if sorts else None
+        own = [*partitions, *sorts]
         self.columns = [*own, *(column for column in primary if column not in own)]
-        """In the order of reading: the keys of the path, then what tells equal ones apart."""
+        """In the order of reading: the keys of the path, then the table's keys, which make the order unique."""
         self.key_columns = [*primary, *(column for column in own if column not in primary)]
-        """What a start key consists of."""
+        """The columns of a start key."""
         self.key_names = tuple(column.name for column in self.key_columns)
         self.own_names = frozenset(column.name for column in own)
+        self.is_unique = len(self.columns) == len(partitions)
+        """Whether a partition has at most one item: its key has all that distinguishes items."""
         self.projected = _projected(index, self.key_names)
-        """The attributes an entry of the index carries; None for all."""
+        """The attributes of an entry of the index; None for all."""
         self.present = [column for column in own if column not in primary]
-        """The columns that must be there for an item to be in the index."""
+        """The columns that an item must have to be in the index."""
         self._own = [column.position for column in own]
         self._required = [column.position for column in self.present]
         self.sql_index = sql_index
@@ -140,22 +147,27 @@ class AccessPath:
         self._sql: dict[tuple[Any, ...], str] = {}
         self._costs: dict[tuple[int, bool], tuple[Consumed, ...]] = {}
 
-    def query_sql(self, lower: str | None, upper: str | None, started: bool, forward: bool) -> str:
-        """One partition. `lower` and `upper` are comparisons of the sort key, as ">=" and "<"."""
-        shape = (lower, upper, started, forward)
+    def query_sql(self, equal: int, lower: str | None, upper: str | None, started: bool, forward: bool) -> str:
+        """SQL that reads one partition, or a stretch of it.
+
+        The first `equal` columns have one value each; `lower` and `upper` are comparisons of the next column, such as
+        ">=" and "<".
+        """
+        shape = (equal, lower, upper, started, forward)
         if shape not in self._sql:
-            sort = "" if self.sort is None else self.sort.column
-            terms = [f"{self.partition.column} = ?"]
-            terms += [f"{sort} {bound} ?" for bound in (lower, upper) if bound]
-            terms += self._after_start(self.columns[1:], forward) if started else []
-            self._sql[shape] = self._select(terms, self.columns[1:], forward)
+            rest = self.columns[equal:]
+            terms = [f"{column.column} = ?" for column in self.columns[:equal]]
+            terms += [f"{rest[0].column} {bound} ?" for bound in (lower, upper) if bound]
+            terms += self._after_start(rest, forward) if started else []
+            self._sql[shape] = self._select(terms, rest, forward)
         return self._sql[shape]
 
     def scan_sql(self, started: bool, segmented: bool) -> str:
-        """Everything, or one segment of it."""
+        """SQL that reads everything, or one segment of it."""
         shape = (started, segmented)
         if shape not in self._sql:
-            terms = ["adjoin_segment(" + self.partition.column + ", ?) = ?"] if segmented else []
+            partition = ", ".join(column.column for column in self.partitions)
+            terms = [f"adjoin_segment({partition}, ?) = ?"] if segmented else []
             terms += self._after_start(self.columns, True) if started else []
             self._sql[shape] = self._select(terms, self.columns, True)
         return self._sql[shape]
@@ -217,7 +229,7 @@ class Table:
     def __init__(self, number: int, definition: TableDefinition, storage: Storage, version: int = 0) -> None:
         self.id = number
         self.version = version
-        """The version of the file's schema when the table was met."""
+        """The schema version of the file when the table was read."""
         self.definition = definition
         self.storage = storage
         self.name = name = definition.name
@@ -229,7 +241,10 @@ class Table:
         self._sort = None if definition.sort is None else columns[definition.sort.name]
         self.primary = [self._partition] if self._sort is None else [self._partition, self._sort]
         self._further = self.columns[len(self.primary) :]
+        self.index_keys = frozenset(column.name for column in self._further)
+        """The attributes that are keys of indexes but not of the table itself."""
         self.key_names = tuple(column.name for column in self.primary)
+        self._plain_key = _plain_key(self.primary)
         self.has_binary_key = any(column.tag == "B" for column in self.primary)
         self.form = RowForm(
             ["pk", "sk", *(column.column for column in self._further)],
@@ -241,15 +256,15 @@ class Table:
             storage.sums,
         )
 
-        base = AccessPath(name, items, self.form, self._partition, self._sort, self.primary)
+        base = AccessPath(name, items, self.form, self.primary[:1], self.primary[1:], self.primary)
         self.paths: dict[str | None, AccessPath] = {None: base}
         for index in definition.indexes:
             self.paths[index.name] = AccessPath(
                 name,
                 items,
                 self.form,
-                columns[index.partition.name],
-                None if index.sort is None else columns[index.sort.name],
+                [columns[key.name] for key in index.partitions],
+                [columns[key.name] for key in index.sorts],
                 self.primary,
                 index,
                 f"{items}_{storage.indexes[index.name]}",
@@ -285,7 +300,7 @@ class Table:
         raise KeyMismatch("The provided key element does not match the schema")
 
     def row(self, item: Item) -> Row:
-        """The key columns of an item; every key attribute that is there must be as it should."""
+        """The key columns of an item; raises if a key attribute is missing or has a wrong type."""
         column = self._partition
         try:
             partition = column.value(item[column.name])
@@ -304,7 +319,7 @@ class Table:
         return tuple(row)
 
     def row_after_update(self, item: Item) -> Row:
-        """As `row`, of an item that an update made; its primary key is right."""
+        """The same as `row` for the result of an update, whose primary key is valid."""
         try:
             return self.row(item)
         except KeyMismatch:
@@ -315,7 +330,7 @@ class Table:
             raise empty_after_update(fault) from None
 
     def check_index_key(self, name: str, attribute: AttributeValue) -> None:
-        """Refuse a value that an update would give an attribute, if no index with that key could hold it."""
+        """Refuses a value that an update would give an attribute, if it is an index key that cannot have it."""
         for column in self._further:
             if column.name == name:
                 try:
@@ -326,7 +341,7 @@ class Table:
                     raise empty_after_update(fault) from None
 
     def written(self, units: float) -> tuple[Consumed, ...]:
-        """What writing consumes that takes these units of the table, and nothing of an index."""
+        """The consumed capacity of a write that takes these units of the table and none of an index."""
         try:
             return self._written[units]
         except KeyError:
@@ -335,7 +350,7 @@ class Table:
             return self._written.setdefault(units, (Consumed(self.name, None, 0.0, units),))
 
     def rest(self, row: Row, item: Item, size: int, body: bytes) -> tuple[Any, ...]:
-        """What a row has beside its key columns, in the order of the statements."""
+        """The other values of a row, after its key columns, in the order of the statements."""
         expires = None if self.definition.ttl is None else self.expiry(item)
         if self.form.has_sum:
             return size, expires, body, self.form.sum((size, body, *row))
@@ -344,8 +359,20 @@ class Table:
     def key_of(self, item: Item) -> Item:
         return {name: item[name] for name in self.key_names}
 
+    def key_in(self, text: bytes) -> Item:
+        """The key in the JSON of an item, which is parsed only if the key is not plain text at its beginning."""
+        found = self._plain_key.match(text)
+        if found is None:
+            return self.key_of(loads(text))
+        texts = found.groups()
+        if len(texts) == 2:
+            # Every change comes through here, so the usual keys need no loop.
+            partition, sort = self.key_names
+            return {partition: {"S": texts[0].decode()}, sort: {"S": texts[1].decode()}}
+        return {name: {"S": text.decode()} for name, text in zip(self.key_names, texts, strict=True)}
+
     def expiry(self, item: Item) -> int | None:
-        """The second at which an item expires, if it says one."""
+        """The second at which an item expires; None if it does not."""
         ttl = self.definition.ttl
         if ttl is None or ttl not in item or "N" not in item[ttl]:
             return None
@@ -353,28 +380,39 @@ class Table:
         return second if 0 <= second < 2**62 else None
 
 
-Tables: TypeAlias = Callable[[str], Table]
-"""Where requests get their tables from, by name."""
+FindTable: TypeAlias = Callable[[str], Table]
+"""Finds a table by its name."""
+
+
+def _plain_key(columns: Iterable[KeyColumn]) -> re.Pattern[bytes]:
+    """Matches the beginning of an item's JSON if its keys are there as texts without escapes."""
+    if any(column.tag != "S" for column in columns):
+        return _NOTHING
+    members = (re.escape(dumps(column.name)) + rb':\{"S":"([^"\\]*)"\}' for column in columns)
+    return re.compile(rb"\{" + b",".join(members) + rb"[,}]")
+
+
+_NOTHING = re.compile(rb"(?!)")
 
 
 def _change_sql(changes: str, stream: bool, sums: bool) -> str:
-    """Records a change: time, expired, items more, bytes more, and the images, with their sum, if there is a stream.
+    """SQL that records a change: its time, whether the item expired, the table's totals, the images, and a checksum.
 
-    Every row carries the totals of the table, so that they are known without counting. Without a
-    stream the newest row is all there is, and holds nothing else.
+    Every row has the totals, so that they are known without counting. Without a stream there is only one row, with the
+    totals and without images; its parameters say by how much the totals grow.
     """
+    if stream:
+        names, marks = ("old, new, sum", "?, ?, ?") if sums else ("old, new", "?, ?")
+        return f"INSERT INTO {changes}(at, expired, items, bytes, {names}) VALUES (?, ?, ?, ?, {marks})"
     items, size = (
         f"? + coalesce((SELECT {total} FROM {changes} ORDER BY seq DESC LIMIT 1), 0)" for total in ("items", "bytes")
     )
-    if stream:
-        names, marks = ("old, new, sum", "?, ?, ?") if sums else ("old, new", "?, ?")
-        return f"INSERT INTO {changes}(at, expired, items, bytes, {names}) VALUES (?, ?, {items}, {size}, {marks})"
     newest = f"coalesce((SELECT max(seq) FROM {changes}), 1)"
     return f"REPLACE INTO {changes}(seq, at, expired, items, bytes) VALUES ({newest}, ?, ?, {items}, {size})"
 
 
 def empty_after_update(fault: EmptyKey) -> EmptyKey:
-    """What the service says where an update empties a key of an index."""
+    """The service's error for an update that makes an index key empty."""
     return EmptyKey(
         "One or more parameter values are not valid. The update expression attempted to update a secondary index key"
         " to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty"
@@ -397,7 +435,7 @@ def _bad_key(column: KeyColumn, item: Item) -> KeyMismatch:
 
 
 def _key_columns(definition: TableDefinition, storage: Storage) -> dict[str, KeyColumn]:
-    """A column for each key attribute, by name: the table's own first, then those of indexes."""
+    """One column per key attribute, by name: the table's own first, then those of indexes."""
     columns = {
         definition.partition.name: KeyColumn("pk", 0, definition.partition, MAX_PARTITION_KEY_SIZE),
     }
@@ -405,7 +443,10 @@ def _key_columns(definition: TableDefinition, storage: Storage) -> dict[str, Key
         columns[definition.sort.name] = KeyColumn("sk", 1, definition.sort, MAX_SORT_KEY_SIZE)
     own = len(columns)
     for index in definition.indexes:
-        for attribute, limit in zip(index.keys, (MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE), strict=False):
+        # The limits are documented for each value, and so they are kept, also of keys with several attributes.
+        limits = [(key, MAX_PARTITION_KEY_SIZE) for key in index.partitions]
+        limits += [(key, MAX_SORT_KEY_SIZE) for key in index.sorts]
+        for attribute, limit in limits:
             column = columns.get(attribute.name)
             if column is None:
                 position = len(columns) - own + 2

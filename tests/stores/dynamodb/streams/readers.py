@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from adjoin.requests import ChangesResponse, ReadChanges
 from adjoin.stores.dynamodb import AsyncDynamoDBStore
-from adjoin.stores.dynamodb.access import Access
+from adjoin.stores.dynamodb.access import ServiceAccess
 from adjoin.stores.dynamodb.streams import Streams
 from tests.stores.dynamodb.streams.service import Clock, StreamServer, stream_server
 
@@ -17,7 +17,7 @@ class Reader:
     """A program that reads the stream of the table `T`, on a store of its own."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, access: Access, clock: Callable[[], float], deadline: float
+        self, loop: asyncio.AbstractEventLoop, access: ServiceAccess, clock: Callable[[], float], deadline: float
     ) -> None:
         self._loop = loop
         self._streams = Streams(clock)
@@ -43,7 +43,7 @@ class Readers:
     def __init__(self, server: StreamServer) -> None:
         self.server = server
         self._loop = asyncio.new_event_loop()
-        self._access = Access("us-east-1", server.url, None)
+        self._access = ServiceAccess("us-east-1", server.url, None)
         self._opened: list[Reader] = []
 
     def open(self, clock: Clock, deadline: float = 60.0) -> Reader:

@@ -189,7 +189,7 @@ def test_a_table_without_a_stream(world: World) -> None:
 def test_a_stream_without_both_images(world: World, view: str) -> None:
     world.service.view = view
     world.write("a")
-    with pytest.raises(InvalidRequest, match=f"the stream of T has {view} only, and changes need both images"):
+    with pytest.raises(InvalidRequest, match=f"the stream of T has only {view}, but changes need both images"):
         world.reader.read()
 
 

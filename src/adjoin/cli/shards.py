@@ -1,0 +1,52 @@
+"""`adjoin shards`: shows how many shards the indexes of a table have, and raises these numbers.
+
+It works also where a graph could not be opened, because its classes declare a higher number than the table has.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from adjoin import AdjacencyList
+from adjoin.cli.batch import check_there
+from adjoin.cli.command import Command, InvalidArguments, imported, layout_in, models_in
+from adjoin.graph import shards_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("location", metavar="LOCATION", help="a file, or a table such as dynamodb://Education")
+    parser.add_argument("module", metavar="MODULE", help="the module with your classes, or MODULE:LAYOUT")
+    parser.add_argument(
+        "wanted", metavar="INDEX=N", nargs="*", type=_wanted, help="raise the number of shards of this index to N"
+    )
+    parser.add_argument(
+        "--models", metavar="NAME", help="the list of classes in the module (default: all its Node and Edge classes)"
+    )
+
+
+def _wanted(text: str) -> tuple[str, int]:
+    index, _, number = text.rpartition("=")
+    if not index or not (number.isascii() and number.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an index with a number of shards, such as GSI1=8")
+    return index, int(number)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    name, _, layout_name = arguments.module.partition(":")
+    module = imported(name)
+    models, layout = models_in(module, arguments.models), layout_in(module, layout_name)
+    check_there(arguments.location, (layout or AdjacencyList()).table)
+    found = shards_of(arguments.location, models, layout, arguments.wanted)
+    if not found:
+        raise InvalidArguments(f"no index of the layout in {name} has shards; name another layout")
+    for each in found:
+        print(each)
+
+
+COMMAND = Command(
+    "shards",
+    "shows how many shards the indexes of a table have, and raises these numbers",
+    add_arguments,
+    run,
+    takes_file=False,
+)

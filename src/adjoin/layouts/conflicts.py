@@ -1,0 +1,250 @@
+"""Checks that the keys of the classes of one layout do not conflict.
+
+`check` examines all classes together, once, when a graph opens: names, keys that could be equal, edges that could not
+be found, and orders that an index would not keep.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from itertools import combinations
+
+from adjoin.errors import InvalidModel
+from adjoin.field_types import plain_type
+from adjoin.layouts.families import check_discriminator
+from adjoin.layouts.keys import SEPARATOR, spellings
+from adjoin.layouts.template_texts import is_number
+from adjoin.layouts.templates import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys, rest_of
+from adjoin.reserved import OWN
+from adjoin.rules import Rules
+
+
+def check(keys: AdjacencyKeys) -> None:
+    """Raises `InvalidModel` for the first conflict."""
+    for kind in keys.schema.nodes.values():
+        check_discriminator(kind, keys.layout.type_attribute)
+    _check_field_names(keys)
+    _check_spellings(keys)
+    _check_unions(keys)
+    _check_collisions(keys)
+    _check_reverse(keys)
+    _check_order(keys)
+    _check_indexed(keys)
+
+
+def check_own_items(keys: AdjacencyKeys, rules: Rules, why: str) -> None:
+    """Refuses what needs items of adjoin's own in a table whose keys cannot hold them; `why` says why not."""
+    for kind in keys.schema.types:
+        for name in kind.unique:
+            raise _needs_own_items(f"{kind.name}.{name} is marked Unique(), and claims to its values are", why)
+        if len(kind.indexed) > 1:
+            first, second, *_ = kind.indexed
+            raise _needs_own_items(
+                f"{kind.name} has two fields that are marked Indexed(), {first} and {second}, and copies for the "
+                f"second are",
+                why,
+                "; mark one of them, or declare an Index over the other",
+            )
+        if kind.indexed and keys.layout.shards is None:
+            raise _needs_own_items(
+                f"{kind.name}.{kind.indexed[0]} is marked Indexed(), and the map of its shards is",
+                why,
+                "; give the layout a fixed number of shards, such as shards=1, or declare an Index over the field",
+            )
+    for rule in rules.declared:
+        raise _needs_own_items(
+            f"{rule.node.name}.{rule.name.partition('.')[2]} is an aggregate, and what it counts is", why
+        )
+    for summary in rules.summaries:
+        raise _needs_own_items(f"{summary.node.name}.{summary.field} is a summary, and how far it is rebuilt is", why)
+    for copied in rules.copies:
+        raise _needs_own_items(f"{copied.edge.name}.{copied.field} is a copied field, and what keeps it true is", why)
+
+
+def _needs_own_items(
+    what: str, why: str, remedy: str = "; remove it, or use a table with two keys that are text"
+) -> InvalidModel:
+    return InvalidModel(f"{what} in items of adjoin's own, which this table cannot hold: {why}{remedy}")
+
+
+def _check_field_names(keys: AdjacencyKeys) -> None:
+    expiring = {kind.attributes[kind.expires] for kind in keys.schema.types if kind.expires}
+    for kind in keys.schema.types:
+        for name, stored in kind.attributes.items():
+            if stored in expiring and name != kind.expires:
+                raise InvalidModel(
+                    f"{kind.name}.{name} is stored as {stored!r}, by which items of this table expire; "
+                    f"give it another alias"
+                )
+            is_taken = stored in keys.attributes and not keys.texts.is_plain_field(kind, stored)
+            if is_taken or stored in keys.texts.further(kind):
+                raise InvalidModel(
+                    f"{kind.name}.{name} is stored as {stored!r}, a name that the layout uses itself; "
+                    f"give the field another alias, or the layout other names"
+                )
+
+
+def _check_spellings(keys: AdjacencyKeys) -> None:
+    """Refuses an Enum in keys with two members of the same spelling, such as 1 and "1"."""
+    everything: list[NodeKeys | EdgeKeys] = [*keys.nodes.values(), *keys.edges.values()]
+    for kept in everything:
+        kind = kept.kind
+        templates = (kept.partition, kept.sort, *kept.index_keys.values())
+        told = [part.name for template in templates for part in template.parts if part.name in kind.fields]
+        for name in dict.fromkeys([*told, *kind.unique, *kind.indexed]):
+            plain = plain_type(kind.fields[name])
+            if plain is None or not issubclass(plain, Enum):
+                continue
+            members: dict[str, Enum] = {}
+            for member, text in spellings(plain):
+                if (other := members.setdefault(text, member)) is not member:
+                    raise InvalidModel(
+                        f"{kind.name}.{name} is in keys, where {other} and {member} are both spelled {text!r} "
+                        f"and would be the same; give one of them another value"
+                    )
+
+
+def _check_unions(keys: AdjacencyKeys) -> None:
+    """Refuses an end of several classes whose keys could be the same."""
+    for edge in keys.edges.values():
+        reverse = keys.reverse and keys.template(edge, keys.reverse.partition_attribute)
+        for template in (edge.partition, edge.sort, *((reverse,) if reverse else ())):
+            for (names, one), (others, other) in combinations(template.spelled_out, 2):
+                if one.may_equal(other):
+                    first, second = next(pair for pair in zip(names, others, strict=True) if pair[0] != pair[1])
+                    raise InvalidModel(
+                        f"{edge.kind.name} ends at {first} or {second}, whose keys can be the same in {one}, so it "
+                        f"could not be told which of them is meant; change the partition key of {first} or {second}"
+                    )
+
+
+def _check_collisions(keys: AdjacencyKeys) -> None:
+    # The classes of a family have the keys of its head.
+    nodes, edges = [each for each in keys.nodes.values() if each.kind.head is None], list(keys.edges.values())
+    for one, other in combinations(nodes, 2):
+        if one.partition.may_equal(other.partition) and one.sort.may_equal(other.sort):
+            raise InvalidModel(
+                f"{one.kind.name} and {other.kind.name} can have the same partition key {one.partition}"
+                f"{f', and the same sort key {one.sort}' if one.sort.pieces else ''}; change a label or a template"
+            )
+        are_both = keys.has_edges(one.kind) and keys.has_edges(other.kind)
+        if not keys.layout.shared_ids and are_both and one.text.may_equal(other.text):
+            raise InvalidModel(
+                f"{one.kind.name} and {other.kind.name} can have the same node key {one.text}, and both have edges, "
+                f"which could not be told apart; change the partition key of one of them, or give the layout "
+                f"shared_ids=True if no two nodes of the table have the same id"
+            )
+    everything: list[NodeKeys | EdgeKeys] = [*nodes, *edges]
+    for kept in everything:
+        if kept.sort.match(DELETION_SORT_KEY) is not None:
+            raise InvalidModel(
+                f"the sort key {kept.sort} of {kept.kind.name} can be {DELETION_SORT_KEY!r}, which marks a delete "
+                f"in progress; change the template"
+            )
+    for edge, node in [(each, keys.nodes[source.model]) for each in edges for source in each.kind.source.classes]:
+        if not edge.is_apart and node.kind not in edge.meets and node.sort.may_equal(edge.sort):
+            raise InvalidModel(
+                f"the sort key {edge.sort} of {edge.kind.name} can be {node.sort}, the sort key of "
+                f"{node.kind.name} itself; change one of the templates"
+            )
+        for beside in nodes:
+            if (
+                (beside is not node or edge.is_apart)
+                and beside.kind not in edge.meets
+                and beside.partition.may_equal(edge.partition)
+                and beside.sort.may_equal(edge.sort)
+            ):
+                raise InvalidModel(
+                    f"the sort key {edge.sort} of {edge.kind.name} can be {beside.sort}, the sort key of a "
+                    f"{beside.kind.name} in the same partition; change one of the templates"
+                )
+    for one_edge, other_edge in combinations(edges, 2):
+        are_at_source = not (one_edge.is_apart or other_edge.is_apart)
+        same_partition = are_at_source and one_edge.kind.source is other_edge.kind.source
+        same_partition = same_partition or one_edge.partition.may_equal(other_edge.partition)
+        if same_partition and one_edge.sort.may_equal(other_edge.sort):
+            raise InvalidModel(
+                f"{one_edge.kind.name} and {other_edge.kind.name} can have the same key {one_edge.sort} in "
+                f"the partition of a {one_edge.kind.source.name}; add {{label}} to the edge template"
+            )
+
+
+def _check_reverse(keys: AdjacencyKeys) -> None:
+    reverse = keys.reverse
+    for edge in keys.edges.values():
+        if reverse is None or edge.kind.symmetric:
+            continue
+        template = keys.template(edge, reverse.partition_attribute)
+        target = keys.end_text(edge.kind.target, "target")
+        if edge.target_field is None and (template is None or str(template) != target):
+            raise InvalidModel(
+                f"the reverse partition key {template} of {edge.kind.name} is not the key "
+                f"{keys.node_text(edge.kind.target)} of its "
+                f"target {edge.kind.target.name}, so its edges could not be found from there"
+            )
+
+
+def _check_order(keys: AdjacencyKeys) -> None:
+    """Checks that the edges of each ordered class can be read in its order."""
+    index = keys.order_index
+    if index is not None and {*index.keys} & keys.texts.main_keys():
+        raise InvalidModel(f"the index {index.name!r} for order needs key attributes of its own")
+    for edge in keys.edges.values():
+        if edge.kind.order is None:
+            continue
+        source = keys.end_text(edge.kind.source, "source")
+        template = edge.sort
+        if edge.order_index is None and rest_of(edge.end_parts("source"), edge.partition, edge.sort) is None:
+            raise InvalidModel(
+                f"{edge.kind.name} is ordered by {edge.kind.order!r}, but its partition key {edge.partition} does not "
+                f"keep the edges of a source together, so its sort key gives no order; remove order=, and let the sort "
+                f"key of an index begin with that field"
+            )
+        if edge.order_index is not None:
+            partition = edge.index_keys.get(edge.order_index.partition_attribute)
+            if partition is None or str(partition) != source:
+                raise InvalidModel(
+                    f"the order partition key {partition} of {edge.kind.name} is not the key "
+                    f"{keys.node_text(edge.kind.source)} of its "
+                    f"source {edge.kind.source.name}, so its edges could not be found from there"
+                )
+            template = edge.index_keys.get(edge.order_index.sort_attribute or "", edge.sort)
+        first = template.parts[0] if template.parts else None
+        if first is None or first.name != edge.kind.order:
+            raise InvalidModel(
+                f"{edge.kind.name} is ordered by {edge.kind.order!r}, but its key {template} does not begin "
+                f"with that field"
+            )
+        if is_number(edge.kind, first.name) and not first.transform.sorts:
+            raise InvalidModel(
+                f"{edge.kind.name} is ordered by the number {first.name!r}, which does not sort as text in "
+                f"{template}; write {{{first.name}:sortable}} or a width such as {{{first.name}:08}}"
+            )
+
+
+def _check_indexed(keys: AdjacencyKeys) -> None:
+    index = keys.overloaded
+    others = keys.texts.main_keys() | ({keys.order_index.partition_attribute} if keys.order_index else set())
+    if index is not None and {*index.keys} & others:
+        raise InvalidModel(f"the index {index.name!r} for indexed fields needs key attributes of its own")
+    everything: list[NodeKeys | EdgeKeys] = [*keys.nodes.values(), *keys.edges.values()]
+    for kept in everything:
+        if kept.partition.lead.removeprefix(keys.prefix).startswith(SEPARATOR):
+            raise InvalidModel(
+                f"the partition key {kept.partition} of {kept.kind.name} begins with {SEPARATOR!r}, as adjoin's own "
+                f"records do; change the template"
+            )
+        if str(kept.partition).endswith(OWN):
+            raise InvalidModel(
+                f"the partition key {kept.partition} of {kept.kind.name} ends with {OWN!r}, as adjoin's own "
+                f"copies do; change the template"
+            )
+        if (
+            isinstance(kept, EdgeKeys)
+            and len(kept.kind.indexed) > 1
+            and (kept.loose or not (kept.sort.told | kept.partition.told).issuperset(kept.target_parts))
+        ):
+            raise InvalidModel(
+                f"{kept.kind.name} has two indexed fields, which needs a sort key that tells its target, and "
+                f"{kept.sort} does not; index one field, or change the template"
+            )

@@ -1,0 +1,189 @@
+"""Computes what an edge contributes by one rule, and whether the rule's `where=` holds.
+
+In: a rule, the item of an edge, and the item of its far node if the rule reads it. Out: the contribution in the form in
+which a ledger stores it, or None. It is a pure function: nothing is read or written. `edge_state` calls it for each
+rule of a group.
+
+The form is a number for a sum, and a list of values for a least, greatest, latest or top value. Each value of the list
+comes with its *rank text*, whose text order is the order of values, so that ranks can be sorted by key.
+
+`where=` is tested in memory with the same condition that a filter would use, on the stored form of the fields. Unlike a
+filter, it may be about a field that is only part of a key. If an older item lacks a field, the field has its default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import TypeAlias
+
+from adjoin.entity_types import Entity, EntityType
+from adjoin.errors import InvalidModel, InvalidRequest, InvalidValue
+from adjoin.evaluate import condition_test
+from adjoin.fields import Predicate
+from adjoin.items import normal_attribute
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.own_items import rank_text
+from adjoin.plans.steps.conditions import condition
+from adjoin.rules import Hop, Rule, Term, fields_of
+from adjoin.values import AttributeValue, Item, canonical_number, exact_sum
+
+RANK, VALUE, BY = "rank", "value", "by"
+"""The attributes of one value in order: its rank text, the value, and for "latest" what it is ordered by.
+
+They have the same names in a ledger and in a rank.
+"""
+ONE: AttributeValue = {"N": "1"}
+_ONCE = [ONE]
+_NULL: AttributeValue = {"NULL": True}
+
+
+class Ends:
+    """An edge and its far node, as stored. They are decoded into instances only if a rule needs that."""
+
+    def __init__(self, layout: BoundLayout, hop: Hop, edge: Item, far: Item | None) -> None:
+        self._layout, self._hop = layout, hop
+        self._items: dict[str, Item | None] = {"edge": edge, "far": far}
+        self._entities: dict[str, Entity | None] = {}
+
+    def entity(self, at: str) -> Entity | None:
+        """The edge or the far node as an instance; `at` is "edge" or "far"."""
+        if at not in self._entities:
+            item, kind = self._items[at], self._hop.kind_at(at)
+            self._entities[at] = None if item is None else self._layout.decode(kind, item)
+        return self._entities[at]
+
+    def value(self, term: Term) -> AttributeValue | None:
+        """The stored value of one term of a rule; None if it is absent.
+
+        A term without a field reads a hidden attribute of the far node: the result of the rule for the next hop.
+        """
+        if term.at == "one":
+            return ONE
+        if term.field is None:
+            found = (self._items[term.at] or {}).get(term.attribute or "")
+        else:
+            entity = self.entity(term.at)
+            kind = self._hop.kind_at(term.at)
+            found = None if entity is None else self._layout.encode_field(kind, term.field, entity.__dict__[term.field])
+        return None if found == _NULL else found
+
+
+def contribution(layout: BoundLayout, rule: Rule, ends: Ends) -> AttributeValue | None:
+    """What an edge contributes by a rule, in the form in which a ledger stores it; None if nothing.
+
+    Raises `InvalidItem`, `InvalidValue` or `InvalidKey` if the items do not allow to compute it.
+    """
+    holds = condition_of(layout, rule)
+    if holds is not None:
+        entity = ends.entity(rule.where_at)
+        if entity is None or not holds(entity):
+            return None
+    return _COMBINED[rule.operation](rule, ends)
+
+
+def _sum(rule: Rule, ends: Ends) -> AttributeValue | None:
+    """The sum of a rule's terms, exact, in DynamoDB's own spelling of numbers so that it compares equal later."""
+    values = [value for term in rule.terms if (value := ends.value(term)) is not None]
+    if not values:
+        return None
+    if values == _ONCE:
+        return ONE
+    if any("N" not in value for value in values):
+        raise InvalidValue(f"{rule.name} adds up numbers, but {values[0]} is not a number; correct the item")
+    if len(values) == 1:
+        text = canonical_number(values[0]["N"])
+        return values[0] if text == values[0]["N"] else {"N": text}
+    return {"N": canonical_number(exact_sum(Decimal(value["N"]) for value in values))}
+
+
+def _extreme(rule: Rule, ends: Ends) -> AttributeValue | None:
+    """The least or greatest value of a rule's terms."""
+    entries = [_entry(value) for term in rule.terms if (value := ends.value(term)) is not None]
+    chosen = min if rule.operation == "min" else max
+    return {"L": [chosen(entries, key=_rank)]} if entries else None
+
+
+def _latest(rule: Rule, ends: Ends) -> AttributeValue | None:
+    """The latest value of a rule's terms, each with what it is ordered by."""
+    pairs: list[tuple[AttributeValue | None, AttributeValue | None]] = []
+    for term in rule.terms:
+        value = ends.value(term)
+        if term.at == "far" and term.field is None:
+            # A rule over several hops: the far node's hidden attribute holds a pair already.
+            pairs.append(tuple(value["L"]) if value else (None, None))
+        elif rule.by is not None:
+            pairs.append((ends.value(rule.by), value))
+    entries = [_entry(value, by) for by, value in pairs if by is not None and value is not None]
+    return {"L": [max(entries, key=_rank)]} if entries else None
+
+
+def _top(rule: Rule, ends: Ends) -> AttributeValue | None:
+    """The k greatest values of a rule's terms. A term may be a list, for example the top values of the far node."""
+    values: list[AttributeValue] = []
+    for term in rule.terms:
+        found = ends.value(term)
+        if found is not None:
+            values += found.get("L", [found])
+    entries = sorted((_entry(value) for value in values), key=_rank, reverse=True)
+    return {"L": entries[: rule.k]} if entries else None
+
+
+_COMBINED: dict[str, Callable[[Rule, Ends], AttributeValue | None]] = {
+    "sum": _sum,
+    "min": _extreme,
+    "max": _extreme,
+    "latest": _latest,
+    "top": _top,
+}
+
+
+def _entry(value: AttributeValue, by: AttributeValue | None = None) -> AttributeValue:
+    """A value in the form in which ledgers and ranks hold it."""
+    if by is None:
+        return {"M": {RANK: {"S": rank_text(value)}, VALUE: value}}
+    # If two values are equally late, the greater one is the latest. So the result does not depend on the order in which
+    # edges are reconciled.
+    return {"M": {RANK: {"S": rank_text(by, value)}, VALUE: value, BY: by}}
+
+
+def _rank(entry: AttributeValue) -> str:
+    text: str = entry["M"][RANK]["S"]
+    return text
+
+
+# --- where= ------------------------------------------------------------------------------------
+
+
+Holds: TypeAlias = Callable[[Entity], bool]
+
+
+def predicate_test(layout: BoundLayout, kind: EntityType, predicate: Predicate) -> Holds:
+    """A function that tests whether the predicate holds for an instance of the class."""
+    names = {name.partition(".")[0] for name in fields_of(predicate)}
+    test = condition_test(condition(layout, kind, predicate, lambda _, name: name), "where")
+
+    def holds(entity: Entity) -> bool:
+        stored = {name: layout.encode_field(kind, name, entity.__dict__[name]) for name in names}
+        return test({name: normal_attribute(value) for name, value in stored.items() if value is not None})
+
+    return holds
+
+
+def condition_of(layout: BoundLayout, rule: Rule) -> Holds | None:
+    """The test for a rule's `where=`, made once per graph; None if every edge counts."""
+    if rule.where is None:
+        return None
+    made = layout.rules.conditions
+    if rule.name not in made:
+        made[rule.name] = predicate_test(layout, rule.where_kind, rule.where)
+    return made[rule.name]
+
+
+def check_rules(layout: BoundLayout) -> None:
+    """Refuses an aggregate whose `where=` compares a field with a value that the field can never have."""
+    for rule in layout.rules.rules:
+        try:
+            condition_of(layout, rule)
+        except (InvalidValue, InvalidRequest) as problem:
+            raise InvalidModel(f"where= of {rule.name}: {problem}") from None

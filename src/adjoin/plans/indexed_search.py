@@ -1,0 +1,375 @@
+"""Finding by an indexed field: one query per shard, in one round, merged in order.
+
+Entries have one order over all shards. So one position in that order says where every shard continues, also a shard
+that did not exist when the last page was read. A page token is such a position.
+
+The queries go to the shards of the stored shard map. When the lease of the known map is over, the map is read again in
+the same round as the queries, and shards that were unknown are then read too.
+
+If a field has got more shards, an entry that is put again may move to another shard: from one where it was not read
+yet to one that was already read past its position. So between two steps of an iteration no entries are kept that were
+read ahead. All shards continue from one position; those that were ahead ask for few entries first.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from adjoin.entity_types import EntityType
+from adjoin.errors import InvalidCursor, InvalidValue
+from adjoin.expressions import Condition, Exists, Not, all_of, attribute
+from adjoin.fields import Comparison, Predicate
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.indexed_fields import IndexedField, OverloadedIndex, Stretch
+from adjoin.layouts.interface import DELETING
+from adjoin.plans.deletion import visible
+from adjoin.plans.read import Found, changed, whole
+from adjoin.plans.shards import learn, map_request
+from adjoin.plans.steps.conditions import condition
+from adjoin.requests import ItemResponse, PageResponse, Plan, Query
+from adjoin.values import Item
+
+_RANKS = {"=": 0, "in": 1, "begins_with": 2, "between": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "exists": 5}
+"""How much a comparison narrows a search, roughly: the lower, the more."""
+
+# --- what is asked -----------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class IndexedSearch:
+    """A search for entries of one indexed field. Immutable."""
+
+    field: IndexedField
+    partitions: str
+    """The prefix of the partition keys of all its shards, with the tenant's prefix."""
+    stretches: tuple[Stretch, ...]
+    """The ranges of sort keys to read: disjoint, in order."""
+    filter: Condition | None = None
+    forward: bool = True
+
+    def with_(self, **changes: Any) -> IndexedSearch:
+        return changed(self, changes)
+
+    def identity(self, table: str) -> bytes:
+        return repr((table, self.partitions, self.stretches, self.filter, self.forward)).encode()
+
+    @property
+    def kind(self) -> EntityType:
+        return self.field.kind
+
+    def __str__(self) -> str:
+        return f"{self.kind.name} by {self.field.name!r}"
+
+    def index_in(self, layout: BoundLayout) -> str:
+        assert layout.overloaded is not None
+        return layout.overloaded.name
+
+    def where(self, layout: BoundLayout, predicate: Predicate) -> IndexedSearch:
+        assert layout.overloaded is not None
+        if layout.overloaded.is_partial:
+            raise InvalidValue(
+                f"the index {layout.overloaded.name!r} does not project all attributes, and DynamoDB filters only by "
+                f"those that it does; filter the results in Python, or let the index project everything"
+            )
+        wanted = condition(layout, self.kind, predicate)
+        return self.with_(filter=all_of(self.filter, wanted))
+
+    def page(self, layout: BoundLayout, limit: int | None, position: Position | None) -> Plan[Found]:
+        return found_page(layout, self, limit, position)
+
+    def count(self, layout: BoundLayout, most: int | None) -> Plan[int]:
+        return found_count(layout, self, most)
+
+    def key_at(self, position: Position) -> Item:
+        """The key that a page token holds for a position."""
+        return position.last
+
+    def position_at(self, layout: BoundLayout, key: Item) -> Position:
+        """The position that a page token stands for."""
+        assert layout.overloaded is not None
+        types = {layout.overloaded.sort_key: "S", **{key.name: key.type for key in layout.definition.keys}}
+        if {name: next(iter(part), None) for name, part in key.items()} != types:
+            raise InvalidCursor("the page token belongs to another query; start again from the first page")
+        return Position(key)
+
+
+def indexed_search(
+    layout: BoundLayout, kind: EntityType, parts: Sequence[Predicate], order: str | None
+) -> IndexedSearch | None:
+    """The search for predicates, by the field `order` or else by the indexed field that narrows most.
+
+    None if no indexed field can answer it. Comparisons that the index cannot answer become a filter.
+    """
+    index = layout.overloaded
+    if index is None or not kind.indexed or (order is not None and order not in kind.indexed):
+        return None
+    if order is not None:
+        chosen = index.field(kind, order)
+    elif not parts:
+        chosen = index.fields(kind)[0]
+    else:
+        usable = [part for part in parts if isinstance(part, Comparison) and _narrows(index, kind, part)]
+        if not usable:
+            return None
+        best = min(usable, key=lambda part: _RANKS[part.operator])
+        chosen = index.field(kind, best.field)
+    stretches, rest = _narrowed(chosen, list(parts))
+    if rest and index.is_partial:
+        raise InvalidValue(
+            f"the index {index.name!r} holds only parts of the items, and DynamoDB filters by what it holds; "
+            f"filter the results, or let the index project everything"
+        )
+    wanted = all_of(layout.told_apart(kind), *(condition(layout, kind, part) for part in rest))
+    return IndexedSearch(chosen, index.partition(chosen.scope, ""), stretches, wanted)
+
+
+def _narrows(index: OverloadedIndex, kind: EntityType, part: Comparison) -> bool:
+    return part.field in kind.indexed and index.field(kind, part.field).stretches(part) is not None
+
+
+def _narrowed(chosen: IndexedField, parts: list[Any]) -> tuple[tuple[Stretch, ...], list[Any]]:
+    """The ranges of sort keys to read, and the comparisons that are left to filter by."""
+    own = [part for part in parts if isinstance(part, Comparison) and part.field == chosen.name]
+    usable = [(part, stretches) for part in own if (stretches := chosen.stretches(part)) is not None]
+    usable.sort(key=lambda each: _RANKS[each[0].operator])
+    if not usable:
+        return (Stretch(),), parts
+    first, stretches = usable[0]
+    # A comparison that holds for every entry, such as "exists", needs no condition.
+    used: list[Any] = [first, *(part for part, where in usable[1:] if where == (Stretch(),))]
+    # DynamoDB takes one condition on a sort key. If there are a prefix and a range, the range is the condition and the
+    # prefix becomes a filter.
+    ranges = [(part, one) for part, (one, *others) in usable if not others and one.prefix is None and one != Stretch()]
+    if stretches[0].prefix is not None and ranges:
+        used = used[1:]
+        stretches = (Stretch(),)
+    if stretches[0].prefix is None:
+        for part, one in ranges:
+            stretches = tuple(each.narrowed(one) for each in stretches)
+            used.append(part)
+    rest = [part for part in parts if not any(part is each for each in used)]
+    return tuple(each for each in stretches if not each.is_empty), rest
+
+
+# --- reading shards in one round ---------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Stream:
+    """The entries of one stretch in one shard that were read so far."""
+
+    partition: str
+    stretch: Stretch
+    start: Item | None = None
+    is_done: bool = False
+    buffer: deque[Item] = field(default_factory=deque)
+    taken: int = 0
+    """How many of its entries were returned in this step."""
+    most: int | None = None
+    """How many entries to ask for first, if it was ahead of the others; None for no limit."""
+
+    def copy(self) -> _Stream:
+        return _Stream(self.partition, self.stretch, self.start, self.is_done, deque(self.buffer))
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A position in the order of all entries: after `last`. `streams` keeps entries that were read beyond it."""
+
+    last: Item
+    streams: tuple[_Stream, ...] = ()
+    paces: Mapping[tuple[str, Stretch], int] = field(default_factory=dict)
+    """How many entries to ask for first, for shards that were ahead of the others."""
+
+
+class _Reading:
+    """The state of one search while it is read."""
+
+    def __init__(self, layout: BoundLayout, asked: IndexedSearch, position: Position | None) -> None:
+        assert layout.overloaded is not None
+        self.layout, self.asked, self.index = layout, asked, layout.overloaded
+        self.last: Item | None = None if position is None else position.last
+        self._streams: dict[tuple[str, Stretch], _Stream] = {}
+        if position is not None:
+            self._streams = {(each.partition, each.stretch): each.copy() for each in position.streams}
+        self._add_streams()
+        for place, most in position.paces.items() if position is not None else ():
+            if place in self._streams:
+                self._streams[place].most = most
+
+    def _add_streams(self) -> None:
+        """Adds a stream for every known shard that has none yet."""
+        for stretch in self.asked.stretches:
+            for partition in self.index.partitions(self.asked.field, stretch):
+                if (partition, stretch) not in self._streams:
+                    self._streams[partition, stretch] = self._begun(partition, stretch)
+
+    def _begun(self, partition: str, stretch: Stretch) -> _Stream:
+        if self.last is None:
+            return _Stream(partition, stretch)
+        place = stretch.side_of(self.last[self.index.sort_key]["S"])
+        if place == 0:
+            start = {**self.last, self.index.partition_key: {"S": partition}}
+            return _Stream(partition, stretch, start)
+        is_over = (place > 0) is self.asked.forward
+        return _Stream(partition, stretch, is_done=is_over)
+
+    def streams(self) -> list[_Stream]:
+        return list(self._streams.values())
+
+    def position(self) -> Position | None:
+        """Where the next step continues; None at the end."""
+        if all(stream.is_done and not stream.buffer for stream in self.streams()):
+            return None
+        if not self.index.book.may_move(self.asked.field.scope):
+            return Position(self.last or {}, tuple(self.streams()))
+        ahead = {place: max(1, 2 * stream.taken) for place, stream in self._streams.items() if stream.buffer}
+        return Position(self.last or {}, (), ahead)
+
+    def request(self, stream: _Stream, limit: int | None, *, count: bool = False) -> Query:
+        asked, index = self.asked, self.index
+        return Query(
+            self.layout.table,
+            (index.partition_key, {"S": stream.partition}),
+            stream.stretch.condition(index.sort_key),
+            index.name,
+            asked.filter,
+            None,
+            count,
+            limit,
+            stream.start,
+            asked.forward,
+        )
+
+    def read(self, requests: tuple[Query, ...]) -> Plan[list[PageResponse]]:
+        """Queries the shards, and reads their map in the same round if its lease is over."""
+        scope, book = self.asked.field.scope, self.index.book
+        answers: list[Any]
+        if not book.is_stale(scope):
+            answers = yield requests
+            return answers
+        asked_at = book.clock()
+        answers = yield (*requests, map_request(self.layout, scope))
+        stored: ItemResponse = answers.pop()
+        learn(book, scope, stored.item, asked_at)
+        self._add_streams()
+        return answers
+
+    def fill(self, limit: int | None) -> Plan[None]:
+        """Reads the next page of every stream whose buffer is empty."""
+        hungry = [stream for stream in self.streams() if not stream.is_done and not stream.buffer]
+        if not hungry:
+            return
+        responses = yield from self.read(tuple(self.request(stream, _least(limit, stream.most)) for stream in hungry))
+        for stream, response in zip(hungry, responses, strict=True):
+            items = list(response.items)
+            if self.index.is_partial:
+                items = yield from whole(self.layout, items)
+            if any(DELETING in item for item in items):
+                items = yield from visible(self.layout, items)
+            stream.buffer.extend(items)
+            stream.start, stream.is_done, stream.most = response.last, response.last is None, None
+
+    def merged(self, most: int | None) -> list[Item]:
+        """The next entries in order, until a stream has to be read."""
+        sort_key, sign = self.index.sort_key, self.asked.forward
+        streams = self.streams()
+        if any(not stream.is_done and not stream.buffer for stream in streams):
+            return []
+        heads = [
+            (_Key(stream.buffer[0][sort_key]["S"], sign), place)
+            for place, stream in enumerate(streams)
+            if stream.buffer
+        ]
+        heapq.heapify(heads)
+        found: list[Item] = []
+        while heads and (most is None or len(found) < most):
+            key, place = heads[0]
+            stream = streams[place]
+            item = stream.buffer.popleft()
+            stream.taken += 1
+            # An entry that was written again meanwhile may be in two shards.
+            if self.last is None or self.last[sort_key]["S"] != key.text:
+                found.append(item)
+                self.last = self._place_of(item)
+            if stream.buffer:
+                heapq.heapreplace(heads, (_Key(stream.buffer[0][sort_key]["S"], sign), place))
+            elif stream.is_done:
+                heapq.heappop(heads)
+            else:
+                break
+        return found
+
+    def _place_of(self, item: Item) -> Item:
+        return {self.index.sort_key: item[self.index.sort_key], **self.layout.key_of(item)}
+
+
+def _least(*limits: int | None) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    text: str
+    forward: bool
+
+    def __lt__(self, other: _Key) -> bool:
+        return self.text < other.text if self.forward else self.text > other.text
+
+
+# --- plans -------------------------------------------------------------------------------------
+
+
+def found_page(layout: BoundLayout, asked: IndexedSearch, limit: int | None, position: Position | None) -> Plan[Found]:
+    """A page of `limit` entities (fewer only at the end); without a limit, what one round brings."""
+    if not asked.stretches:
+        return Found([], None)
+    reading = _Reading(layout, asked, position)
+    kind = asked.field.kind
+    entities: list[Any] = []
+    # DynamoDB applies the limit before the filter, so with a filter more entries are asked for.
+    ask = limit if limit is None or asked.filter is None else max(4 * limit, 100)
+    while True:
+        yield from reading.fill(ask)
+        items = reading.merged(None if limit is None else limit - len(entities))
+        entities += [entity for entity in (layout.found(kind, item) for item in items) if entity is not None]
+        after = reading.position()
+        if after is None or (bool(entities) if limit is None else len(entities) == limit):
+            return Found(entities, after)
+
+
+def found_count(layout: BoundLayout, asked: IndexedSearch, most: int | None) -> Plan[int]:
+    """How many entities match. Without a filter the store counts them, and no items are sent."""
+    if not asked.stretches:
+        return 0
+    if asked.filter is not None or layout.overloaded is None or layout.overloaded.is_partial:
+        return (yield from _brought(layout, asked, most))
+    blind = asked.with_(filter=Not(Exists(attribute(DELETING))))
+    reading = _Reading(layout, blind, None)
+    total = 0
+    while hungry := [stream for stream in reading.streams() if not stream.is_done]:
+        requests = tuple(reading.request(stream, None, count=True) for stream in hungry)
+        responses = yield from reading.read(requests)
+        for stream, response in zip(hungry, responses, strict=True):
+            if response.count != response.scanned:
+                # Some edges have the mark of a delete, so it has to be looked up which of them are visible.
+                return (yield from _brought(layout, asked, most))
+            total += response.count
+            stream.start, stream.is_done = response.last, response.last is None
+        if most is not None and total >= most:
+            return most
+    return total
+
+
+def _brought(layout: BoundLayout, asked: IndexedSearch, most: int | None) -> Plan[int]:
+    total = 0
+    position: Position | None = None
+    while True:
+        found = yield from found_page(layout, asked, None, position)
+        total, position = total + len(found.entities), found.last
+        if position is None or (most is not None and total >= most):
+            return total if most is None else min(total, most)

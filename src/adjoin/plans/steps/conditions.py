@@ -1,0 +1,246 @@
+"""Translates predicates over fields into conditions, and changes of fields into updates, of stored attributes.
+
+In: what a program writes, such as `field("age") > 18` or `{"age": Change(...)}`, and the class. Out: the trees of
+`expressions`, which stores evaluate. The layout says which attribute holds a field and how its value is encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from decimal import Decimal
+from functools import partial
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel
+
+from adjoin.entity_types import EntityType
+from adjoin.errors import InvalidValue, UnknownField, shown
+from adjoin.expressions import (
+    Action,
+    Add,
+    And,
+    Arithmetic,
+    BeginsWith,
+    Between,
+    Compare,
+    Condition,
+    Contains,
+    Discard,
+    Exists,
+    IfNotExists,
+    In,
+    ListAppend,
+    Not,
+    Or,
+    Path,
+    Remove,
+    Set,
+    Value,
+    all_of,
+    attribute,
+)
+from adjoin.field_types import bounds_of, plain_type, unknown_field
+from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate, RelativeChange
+from adjoin.layouts.bound import BoundLayout
+from adjoin.values import AttributeValue, encode, exact_sum, nested_name
+
+NULL: AttributeValue = {"NULL": True}
+Naming: TypeAlias = Callable[[EntityType, str], str]
+_RANGES = ("<", "<=", ">", ">=", "between")
+_SIDES = {">=": "low", "<": "low", ">": "high", "<=": "high"}
+"""Whether the next value above or below stands for one that a format does not hold: x >= 1.5 is x >= 2."""
+
+
+def condition(layout: BoundLayout, kind: EntityType, predicate: Predicate, named: Naming | None = None) -> Condition:
+    """The condition over stored attributes for a predicate over fields of this class.
+
+    `named` gives the attribute of a field. Without it, the layout decides, and refuses fields that cannot be filtered.
+    """
+    named = named or layout.filterable
+    match predicate:
+        case AllOf(predicates):
+            return And(tuple(condition(layout, kind, each, named) for each in predicates))
+        case AnyOf(predicates):
+            return Or(tuple(condition(layout, kind, each, named) for each in predicates))
+        case Negation(inner):
+            return Not(condition(layout, kind, inner, named))
+        case Comparison(name):
+            path = Path((named(kind, name.partition(".")[0]), *_nested_steps(kind, name)))
+            return _comparison(layout, kind, path, predicate)
+    raise InvalidValue(f'{shown(predicate)} is not a comparison; build one with field("name") == value')
+
+
+def write_condition(layout: BoundLayout, kind: EntityType, only_if: Predicate | None) -> Condition | None:
+    """The condition of a write for its `only_if`."""
+    if only_if is None:
+        return None
+    named = partial(layout.filterable, remedy="leave it out of only_if, because the key says its value")
+    return condition(layout, kind, only_if, named)
+
+
+def _comparison(layout: BoundLayout, kind: EntityType, path: Path, comparison: Comparison) -> Condition:
+    """The condition for one comparison of the attribute at this path."""
+    operator, operands = comparison.operator, comparison.operands
+    if operator == "exists":
+        return Exists(path)
+    # A field that is None is stored as an absent attribute. Other programs may store it as NULL.
+    if operands == (None,) and operator in ("=", "<>"):
+        absent = Or((Not(Exists(path)), Compare("=", path, Value(NULL))))
+        return absent if operator == "=" else Not(absent)
+    if operator == "in" and None in operands:
+        rest = tuple(each for each in operands if each is not None)
+        missing = _comparison(layout, kind, path, Comparison(comparison.field, "=", (None,)))
+        if not rest:
+            return missing
+        return Or((missing, _comparison(layout, kind, path, Comparison(comparison.field, "in", rest))))
+    if operator in _RANGES and "." not in comparison.field and plain_type(kind.fields[comparison.field]) is timedelta:
+        raise InvalidValue(
+            f"{kind.name}.{comparison.field} is a duration, which is stored as text that does not sort by length; "
+            f"compare with == and != only, or store a number"
+        )
+    format = kind.formats.get(comparison.field)
+    if operator in _RANGES and format is not None and not format.sorts:
+        raise InvalidValue(
+            f"{kind.name}.{comparison.field} is stored as {format.name!r}, which does not sort by value; compare with "
+            f"== and != only, or in the program"
+        )
+    if operator == "contains":
+        return Contains(path, Value(encode(operands[0])))
+    # DynamoDB's begins_with takes text and bytes only. For a list, the first elements are compared one by one.
+    if operator == "begins_with" and isinstance(operands[0], list | tuple):
+        steps = [Compare("=", Path((*path.steps, at)), Value(encode(each))) for at, each in enumerate(operands[0])]
+        return all_of(*steps) or Exists(path)
+    if operator == "begins_with":
+        return BeginsWith(path, Value(encode(operands[0])))
+    sides = ("low", "high") if operator == "between" else (_SIDES.get(operator, ""),) * len(operands)
+    values = tuple(
+        Value(_operand(layout, kind, comparison.field, each, side)) for each, side in zip(operands, sides, strict=True)
+    )
+    match operator:
+        case "between":
+            return Between(path, values[0], values[1])
+        case "in":
+            return In(path, values)
+    return Compare(operator, path, values[0])
+
+
+def _operand(layout: BoundLayout, kind: EntityType, name: str, value: Any, side: str) -> AttributeValue:
+    """A value to compare with, encoded as the field is. Nested fields have no layout, and use the plain encoding.
+
+    `side` says in a range whether it is a low or a high end, for formats that do not hold every value.
+    """
+    if name not in kind.fields:
+        return encode(value)
+    value = kind.coerced(name, value)
+    if name in kind.formats and side and value is not None:
+        value = kind.formats[name].ceil(value) if side == "low" else kind.formats[name].floor(value)
+    encoded = layout.encode_field(kind, name, value)
+    return NULL if encoded is None else encoded
+
+
+def _nested_steps(kind: EntityType, name: str) -> list[str | int]:
+    """The path of a nested field inside the attribute of the outer field."""
+    first, *rest = name.split(".")
+    steps: list[str | int] = []
+    model = plain_type(kind.fields[first])
+    for step in rest:
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            info = model.model_fields.get(step)
+            if info is None:
+                raise UnknownField(unknown_field(model.__name__, step, model.model_fields))
+            steps.append(nested_name(step, info))
+            model = plain_type(info)
+        else:
+            steps.append(int(step) if step.isdecimal() else step)
+            model = None
+    return steps
+
+
+def update_actions(
+    layout: BoundLayout, kind: EntityType, identity: Mapping[str, Any], changes: Mapping[str, Any]
+) -> tuple[Action, ...]:
+    """The actions on stored attributes for an update of these fields, including index keys and the version."""
+    actions: list[Action] = []
+    plain: dict[str, Any] = {}
+    for name, value in changes.items():
+        stored = kind.attribute(name)
+        if isinstance(value, RelativeChange):
+            actions.append(_change(kind, name, stored, value))
+            continue
+        plain[name] = value = kind.validated(name, value)
+        encoded = layout.encode_field(kind, name, value) if layout.is_stored(kind, name) else None
+        actions.append(Remove(attribute(stored)) if encoded is None else Set(attribute(stored), Value(encoded)))
+    actions += layout.index_actions(kind, identity, plain)
+    if kind.version and kind.version not in changes:
+        actions.append(_counted_up(kind, attribute(kind.attribute(kind.version))))
+    return tuple(actions)
+
+
+def _counted_up(kind: EntityType, version: Path) -> Action:
+    """Adds 1 to the version. An item without a version counts as one with the initial version."""
+    if initial(kind) == 0:
+        return Add(version, {"N": "1"})
+    return Set(version, Arithmetic("+", IfNotExists(version, Value(encode(initial(kind)))), Value({"N": "1"})))
+
+
+def _change(kind: EntityType, name: str, stored: str, change: RelativeChange) -> Action:
+    """The action for a relative change, which DynamoDB applies to the stored value without a read."""
+    path, origin = attribute(stored), attribute(kind.attribute(change.field))
+    if change.operator in ("+", "-"):
+        return _sum(kind, name, path, origin, change)
+    operand = encode(kind.coerced(name, change.operand))
+    if change.operator == "append":
+        return Set(path, ListAppend(IfNotExists(origin, Value({"L": []})), Value(operand)))
+    if origin != path or "L" in operand:
+        raise InvalidValue(
+            f"{kind.name}.{name}: elements can be put into or taken out of a set of text, numbers or bytes only, "
+            f"and the set must be in the same field"
+        )
+    return Add(path, operand) if change.operator == "add" else Discard(path, operand)
+
+
+def _sum(kind: EntityType, name: str, path: Path, origin: Path, change: RelativeChange) -> Action:
+    """The action for `field(...) + amount` or `- amount`. `origin` is the field that the amount is added to."""
+    amount = change.operand
+    check_amount(kind, name, amount)
+    # ADD can only change an attribute in place. For the sum of another field, arithmetic in SET is needed.
+    if origin != path:
+        operands = IfNotExists(origin, Value({"N": "0"})), Value(encode(amount))
+        return Set(path, Arithmetic("+" if change.operator == "+" else "-", *operands))
+    if change.operator == "-":
+        # The operator `-` would round a Decimal to the precision of the context.
+        amount = amount.copy_negate() if isinstance(amount, Decimal) else -amount
+    return Add(path, encode(amount))
+
+
+def check_amount(kind: EntityType, name: str, amount: Any) -> None:
+    """Refuses an amount that is not a number, or not a whole one for a field of whole numbers."""
+    allowed = (int,) if plain_type(kind.fields[name]) is int else (int, Decimal, float)
+    if not isinstance(amount, allowed) or isinstance(amount, bool):
+        raise InvalidValue(
+            f"{kind.name}.{name}: {shown(amount)} is not a number that can be added to or subtracted from it"
+        )
+
+
+def bounds(kind: EntityType, changes: Mapping[str, Any]) -> Condition | None:
+    """The condition before a relative change under which the limits of the fields (such as `ge=0`) hold after it."""
+    conditions = []
+    for name, change in changes.items():
+        if not isinstance(change, RelativeChange) or change.operator not in ("+", "-") or change.field != name:
+            continue
+        path = attribute(kind.attribute(name))
+        amount = Decimal(encode(change.operand).get("N", "0"))
+        amount = amount if change.operator == "+" else amount.copy_negate()
+        for operator, limit in bounds_of(kind.fields[name]):
+            before = exact_sum((Decimal(encode(limit)["N"]), amount.copy_negate()))
+            conditions.append(Compare(operator, path, Value(encode(before))))
+    return all_of(*conditions)
+
+
+def initial(kind: EntityType) -> int:
+    """The version of a new instance. An item without a version counts as having this one."""
+    assert kind.version is not None
+    info = kind.fields[kind.version]
+    default = None if info.is_required() else info.get_default(call_default_factory=True, validated_data={})
+    return default if isinstance(default, int) else 0

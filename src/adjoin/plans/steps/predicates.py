@@ -1,0 +1,104 @@
+"""Whether a predicate holds for an entity that was read, for predicates that DynamoDB cannot filter by.
+
+The answers are those of a filter expression: a comparison with a field that is None holds only for == None and for
+!= with another value.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from adjoin.entity_types import Entity, EntityType
+from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def holds(kind: EntityType, predicate: Predicate, entity: Entity) -> bool:
+    match predicate:
+        case AllOf(predicates):
+            return all(holds(kind, each, entity) for each in predicates)
+        case AnyOf(predicates):
+            return any(holds(kind, each, entity) for each in predicates)
+        case Negation(inner):
+            return not holds(kind, inner, entity)
+        case Comparison(name, "contains", operands):
+            # An element or a part of the value, and so of another type than the field.
+            return _compare("contains", _value(kind, entity, name), [*operands])
+        case Comparison(name, compared, operands):
+            return _compare(compared, _value(kind, entity, name), [_operand(kind, name, each) for each in operands])
+    raise AssertionError(f"unknown predicate {predicate!r}")
+
+
+def compared_fields(predicate: Predicate) -> set[str]:
+    """The fields that a predicate compares, without nested ones."""
+    match predicate:
+        case AllOf(predicates) | AnyOf(predicates):
+            return {name for each in predicates for name in compared_fields(each)}
+        case Negation(inner):
+            return compared_fields(inner)
+        case Comparison(name):
+            return {name.partition(".")[0]}
+    return set()
+
+
+def _operand(kind: EntityType, name: str, value: Any) -> Any:
+    end, part = kind.end(name), kind.part(name)
+    if value is not None and end is not None:
+        return end.id(value)
+    if value is not None and part is not None:
+        return part[0].coerced(part[1], value)
+    is_whole = value is None or name not in kind.fields or isinstance(value, list | tuple)
+    return value if is_whole else kind.coerced(name, value)
+
+
+def _value(kind: EntityType, entity: Entity, name: str) -> Any:
+    if kind.part(name) is not None:
+        side = name.partition(".")[0]
+        end = kind.end(side)
+        assert end is not None
+        return end.part_values(getattr(entity, side), f"{side}.")[name]
+    value: Any = entity
+    for step in name.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list | tuple):
+            value = value[int(step)] if step.isdecimal() and int(step) < len(value) else None
+        else:
+            value = getattr(value, step, None)
+    return value
+
+
+def _compare(compared: str, value: Any, operands: list[Any]) -> bool:
+    match compared:
+        case "exists":
+            return value is not None
+        case "=":
+            return bool(value == operands[0])
+        case "<>":
+            return bool(value != operands[0])
+        case "in":
+            return value in operands
+    if value is None:
+        return False
+    try:
+        match compared:
+            case "between":
+                return bool(operands[0] <= value <= operands[1])
+            case "begins_with" if isinstance(value, list | tuple):
+                return [*value[: len(operands[0])]] == [*operands[0]]
+            case "begins_with":
+                return bool(value.startswith(operands[0]))
+            case "contains":
+                return operands[0] in value
+        return bool(_COMPARE[compared](value, operands[0]))
+    except (TypeError, AttributeError):
+        # Values of different types: such a comparison does not hold.
+        return False

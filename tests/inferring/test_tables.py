@@ -1,0 +1,141 @@
+"""Programs that are inferred from whole tables: they open the table, explain its items and store them unchanged."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from adjoin.inferring import infer
+from adjoin.inferring.checking import is_own, tried
+from tests.inferring.published import LATER, PUBLISHED, Table
+from tests.inferring.tables import DESIGNS, EXAMPLES, design, example, opened, scanned
+
+
+def every_table() -> dict[str, Table]:
+    return {
+        **{name: example(name) for name in EXAMPLES},
+        **{name: make() for name, make in (PUBLISHED | LATER).items()},
+        **{name: design(name) for name in DESIGNS},
+    }
+
+
+def explains(table: Table) -> float:
+    """The share of items that a program explains, after the graph itself has read and stored them again."""
+    definition, items = table
+    found = infer(definition, items, "the test")
+    mine = [item for item in items if not is_own(definition, item)]
+    assert found.read == len(mine)
+    with opened(found.source, table) as (g, _):
+        before = scanned(g._store, definition.name)
+        entities = list(g.scan())
+        assert len(list(g.scan().others)) == found.read - found.explained
+        g.put_many(entities)
+        assert scanned(g._store, definition.name) == before
+    return found.explained / found.read
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_tables_of_the_examples_are_explained_whole(name: str) -> None:
+    assert explains(example(name)) == 1
+
+
+@pytest.mark.parametrize("name", PUBLISHED | LATER)
+def test_published_tables(name: str) -> None:
+    assert explains((PUBLISHED | LATER)[name]()) >= 0.95
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_the_designs_that_other_tests_declare(name: str) -> None:
+    assert explains(design(name)) >= 0.95
+
+
+@pytest.mark.parametrize("name", PUBLISHED | LATER)
+def test_half_of_a_table_explains_the_other_half(name: str) -> None:
+    definition, items = (PUBLISHED | LATER)[name]()
+    random.Random(1).shuffle(items)
+    half = len(items) // 2
+    found = infer(definition, items[:half], "the test")
+    assert tried(found.source, definition, items[half:]).explained >= 0.95 * (len(items) - half)
+
+
+def test_what_is_written_is_formatted_and_has_types(tmp_path: Path) -> None:
+    for name, (definition, items) in every_table().items():
+        source = infer(definition, items, "the test").source
+        (tmp_path / f"t_{''.join(c if c.isalnum() else '_' for c in name)}.py").write_text(source)
+    config = tmp_path / "mypy.ini"
+    config.write_text("[mypy]\nstrict = True\nplugins = pydantic.mypy\n")
+    for command in (
+        ["ruff", "format", "--isolated", "--check", "."],
+        ["ruff", "check", "--isolated", "--select", "E4,E7,E9,F", "."],
+        ["mypy", "--config-file", "mypy.ini", "--explicit-package-bases", "."],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+# --- what is inferred --------------------------------------------------------------------------
+
+
+def classes(table: Table) -> dict[str, tuple[str, tuple[str, ...], str | None, str | None]]:
+    program = infer(*table, "the test").program
+    return {each.name: (each.kind, each.ends, each.partition, each.sort) for each in program.classes}
+
+
+def test_education() -> None:
+    assert classes(example("education")) == {
+        "Course": ("node", (), "COURSE#{id}", "METADATA"),
+        "Student": ("node", (), "STUDENT#{id}", "METADATA"),
+        "Enrollment": ("edge", ("Student", "Course"), "STUDENT#{source.id}", "COURSE#{target.id}"),
+    }
+
+
+def test_nodes_that_only_an_index_names() -> None:
+    found = classes(example("homes"))
+    assert found["Class"][:2] == ("edge", ("Student", "Teacher"))
+    assert found["Home"] == (
+        "edge",
+        ("Student", "Country"),
+        "STUDENT#{source.id}",
+        "HOME#{target.id}#{part}#{part_2}",
+    )
+
+
+def test_own_layouts_are_declared_as_such() -> None:
+    source = infer(*example("people"), "the test").source
+    assert 'LAYOUT = MaterializedGraph(table="People", shards=2, type_attribute="Type")' in source
+    assert "class BornOn(Edge[Person, Date]):" in source
+    assert "path: Annotated[tuple[str, ...], Indexed()]" in source
+
+
+def test_aggregates_are_told_by_the_records_of_the_table() -> None:
+    source = infer(*example("shop, maintained"), "the test").source
+    assert 'owed: Annotated[Decimal, Sum("Placed", field="balance")] = Decimal(0)' in source
+
+
+def test_children_of_children_and_composite_ids() -> None:
+    found = classes(design("code_hosting"))
+    assert found["Repo"][2] == "REPO#{repo_owner}#{repo_name}"
+    assert found["Issue"] == (
+        "child",
+        ("Repo",),
+        "REPO#{parent.repo_owner}#{parent.repo_name}",
+        "ISSUE#{issue_number:07}",
+    )
+    assert found["Star"][:2] == ("edge", ("Repo", "Account"))
+
+
+def test_the_functions_find_what_is_stored() -> None:
+    table = PUBLISHED["battle_royale"]()
+    found = infer(*table, "the test")
+    with opened(found.source, table) as (g, module):
+        assert module.user(g, "player007").name == "Player 7"
+        (edge, *_) = module.game_users_to_user(g, "player007")
+        assert edge.target == "player007"
+        assert edge in module.game_users_of_game(g, edge.source)
+        assert {game.map_ for game in module.games_by_map_(g, "Juicy Jungle")} == {"Juicy Jungle"}

@@ -1,0 +1,133 @@
+"""Sparse indexes: after any update an item is in the indexes in which a put would have placed it, with those keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adjoin import AdjacencyList, Graph, Index, Keys, Node, field
+from adjoin.layouts.membership import Membership
+from adjoin.requests import Get, ItemResponse
+from adjoin.schema import Schema
+
+INDEXES = [
+    Index("One", "APK", "ASK"),
+    Index("Two", "APK", "BSK"),
+    Index("Three", "CPK", "due"),
+    Index("Four", "size", "DSK"),
+    Index("Five", "EPK", "ESK"),
+    Index("Six", "FPK"),
+    Index("Seven", "GPK", "GSK", shards=3),
+]
+
+
+class Task(Node):
+    id: str
+    state: str
+    who: str | None = None
+    due: str | None = None
+    size: int | None = None
+    note: str | None = None
+
+
+TEMPLATES: dict[str, str | tuple[str | None, str]] = {
+    "One": ("{who}", "{state}"),
+    "Two": ("{who}", "{note}#{state}"),
+    "Three": "all",
+    "Four": (None, "{state}#{who}"),
+    "Five": ("open", "{note}"),
+    "Six": "n#{note}",
+    "Seven": ("{shard}", "{due}"),
+}
+
+
+def layout(*only_in_keys: str) -> AdjacencyList:
+    keys = Keys("t#{id}", "t", indexes=TEMPLATES, only_in_keys=only_in_keys)
+    return AdjacencyList(reverse=None, indexes=INDEXES, keys={Task: keys})
+
+
+TEXTS = st.none() | st.sampled_from("xy")
+CHANGES = st.fixed_dictionaries(
+    {},
+    optional={"state": st.sampled_from("ab"), "who": TEXTS, "due": TEXTS, "size": st.none() | st.integers(1, 3)}
+    | {"note": TEXTS},
+).filter(bool)
+
+
+def item_of(g: Graph) -> dict[str, Any]:
+    kind = g._schema.node(Task)
+    (response,) = g._store.execute([Get(g._layout.table, g._layout.node_key(kind, "1"))])
+    assert isinstance(response, ItemResponse)
+    assert response.item is not None
+    return dict(response.item)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    first=CHANGES,
+    updates=st.lists(CHANGES, max_size=4),
+    only_in_keys=st.sampled_from([(), ("who", "note")]),
+    in_transaction=st.booleans(),
+)
+def test_updates_keep_what_a_put_would_write(
+    first: dict[str, Any], updates: list[dict[str, Any]], only_in_keys: tuple[str, ...], in_transaction: bool
+) -> None:
+    with Graph(":memory:", [Task], layout(*only_in_keys)) as g:
+        task = Task(**{"id": "1", "state": "a", **first})
+        g.put(task)
+        for changes in updates:
+            if in_transaction:
+                with g.transaction() as t:
+                    t.update(Task, "1", **changes)
+            else:
+                g.update(Task, "1", **changes)
+            task = task.model_copy(update=changes)
+            assert g.get(Task, "1") == task
+            stored, (wanted,) = item_of(g), g._layout.items(task)
+            for index in INDEXES:
+                keys = {name: stored.get(name) for name in index.keys}
+                is_in = all(name in wanted for name in index.keys)
+                assert is_in == (None not in keys.values())
+                assert not is_in or keys == {name: wanted[name] for name in index.keys}
+            assert {name: stored[name] for name in wanted} == wanted
+
+
+def test_a_lone_key_is_left_out() -> None:
+    with Graph(":memory:", [Task], layout()) as g:
+        g.put(Task(id="1", state="a"))
+        assert item_of(g).keys() == {"PK", "SK", "state"}
+        g.update(Task, "1", size=2)
+        assert item_of(g).keys() == {"PK", "SK", "state", "size"}
+        g.update(Task, "1", who="x", size=field("size") + 1)
+        assert item_of(g).keys() == {"PK", "SK", "state", "size", "who", "APK", "ASK", "DSK"}
+        g.update(Task, "1", who=None)
+        assert item_of(g).keys() == {"PK", "SK", "state", "size"}
+
+
+def members(model: type[Any], *indexes: Index, **templates: str | tuple[str | None, str]) -> Membership:
+    bound = AdjacencyList(reverse=None, indexes=list(indexes), keys={model: Keys(indexes=templates)}).bind(
+        Schema([model])
+    )
+    return bound._members[model]
+
+
+def test_which_classes_are_in_some_indexes_and_not_in_others() -> None:
+    """Only these are read before an update of other fields."""
+    both = Index("Both", "PK1", "SK1")
+    assert members(Task, both, Both=("{state}", "{who}")).is_sparse
+    assert not members(Task, both, Both=("{state}", "{state}#{id}")).is_sparse
+    # The one key is there or not, whatever else the item has.
+    assert not members(Task, Index("One", "PK1"), One="{who}").is_sparse
+    # Every item has the keys of the table.
+    assert not members(Task, Index("Inverted", "SK", "SK1"), Inverted=(None, "{who}")).is_sparse
+    assert members(Task, Index("Plain", "size", "SK1"), Plain=(None, "{who}")).is_sparse
+
+
+def test_which_fields_decide_about_a_key() -> None:
+    found = layout().bind(Schema([Task]))._members[Task]
+    assert found.fields(["CPK"]) == ["due"]
+    assert found.fields(["DSK"]) == ["size", "state", "who"]
+    assert found.fields(["APK"]) == ["who", "state", "who", "note", "state"]
+    assert found.fields(["FPK"]) == []

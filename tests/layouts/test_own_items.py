@@ -1,0 +1,117 @@
+"""Where ledgers, ranks, markers and records lie."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from adjoin import AdjacencyList, Edge, InvalidKey, Node
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.own_items import LONGEST_RANK, digest_of, rank_text
+from adjoin.schema import Schema
+from adjoin.units import MAX_SORT_KEY_SIZE
+from adjoin.values import encode
+
+
+class Customer(Node):
+    id: str
+
+
+class Invoice(Node):
+    id: str
+
+
+class Placed(Edge[Customer, Invoice]):
+    pass
+
+
+LAYOUT = AdjacencyList().bind(Schema([Customer, Invoice, Placed]))
+LEDGERS = LAYOUT.ledgers
+EDGE: dict[str, Any] = {"PK": {"S": "CUSTOMER#C1"}, "SK": {"S": "PLACED#INVOICE#I1"}}
+
+
+def texts(key: Any) -> tuple[str, str]:
+    return key["PK"]["S"], key["SK"]["S"]
+
+
+def test_keys() -> None:
+    found = [
+        LEDGERS.ledger_key(EDGE, None),
+        LEDGERS.ledger_key(EDGE, "INVOICE#I1"),
+        LEDGERS.far_ledger_key("PLACED.out.far", EDGE, "INVOICE#I1"),
+        LEDGERS.marker_key("CUSTOMER#C1"),
+        LEDGERS.arrival_key("PLACED", "INVOICE#I1", EDGE),
+        LEDGERS.record_key("MAINTAIN", "position"),
+    ]
+    assert [texts(key) for key in found] == [
+        ("CUSTOMER#C1#=", "=E#PLACED#INVOICE#I1"),
+        ("INVOICE#I1#=", "=E#PLACED#INVOICE#I1#CUSTOMER#C1"),
+        ("INVOICE#I1#=", "=L#PLACED.out.far#CUSTOMER#C1#PLACED#INVOICE#I1"),
+        ("CUSTOMER#C1#=", "=M"),
+        ("INVOICE#I1#=", "=A#PLACED#CUSTOMER#C1#PLACED#INVOICE#I1"),
+        ("#=MAINTAIN", "=position"),
+    ]
+
+
+@pytest.mark.parametrize("layout", [LAYOUT, LAYOUT.for_tenant("acme")])
+def test_a_ledger_leads_back_to_its_edge(layout: BoundLayout) -> None:
+    (item,) = layout.items(Placed(source="C1", target="I1"))
+    edge = layout.key_of(item)
+    source, target = layout.ends(layout.schema.edge(Placed), item)
+    beside = layout.ledgers.ledger_key(edge, None)
+    assert layout.ledgers.edge_key(beside, None) == edge
+    assert layout.ledgers.node_beside(beside) == source
+    afar = layout.ledgers.ledger_key(edge, target)
+    assert layout.ledgers.edge_key(afar, len(source)) == edge
+    assert layout.ledgers.node_beside(afar) == target
+
+
+def test_what_is_too_long_for_a_key_ends_with_a_digest() -> None:
+    room = MAX_SORT_KEY_SIZE - len("=E#")
+    for length in (room - 1, room, room + 1, 1000 * room):
+        keys = [LEDGERS.ledger_key({**EDGE, "SK": {"S": "x" * (length - 1) + end}}, None) for end in "ab"]
+        sorts = [key["SK"]["S"] for key in keys]
+        assert sorts[0] != sorts[1]
+        assert all(len(sort) <= MAX_SORT_KEY_SIZE for sort in sorts)
+        assert all(sort.startswith("=E#~") == (length > room) for sort in sorts)
+    # It is bytes that count.
+    assert LEDGERS.ledger_key({**EDGE, "SK": {"S": "é" * (room // 2 + 1)}}, None)["SK"]["S"].startswith("=E#~")
+
+
+def test_ranks_of_a_life_lie_together() -> None:
+    one = LEDGERS.rank_key("CUSTOMER#C1", "life", "rule", "p5", EDGE, "token1")
+    other = LEDGERS.rank_key("CUSTOMER#C1", "life", "rule", "p5", EDGE, "token2")
+    assert one != other
+    for key in (one, other):
+        (name, partition), sort = LEDGERS.ranks("CUSTOMER#C1", "life", "rule")
+        assert key[name] == partition
+        assert key["SK"]["S"].startswith(sort.operands[0]["S"])
+        assert LEDGERS.generation_of_rank(key) == "life"
+        assert key["SK"]["S"].startswith(LEDGERS.all_ranks("CUSTOMER#C1")[1].operands[0]["S"])
+    assert not one["SK"]["S"].startswith(LEDGERS.ranks("CUSTOMER#C1", "life", "rul")[1].operands[0]["S"])
+
+
+@pytest.mark.parametrize("values", [[-5, 0, Decimal("0.5"), 3, 20, 100], ["", "a", "a b", "aa", "b"], [False, True]])
+def test_values_of_ranks_have_their_order_as_text(values: list[Any]) -> None:
+    spelled = [rank_text(encode(value)) for value in values]
+    assert spelled == sorted(set(spelled))
+    # The first one goes before the second.
+    pairs = [rank_text(encode(one), encode(other)) for one in values for other in (1, 2)]
+    assert pairs == sorted(set(pairs))
+
+
+def test_what_has_no_rank() -> None:
+    with pytest.raises(InvalidKey, match="a stored value of type L has no order"):
+        rank_text({"L": []})
+    assert rank_text({"S": "x" * LONGEST_RANK})
+    with pytest.raises(InvalidKey, match="is too long to be put in order; use at most 600 bytes"):
+        rank_text({"S": "x" * (LONGEST_RANK + 1)})
+
+
+def test_digests_tell_items_apart() -> None:
+    keys = [EDGE, {**EDGE, "SK": {"S": "PLACED#INVOICE#I2"}}, {"PK": {"S": "a"}, "SK": {"S": "bc"}}]
+    digests = {digest_of(key) for key in [*keys, {"PK": {"S": "ab"}, "SK": {"S": "c"}}]}
+    assert len(digests) == 4
+    assert {len(digest) for digest in digests} == {32}

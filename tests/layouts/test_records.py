@@ -1,0 +1,166 @@
+"""The short cut from stored items to models gives what the general way gives, and is taken."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Annotated, Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field, field_validator
+
+from adjoin import AdjacencyList, Edge, InvalidItem, Node
+from adjoin.layouts.adjacency_reader import AdjacencyReader
+from adjoin.layouts.bound import BoundLayout
+from adjoin.schema import Schema
+from adjoin.values import Item
+from tests.models import Colour, Everything
+
+
+class Plain(Node):
+    id: str
+    text: str = "none"
+    whole: Annotated[int, Field(alias="Whole")] = 7
+    exact: Decimal | None = None
+    near: float = 0.5
+    flag: bool = False
+    raw: bytes = b""
+    at: dt.datetime | None = None
+    day: dt.date = dt.date(2024, 1, 1)
+    code: UUID | None = None
+    colour: Colour = Colour.RED
+
+
+class Tie(Edge[Plain, Plain]):
+    weight: int = 0
+
+
+LAYOUT = AdjacencyList().bind(Schema([Plain, Tie]))
+
+
+def general(layout: BoundLayout, model: type[Any], item: Item) -> Any:
+    reader, keys = layout._reader, layout._keys
+    return reader._node(keys.nodes[model], item) if model in keys.nodes else reader._edge(keys.edges[model], item)
+
+
+plain = st.builds(
+    Plain,
+    id=st.text(min_size=1, max_size=5),
+    text=st.text(max_size=5),
+    whole=st.integers(-(10**37), 10**37),
+    exact=st.none() | st.decimals(-(10**6), 10**6, places=3),
+    near=st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-100),
+    flag=st.booleans(),
+    raw=st.binary(max_size=5),
+    at=st.none() | st.datetimes(),
+    day=st.dates(),
+    code=st.none() | st.uuids(),
+    colour=st.sampled_from(Colour),
+)
+
+
+def test_plain_classes_take_the_short_cut() -> None:
+    assert LAYOUT._keys.nodes[Plain].record.wire is not None
+    assert LAYOUT._keys.edges[Tie].record.wire is not None
+
+
+class Numbered(Node):
+    id: int
+    text: str = ""
+
+
+class Owns(Edge[Plain, Numbered]):
+    weight: int = 0
+
+
+class Ranked(Edge[Plain, Numbered], key=("rank",)):
+    rank: int = 0
+
+
+def test_the_general_way_is_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = AdjacencyList().bind(Schema([Plain, Tie, Numbered, Owns, Ranked]))
+    general: list[str] = []
+
+    def counted(name: str) -> Any:
+        way = getattr(AdjacencyReader, name)
+
+        def read(self: Any, keys: Any, item: Item) -> Any:
+            general.append(keys.kind.name)
+            return way(self, keys, item)
+
+        return read
+
+    for name in ("_node", "_edge"):
+        monkeypatch.setattr(AdjacencyReader, name, counted(name))
+    short: list[Any] = [
+        Plain(id="a", text="x", Whole=3, raw=b"y"),
+        Tie(source="a", target="b", weight=5),
+        Numbered(id=7, text="x"),
+        Owns(source="a", target=7, weight=5),
+    ]
+    for entity in short:
+        (item,) = layout.items(entity)
+        assert layout.read(item) == entity
+    assert general == []
+    # An id that is spelled otherwise, and keys of more than ids.
+    for entity in (Plain(id="a#b"), Tie(source="a", target="b#c"), Ranked(source="a", target=7, rank=1)):
+        (item,) = layout.items(entity)
+        assert layout.read(item) == entity
+    assert general == ["Plain", "Tie", "Ranked"]
+
+
+@given(plain)
+def test_both_ways_give_the_same(node: Plain) -> None:
+    (item,) = LAYOUT.items(node)
+    assert LAYOUT.read(item) == general(LAYOUT, Plain, item) == node
+
+
+STORED: dict[str, list[Any]] = {
+    "text": [{"S": "x"}, {"N": "1"}, {"NULL": True}, {"SS": ["a"]}],
+    "Whole": [{"N": "12"}, {"N": "1.5"}, {"S": "12"}, {"BOOL": True}],
+    "exact": [{"N": "0.1"}, {"NULL": True}, {"S": "x"}],
+    "near": [{"N": "1"}, {"S": "1"}],
+    "flag": [{"BOOL": True}, {"N": "1"}, {"S": "yes"}],
+    "raw": [{"B": "AP8="}, {"S": "text"}],
+    "at": [{"S": "2024-01-01T00:00:00"}, {"N": "0"}, {"S": "never"}],
+    "day": [{"S": "2024-01-01"}, {"N": "5"}],
+    "code": [{"S": "12345678-1234-5678-1234-567812345678"}, {"S": "x"}],
+    "colour": [{"S": "blue"}, {"S": "green"}, {"N": "1"}],
+    "other": [{"S": "x"}],
+}
+
+
+def outcome(read: Any) -> str:
+    try:
+        return repr(read())
+    except InvalidItem as error:
+        return str(error)
+
+
+@given(st.fixed_dictionaries({}, optional={name: st.sampled_from(options) for name, options in STORED.items()}))
+def test_what_others_stored_is_read_or_refused_alike(attributes: Item) -> None:
+    item: Item = {"PK": {"S": "PLAIN#a"}, "SK": {"S": "#META"}, **attributes}
+    assert outcome(lambda: LAYOUT.read(item)) == outcome(lambda: general(LAYOUT, Plain, item))
+
+
+class Checked(Node):
+    id: str
+    name: str
+
+    @field_validator("name", mode="before")
+    @classmethod
+    def _stripped(cls, value: Any) -> Any:
+        return value.strip()
+
+
+class Strict(Node, strict=True):
+    id: str
+    at: dt.date
+
+
+@pytest.mark.parametrize("model", [Everything, Checked, Strict])
+def test_other_classes_go_the_general_way(model: type[Any]) -> None:
+    assert AdjacencyList().bind(Schema([model]))._keys.nodes[model].record.wire is None

@@ -1,0 +1,150 @@
+"""Changes applied piece by piece: whose they are, how far they came, and that what was done is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from adjoin import AccessDenied, AdjoinError, Graph, ServiceUnreachable, Throttled
+from adjoin.errors import CancellationReason, TransactionCanceled
+from adjoin.plans.maintenance.isolating import ByTenant, apply_each, layout_for
+from adjoin.plans.maintenance.report import Tally, Unapplied
+from adjoin.requests import ItemChange, ReadChanges, Request, TransactWrite, Update
+from adjoin.runner import run
+from adjoin.stores.sqlite import SQLiteStore
+from tests.faults import FaultyStore
+from tests.maintenance.models import MODELS, Customer, Invoice, Placed
+from tests.maintenance.simulation import stored
+from tests.maintenance.test_simulation import check
+
+
+def changes_of(g: Graph) -> list[ItemChange]:
+    response: Any
+    (response,) = g._store.execute((ReadChanges("adjoin", None),))
+    return list(response.changes)
+
+
+def times(number: int) -> Callable[[], bool]:
+    """Time for so many rounds of requests."""
+    left = iter(range(number))
+    return lambda: next(left, None) is not None
+
+
+def test_it_ends_where_there_is_no_more_time() -> None:
+    """What was applied until then is told, and nothing need be done twice but what comes again."""
+    seen = set()
+    number = 0
+    while (3, True, True) not in seen:
+        with Graph(":memory:", MODELS) as g:
+            g.put_many([Customer(id="C1"), Invoice(id="I1"), Placed(source="C1", target="I1")])
+            tally, changes = Tally(), changes_of(g)
+            outcome = run(apply_each(g._layout, changes, tally, times(number), together=2), g._store)
+            assert outcome.error is None
+            assert outcome.done in (0, 2, len(changes))
+            assert tally.changes == outcome.done, "what comes again is told then"
+            seen.add((outcome.done, tally.edges > 0, outcome.found))
+            again = Tally()
+            rest = run(apply_each(g._layout, changes[outcome.done :], again), g._store)
+            assert rest.done == len(changes) - outcome.done
+            assert tally.edges + again.edges == 3, "both ends, and what reads the invoice"
+            check(g)
+        number += 3
+    assert {(0, False, False), (2, True, True)} <= seen
+
+
+@pytest.mark.parametrize("error", [ServiceUnreachable("nobody there"), Throttled("slow down"), AccessDenied("not you")])
+def test_what_passes_ends_it_where_it_is_and_what_does_not_is_raised(error: AdjoinError) -> None:
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, MODELS) as g:
+        g.put_many([Customer(id="C1"), Customer(id="C2"), Placed(source="C1", target="I1")])
+        changes = changes_of(g)
+
+        def refuse(_: int, request: Request) -> None:
+            if isinstance(request, TransactWrite | Update) and "PLACED#" in repr(request):
+                raise error
+
+        store.fault = refuse
+        applying = apply_each(g._layout, changes, Tally(), together=1)
+        if not error.retryable:
+            with pytest.raises(AccessDenied):
+                run(applying, store)
+        else:
+            outcome = run(applying, store)
+            assert outcome.error is error
+            assert outcome.done < len(changes)
+        store.recover()
+        assert [item for item in stored(g) if item["PK"]["S"] == "#=UNAPPLIED"] == []
+        g.maintain(once=True)
+        check(g)
+
+
+@pytest.mark.parametrize(("code", "is_for_ever"), [("TransactionConflict", False), ("ValidationError", True)])
+def test_a_refusal_that_may_pass_ends_it_and_one_that_stays_is_set_aside(code: str, is_for_ever: bool) -> None:
+    """Also for a change that is alone: nothing is set aside because others were busy."""
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, MODELS) as g:
+        g.put_many([Customer(id="C1"), Customer(id="C2"), Placed(source="C1", target="I1")])
+        changes = changes_of(g)
+
+        def refuse(_: int, request: Request) -> None:
+            if isinstance(request, TransactWrite) and "PLACED#" in repr(request):
+                raise TransactionCanceled("refused", [CancellationReason(code, "because") for _ in request.writes])
+
+        store.fault = refuse
+        outcome = run(apply_each(g._layout, changes, Tally(), together=1), store)
+        store.recover()
+        aside = [item["reason"]["S"] for item in stored(g) if item["PK"]["S"] == "#=UNAPPLIED"]
+        if is_for_ever:
+            assert (outcome.done, outcome.error) == (len(changes), None)
+            assert len(aside) == 1
+            assert "because" in aside[0]
+        else:
+            assert isinstance(outcome.error, TransactionCanceled)
+            assert outcome.done < len(changes)
+            assert aside == []
+            g.maintain(once=True)
+            check(g)
+
+
+def test_what_is_no_proper_change_is_recorded_in_its_place() -> None:
+    with Graph(":memory:", MODELS) as g:
+        g.put_many([Customer(id="C1"), Placed(source="C1", target="I1")])
+        first, second = changes_of(g)
+        strays = [Unapplied({}, "nobody's", f"position {number}") for number in range(3)]
+        tally = Tally()
+        mixed: list[ItemChange | Unapplied] = [strays[0], first, strays[1], second, strays[2]]
+        outcome = run(apply_each(g._layout, mixed, tally, together=2), g._store)
+        assert (outcome.done, outcome.found, outcome.error) == (5, True, None)
+        assert [each.position for each in tally.records] == [each.position for each in strays]
+        assert len([item for item in stored(g) if item["PK"]["S"] == "#=UNAPPLIED"]) == 3
+        assert g.get(Customer, "C1").invoices == 1  # type: ignore[union-attr]
+
+
+def test_changes_are_told_apart_by_their_tenants() -> None:
+    with Graph(":memory:", MODELS) as g:
+        tenants = {name: Graph(g._store, MODELS, tenant=name) for name in ("one", "two")}
+        for name, graph in (("a", tenants["one"]), ("a", tenants["two"]), ("b", tenants["one"]), ("a", g)):
+            graph.put(Customer(id="C1", name=name))
+        layout = g._layout
+        changes = changes_of(g)
+        key = changes[0].key
+        stray, nobodys = Unapplied(key, "no"), Unapplied({"PK": {"N": "1"}, "SK": {"S": "x"}}, "no")
+        mixed: list[ItemChange | Unapplied] = [*changes, stray, nobodys, Unapplied({}, "no")]
+        assert [layout_for(layout, each).tenant for each in mixed] == [
+            "one", "two", "one", None, "one", None, None,
+        ]  # fmt: skip
+        some = ByTenant(layout, [stray, *changes, nobodys])
+        # The class is known of what belongs to no tenant. That of another is its own layout's to say.
+        assert {part.tenant: found for part, found in some.parts(0, 6)} == {
+            "one": [(changes[0], None), (changes[2], None)],
+            "two": [(changes[1], None)],
+            None: [(changes[3], layout.schema.node(Customer))],
+        }
+        assert {part.tenant: found for part, found in some.parts(2, 4)} == {
+            "two": [(changes[1], None)],
+            "one": [(changes[2], None)],
+        }
+        assert [(part.tenant, each) for part, each in some.unapplied(0, 6)] == [("one", stray), (None, nobodys)]
+        assert list(some.unapplied(1, 5)) == []

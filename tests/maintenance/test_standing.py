@@ -1,0 +1,139 @@
+"""The record of declarations: what a program finds there, what it makes of it, and what a rebuild leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import pytest
+from pydantic import create_model
+
+from adjoin import Count, DeclarationReplaced, Edge, Graph, Max, Node
+from adjoin.plans.maintenance.progress import key_of
+from adjoin.plans.maintenance.standing import RECORD, Record, end_rebuild, keep, read_standing, recounted, take_up
+from adjoin.requests import Get
+from adjoin.runner import run
+from adjoin.stores.sqlite import SQLiteStore
+
+
+def clock() -> float:
+    return 1000.0
+
+
+def models(**fields: Any) -> list[type[Any]]:
+    class Invoice(Node):
+        id: str
+
+    customer: Any = create_model("Customer", __base__=Node, id=(str, ...), **fields)
+
+    class Placed(Edge[customer, Invoice]):
+        day: int = 0
+        size: int = 0
+
+    return [customer, Invoice, Placed]
+
+
+COUNT = (Annotated[int, Count("Placed")], 0)
+LAST = (Annotated[int | None, Max("Placed", field="day")], None)
+LARGEST = (Annotated[int | None, Max("Placed", field="size")], None)
+
+
+@pytest.fixture
+def store() -> Iterator[SQLiteStore]:
+    store = SQLiteStore(":memory:")
+    yield store
+    store.close()
+
+
+def opened(store: SQLiteStore, **fields: Any) -> Graph:
+    g = Graph(store, models(**fields))
+    g.create_table()
+    return g
+
+
+def stands(g: Graph) -> tuple[set[str], set[str], set[str], bool]:
+    """What a program finds that opens the table: what is due, unfinished and listed, and whether it is a former one."""
+    run(read_standing(g._layout), g._store)
+    standing = g._layout.rules.standing
+    return {*standing.due}, {*standing.unfinished}, {*standing.listed}, standing.is_former
+
+
+def test_the_first_program_has_nothing_due(store: SQLiteStore) -> None:
+    g = opened(store, invoices=COUNT, last=LAST)
+    assert run(read_standing(g._layout), store) is None
+    run(keep(g._layout, clock), store)
+    record = run(read_standing(g._layout), store)
+    assert record is not None
+    assert {name: (each.is_counted, each.is_listed, each.since) for name, each in record.rules.items()} == {
+        "CUSTOMER.invoices": (True, False, 0.0),
+        "CUSTOMER.last": (True, False, 0.0),
+    }
+    assert (record.former, stands(g)) == ((), (set(), set(), set(), False))
+    revision = record.item["adjoin:revision"]
+    run(keep(g._layout, clock), store)
+    again = run(read_standing(g._layout), store)
+    assert again is not None
+    assert again.item["adjoin:revision"] == revision, "nothing is written where nothing changes"
+
+
+def test_another_declaration_is_due_until_it_is_rebuilt(store: SQLiteStore) -> None:
+    old, new = opened(store, invoices=COUNT, last=LAST), opened(store, invoices=COUNT, last=LARGEST)
+    run(keep(old._layout, clock), store)
+    assert stands(new) == ({"CUSTOMER.last"}, set(), set(), False)
+    assert new.health().uncounted == ("CUSTOMER.last",)
+    before = run(take_up(new._layout, clock), store)
+    assert before is not None
+    assert before.former == (old._layout.rules.mark,)
+    # The one that took it up knows at once, and so does everybody who looks.
+    assert new._layout.rules.standing.listed == {"CUSTOMER.last"}
+    assert stands(new) == (set(), {"CUSTOMER.last"}, {"CUSTOMER.last"}, False)
+    assert stands(old) == ({"CUSTOMER.last"}, set(), set(), True)
+    with pytest.raises(DeclarationReplaced, match=r"CUSTOMER\.last"):
+        run(keep(old._layout, clock), store)
+    assert recounted(new._layout, before) == {"CUSTOMER": frozenset()}
+    assert before.rules["CUSTOMER.last"].since == 1000.0
+    for unknown, read_at in ((None, None), (before, 999.0)):
+        run(end_rebuild(new._layout, unknown, read_at), store)
+        assert new.health().uncounted == ("CUSTOMER.last",), "it read what was there before the declaration"
+    run(end_rebuild(new._layout, before, 1000.0), store)
+    assert new.health().uncounted == ()
+    assert stands(new) == (set(), set(), {"CUSTOMER.last"}, False)
+
+
+def test_a_rebuild_that_another_declaration_came_after_does_not_end_that(store: SQLiteStore) -> None:
+    old, new = opened(store, invoices=COUNT, last=LAST), opened(store, invoices=COUNT, last=LARGEST)
+    before = run(take_up(old._layout, clock), store)
+    run(take_up(new._layout, clock), store)
+    run(end_rebuild(old._layout, before, None), store)
+    assert new.health().uncounted == ("CUSTOMER.last",)
+    run(end_rebuild(new._layout, run(take_up(new._layout, clock), store), None), store)
+    assert new.health().uncounted == ()
+
+
+def test_what_is_declared_no_more_goes_with_a_rebuild(store: SQLiteStore) -> None:
+    old, new = opened(store, invoices=COUNT, last=LAST), opened(store, invoices=COUNT)
+    run(keep(old._layout, clock), store)
+    before = run(take_up(new._layout, clock), store)
+    assert recounted(new._layout, before) == {"CUSTOMER": frozenset({"last", "adjoin:CUSTOMER.last"})}
+    run(end_rebuild(new._layout, before, None), store)
+    record = run(read_standing(new._layout), store)
+    assert record is not None
+    assert set(record.rules) == {"CUSTOMER.invoices"}
+    assert recounted(new._layout, record) == {}
+
+
+def test_a_program_that_goes_back_and_forth_is_remembered_once(store: SQLiteStore) -> None:
+    old, new = opened(store, last=LAST), opened(store, last=LARGEST)
+    for g in (old, new, old, new, old):
+        run(take_up(g._layout, clock), store)
+    (response,) = store.execute((Get("adjoin", key_of(old._layout, RECORD), consistent=True),))
+    assert response.item["current"] == {"S": old._layout.rules.mark}  # type: ignore[union-attr, index]
+    assert response.item["former"] == {"L": [{"S": new._layout.rules.mark}]}  # type: ignore[union-attr, index]
+
+
+def test_so_many_former_declarations_are_remembered() -> None:
+    record = Record("0", {})
+    for number in range(1, 70):
+        record = record.replaced_by(str(number))
+    assert (record.current, record.former) == ("69", tuple(map(str, range(19, 69))))
+    assert record.replaced_by("69") is record

@@ -1,0 +1,142 @@
+"""Which index answers a search: the choice between the table, declared indexes and indexed fields."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pytest
+
+from adjoin import AdjacencyList, Index, Indexed, InvalidKey, InvalidValue, Keys, Node, Projection, UnknownField, field
+from adjoin.fields import Predicate
+from adjoin.layouts.bound import BoundLayout
+from adjoin.plans.find import search
+from adjoin.plans.indexed_search import IndexedSearch
+from adjoin.schema import Schema
+
+
+class Person(Node):
+    id: str
+    born: Annotated[int, Indexed()] = 0
+    name: Annotated[str, Indexed()] = ""
+    town: str = ""
+    street: str | None = None
+
+
+def layout() -> BoundLayout:
+    return AdjacencyList(
+        reverse=None,
+        indexes=[
+            Index("All", "AllPK", "born", shards=2),
+            Index("Town", "town", "name"),
+            Index("Few", "town", "name", projection=Projection("KEYS_ONLY")),
+            Index("Street", "town", "street"),
+        ],
+        keys={Person: Keys(indexes={"All": "{shard}"})},
+    ).bind(Schema([Person]))
+
+
+BORN, NAME, TOWN, STREET, ID = map(field, ("born", "name", "town", "street", "id"))
+CHOICES: list[tuple[Predicate | None, str | None, str]] = [
+    (ID == "a", None, "the table"),
+    ((ID == "a") & (TOWN == "t"), None, "the table"),
+    # An indexed field is as narrow, and needs no shards.
+    (BORN == 3, None, "GSI3 born"),
+    (BORN > 3, None, "GSI3 born"),
+    ((BORN > 3) & BORN.exists(), None, "GSI3 born"),
+    (BORN.is_in([1, 2]), None, "GSI3 born"),
+    (BORN.exists(), None, "GSI3 born"),
+    (NAME == "a", None, "GSI3 name"),
+    # A town and a name are narrower than a name.
+    ((NAME == "a") & (TOWN == "t"), None, "Town"),
+    ((NAME > "a") & (TOWN == "t"), None, "Town"),
+    ((NAME == "a") & (TOWN == "t") & (STREET == "s"), None, "Town"),
+    # Who has no street is not in that index, so it is only for those that have one.
+    (TOWN == "t", None, "Town"),
+    ((TOWN == "t") & (STREET == "s"), None, "Street"),
+    ((TOWN == "t") & (STREET != "s"), None, "Town"),
+    ((TOWN == "t") & (BORN == 3), None, "GSI3 born"),
+    ((TOWN == "t") & (BORN > 3), None, "Town"),
+    (None, None, "GSI3 born"),
+    (TOWN == "t", "name", "Town"),
+    (TOWN == "t", "street", "Street"),
+    (TOWN == "t", "born", "GSI3 born"),
+    ((TOWN == "t") | (NAME == "a"), "name", "GSI3 name"),
+]
+IDS = [f"{at} {where}" for at, (_, _, where) in enumerate(CHOICES)]
+
+
+def chosen(predicate: Predicate | None, order: str | None = None, index: str | None = None) -> str:
+    bound = layout()
+    found = search(bound, bound.schema.node(Person), predicate, order, index)
+    return f"GSI3 {found.field.name}" if isinstance(found, IndexedSearch) else found.index or "the table"
+
+
+@pytest.mark.parametrize(("predicate", "order", "where"), CHOICES, ids=IDS)
+def test_the_index_that_narrows_most_is_chosen(predicate: Predicate | None, order: str | None, where: str) -> None:
+    assert chosen(predicate, order) == where
+
+
+def test_an_index_that_is_named_is_taken() -> None:
+    assert chosen((NAME == "a") & (TOWN == "t"), index="Few") == "Few"
+    assert chosen(NAME == "a", index="GSI3") == "GSI3 name"
+    assert chosen(BORN > 3, index="All") == "All"
+    assert chosen(TOWN == "t", index="Street") == "Street"
+    # It is read whole, because it is asked to be.
+    assert chosen(NAME == "a", index="All") == "All"
+    with pytest.raises(
+        InvalidKey, match="Person is not in an index 'Nowhere'; it is in 'All', 'Town', 'Few', 'Street', 'GSI3'"
+    ):
+        chosen(NAME == "a", index="Nowhere")
+
+
+def test_what_cannot_be_found_is_refused() -> None:
+    with pytest.raises(UnknownField, match="Person has no field 'nam'"):
+        chosen(field("nam") == "a")
+    with pytest.raises(UnknownField, match="Person has no field 'nam'"):
+        chosen(TOWN == "t", order="nam")
+    with pytest.raises(InvalidValue, match="'town' is not a comparison"):
+        chosen("town")  # type: ignore[arg-type]
+    with pytest.raises(InvalidKey) as refused:
+        chosen(STREET == "s")
+    assert str(refused.value) == (
+        "no index finds Person by street: 'All' needs born; 'Town' needs town == …, then name; "
+        "'Few' needs town == …, then name; 'Street' needs town == …, then street; "
+        "its indexed fields are 'born', 'name'; compare what one of them needs, "
+        "or name a field to sort by with order=, which then filters by the rest"
+    )
+    with pytest.raises(InvalidKey, match="no index finds Person by nothing in the order of 'town': "):
+        chosen((NAME == "a") | (TOWN == "t"), order="town")
+
+
+class Plain(Node):
+    id: str
+    name: str = ""
+
+
+class Marked(Node):
+    id: str
+    name: Annotated[str, Indexed()] = ""
+    town: str = ""
+
+
+@pytest.mark.parametrize(
+    ("model", "predicate", "order", "message"),
+    [
+        (Plain, NAME == "a", None, r"Plain has no indexed field to find by; mark one with Indexed\(\)"),
+        (Marked, TOWN == "a", None, r"filter in the order of an indexed field with order="),
+        (Marked, TOWN == "a", "town", "Marked.town"),
+        (Marked, NAME.contains("a"), None, "an index finds Marked by ==, <, <=, >, >=, between, begins_with"),
+        (
+            Marked,
+            (NAME == "a") | (TOWN == "b"),
+            None,
+            "an index finds Marked by ==, <, <=, >, >=, between, begins_with",
+        ),
+    ],
+)
+def test_without_declared_indexes_the_error_is_about_indexed_fields(
+    model: type[Node], predicate: Predicate, order: str | None, message: str
+) -> None:
+    bound = AdjacencyList().bind(Schema([model]))
+    with pytest.raises(InvalidKey, match=message):
+        search(bound, bound.schema.node(model), predicate, order, None)

@@ -1,0 +1,179 @@
+"""Twenty questions of somebody who is new: where would a change go? Each has the files that are right.
+
+They were written before anybody answered them. Then somebody who had not read the source answered them from the
+documents and the names of files alone. An answer is right if it names the first file of the question, and at least half
+of all. 17 were right. Two more were right, but guesses: where error codes become errors, and how often an update is
+tried. One was wrong: a mark of a field was looked for in `fields`. The documents say these three places since, and what
+else was missed: `verbs` for a method of the graph, the modules of `server/grammar`, engines, and who reads options of a
+location. `python -m tests.test_questions` prints the questions, for the next newcomer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Question(NamedTuple):
+    """Where a change goes: the most important file first. A path without a folder above it is in src/adjoin."""
+
+    asks: str
+    files: tuple[str, ...]
+
+
+QUESTIONS = (
+    Question(
+        "A node should have the average of a field of its edges. Where is such a new aggregate declared, "
+        "where is it said what one edge contributes, and where is the same number computed a second time, "
+        "from a whole table?",
+        (
+            "aggregates.py",
+            "plans/counting/contributions.py",
+            "batch/aggregates.py",
+            "declarations.py",
+            "rules.py",
+        ),
+    ),
+    Question(
+        "DynamoDB begins to answer with an error code that is not known yet. It means: try again later. Where "
+        "does the code go?",
+        ("stores/dynamodb/client.py",),
+    ),
+    Question(
+        "`adjoin serve` should answer one more operation of DynamoDB on items. Where is its shape, where are "
+        "its rules, and which files outside the source have to change?",
+        (
+            "server/operations/items.py",
+            "docs/serve.md",
+            "tests/server/refusals.py",
+        ),
+    ),
+    Question(
+        "A location should take one more option: `dynamodb://Orders?proxy=…`. Where is the option read from the text?",
+        ("locations.py",),
+    ),
+    Question(
+        'A graph should have a method `g.exists(Student, "S1")`. Where is its plan, where are its arguments '
+        "checked, and where is the method itself?",
+        (
+            "graph.py",
+            "verbs.py",
+            "plans/read.py",
+            "docs/access-patterns.md",
+        ),
+    ),
+    Question(
+        "The command line should have a command `adjoin stats`. Which files are written or changed?",
+        (
+            "cli/__init__.py",
+            "docs/cli.md",
+        ),
+    ),
+    Question(
+        "DynamoDB adds a function to condition expressions. Where does `adjoin serve` read its text, and "
+        "where is it evaluated on an item of a file?",
+        (
+            "evaluate.py",
+            "server/grammar/parser.py",
+            "server/grammar/expressions.py",
+            "server/grammar/rules.py",
+            "expressions.py",
+        ),
+    ),
+    Question(
+        "A field should have one more mark beside `Unique()` and `Indexed()`. Where is the mark declared, and "
+        "where does adjoin find out which fields of a class have it?",
+        (
+            "model.py",
+            "entity_types.py",
+        ),
+    ),
+    Question(
+        "Dates should also be stored in weeks since 1970. Where is that format read and written?",
+        ("formats.py",),
+    ),
+    Question(
+        "AWS changes the price of a million writes. Where is the price?",
+        ("cost.py",),
+    ),
+    Question(
+        "DynamoDB allows items of 1 MB instead of 400 KB. Where is the limit?",
+        ("units.py",),
+    ),
+    Question(
+        "The body of a row in a file should be compressed. Which module writes and reads it, "
+        "and which page describes it?",
+        (
+            "stores/sqlite/rows.py",
+            "docs/file-format.md",
+        ),
+    ),
+    Question(
+        "A node's name changes, and edges repeat it in a copied field. Which module brings these edges up to "
+        "date, and which one fills the field in when an edge is written?",
+        (
+            "plans/maintenance/copies.py",
+            "plans/copies.py",
+        ),
+    ),
+    Question(
+        "`adjoin verify` should report one more kind of finding. Where are the findings made?",
+        ("batch/audit.py",),
+    ),
+    Question(
+        "A batch job should also run on another engine than DuckDB and Spark. Which module says what an engine is?",
+        ("batch/engines.py",),
+    ),
+    Question(
+        "An update should be tried 80 times, not 50, if other programs always write first. Where is the number?",
+        ("plans/steps/again.py",),
+    ),
+    Question(
+        "`adjoin serve` should refuse requests with heads of more than 32 KB. Where is the limit?",
+        ("server/reading.py",),
+    ),
+    Question(
+        "A hot value of an indexed field should get more shards a little later than it does now. Where is "
+        "that decided?",
+        ("sharding/policy.py",),
+    ),
+    Question(
+        "The Lambda function should report something else to the event source mapping. Which module? And "
+        "where would an action be added that the policy of its role allows?",
+        (
+            "aws/lambda_function.py",
+            "aws/iam_policies.py",
+        ),
+    ),
+    Question(
+        "One change of the stream cannot be applied, and the others should go on. Which module sees to that, "
+        "and which one records the change?",
+        (
+            "plans/maintenance/isolating.py",
+            "plans/maintenance/report.py",
+        ),
+    ),
+)
+
+
+def path_of(file: str) -> Path:
+    return ROOT / file if file.startswith(("docs/", "tests/")) else ROOT / "src" / "adjoin" / file
+
+
+def test_there_are_twenty() -> None:
+    assert len({question.asks for question in QUESTIONS}) == 20
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.files[0])
+def test_the_files_of_an_answer_exist(question: Question) -> None:
+    """If a file moves, the question gets its new place, and the documents have to lead there."""
+    assert [file for file in question.files if not path_of(file).is_file()] == []
+
+
+if __name__ == "__main__":
+    for number, each in enumerate(QUESTIONS, 1):
+        print(f"{number}. {each.asks}")
