@@ -436,8 +436,8 @@ def test_an_index_that_holds_parts_only_is_completed_from_the_table(open_graph: 
         assert list(g.into("art", Enrollment)) == edges
     assert meter.requests == 3
     assert g.into("art", Enrollment).count() == 120
-    with pytest.raises(InvalidValue, match="GSI1"):
-        g.into("art", Enrollment).where(field("points") > 3)
+    # The index does not hold the field, so the edges are filtered after they are fetched.
+    assert list(g.into("art", Enrollment).where(field("points") > 3)) == edges[4:]
     assert g.collection(ART, direction="into").edges == edges
     assert g.delete(Course, "art") is True
     assert list(g.out("007", Enrollment)) == []

@@ -118,8 +118,11 @@ def one_life(
     return [weakref.ref(thing) for thing in (*models, inner, inner._layout, inner._schema, inner._store)]
 
 
-def settled(loop: asyncio.AbstractEventLoop | None) -> None:
-    """Collects what nobody refers to; the last few types and patterns, which Python keeps, are let go first."""
+def settled(loop: asyncio.AbstractEventLoop | None, others: set[threading.Thread]) -> None:
+    """Collects what nobody refers to; the last few types and patterns, which Python keeps, are let go first.
+
+    Waits for the threads that ended, but not for those of others, such as a server that serves all tests.
+    """
     for forget in typing._cleanups:  # type: ignore[attr-defined]
         forget()
     re.purge()
@@ -129,7 +132,7 @@ def settled(loop: asyncio.AbstractEventLoop | None) -> None:
             loop.run_until_complete(asyncio.sleep(0))
             while tasks := asyncio.all_tasks(loop):
                 loop.run_until_complete(asyncio.wait(tasks))
-        for thread in threading.enumerate():
+        for thread in {*threading.enumerate()} - others:
             if thread.name.startswith("adjoin"):
                 thread.join(LIMIT)
 
@@ -150,10 +153,11 @@ def some_lives(
     location: str, numbers: Iterator[int], many: int, is_closed: bool, loop: asyncio.AbstractEventLoop | None
 ) -> None:
     """Some graphs, in both layouts by turns, of which nothing is left."""
+    others = {*threading.enumerate()}
     for number in itertools.islice(numbers, many):
         layout: Layout = MaterializedGraph("Mat") if number % 2 else AdjacencyList("Adj")
         watched = one_life(location, layout, number, is_closed, loop)
-        settled(loop)
+        settled(loop, others)
         assert [found for ref in watched if (found := ref()) is not None] == []
 
 

@@ -265,7 +265,7 @@ def test_fixed_shards_have_no_map() -> None:
         assert len(list(town.graph.find(Person, field("skill") == "py"))) == 41
     assert (meter.requests, meter.rounds) == (8, 2)
     for shards in (0, -1):
-        with pytest.raises(InvalidValue, match=f"number of shards must be at least 1, got {shards}"):
+        with pytest.raises(InvalidValue, match=f"number of shards must be from 1 to 10,000, got {shards}"):
             Graph(":memory:", [Person], MaterializedGraph(shards=shards))
 
 

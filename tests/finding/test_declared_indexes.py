@@ -575,7 +575,7 @@ GSI = Index("GSI9", "PK9", "SK9")
         ([GSI], Keys(indexes={"GSI9": ("{shard}", "x")}), "its index has no shards=; give it one"),
         ([Index("L", "PK", "tags", local=True)], Keys(), "Thing.tags cannot be the key attribute 'tags'"),
         ([Index("L", "flag")], Keys(), "Thing.flag cannot be the key attribute 'flag'"),
-        ([Index("A", "name", shards=0, partition="{shard}")], Keys(), r"at least 1, or a range .*, got 0"),
+        ([Index("A", "name", shards=0, partition="{shard}")], Keys(), r"from 1 to 10,000, or a range .*, got 0"),
         ([Index("A", "name", shards=range(1, 9, 2), partition="{shard}")], Keys(), r"got range\(1, 9, 2\)"),
         ([Index("A", "name", shards=range(-1, 9), partition="{shard}")], Keys(), r"got range\(-1, 9\)"),
         (

@@ -212,7 +212,7 @@ def _names(only: Iterable[str]) -> list[str]:
         return list(only)
     except TypeError:
         raise InvalidValue(
-            f'only= takes the names of fields, as in only=["Customer.spent"], got {shown(only)}'
+            f'only= takes the names of fields, as in only=["Customer.total"], got {shown(only)}'
         ) from None
 
 

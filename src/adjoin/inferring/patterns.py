@@ -237,7 +237,7 @@ def _broken(body: str) -> str:
 
 def _parts_in(template: str) -> list[str]:
     """The names of the placeholders of a template."""
-    return re.findall(r"\{([\w.]+)[^}]*\}", template.replace("{{", ""))
+    return re.findall(r"\{([\w.]+)(?:[^\w.}][^}]*)?\}", template.replace("{{", ""))
 
 
 def _tuple(names: Sequence[str]) -> str:

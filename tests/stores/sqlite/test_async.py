@@ -19,6 +19,8 @@ from tests.stores.examples import PLAIN, item, key, n
 
 @pytest.mark.parametrize("where", ["file", "memory"])
 def test_many_tasks_share_a_store(tmp_path: Path, where: str) -> None:
+    before = {*threading.enumerate()}
+
     async def main() -> None:
         store: AsyncStore = AsyncSQLiteStore(str(tmp_path / "graph.db") if where == "file" else ":memory:")
         await store.execute([CreateTable(PLAIN)])
@@ -33,7 +35,7 @@ def test_many_tasks_share_a_store(tmp_path: Path, where: str) -> None:
             await store.execute([add])
 
     asyncio.run(main())
-    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("adjoin")]
+    assert not {*threading.enumerate()} - before
 
 
 def test_the_loop_goes_on_while_a_write_waits(tmp_path: Path) -> None:

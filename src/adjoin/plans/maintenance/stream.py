@@ -66,7 +66,7 @@ _SOON = 5.0
 
 Otherwise those changes would look like a lag.
 """
-_LONGEST_PAUSE = 86_400.0
+_LONGEST_WAIT = 86_400.0
 """The greatest number of seconds between two looks for changes: older ones are not kept."""
 _WINDOW = 60.0
 """Seconds over which a rate is averaged."""
@@ -300,7 +300,7 @@ class Daemon:
         clock: Callable[[], float] = time.time,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        if type(every) not in (int, float) or not 0 < every <= _LONGEST_PAUSE:
+        if type(every) not in (int, float) or not 0 < every <= _LONGEST_WAIT:
             raise InvalidValue(f"every must be a number of seconds above 0 and at most a day, got {shown(every)}")
         self._once, self._every, self._clock, self._chance = once, every, clock, chance
         self._reading, self._total, self._told = Reading(), Tally(), Tally()
