@@ -7,6 +7,7 @@ succeed later. This module imports nothing else of adjoin, so every other module
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,11 +35,19 @@ def cut(text: object) -> str:
 class AdjoinError(Exception):
     """The base class of all errors that adjoin raises.
 
-    `request_id` is the id that DynamoDB gave the failed request, or None if it did not answer.
+    `code` names the class for programs and logs, and does not change: "not_found" for `NotFound`. `request_id` is the
+    id that DynamoDB gave the failed request, or None if it did not answer.
     """
 
+    code = "adjoin_error"
     retryable = False
     request_id: str | None = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # A class that another module derives has the code of its base, because programs do not know it.
+        if cls.__module__ == __name__:
+            cls.code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
     def __str__(self) -> str:
         message = super().__str__()

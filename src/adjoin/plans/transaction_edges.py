@@ -1,6 +1,6 @@
 """What a transaction writes with its edges: their copied fields, and aggregates that are updated in transaction.
 
-The other writes of the transaction are taken into rule group. An edge copies the fields that a node will have; several
+The other writes of the transaction are taken into account. An edge copies the fields that a node will have; several
 edges of one node change that node once; a node that is created with its first edges is created with their count.
 """
 
