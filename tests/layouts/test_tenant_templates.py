@@ -135,7 +135,7 @@ class Drives(Edge[Driver, Vehicle | Post]):
 
 def test_a_family_has_the_keys_of_its_head(store: SQLiteStore) -> None:
     """Its classes need no templates of their own that name the tenant."""
-    keys = {
+    keys: dict[type[Any], Keys] = {
         Driver: Keys("TENANT#{tenant}#DRIVER#{id}", "PROFILE"),
         Post: Keys("TENANT#{tenant}#POST#{id}", "POST"),
         Vehicle: Keys("TENANT#{tenant}#VEHICLES", "V#{id}"),
