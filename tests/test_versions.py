@@ -292,6 +292,24 @@ def test_in_transactions(g: Any, model: type[Any]) -> None:
     assert stored(g, model) is None
 
 
+def test_a_transaction_deletes_an_instance_in_its_version_only(g: Any, model: type[Any]) -> None:
+    """Edges as well as nodes, as `g.delete` does."""
+    g.put(made(model, "1"))
+    one, other = stored(g, model), stored(g, model)
+    g.put(one)
+    with pytest.raises(TransactionCanceled), g.transaction() as t:
+        t.put(Plain(id="z"))
+        t.delete(other)
+    assert (stored(g, model).revision, g.get(Plain, "z")) == (one.revision, None)
+    with g.transaction() as t:
+        t.delete(one)
+    assert stored(g, model) is None
+    g.put(made(model, "2"))
+    with g.transaction() as t:
+        t.delete(other, if_version=None)
+    assert stored(g, model) is None
+
+
 def test_many_are_each_put_in_their_version(g: Any, model: type[Any]) -> None:
     start = first(model)
     g.put(made(model, "1"))

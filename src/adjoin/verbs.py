@@ -265,11 +265,14 @@ class Verbs(ABC):
         parts = self._edge_parts(model, source, target, key)
         return disconnect(self._layout, *parts, delete_lock(self._layout, parts[0], None, if_version))
 
-    def _disconnect_one(self, edge: AnyEdge, if_version: IfVersion) -> Plan[bool]:
+    def _edge_to_delete(
+        self, edge: AnyEdge, if_version: IfVersion
+    ) -> tuple[EdgeType, Any, Any, dict[str, Any], Condition | None]:
+        """Returns the class, the ends and the key fields of an edge, and the condition under which it is deleted."""
         kind = self._schema.edge(type(edge))
         key = {name: getattr(edge, name) for name in self._layout.key_fields(kind)}
         parts = self._edge_parts(type(edge), edge.source, edge.target, key)
-        return disconnect(self._layout, *parts, delete_lock(self._layout, kind, edge, if_version))
+        return *parts, delete_lock(self._layout, kind, edge, if_version)
 
     def _update(
         self,
@@ -285,7 +288,7 @@ class Verbs(ABC):
     def _delete(self, what: Any, id: Any, if_version: IfVersion = OWN_VERSION, edges: str = "all") -> Plan[bool]:
         must_find = _must_find(edges)
         if isinstance(what, Edge):
-            return self._disconnect_one(what, if_version)
+            return disconnect(self._layout, *self._edge_to_delete(what, if_version))
         return delete_one_of(self._layout, *self._to_delete(what, id, if_version), must_find=must_find)
 
     def _to_delete(self, what: Any, id: Any, if_version: IfVersion) -> tuple[NodeType, Any, Condition | None]:
@@ -465,16 +468,20 @@ class TransactionVerbs:
 
     def delete(
         self,
-        what: type[Node] | Node | Ref[Any],
+        what: type[Node] | Entity | Ref[Any],
         id: Any = None,
         *,
         if_version: IfVersion = OWN_VERSION,
         edges: str = "all",
     ) -> None:
-        """Deletes a node with all its edges. The edges are looked up when the transaction is committed.
+        """Deletes a node with all its edges, or one edge. The edges are looked up when the transaction is committed.
 
-        `edges="found"` leaves edges that neither keys nor indexes can find.
+        The transaction is cancelled if the class has a `Version()` and the stored version is not that of the instance
+        (or not `if_version`). `edges="found"` leaves edges that neither keys nor indexes can find.
         """
         must_find = _must_find(edges)
+        if isinstance(what, Edge):
+            self._buffer.disconnect(*self._graph._edge_to_delete(what, if_version))
+            return
         kind, id, lock = self._graph._to_delete(what, id, if_version)
         self._buffer.delete(kind.whole, id, lock, must_find=must_find)

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjoin import AdjacencyList, Count, Edge, Graph, Index, InvalidKey, InvalidModel, Keys, Node, Unique, aws, field
+from adjoin import (
+    AdjacencyList,
+    Child,
+    Count,
+    Edge,
+    Graph,
+    Index,
+    InvalidKey,
+    InvalidModel,
+    Keys,
+    Node,
+    Unique,
+    aws,
+    field,
+)
 from adjoin.layouts.adjacency_list import bound_layout
 from adjoin.stores.sqlite import SQLiteStore
 
@@ -90,6 +104,55 @@ def test_a_graph_without_a_tenant_maintains_all_and_reads_none(store: SQLiteStor
             whole.put(User(id="1"))
         with pytest.raises(InvalidKey, match="use for_tenant"):
             whole.get(User, "1")
+
+
+class Vehicle(Node, discriminator="kind"):
+    id: str
+    kind: str
+    drivers: Annotated[int, Count("Drives")] = 0
+    trips: Annotated[int, Count("Trip")] = 0
+
+
+class Car(Vehicle):
+    kind: Literal["car"] = "car"
+
+
+class Truck(Vehicle):
+    kind: Literal["truck"] = "truck"
+
+
+class Trip(Child[Vehicle], key=("number",)):
+    number: int
+
+
+class Driver(Node):
+    id: str
+
+
+class Drives(Edge[Driver, Vehicle | Post]):
+    pass
+
+
+def test_a_family_has_the_keys_of_its_head(store: SQLiteStore) -> None:
+    """Its classes need no templates of their own that name the tenant."""
+    keys: dict[type[Any], Keys] = {
+        Driver: Keys("TENANT#{tenant}#DRIVER#{id}", "PROFILE"),
+        Post: Keys("TENANT#{tenant}#POST#{id}", "POST"),
+        Vehicle: Keys("TENANT#{tenant}#VEHICLES", "V#{id}"),
+        Trip: Keys("TENANT#{tenant}#TRIPS#{parent.id}", "{number:04}"),
+        Drives: Keys(sort="D#{target}", indexes={"Drivers": ("TENANT#{tenant}#D#{target}#{shard}", "{source.id}")}),
+    }
+    layout = AdjacencyList(table="Saas", reverse=None, indexes=[Index("Drivers", "DPK", "DSK", shards=2)], keys=keys)
+    with Graph(store, [Driver, Post, Vehicle, Car, Truck, Trip, Drives], layout) as whole:
+        for name, model in (("acme", Car), ("ac", Truck)):
+            g = whole.for_tenant(name)
+            g.put_many([Driver(id="1"), model(id="v"), Trip(parent="v", number=1)])
+            g.connect(Drives, "1", Vehicle.ref("v"))
+        whole.maintain(once=True)
+        for name, model in (("acme", Car), ("ac", Truck)):
+            assert list(whole.for_tenant(name).scan(Vehicle)) == [model(id="v", drivers=1, trips=1)]
+        audit = whole.verify(threads=1)
+        assert (audit.tenants, audit.faults) == (("ac", "acme"), 0)
 
 
 TEXTS = st.text(st.sampled_from("aUSER#%T-é"), min_size=1, max_size=8)

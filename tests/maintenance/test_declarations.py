@@ -10,11 +10,11 @@ from decimal import Decimal
 from functools import cache
 from itertools import permutations
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 
-from adjoin import DeclarationReplaced, Edge, Graph, Node, field
+from adjoin import Child, DeclarationReplaced, Edge, Graph, Node, field
 from adjoin.aggregates import Count, Latest, Max, Min, Sum, Top
 from adjoin.plans.maintenance.isolating import apply_each
 from adjoin.plans.maintenance.progress import key_of
@@ -449,3 +449,74 @@ def _nodes(g: Graph, c: Classes) -> Any:
     kind = g._schema.node(c.customer)
     found = yield from get_many(g._layout, kind, list(IDS), True)
     return [node for node in found if node is not None]
+
+
+def _family(aggregate: Any, default: Any) -> list[Any]:
+    """A family that has an aggregate over edges from several classes, and one over its children; without, for None."""
+
+    class Vehicle(Node, discriminator="kind"):
+        id: str
+        kind: str
+
+        if aggregate is not None:
+            uses: Annotated[Any, aggregate("Uses")] = default
+            trips: Annotated[Any, aggregate("Trip")] = default
+
+    class Car(Vehicle):
+        kind: Literal["car"] = "car"
+
+    class Truck(Vehicle):
+        kind: Literal["truck"] = "truck"
+
+    class Trip(Child[Vehicle], key=("number",)):
+        number: int
+        km: int = 0
+
+    class Person(Node):
+        id: str
+
+    class Firm(Node, key=("country", "name")):
+        country: str
+        name: str
+
+    class Uses(Edge[Person | Firm, Vehicle]):
+        km: int = 0
+
+    return [Vehicle, Car, Truck, Trip, Person, Firm, Uses]
+
+
+FAMILIES: dict[str, tuple[Any, Any, Any]] = {
+    "none": (None, None, None),
+    "count": (Count, 0, 3),
+    "sum": (lambda edge: Sum(edge, field="km"), 0, 9),
+    "top": (lambda edge: Top(edge, field="km", k=2), [], [5, 3]),
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("none", "count"), ("count", "sum"), ("sum", "top"), ("top", "count"), ("count", "none")]
+)
+def test_declarations_of_a_family(old: str, new: str) -> None:
+    """One rebuild counts all its classes, over edges from several classes and over children."""
+    store = SQLiteStore(":memory:")
+    for name in (old, new):
+        aggregate, default, value = FAMILIES[name]
+        vehicle, car, truck, trip, person, firm, uses = models = _family(aggregate, default)
+        g = Graph(store, models)
+        if name == old:
+            g.put_many([car(id="c"), truck(id="t"), person(id="p"), person(id="q"), firm(country="fi", name="f")])
+            users = [person.ref("p"), person.ref("q"), firm.ref(("fi", "f"))]
+            for at, km in enumerate((1, 3, 5)):
+                g.put_many([uses(source=users[at], target=id, km=km) for id in ("c", "t")])
+                g.put_many([trip(parent=id, number=at, km=km) for id in ("c", "t")])
+        g.maintain(once=True)
+        if name == new:
+            g.rebuild(threads=1)
+        if value is not None:
+            assert {(type(each).__name__, str(each.uses), str(each.trips)) for each in g.scan(vehicle)} == {
+                ("Car", str(value), str(value)),
+                ("Truck", str(value), str(value)),
+            }
+        assert (g.health().uncounted, g.verify(threads=1).findings) == ((), ())
+    assert new != "none" or not any("uses" in item for item in stored(g))
+    store.close()

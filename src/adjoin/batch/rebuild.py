@@ -145,7 +145,9 @@ def rebuild(
         with readable(read, opened):
             is_written = run is not None
             extra = wanted(layout) if is_written else {}
-            anew = [kind for kind in layout.schema.nodes.values() if is_written and kind.label in (recounted or {})]
+            # The classes of a family share a label and a table. Its head stands for all of them.
+            heads = [kind for kind in layout.schema.nodes.values() if kind.whole is kind]
+            anew = [kind for kind in heads if is_written and kind.label in (recounted or {})]
             for kind in anew:
                 extra.setdefault(kind.model, set()).add((GENERATION, "S"))
             edges = [group.edge.model for group in layout.rules.groups] if is_written else []

@@ -38,7 +38,7 @@ def without_tenant(layout: AdjacencyList, schema: Schema) -> tuple[AdjacencyList
     assert begin is not None
     taken = _Taken(layout, begin[0])
     for kind in schema.nodes.values():
-        own = layout.keys.get(kind.model)
+        own = layout.keys.get(kind.whole.model)
         if isinstance(kind, NodeType) and kind.parent is None and (own is None or own.partition is None):
             raise InvalidModel(
                 f"the partition key of {kind.name} does not name the tenant, and other keys of the layout do, so "
