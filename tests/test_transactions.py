@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adjoin import InvalidRequest, TransactionCanceled
+from adjoin import AlreadyExists, ConditionFailed, InvalidRequest, NotFound, TransactionCanceled, field
 from tests.models import ANN, BOB, Course, Enrollment, Exam, Student
 
 
@@ -30,6 +30,37 @@ def test_a_transaction_is_all_or_nothing(school: Any) -> None:
     assert [reason.code for reason in error.value.reasons] == ["None", *["ConditionalCheckFailed"] * 2]
     assert "add Student 'ann'" in str(error.value)
     assert list(school.changes()) == before
+
+
+def test_a_reason_says_which_call_failed_for_what_and_how(school: Any) -> None:
+    with pytest.raises(TransactionCanceled) as error, school.transaction() as t:
+        t.add(ANN)
+        t.put(Course(id="art", name="Art"), only_if=field("name") == "Dance")
+        t.update(Student, "nobody", name="x")
+        t.update(Student, "bob", only_if=field("name") == "Ann", name="x")
+        t.connect(Enrollment, "bob", "chess")
+        t.put(Course(id="new"))
+    told = [(each.call, each.model, each.id, each.error) for each in error.value.reasons]
+    assert told == [
+        ("add", Student, "ann", AlreadyExists),
+        ("put", Course, "art", ConditionFailed),
+        ("update", Student, "nobody", NotFound),
+        ("update", Student, "bob", ConditionFailed),
+        ("connect", Enrollment, ("bob", "chess"), None),
+        ("put", Course, "new", None),
+        ("connect", Course, "chess", NotFound),
+    ]
+    assert "connect Enrollment from 'bob' to 'chess': there is no Course 'chess'" in str(error.value)
+    assert "#" not in str(error.value), "a message has no keys of items"
+    with pytest.raises(TransactionCanceled) as error, school.transaction() as t:
+        t.connect(Enrollment, "ann", "art")
+    (failed,) = [each for each in error.value.reasons if each.error is not None]
+    assert (failed.call, failed.model, failed.id, failed.error) == (
+        "connect",
+        Enrollment,
+        ("ann", "art"),
+        AlreadyExists,
+    )
 
 
 def test_a_transaction_writes_nothing_if_its_block_fails(g: Any) -> None:

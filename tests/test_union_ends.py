@@ -248,7 +248,7 @@ def test_an_id_alone_does_not_say_the_class(g: Graph) -> None:
         Liked(source=ANN, target=ANN)
     with pytest.raises(InvalidKey, match="a User or a Bot is needed, got Post '1'"):
         g.out(POST, Liked)
-    with pytest.raises(NotFound, match="#nobody"):
+    with pytest.raises(NotFound, match="'nobody' to connect"):
         g.connect(Liked, ANN, Post.ref("nobody"))
 
 

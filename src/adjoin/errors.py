@@ -112,11 +112,20 @@ FAILED_CONDITION = "ConditionalCheckFailed"
 
 @dataclass(frozen=True, slots=True)
 class CancellationReason:
-    """Why one item of a transaction failed; `code` is "None" for an item that did not fail."""
+    """Why one item of a transaction failed; `code` is "None" for an item that did not fail.
+
+    `error` is the error that this call alone would have raised, such as `NotFound`; None for an item that did not fail.
+    `call`, `model` and `id` say which call of the program wrote the item, and for which node or edge. The id of an edge
+    is those of its two ends.
+    """
 
     code: str
     message: str = ""
     item: Mapping[str, Any] | None = None
+    error: type[AdjoinError] | None = None
+    model: type[Any] | None = None
+    id: Any = None
+    call: str = ""
 
     @property
     def is_failed_condition(self) -> bool:

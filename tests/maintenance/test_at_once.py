@@ -84,7 +84,7 @@ def test_a_transaction_is_tried_again_if_others_come_between(g: Graph, what: str
 
 def test_a_transaction_says_why_it_was_canceled(g: Graph) -> None:
     g.put(Album(id="A1"))
-    with pytest.raises(TransactionCanceled, match="there is no node 'TRACK#T1'"), g.transaction() as t:
+    with pytest.raises(TransactionCanceled, match="there is no Track 'T1'"), g.transaction() as t:
         t.connect(OnAlbum, "A1", "T1")
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType, NodeType
 from adjoin.errors import (
     FAILED_CONDITION,
+    AdjoinError,
     AlreadyExists,
     CancellationReason,
     ConditionFailed,
@@ -27,7 +28,7 @@ from adjoin.expressions import Condition, all_of
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, OWNER
-from adjoin.model import OWN_VERSION, Edge, IfVersion
+from adjoin.model import OWN_VERSION, Edge, IfVersion, Ref, node_id
 from adjoin.plans.deletion import UNMARKED, doomed, visible
 from adjoin.plans.entity_write import (
     Claims,
@@ -52,6 +53,7 @@ from adjoin.plans.steps.again import AGAIN, Again, Attempt, Done, Failure, until
 from adjoin.plans.steps.batches import Place, place_of
 from adjoin.plans.steps.conditions import write_condition
 from adjoin.plans.steps.joining import parts_of, write_place
+from adjoin.plans.steps.purposes import Purpose
 from adjoin.plans.steps.still import same
 from adjoin.plans.transaction_edges import add_companions
 from adjoin.plans.update import (
@@ -77,8 +79,8 @@ from adjoin.units import MAX_TRANSACTION
 from adjoin.values import AttributeValue, Item
 
 Made: TypeAlias = Callable[[Claims], Plan[EntityWrite]]
-NamedWrites: TypeAlias = dict[Place, tuple[Put | Update | Delete | Check, str]]
-"""Each write by the key of its item, with its purpose, which messages name."""
+NamedWrites: TypeAlias = dict[Place, tuple[Put | Update | Delete | Check, Purpose]]
+"""Each write by the key of its item, with its purpose."""
 Told: TypeAlias = dict[Place, tuple[AttributeValue, bool]]
 """Edges that have the mark of a delete: the mark, and whether the edge is still visible."""
 
@@ -89,7 +91,7 @@ class _Later:
 
     kind: EntityType
     made: Made
-    name: str
+    purpose: Purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +105,16 @@ class _Change:
 
 
 class Buffer:
-    """Collects the writes of one transaction, each with its purpose for messages."""
+    """Collects the writes of one transaction, each with its purpose."""
 
     def __init__(self, layout: BoundLayout) -> None:
         self._layout = layout
-        self._writes: list[tuple[Put | Update | Delete, str]] = []
-        self._checks: list[tuple[Check, str]] = []
+        self._writes: list[tuple[Put | Update | Delete, Purpose]] = []
+        self._checks: list[tuple[Check, Purpose]] = []
         self._deletes: list[tuple[NodeType, Any, Condition | None, bool]] = []
         self._locks: list[Lock] = []
         self._later: list[_Later] = []
-        self._edges: list[tuple[str, list[Item]]] = []
+        self._edges: list[tuple[Purpose, list[Item]]] = []
         """The edges that are written, each with the keys of its two nodes."""
         self._guarded: list[tuple[EntityType, Item, str]] = []
         """The nodes that are put and have immutable fields."""
@@ -124,14 +126,20 @@ class Buffer:
         wanted = write_condition(self._layout, kind, only_if)
         if wanted is not None and kind.can_be_hidden:
             wanted = all_of(wanted, UNMARKED)
-        self._put(entity, f"put {described(entity)}", wanted, lock_for(kind, entity, if_version))
+        self._put(entity, _purpose("put", entity), wanted, lock_for(kind, entity, if_version))
 
-    def add(self, entity: Entity) -> None:
+    def add(self, entity: Entity, call: str = "add") -> None:
         kind_of(self._layout, entity)
-        self._put(entity, f"add {described(entity)}", absent(self._layout), is_new=True)
+        self._put(entity, _purpose(call, entity, AlreadyExists), absent(self._layout), is_new=True)
 
     def _put(
-        self, entity: Entity, name: str, wanted: Condition | None, lock: Lock | None = None, *, is_new: bool = False
+        self,
+        entity: Entity,
+        purpose: Purpose,
+        wanted: Condition | None,
+        lock: Lock | None = None,
+        *,
+        is_new: bool = False,
     ) -> None:
         layout, kind = self._layout, kind_of(self._layout, entity)
         (refuse_counted if is_new else refuse_given)(layout, kind, entity)
@@ -159,17 +167,17 @@ class Buffer:
                     [Put(layout.table, revised(layout, kind, item), wanted) for item in items], others, ()
                 )
 
-            self._later.append(_Later(kind, made, name))
+            self._later.append(_Later(kind, made, purpose))
         else:
             puts = [self._own(kind, item, wanted, is_new) for item in items]
             others = [
                 Put(layout.table, each.item) if each.item is not None else Delete(layout.table, each.key)
                 for each in layout.satellites(kind, items, entity.__dict__)
             ]
-            self._writes += [(write, name) for write in (*puts, *others)]
+            self._writes += [(write, purpose) for write in (*puts, *others)]
         if isinstance(entity, Edge):
             kind = self._layout.schema.edge(type(entity))
-            self._edges.append((name, [check.key for check in end_checks(self._layout, kind, entity)]))
+            self._edges.append((purpose, [check.key for check in end_checks(self._layout, kind, entity)]))
 
     def _own(self, kind: EntityType, item: Item, wanted: Condition | None, is_new: bool) -> Put | Update:
         """The write of one item of an entity; a new node has no managed fields to keep."""
@@ -179,10 +187,12 @@ class Buffer:
 
     def connect(self, entity: AnyEdge) -> None:
         kind = self._layout.schema.edge(type(entity))
-        for check in end_checks(self._layout, kind, entity):
-            node = place_of(check.key)[0]
-            self._checks.append((check, f"connect {described(entity)}: there is no node {node!r}"))
-        self.add(entity)
+        ends = ((kind.source, entity.source), (kind.target, entity.target))
+        for check, (end, id) in zip(end_checks(self._layout, kind, entity), ends, strict=False):
+            node = id if isinstance(id, Ref) else Ref(end.model, id)
+            there_is_none = f"there is no {node.model.__name__} {shown(node.id)}"
+            self._checks.append((check, _purpose("connect", entity).needing(there_is_none, node.model, node.id)))
+        self.add(entity, "connect")
 
     def update(
         self,
@@ -201,7 +211,7 @@ class Buffer:
                 kind, keys = identity.kind, identity.keys
                 return entity_update(layout, kind, keys, rest, wanted, identity.name, claims, add_companions=False)
 
-            self._later.append(_Later(identity.kind, made_anew, f"update {identity.name}"))
+            self._later.append(_Later(identity.kind, made_anew, _updating(identity)))
             return
         change = _Change(identity, rest, if_version, only_if)
         if names := read_first(layout, identity, rest):
@@ -209,7 +219,7 @@ class Buffer:
         else:
             unmarked = UNMARKED if identity.kind.can_be_hidden else None
             requests = update_requests(layout, identity, rest, if_version, only_if, unmarked)
-            self._writes += [(request, f"update {identity.name}") for request in requests]
+            self._writes += [(request, _updating(identity)) for request in requests]
             self._unseen += [(place_of(request.key), change) for request in requests]
 
     def _look_first(self, change: _Change, names: list[str]) -> None:
@@ -225,16 +235,17 @@ class Buffer:
             updates = update_requests(layout, known, absolute, change.if_version, change.only_if, as_read, names)
             return EntityWrite(updates, [], [item] * len(updates), watched=watched)
 
-        self._later.append(_Later(identity.kind, completed, f"update {identity.name}"))
+        self._later.append(_Later(identity.kind, completed, _updating(identity)))
 
     def disconnect(
         self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any], lock: Condition | None = None
     ) -> None:
-        name = f"disconnect {kind.name} from {shown(source)} to {shown(target)}"
+        text = f"disconnect {kind.name} from {shown(source)} to {shown(target)}"
+        purpose = Purpose("disconnect", kind.model, (source, target), text)
         lock = all_of(ends_lock(self._layout, self._layout.has_ends(kind, source, target)), lock)
         for key in edge_keys(self._layout, kind, source, target, fields):
-            self._writes.append((Delete(self._layout.table, key, lock), name))
-            self._writes += [(Delete(self._layout.table, copy), name) for copy in self._layout.copy_keys(kind, key)]
+            self._writes.append((Delete(self._layout.table, key, lock), purpose))
+            self._writes += [(Delete(self._layout.table, copy), purpose) for copy in self._layout.copy_keys(kind, key)]
 
     def delete(self, kind: NodeType, id: Any, lock: Condition | None = None, *, must_find: bool = True) -> None:
         self._deletes.append((kind, id, lock, must_find))
@@ -262,7 +273,7 @@ class Buffer:
 
             def named(failure: Failure) -> TransactionCanceled:
                 assert isinstance(failure, TransactionCanceled)
-                return _named(failure, [name for _, name in writes.values()])
+                return _named(failure, [purpose for _, purpose in writes.values()])
 
             def failed(failure: Failure) -> Plan[Again]:
                 assert isinstance(failure, TransactionCanceled)
@@ -276,7 +287,11 @@ class Buffer:
                         self._refuse_changed(reasons)
                         raise named(failure)
                 except (AlreadyExists, InvalidItem, InvalidValue, NotFound) as refused:
-                    raise TransactionCanceled(f"nothing was written: {refused}", named(failure).reasons) from None
+                    reasons_told = [
+                        replace(reason, error=type(refused)) if reason.is_failed_condition else reason
+                        for reason in named(failure).reasons
+                    ]
+                    raise TransactionCanceled(f"nothing was written: {refused}", reasons_told) from None
                 return AGAIN
 
             requests = tuple(write for write, _ in writes.values())
@@ -293,60 +308,65 @@ class Buffer:
             try:
                 entity_write = yield from later.made(claims)
             except (NotFound, ConditionFailed) as error:
-                raise _failed(later.name, error) from None
+                raise _failed(later.purpose, error) from None
             entity_writes.append((later.kind, entity_write))
-            made += [(write, later.name) for write in entity_write.writes if not isinstance(write, Check)]
-        for write, name in made:
+            made += [(write, later.purpose) for write in entity_write.writes if not isinstance(write, Check)]
+        for write, purpose in made:
             key = self._key(write)
             if key in writes:
                 raise InvalidRequest(
-                    f"a transaction takes each item once, but {writes[key][1]!r} and {name!r} write the same item; "
-                    f"make one write of them, or use two transactions"
+                    f"a transaction takes each item once, but {writes[key][1].text!r} and {purpose.text!r} write the "
+                    f"same item; make one write of them, or use two transactions"
                 )
-            writes[key] = (write, name)
+            writes[key] = (write, purpose)
         return entity_writes
 
     def _add_deletes(self, writes: NamedWrites, claims: Claims) -> Plan[list[Delete]]:
         """Adds the deletes of nodes with their edges; returns those that are conditional on what was read."""
         conditional = []
         for kind, id, lock, must_find in self._deletes:
-            name = f"delete {kind.name} {id!r}"
+            purpose = Purpose("delete", kind.model, id, f"delete {kind.name} {shown(id)}")
             try:
                 deletes = yield from doomed(self._layout, kind, id, lock, must_find=must_find)
             except ConditionFailed as error:
-                raise _failed(name, error) from None
-            for edge_name, ends in self._edges:
+                raise _failed(purpose, error) from None
+            for edge, ends in self._edges:
                 if deletes[0].key in ends:
-                    raise InvalidRequest(f"{edge_name!r} needs a node that {name!r} removes; do only one of them")
+                    raise InvalidRequest(
+                        f"{edge.text!r} needs a node that {purpose.text!r} removes; do only one of them"
+                    )
             for each in deletes:
                 place = place_of(each.key)
                 there = writes.get(place)
                 if there is not None and not isinstance(there[0], Delete):
                     raise InvalidRequest(
-                        f"a transaction takes each item once, but {there[1]!r} and {name!r} write the same item; "
-                        f"use two transactions"
+                        f"a transaction takes each item once, but {there[1].text!r} and {purpose.text!r} write the "
+                        f"same item; use two transactions"
                     )
                 if place in claims.others:
                     continue
                 # An edge between two deleted nodes comes twice, once with each node.
                 held = all_of(each.condition, there[0].condition) if there is not None else each.condition
-                writes[place] = (replace(each, condition=held), name)
+                writes[place] = (replace(each, condition=held), purpose)
                 conditional += [each] if each.condition is not None else []
             for left in marker(self._layout, kind, self._layout.node_text(kind, id)):
-                writes[self._key(left)] = (left, name)
+                writes[self._key(left)] = (left, purpose)
         return conditional
 
     def _add_checks(self, writes: NamedWrites, entity_writes: list[tuple[EntityType, EntityWrite]]) -> None:
-        for check, name in self._checks:
+        for check, purpose in self._checks:
             key = self._key(check)
             if key in writes and isinstance(writes[key][0], Delete):
-                raise InvalidRequest(f"{name}, because {writes[key][1]!r} of the same transaction removes it")
+                raise InvalidRequest(
+                    f"{purpose.text}, because {writes[key][1].text!r} of the same transaction removes it"
+                )
             # A node that this transaction writes will exist, and DynamoDB refuses two operations on one item.
-            writes.setdefault(key, (check, name))
-        for _, entity_write in entity_writes:
+            writes.setdefault(key, (check, purpose))
+        for later, (_, entity_write) in zip(self._later, entity_writes, strict=True):
             for write in entity_write.others:
                 if isinstance(write, Check):
-                    writes.setdefault(self._key(write), (write, "take over a unique value"))
+                    taking_over = later.purpose.beside("take over a unique value")
+                    writes.setdefault(self._key(write), (write, taking_over))
 
     def _is_worth_another(
         self,
@@ -370,11 +390,11 @@ class Buffer:
     def _relieve(self, writes: NamedWrites, told: Told) -> None:
         """Adapts the conditions of writes to edges that have the mark of a delete, where they can hold."""
         for place, (mark, is_shown) in told.items():
-            write, name = writes[place]
+            write, purpose = writes[place]
             assert write.condition is not None
             wanted = relieved(self._layout, write.condition, mark, is_shown=is_shown)
             if wanted is not None:
-                writes[place] = replace(write, condition=wanted), name
+                writes[place] = replace(write, condition=wanted), purpose
 
     def _is_told(self, writes: NamedWrites, reasons: Mapping[Place, CancellationReason], told: Told) -> Plan[bool]:
         """Finds out whether edges with marks are visible; returns whether another attempt may succeed with that."""
@@ -432,19 +452,24 @@ def _is_outrun(read: Mapping[Place, Item | None], reasons: Mapping[Place, Cancel
     )
 
 
-def _failed(name: str, error: NotFound | ConditionFailed) -> TransactionCanceled:
+def _purpose(call: str, entity: Entity, fails_as: type[AdjoinError] = ConditionFailed) -> Purpose:
+    id = (entity.source, entity.target) if isinstance(entity, Edge) else node_id(entity)
+    return Purpose(call, type(entity), id, f"{call} {described(entity)}", fails_as)
+
+
+def _updating(identity: Identity) -> Purpose:
+    return Purpose("update", identity.kind.model, identity.id, f"update {identity.name}")
+
+
+def _failed(purpose: Purpose, error: NotFound | ConditionFailed) -> TransactionCanceled:
     """The error of a transaction that is not sent, because one of its conditions is known to fail."""
-    reason = CancellationReason(FAILED_CONDITION, f"{name}: {error}", getattr(error, "item", None))
+    found = CancellationReason(FAILED_CONDITION, str(error), getattr(error, "item", None))
+    reason = replace(purpose.told(found), error=type(error))
     return TransactionCanceled(f"nothing was written, because of {reason.message}", [reason])
 
 
-def _named(canceled: TransactionCanceled, names: list[str]) -> TransactionCanceled:
+def _named(canceled: TransactionCanceled, purposes: list[Purpose]) -> TransactionCanceled:
     """The same error with the purpose of each failed write."""
-    reasons = [
-        reason
-        if reason.code == "None"
-        else CancellationReason(reason.code, f"{name}: {reason.message or reason.code}", reason.item)
-        for reason, name in zip(canceled.reasons, names, strict=True)
-    ]
+    reasons = [purpose.told(reason) for reason, purpose in zip(canceled.reasons, purposes, strict=True)]
     failed = "; ".join(reason.message for reason in reasons if reason.code != "None")
     return TransactionCanceled(f"nothing was written, because of {failed}", reasons)

@@ -27,12 +27,13 @@ from adjoin.plans.in_transaction import (
 )
 from adjoin.plans.steps.batches import Place, get_all, place_of
 from adjoin.plans.steps.joining import AnyRequest, acted, joined, parts_of, stored_in, write_key
+from adjoin.plans.steps.purposes import Purpose
 from adjoin.requests import Check, Delete, Get, Plan, Put, Update
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import Item
 
-Named: TypeAlias = dict[Place, tuple[AnyRequest, str]]
-"""The writes of a transaction, each with its purpose, which messages name."""
+Named: TypeAlias = dict[Place, tuple[AnyRequest, Purpose]]
+"""The writes of a transaction, each with its purpose."""
 
 
 def add_companions(layout: BoundLayout, writes: Named, *, has_tried: bool) -> Plan[dict[Place, Item | None]]:
@@ -62,12 +63,13 @@ def add_companions(layout: BoundLayout, writes: Named, *, has_tried: bool) -> Pl
     if waiting and len(writes.keys() | made.writes.keys()) > MAX_TRANSACTION:
         # The waiting edges do not fit into the transaction. `maintain` counts them later.
         made = yield from companions(layout, counted, created)
+    _, cause = next((writes[place] for place in edges), next(iter(writes.values())))
     for place, write in made.writes.items():
         if place in writes:
-            there, name = writes[place]
-            writes[place] = joined(layout, there, write), name
+            there, purpose = writes[place]
+            writes[place] = joined(layout, there, write), purpose
         else:
-            writes[place] = write, "what its edges count"
+            writes[place] = write, cause.beside("what its edges count")
     _share(layout, writes, made)
     return read | made.read
 
@@ -92,7 +94,7 @@ def _arrive(
 
     With a list `waiting`, reads the node and its marker first, and adds the edges that wait to the list.
     """
-    write, name = writes[place]
+    write, purpose = writes[place]
     assert isinstance(write, Put | Update)
     key = write_key(layout, write)
     node_key = layout.text_of(kind, key)
@@ -104,12 +106,15 @@ def _arrive(
         read = dict(zip(keys, found, strict=True))
         is_there = read[place] is not None
         condition = all_of(write.condition, layout.present if is_there else Not(layout.present))
-        writes[place] = replace(write, condition=condition), name
+        writes[place] = replace(write, condition=condition), purpose
         if is_there:
             return {place: read[place]}
         if read[place_of(marker_key)] is not None:
             waiting += (yield from waiting_at(layout, kind, node_key, writes)) or ()
-    writes[place_of(marker_key)] = unmarked(layout, node_key, read[place_of(marker_key)]), f"{name}: what waits for it"
+    writes[place_of(marker_key)] = (
+        unmarked(layout, node_key, read[place_of(marker_key)]),
+        purpose.beside("what waits for it"),
+    )
     return read
 
 
@@ -161,7 +166,7 @@ def _fill(layout: BoundLayout, writes: Named, edges: Mapping[Place, EdgeType]) -
     nodes = dict(zip(keys, found, strict=True))
     after = {place: _after(writes[place][0], item) if place in writes else item for place, item in nodes.items()}
     for place, kind in edges.items():
-        write, name = writes[place]
+        write, purpose = writes[place]
         assert isinstance(write, Put)
         values = copied(layout, kind, {end: after[place_of(key)] for end, key in ends[place].items()})
         refuse_copies(layout, kind, write.item | values)
@@ -173,7 +178,7 @@ def _fill(layout: BoundLayout, writes: Named, edges: Mapping[Place, EdgeType]) -
             check = Check(layout.table, key, as_copied(layout, kind, end, nodes[place_of(key)]))
             there = writes.get(place_of(key))
             if there is None:
-                writes[place_of(key)] = check, f"{name}: what it copies has changed"
+                writes[place_of(key)] = check, purpose.beside("what it copies has changed")
             elif isinstance(there[0], Check):
                 # A node that this transaction writes needs no check, and DynamoDB takes one operation per item.
                 writes[place_of(key)] = joined(layout, there[0], check), there[1]

@@ -54,6 +54,8 @@ class Identity:
     """The node or edge to change: its class, the keys of its items, the values in them, and its name in messages."""
 
     kind: EntityType
+    id: Any
+    """The id of a node, or the ids of both ends of an edge."""
     keys: list[Item]
     values: list[dict[str, Any]]
     name: str
@@ -71,7 +73,7 @@ def identified(
     if len(ids) != 1:
         raise InvalidValue(f"a {kind.name} is identified by one id, got {len(ids)}")
     id = kind.id(ids[0])
-    named = Identity(kind, [layout.node_key(kind, id)], [kind.part_values(id)], f"{kind.name} {shown(id)}")
+    named = Identity(kind, id, [layout.node_key(kind, id)], [kind.part_values(id)], f"{kind.name} {shown(id)}")
     return named, dict(fields)
 
 
@@ -88,7 +90,7 @@ def _identified_edge(
     keys = edge_keys(layout, kind, source, target, own)
     values = [{**own, **kind.end_values(one, other)} for one, other in ends[: len(keys)]]
     name = f"{kind.name} from {shown(source)} to {shown(target)}"
-    return Identity(kind, keys, values, name, layout.has_ends(kind, source, target)), rest
+    return Identity(kind, (source, target), keys, values, name, layout.has_ends(kind, source, target)), rest
 
 
 def update(

@@ -263,14 +263,16 @@ def _raise_missing(
     for write, reason in zip(first, canceled.reasons, strict=False):
         place = write_place(layout, write)
         if place in nodes and reason.is_failed_condition and reason.item is None:
-            key = _named(layout, write_key(layout, write))
-            raise NotFound(f"there is no node {key!r} to connect; put it first, or put the edge itself unchecked")
+            missing = _named(layout, write_key(layout, write))
+            raise NotFound(f"there is no {missing} to connect; put it first, or put the edge itself unchecked")
 
 
 def _named(layout: BoundLayout, key: Item) -> str:
-    """The node key of the node with this key."""
+    """The name of the node with this key in messages."""
     kind = layout.kind_of(key)
-    return layout.text_of(kind, key) if isinstance(kind, NodeType) else " ".join(place_of(key))
+    if not isinstance(kind, NodeType):
+        return f"node {' '.join(place_of(key))!r}"
+    return f"{kind.name} {shown(layout.id_in(kind, layout.text_of(kind, key)))}"
 
 
 def connect(layout: BoundLayout, entity: AnyEdge) -> Plan[Any]:

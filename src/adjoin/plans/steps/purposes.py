@@ -1,0 +1,76 @@
+"""What a write of a transaction is for, so that its failure can be told in the words of the program that made it.
+
+A purpose is the call that the program made, and the node or edge that the call is about. It says which error it is if
+its condition fails, and never names the keys of items.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from adjoin.errors import (
+    AdjoinError,
+    AlreadyExists,
+    CancellationReason,
+    CollectionTooLarge,
+    ConditionFailed,
+    InvalidRequest,
+    NotFound,
+    Throttled,
+    TransactionConflict,
+)
+
+_ERRORS: dict[str, type[AdjoinError]] = {
+    "TransactionConflict": TransactionConflict,
+    "ThrottlingError": Throttled,
+    "ProvisionedThroughputExceeded": Throttled,
+    "ItemCollectionSizeLimitExceeded": CollectionTooLarge,
+    "ValidationError": InvalidRequest,
+}
+"""The error for each code of DynamoDB, besides that of a failed condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What one write is for; `text` describes it in messages."""
+
+    call: str
+    """The name of the method: "put", "connect"."""
+    model: type[Any]
+    id: Any
+    """The id of a node, or the ids of both ends of an edge."""
+    text: str
+    fails_as: type[AdjoinError] = ConditionFailed
+    """What it means if the condition does not hold."""
+
+    def needing(self, text: str, model: type[Any], id: Any) -> Purpose:
+        """The purpose of a check that a node exists which the call needs."""
+        return Purpose(self.call, model, id, f"{self.text}: {text}", NotFound)
+
+    def beside(self, text: str) -> Purpose:
+        """The purpose of a write that adjoin adds. It fails if another program writes at the same time."""
+        return replace(self, text=f"{self.text}: {text}", fails_as=TransactionConflict)
+
+    def told(self, reason: CancellationReason) -> CancellationReason:
+        """The reason with the call and what it is about, and with the error if this write failed."""
+        if reason.code == "None":
+            return replace(reason, call=self.call, model=self.model, id=self.id)
+        return CancellationReason(
+            reason.code,
+            f"{self.text}: {reason.message or reason.code}",
+            reason.item,
+            self._error(reason),
+            self.model,
+            self.id,
+            self.call,
+        )
+
+    def _error(self, reason: CancellationReason) -> type[AdjoinError]:
+        if not reason.is_failed_condition:
+            return _ERRORS.get(reason.code, AdjoinError)
+        if self.call == "update" and self.fails_as is ConditionFailed and reason.item is None:
+            return NotFound
+        if self.fails_as is AlreadyExists and reason.item is None:
+            return ConditionFailed
+        return self.fails_as
