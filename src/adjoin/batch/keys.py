@@ -92,7 +92,7 @@ def _is_value(part: Part, key: ir.StringValue) -> ir.BooleanValue:
     if issubclass(plain, dt.datetime):
         second = key.re_extract(_SECONDS, 1).try_cast("int64")
         return (key.re_search(_SECONDS) & second.between(*_ALL_SECONDS)).fill_null(False)
-    return key.re_search(_spelling(plain))
+    return key.re_search(_spelling(plain)) & _is_within(part, key)
 
 
 def _is_spelled(template: Template, part: Part, key: ir.StringValue) -> ir.BooleanValue:
@@ -118,7 +118,24 @@ def _is_spelled(template: Template, part: Part, key: ir.StringValue) -> ir.Boole
     if issubclass(kind, dt.date):
         # The pattern accepts day 31 in every month; the cast does not.
         holds &= plain.substr(0, 10).try_cast("date").notnull()
-    return holds & plain.re_search(_spelling(kind))
+    return holds & plain.re_search(_spelling(kind)) & _is_within(part, plain)
+
+
+def _is_within(part: Part, text: ir.StringValue) -> ir.BooleanValue:
+    """Whether a whole number is within the bounds of its part."""
+    holds: ir.BooleanValue = ibis.literal(True)
+    if part.least is None and part.most is None:
+        return holds
+    # A number that the engine's type does not hold is beyond every bound that it holds.
+    number = text.try_cast("int64").fill_null(ibis.ifelse(text.startswith("-"), _LEAST_INT, _GREATEST_INT))
+    if part.least is not None:
+        holds &= number >= max(_LEAST_INT, min(part.least, _GREATEST_INT))
+    if part.most is not None:
+        holds &= number <= max(_LEAST_INT, min(part.most, _GREATEST_INT))
+    return holds
+
+
+_LEAST_INT, _GREATEST_INT = -(2**63), 2**63 - 1
 
 
 def _spelling(plain: type) -> str:

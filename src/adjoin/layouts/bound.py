@@ -354,6 +354,8 @@ class BoundLayout:
             if kind.family:
                 self._refuse_member(kind, entity)
             own = {only: id} if only is not None else kind.part_values(id)
+            if keys.bounded:
+                _check_bounds(keys, own)
             item = self._key(kind, keys.partition.render(own), keys.sort.render(own))
             values = entity.__dict__ if kind.parent is None else {**entity.__dict__, **kind.part_values(id)}
             self._completed(item, keys, values, keys.record.encode(entity))
@@ -972,6 +974,16 @@ def _told_range(access: EdgeAccess, partition: Template, values: Mapping[str, An
         return partition.render({**values, SHARD: shard})
 
     return Range(access, at(partition.number.all[0]), known, number=partition.number, at=at)
+
+
+def _check_bounds(keys: NodeKeys, values: Mapping[str, Any]) -> None:
+    """Refuses an id outside the bounds of its field, which no validator has seen: its key may be that of another."""
+    for part in keys.bounded:
+        value = values[part.name]
+        if isinstance(value, int) and not part.holds(value):
+            bounds = [] if part.least is None else [f"at least {part.least}"]
+            bounds += [] if part.most is None else [f"at most {part.most}"]
+            raise InvalidKey(f"{keys.kind.name}.{part.name} must be {' and '.join(bounds)}, got {value}")
 
 
 def _with_ends(kind: EdgeType, values: Mapping[str, Any], source: Any, target: Any) -> dict[str, Any]:

@@ -126,6 +126,7 @@ def _check_collisions(keys: AdjacencyKeys) -> None:
             raise InvalidModel(
                 f"{one.kind.name} and {other.kind.name} can have the same partition key {one.partition}"
                 f"{f', and the same sort key {one.sort}' if one.sort.pieces else ''}; change a label or a template"
+                f"{_or_bound(one, other)}"
             )
         are_both = keys.has_edges(one.kind) and keys.has_edges(other.kind)
         if not keys.layout.shared_ids and are_both and one.text.may_equal(other.text):
@@ -167,6 +168,15 @@ def _check_collisions(keys: AdjacencyKeys) -> None:
                 f"{one_edge.kind.name} and {other_edge.kind.name} can have the same key {one_edge.sort} in "
                 f"the partition of a {one_edge.kind.source.name}; add {{label}} to the edge template"
             )
+
+
+def _or_bound(one: NodeKeys, other: NodeKeys) -> str:
+    """The further remedy if one key is fixed, and the other is of a whole number that can be the one in it."""
+    fixed, open = (one, other) if not one.sort.parts else (other, one)
+    numbers = [part for part in open.sort.parts if part.plain is int and part.is_id]
+    if fixed.sort.parts or not numbers:
+        return ""
+    return f", or give {open.kind.name}.{numbers[-1].name} a bound that excludes it, such as Field(ge=1)"
 
 
 def _check_reverse(keys: AdjacencyKeys) -> None:

@@ -83,6 +83,12 @@ class NodeKeys:
         """Whether one key holds less of a value that the other holds whole, such as the day of a time."""
         return _is_echoed(self.partition, self.sort)
 
+    @cached_property
+    def bounded(self) -> tuple[Part, ...]:
+        """The parts of the id that are whole numbers with bounds."""
+        parts = (*self.partition.parts, *self.sort.parts)
+        return tuple(part for part in parts if part.least is not None or part.most is not None)
+
 
 @dataclass(frozen=True)
 class EdgeKeys:
