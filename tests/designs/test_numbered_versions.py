@@ -17,6 +17,7 @@ import pytest
 from pydantic import Field
 
 from adjoin import AdjacencyList, Child, Count, Graph, InvalidKey, InvalidModel, Keys, Node, field
+from adjoin.requests import Put
 from tests.designs.table_of_items import STORES, asked, filled, in_order, item, others, rewritten, stored
 from tests.servers.open import Stores
 
@@ -139,3 +140,73 @@ def test_batch_jobs_tell_them_apart_too(number: int) -> None:
         assert found
         assert found.versions == 2
         assert g.verify()
+
+
+class Draft(Node, label="NOTE"):
+    id: str
+    latest: int = 0
+
+
+class Revision(Child[Draft], key=("number",)):
+    number: Annotated[int, Field(ge=1)]
+    text: str = ""
+
+
+@pytest.mark.parametrize("where", STORES)
+def test_the_same_in_a_sort_key_that_is_a_number(where: str, servers: Stores) -> None:
+    keys: dict[type[Any], Keys] = {
+        Draft: Keys(partition="{id}", sort="0"),
+        Revision: Keys(partition="{parent.id}", sort="{number}"),
+    }
+    made = AdjacencyList(
+        table="Drafts", partition_key="id", sort_key="version", types={"version": "N"}, reverse=None, keys=keys
+    )
+    items = [
+        {"id": {"S": "d"}, "version": {"N": "0"}, "latest": {"N": "10"}},
+        *({"id": {"S": "d"}, "version": {"N": str(number)}, "text": {"S": "x"}} for number in (1, 2, 10)),
+    ]
+    other = {"id": {"S": "d"}, "version": {"N": "-1"}}
+    with filled(where, servers, [Draft, Revision], made, [*items, other]) as g:
+        assert g.get(Draft, "d") == Draft(id="d", latest=10)
+        assert [each.number for each in g.children("d", Revision)] == [1, 2, 10]
+        assert [each.number for each in g.children("d", Revision).reverse().between(2, None)] == [10, 2]
+        around = g.collection(Draft.ref("d"))
+        assert (around.node, len(around.children)) == (Draft(id="d", latest=10), 3)
+        assert (g.count(Draft), g.count(Revision)) == (1, 3)
+        assert list(g.scan(Draft)) == [Draft(id="d", latest=10)]
+        assert list(g.scan().others) == [{"id": "d", "version": -1}]
+        assert [g._layout.items(each)[0] for each in g.scan(Draft)] == items[:1]
+        g.update(Draft, "d", latest=11)
+        g.add(Revision(parent="d", number=11))
+        assert g.delete(Draft, "d")
+        assert list(g.scan()) == []
+
+
+class Entry(Node):
+    id: int
+
+
+@pytest.mark.parametrize(
+    ("partition", "sort", "others"), [("0", "{id}", (5, 5)), ("{id}", "0", (5, 5)), ("-1.5", "{id}", (0, 0))]
+)
+def test_a_partition_or_sort_key_that_is_one_number(partition: str, sort: str, others: tuple[int, int]) -> None:
+    types: Any = {"p": "N", "s": "N"}
+    keys: dict[type[Any], Keys] = {Entry: Keys(partition=partition, sort=sort)}
+    made = AdjacencyList(table="Entries", partition_key="p", sort_key="s", types=types, reverse=None, keys=keys)
+    with Graph(":memory:", [Entry], made) as g:
+        g.put_many(Entry(id=number) for number in (3, 20, 1, 0))
+        one, another = others
+        g._store.execute([Put("Entries", {"p": {"N": str(one)}, "s": {"N": str(another)}})])
+        assert sorted(each.id for each in g.scan(Entry)) == [0, 1, 3, 20]
+        assert (g.count(Entry), len(list(g.scan().others))) == (4, 1)
+        assert (g.get(Entry, 3), g.get(Entry, 5)) == (Entry(id=3), None)
+        if sort == "{id}":
+            assert [each.id for each in g.find(Entry, field("id") > 1)] == [3, 20]
+
+
+@pytest.mark.parametrize("constant", ["00", "1e3", "x", "+1", " 1", "1" * 39])
+def test_a_constant_that_is_no_number_as_the_service_spells_it(constant: str) -> None:
+    types: Any = {"p": "N", "s": "N"}
+    keys: dict[type[Any], Keys] = {Entry: Keys(partition=constant, sort="{id}")}
+    with pytest.raises(InvalidModel, match="so it is one placeholder without text around it, or a number such as 0"):
+        Graph(":memory:", [Entry], AdjacencyList(partition_key="p", sort_key="s", types=types, reverse=None, keys=keys))

@@ -528,11 +528,11 @@ class AccessPatterns:
 
     def _source(self, kept: NodeKeys | EdgeKeys, attribute: str) -> KeySource | None:
         kind, template = kept.kind, self._keys.template(kept, attribute)
-        if template is not None and template.type == "S":
-            return KeySource(attribute, "S", template)
+        if template is not None and (template.type == "S" or not template.parts):
+            return KeySource(attribute, template.type, template)
         types = {key.name: key.type for index in self._keys.definition.indexes for key in index.keys}
         if template is not None:
-            # A key that is not text has one part. As a field it is compared by its value.
+            # A key that is not text has one part, unless it is a constant. As a field it is compared by its value.
             part = template.parts[0]
             if part.name == SHARD or part.transform.name:
                 return KeySource(attribute, template.type, template)

@@ -358,8 +358,8 @@ class AdjacencyReader:
 
     def _is_number(self, keys: NodeKeys) -> bool:
         """Whether the keys of a class are its id, a number, in each key that the table has."""
-        is_one = keys.kind.is_single and keys.kind.id_type in (int, Decimal) and keys.partition.type == "N"
-        return is_one and (self._keys.table.sort is None or keys.sort.type == "N")
+        is_one = keys.kind.is_single and keys.kind.id_type in (int, Decimal) and _is_number(keys.partition)
+        return is_one and (self._keys.table.sort is None or _is_number(keys.sort))
 
     def _short_number_reader(self, keys: NodeKeys, wire: Validate) -> ItemReader:
         pk, sk, id, given_id = self._pk, self._sk, keys.kind.key[0], given(keys.kind.key[0])
@@ -474,6 +474,10 @@ def _least(keys: NodeKeys | EdgeKeys) -> int:
     """The number of attributes that every item of a class has. One that has no more has none that is unexplained."""
     kind = keys.kind
     return 2 + sum(kind.fields[name].is_required() for name in kind.attributes)
+
+
+def _is_number(template: Template) -> bool:
+    return template.type == "N" and bool(template.parts)
 
 
 def _are_plain(*templates: Template) -> bool:

@@ -31,7 +31,7 @@ from adjoin.layouts.adjacency_list import AdjacencyList
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import Index, Keys
 from adjoin.schema import Schema
-from adjoin.tables import Throughput
+from adjoin.tables import KeyType, Throughput
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,22 @@ class MaterializedGraph:
 
     @classmethod
     def as_published(
-        cls, shards: int, *, table: str = "adjoin", keys: Mapping[type[Any], Keys] | None = None
+        cls,
+        shards: int,
+        *,
+        table: str = "adjoin",
+        indexes: tuple[str, str] = ("GSI1", "GSI2"),
+        types: Mapping[str, KeyType] | None = None,
+        keys: Mapping[type[Any], Keys] | None = None,
     ) -> PublishedGraph:
         """Returns the layout of the published table: bare ids, `DATE|2|BIRTH`, plain values, two sharded indexes.
 
         Each class has a field with the alias "Data". Edges also have a copy of that field of their source, such as
-        `Copy("source.name")`, which chooses their shard. `keys` replaces templates of single classes.
+        `Copy("source.name")`, which chooses their shard. `indexes` names the index over "Data" and the one over
+        "TypeTarget". `types={"GSI PK": "N"}` is for a table that has the shard as a number. `keys` replaces templates
+        of single classes.
         """
-        return PublishedGraph(table, shards, keys or {})
+        return PublishedGraph(table, shards, indexes, types or {}, keys or {})
 
     def named(self, table: str) -> MaterializedGraph:
         return replace(self, table=table)
@@ -106,6 +114,10 @@ class PublishedGraph:
 
     table: str
     shards: int
+    indexes: tuple[str, str] = ("GSI1", "GSI2")
+    """The names of the index over "Data" and of the one over "TypeTarget"."""
+    types: Mapping[str, KeyType] = field(default_factory=dict)
+    """The type of "GSI PK", if it is a number."""
     keys: Mapping[type[Any], Keys] = field(default_factory=dict)
 
     def named(self, table: str) -> PublishedGraph:
@@ -126,8 +138,8 @@ class PublishedGraph:
             reverse=None,
             shared_ids=True,
             indexes=[
-                Index(name, "GSI PK", sort, shards=self.shards, shard_by=_DATA)
-                for name, sort in (("GSI1", _DATA), ("GSI2", "TypeTarget"))
+                Index(name, "GSI PK", sort, shards=self.shards, shard_by=_DATA, types=self.types)
+                for name, sort in zip(self.indexes, (_DATA, "TypeTarget"), strict=True)
             ],
             keys=own,
         )
@@ -155,7 +167,7 @@ class PublishedGraph:
             given,
             partition=given.partition or partition,
             sort=given.sort or sort,
-            indexes={"GSI1": "{shard}" if is_spread else "0", **given.indexes},
+            indexes={self.indexes[0]: "{shard}" if is_spread else "0", **given.indexes},
         )
 
 

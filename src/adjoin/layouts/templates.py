@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType, NodeUnion, tag_of
-from adjoin.errors import InvalidModel, InvalidValue, shown
+from adjoin.errors import AdjoinError, InvalidModel, InvalidValue, shown
 from adjoin.field_types import plain_type, unknown_field
 from adjoin.layouts.interface import DELETING, OWNER, REVISION, Index
 from adjoin.layouts.keys import (
@@ -35,6 +35,7 @@ from adjoin.reserved import OWN, tenant_prefix
 from adjoin.schema import Schema
 from adjoin.sharding.maps import FixedShards
 from adjoin.tables import IndexDefinition, KeyAttribute, KeyType, TableDefinition
+from adjoin.values import canonical_number
 
 if TYPE_CHECKING:
     from adjoin.layouts.adjacency_list import AdjacencyList
@@ -320,10 +321,13 @@ class AdjacencyKeys:
     def _typed(self, kind: EntityType, attribute: str, template: str, type: KeyType, pieces: Pieces) -> Pieces:
         """The pieces of a template for a key attribute that is a number or binary."""
         part = pieces[1] if len(pieces) == 2 and not pieces[0] else None
+        if type == "N" and isinstance(part, str) and _is_number(part):
+            return [part]
         if not isinstance(part, Part):
             raise InvalidModel(
                 f"the key {template!r} of {kind.name} is not text in the table ({attribute!r} has the type "
-                f"{type}), so it is one placeholder without text around it, and no tenant can have a part of it"
+                f"{type}), so it is one placeholder without text around it{', or a number such as 0' * (type == 'N')}, "
+                f"and no tenant can have a part of it"
                 f"{'' if '{' in template else _field_there(kind, attribute)}"
             )
         is_of_table = attribute in self.table.types
@@ -723,6 +727,14 @@ def _meets(node: NodeKeys, source: NodeKeys, sort: Template) -> bool:
 def _last(partition: Template, sort: Template, whose: str = "its") -> str:
     """The sort key, or the partition key of a table that has no sort key, for messages."""
     return f"{whose} sort key {sort}" if sort.pieces else f"{whose} partition key {partition}"
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is a number as DynamoDB spells it."""
+    try:
+        return canonical_number(text) == text
+    except AdjoinError:
+        return False
 
 
 def _field_there(kind: EntityType, attribute: str) -> str:
