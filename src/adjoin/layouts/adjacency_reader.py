@@ -585,9 +585,17 @@ class AdjacencyAccesses:
             partition_type=keys.partition.type,
         )
 
-    def own(self, kind: NodeType, text: str) -> EdgeAccess:
-        """The access to what belongs to one node in a shared partition."""
+    def own(self, kind: NodeType, text: str, stem: str) -> EdgeAccess:
+        """The access to what belongs to one node in a shared partition; all its sort keys begin with the stem."""
         layout, table = self._keys.layout, self._keys.table
+        node, template = self._keys.nodes[kind.model], self.stems[kind.model]
+        is_whole = template is not None and template.told.issuperset(node.rest)
+
+        def shows(item: Item) -> bool:
+            # "o#70" begins with "o#7", but is of another node.
+            rest = table.texts(item)[1][len(stem) :]
+            return not is_whole or not rest or rest[0] in node.sort.quoting.ends
+
         return EdgeAccess(
             layout.partition_key,
             lambda item: self._reader.at(kind, text, item),
@@ -595,6 +603,27 @@ class AdjacencyAccesses:
             kind=kind,
             partition_type=table.partition.type,
             sort_type="S" if table.sort is None else table.sort.type,
+            shows=shows,
+        )
+
+    def at_target(self, kind: NodeType, node: Any, found: EdgeAccess) -> EdgeAccess:
+        """The access to all edges that arrive at a node, if those of one class have this access."""
+
+        def arriving(item: Item) -> Entity | None:
+            entity = self._reader.read(item)
+            if not isinstance(entity, Edge):
+                return entity
+            edge = self._keys.edges[type(entity)].kind
+            return entity if edge.target.covers(kind) and entity.target == edge.target.id(node) else None
+
+        return EdgeAccess(
+            found.partition_key,
+            arriving,
+            index=found.index,
+            kind=kind,
+            partition_type=found.partition_type,
+            is_partial=found.is_partial,
+            shows=lambda _: True,
         )
 
     def _stem(self, node: NodeKeys) -> Template | None:

@@ -938,14 +938,33 @@ class BoundLayout:
         if not arriving and self._keys.nodes[kind.model].rest:
             stem, values = self._accesses.stems[kind.model], kind.part_values(id)
             partition = self._keys.nodes[kind.model].partition.render(values)
-            return Range(self._accesses.own(kind, text), partition, stem=stem.render(values) if stem else "")
+            start = stem.render(values) if stem else ""
+            return Range(self._accesses.own(kind, text, start), partition, stem=start)
         access = self._accesses.all_arriving if arriving else self._accesses.all_leaving
-        if access is None:
+        return self._together_at(kind, id) if access is None else Range(access, text)
+
+    def _together_at(self, kind: NodeType, id: Any) -> Range:
+        """Where all edges are that arrive at a node, if a declared index has them in one partition."""
+        if not self._keys.texts.declared:
             raise InvalidModel(
                 f"the layout has no reverse index, so edges that arrive at a {kind.name} cannot be found; "
                 f"give it one with reverse=Index(…)"
             )
-        return Range(access, text)
+        node = Ref(kind.model, id)
+        edges = [edge for edge in self.schema.edges.values() if edge.target.covers(kind) and not edge.symmetric]
+        found = {edge.name: self.into(edge, edge.target.id(node)) for edge in edges}
+        places = {(each.access.index, each.partition, each.number is None, not each.known) for each in found.values()}
+        if len(places) != 1 or not all(places.copy().pop()):
+            where = "; ".join(
+                f"{name} in {each.access.index or 'the table'} at {each.partition!r}" for name, each in found.items()
+            )
+            raise InvalidModel(
+                f"the layout has no reverse index, and no declared index has all edges that arrive at a {kind.name} in "
+                f"one partition ({where or 'no class of edges arrives there'}); read each class with into, or give the "
+                f"layout reverse=Index(…)"
+            )
+        one = next(iter(found.values()))
+        return Range(self._accesses.at_target(kind, node, one.access), one.partition)
 
     def _complete(self, kind: NodeType, edge: EdgeType, found: Range, verb: str) -> Range:
         if not found.access.is_sparse:

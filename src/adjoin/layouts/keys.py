@@ -209,9 +209,9 @@ class Transform:
     """How a part spells its value; without `decode` the value cannot be read back from the key."""
 
     name: str
-    encode: Callable[[Any], str]
-    decode: Callable[[str], str] | None
-    prefix: Callable[[Any], str] | None = key_text
+    encode: Callable[[Any], str] = field(compare=False)
+    decode: Callable[[str], str] | None = field(compare=False)
+    prefix: Callable[[Any], str] | None = field(default=key_text, compare=False)
     """How a prefix of a value is spelled; None if it is not a prefix of the value's spelling."""
     numbers: type | None = None
     """The type of number whose spellings sort as the numbers do; None if it is not for numbers."""
@@ -399,8 +399,8 @@ class Part:
     """Whether it is an id, or part of one, and so never empty."""
     among: tuple[Alternative, ...] = ()
     """For a node of one of several classes, how the key of each class is spelled."""
-    least: int | None = None
-    most: int | None = None
+    least: int | None = field(default=None, compare=False)
+    most: int | None = field(default=None, compare=False)
     """For a whole number with bounds, the least and the greatest of its values: other numbers spell none of them."""
 
     def holds(self, number: int) -> bool:
