@@ -384,7 +384,7 @@ class AdjacencyKeys:
         number = self.shard_numbers.setdefault(attribute, number)
         if fields is None:
             return number, tuple(compiled[name] for name in self.table.names)
-        return number, tuple(self._shard_field(kind, name) for name in fields)
+        return number, tuple(each for name in fields for each in self._shard_fields(kind, name))
 
     def number_of_indexed(self, index: Index) -> ShardNumber:
         """The number of shards of the index of indexed fields, which has none if its shards are adaptive."""
@@ -396,24 +396,36 @@ class AdjacencyKeys:
         number = ShardNumber(attribute, (index.name,), declared, is_recorded=is_recorded)
         return self.shard_numbers.setdefault(attribute, number)
 
-    def _shard_field(self, kind: EntityType, name: str) -> str:
-        """The field of a class that chooses its shard: for an edge, the copy of that field of its source, if any.
+    def _shard_fields(self, kind: EntityType, name: str) -> tuple[str, ...]:
+        """The values of a class that choose its shard: for an edge, the copy of that field of its source, if any.
 
-        `name` is that of a field, or of the attribute in which fields of several classes are stored.
+        `name` is that of a field, of a part of an id at an end, or of the attribute in which fields of several classes
+        are stored.
         """
         for copy in self._copies:
-            if copy.edge is kind and copy.end == "source" and name in (copy.of, copy.node.attributes.get(copy.of)):
-                return copy.field
-        if name not in kind.fields:
-            stored = next((each for each, attribute in kind.attributes.items() if attribute == name), None)
-            if stored is not None and isinstance(kind, NodeType):
-                return stored
-            remedy = ""
-            if isinstance(kind, EdgeType):
-                fields = {attribute: each for each, attribute in kind.source.attributes.items()}
-                remedy = f', or copy it from the source with Copy("source.{fields.get(name, name)}")'
-            raise InvalidModel(f"shard_by={shown(name)}: " + unknown_field(kind.name, name, kind.fields) + remedy)
-        return name
+            if copy.edge is kind and copy.end == "source":
+                names = (copy.of, f"source.{copy.of}", copy.node.attributes.get(copy.of))
+                if name in names:
+                    return (copy.field,)
+        end = kind.end(name)
+        if isinstance(end, NodeUnion):
+            raise InvalidModel(
+                f"shard_by={shown(name)}: the {name} of {kind.name} is {end.name}, whose ids differ; leave shard_by= "
+                f"out, and the key of the item chooses the shard"
+            )
+        if end is not None and not end.is_single:
+            return tuple(f"{name}.{part}" for part in end.parts)
+        if name in kind.fields or kind.part(name) is not None:
+            return (name,)
+        stored = next((each for each, attribute in kind.attributes.items() if attribute == name), None)
+        if stored is not None and isinstance(kind, NodeType):
+            return (stored,)
+        remedy = ""
+        if isinstance(kind, EdgeType):
+            fields = {attribute: each for each, attribute in kind.source.attributes.items()}
+            wanted = name.removeprefix("source.")
+            remedy = f', or copy it from the source with Copy("source.{fields.get(wanted, wanted)}")'
+        raise InvalidModel(f"shard_by={shown(name)}: " + unknown_field(kind.name, name, kind.fields) + remedy)
 
     def copied_keys(self, kind: EntityType) -> Mapping[str, Template]:
         """The index keys of a class of edges that hold copied fields."""
