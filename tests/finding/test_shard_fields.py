@@ -5,8 +5,22 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
-from adjoin import AdjacencyList, Child, Copy, Edge, Graph, Index, InvalidModel, Keys, Node
+from adjoin import (
+    AdjacencyList,
+    Child,
+    Copy,
+    Edge,
+    Graph,
+    Index,
+    Indexed,
+    InvalidModel,
+    Keys,
+    MaterializedGraph,
+    Node,
+    field,
+)
 from adjoin.values import decode
 from tests.growing import scanned
 
@@ -116,3 +130,36 @@ class Likes(Edge[User, Repo | User]):
 def test_what_is_refused(model: type[Any], by: str, message: str) -> None:
     with pytest.raises(InvalidModel, match=message):
         graph(model, by)
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (Index("ByRegion", "region", shards=4), "has shards=, but no class has {shard} in a template"),
+        (Index("ByRegion", "region", shard_by="id"), "has shard_by=, but no shards="),
+        (Index("ByRegion", "region", types={"other": "N"}), "has types= for 'other', which is no key attribute of it"),
+    ],
+)
+def test_options_that_nothing_uses_are_refused(index: Index, message: str) -> None:
+    with pytest.raises(InvalidModel, match=message):
+        Graph(":memory:", [User], AdjacencyList(reverse=None, indexes=[index]))
+
+
+def test_shards_of_the_index_of_indexed_fields_are_those_of_the_layout() -> None:
+    class Tagged(Node):
+        id: str
+        tag: Annotated[str, Indexed()]
+
+    with pytest.raises(InvalidModel, match="is that of indexed fields, which does not use its shards="):
+        Graph(":memory:", [Tagged], AdjacencyList(indexed=Index("GSI3", "GSI3PK", "GSI3SK", shards=4)))
+
+
+def test_a_graph_of_values_alone_is_published_without_shards() -> None:
+    class Day(Node, label="DATE"):
+        id: str
+        day: Annotated[str, Field(alias="Data")]
+
+    with Graph(":memory:", [Day], MaterializedGraph.as_published(4)) as g:
+        g.put(Day(id="2", day="1980-12-19"))
+        assert [each.id for each in g.index("GSI1").partition("0").begins_with("1980")] == ["2"]
+        assert [each.id for each in g.find(Day, field("day") == "1980-12-19")] == ["2"]

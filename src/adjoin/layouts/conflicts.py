@@ -30,6 +30,7 @@ def check(keys: AdjacencyKeys) -> None:
     _check_reverse(keys)
     _check_order(keys)
     _check_indexed(keys)
+    _check_options(keys)
 
 
 def check_own_items(keys: AdjacencyKeys, rules: Rules, why: str) -> None:
@@ -167,6 +168,29 @@ def _check_collisions(keys: AdjacencyKeys) -> None:
             raise InvalidModel(
                 f"{one_edge.kind.name} and {other_edge.kind.name} can have the same key {one_edge.sort} in "
                 f"the partition of a {one_edge.kind.source.name}; add {{label}} to the edge template"
+            )
+
+
+def _check_options(keys: AdjacencyKeys) -> None:
+    """Refuses options of an index that nothing uses."""
+    for index in keys.indexes:
+        if keys.overloaded is not None and index.name == keys.overloaded.name and index.shards is not None:
+            raise InvalidModel(
+                f"the index {index.name!r} is that of indexed fields, which does not use its shards=; give the layout "
+                f"shards= instead"
+            )
+        if index.shards is not None and not keys.shard_numbers.keys() & {*index.partition_keys}:
+            raise InvalidModel(
+                f"the index {index.name!r} has shards=, but no class has {{shard}} in a template of its partition key; "
+                f"add such a template, or remove shards="
+            )
+        if index.shard_by is not None and index.shards is None:
+            raise InvalidModel(
+                f"the index {index.name!r} has shard_by=, but no shards=; say how many there are, or remove shard_by="
+            )
+        if others := index.types.keys() - {*index.keys}:
+            raise InvalidModel(
+                f"the index {index.name!r} has types= for {min(others)!r}, which is no key attribute of it; remove it"
             )
 
 

@@ -131,6 +131,7 @@ class PublishedGraph:
                     f'have; give one of its fields the alias "{_DATA}"'
                 )
         own = {kind.model: self._keys(schema, kind) for kind in schema.types}
+        is_spread = any(isinstance(kind, EdgeType) or _has_edges(schema, kind) for kind in schema.types)
         layout = AdjacencyList(
             table=self.table,
             partition_key="NodeId",
@@ -138,7 +139,14 @@ class PublishedGraph:
             reverse=None,
             shared_ids=True,
             indexes=[
-                Index(name, "GSI PK", sort, shards=self.shards, shard_by=_DATA, types=self.types)
+                Index(
+                    name,
+                    "GSI PK",
+                    sort,
+                    shards=self.shards if is_spread else None,
+                    shard_by=_DATA if is_spread else None,
+                    types=self.types,
+                )
                 for name, sort in zip(self.indexes, (_DATA, "TypeTarget"), strict=True)
             ],
             keys=own,
@@ -160,7 +168,7 @@ class PublishedGraph:
             assert isinstance(kind, NodeType)
             end, name, tail, parts = "", f"{kind.label}|", "", kind.parts
             partition = "|".join(f"{{{part}}}" for part in parts)
-            is_spread = any(edge.source is kind for edge in schema.edges.values())
+            is_spread = _has_edges(schema, kind)
         sort = name + "|".join(f"{{{end}{part}}}" for part in parts) + tail
         given = self.keys.get(kind.model, Keys())
         return replace(
@@ -169,6 +177,11 @@ class PublishedGraph:
             sort=given.sort or sort,
             indexes={self.indexes[0]: "{shard}" if is_spread else "0", **given.indexes},
         )
+
+
+def _has_edges(schema: Schema, kind: EntityType) -> bool:
+    """Whether edges leave the nodes of a class. Without them, a node is a value."""
+    return any(edge.source is kind for edge in schema.edges.values())
 
 
 _DATA = "Data"
