@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from adjoin import Copy, Edge, Graph, InvalidKey, InvalidModel, Keys, MaterializedGraph, Node, field
+from adjoin import Child, Copy, Edge, Graph, InvalidKey, InvalidModel, Keys, MaterializedGraph, Node, field
 from adjoin.layouts.interface import Layout
 from adjoin.plans.steps.batches import place_of
 from adjoin.requests import Put
@@ -252,3 +252,21 @@ def test_a_table_whose_shards_are_numbers_and_whose_indexes_have_other_names() -
         assert (g.count(Date), g.count(BornOn), list(g.scan().others)) == (1, 1, [])
         assert g.delete(Date, "2")
         assert [each["TypeTarget"] for each in stored(g)] == ["PERSON|1"]
+
+
+class Event(Child[Person], key=("at",)):
+    at: str
+    text: Annotated[str, Field(alias="Data")]
+
+
+def test_children_are_in_the_partition_of_their_parent() -> None:
+    with Graph(":memory:", [*MODELS, Event], layout=layout()) as g:
+        events = [Event(parent="1", at=f"2026-0{month}", text=f"Moved {month}") for month in range(1, 7)]
+        g.put_many([Person(id="1", name=JOHN), *events])
+        items = {each["TypeTarget"]: each for each in stored(g)}
+        assert [items[f"EVENT|2026-0{month}"]["NodeId"] for month in range(1, 7)] == ["1"] * 6
+        assert list(g.children("1", Event)) == g.collection(Person.ref("1")).children == events
+        assert list(g.index("GSI1").begins_with("Moved")) == events
+        assert {type(each) for each in g.index("GSI2").begins_with("EVENT|")} == {Event}
+        assert g.delete(Person, "1")
+        assert stored(g) == []

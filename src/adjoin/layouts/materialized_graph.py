@@ -131,7 +131,7 @@ class PublishedGraph:
                     f'have; give one of its fields the alias "{_DATA}"'
                 )
         own = {kind.model: self._keys(schema, kind) for kind in schema.types}
-        is_spread = any(isinstance(kind, EdgeType) or _has_edges(schema, kind) for kind in schema.types)
+        is_spread = any(isinstance(kind, EdgeType) or _is_spread(schema, kind) for kind in schema.types)
         layout = AdjacencyList(
             table=self.table,
             partition_key="NodeId",
@@ -166,9 +166,9 @@ class PublishedGraph:
             parts = kind.target.parts
         else:
             assert isinstance(kind, NodeType)
-            end, name, tail, parts = "", f"{kind.label}|", "", kind.parts
-            partition = "|".join(f"{{{part}}}" for part in parts)
-            is_spread = _has_edges(schema, kind)
+            end, name, tail, parts = "", f"{kind.label}|", "", kind.key
+            partition = "{parent}" if kind.parent is not None else "|".join(f"{{{part}}}" for part in parts)
+            is_spread = _is_spread(schema, kind)
         sort = name + "|".join(f"{{{end}{part}}}" for part in parts) + tail
         given = self.keys.get(kind.model, Keys())
         return replace(
@@ -179,8 +179,13 @@ class PublishedGraph:
         )
 
 
-def _has_edges(schema: Schema, kind: EntityType) -> bool:
-    """Whether edges leave the nodes of a class. Without them, a node is a value."""
+def _is_spread(schema: Schema, kind: EntityType) -> bool:
+    """Whether nodes of a class are spread over the shards: those that have edges or children, and children.
+
+    Other nodes are values. A child is in the shard of its own value.
+    """
+    if isinstance(kind, NodeType) and (kind.parent is not None or schema.children(kind)):
+        return True
     return any(edge.source is kind for edge in schema.edges.values())
 
 
