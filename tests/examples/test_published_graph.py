@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from adjoin import Graph, field
+from adjoin import Edge, Graph, field
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from examples import published_graph
 from examples.published_graph import BornIn, BornOn, Date, Friend, HasSkill, Person, Place, Skill
@@ -87,6 +87,26 @@ def test_stored_items_are_those_of_the_figure_cell_by_cell(g: Graph) -> None:
     copies = {(item["NodeId"], item["person"]) for item in items if "person" in item}
     assert copies == {("1", JOHN), ("5", JANE)}
     assert cells(stored_items(g, TABLE, "GSI1")) == cells(stored_items(g, TABLE, "GSI2")) == cells(items)
+
+
+@pytest.mark.parametrize("way", ["one by one", "in a transaction", "connected in a transaction"])
+def test_every_write_stores_the_same_cells(g: Graph, way: str) -> None:
+    with published_graph.open_graph() as other:
+        edges: list[Any] = [each for each in published_graph.SAMPLE if isinstance(each, Edge)]
+        if way == "one by one":
+            for each in published_graph.SAMPLE:
+                other.put(each)
+        else:
+            with other.transaction() as t:
+                for each in published_graph.SAMPLE:
+                    if each not in edges or way == "in a transaction":
+                        t.put(each)
+            if way != "in a transaction":
+                with other.transaction() as t:
+                    for each in edges:
+                        own = {"skill": each.skill} if isinstance(each, HasSkill) else {}
+                        t.connect(type(each), each.source, each.target, **own)
+        assert in_order(stored_items(other, TABLE)) == in_order(stored_items(g, TABLE))
 
 
 def test_the_many_people_are_spread_and_the_items_of_each_are_together(g: Graph) -> None:

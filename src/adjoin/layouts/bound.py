@@ -430,15 +430,10 @@ class BoundLayout:
                 if value is not None:
                     item[name] = value
         item.update(body)
-        if not self._sparse:
-            return item
-        sparse = self._sparse.get(kind.model)
-        for name in sparse.lone(item) if sparse is not None else ():
-            del item[name]
-        return item
+        return self._without_lone_keys(kind, item) if self._sparse else item
 
     def copied_keys(self, kind: EdgeType) -> Mapping[str, tuple[str, ...]]:
-        """The index keys of a class of edges that hold copied fields, each with the names of its parts."""
+        """The keys of indexes that hold copied fields of a class of edges, each with the names of its parts."""
         return {name: template.names for name, template in self._copied_keys[kind.model].items()}
 
     def with_copied_keys(self, kind: EdgeType, item: Item) -> Item:
@@ -446,17 +441,26 @@ class BoundLayout:
         late = self._copied_keys[kind.model]
         if not late:
             return item
-        bare = {name: value for name, value in item.items() if name not in late}
-        edge = self._reader.read_as_far(kind, bare)
+        fields = self._keys.copied_fields(kind)
+        holding = {name for name, template in late.items() if fields.intersection(template.names)}
+        edge = self._reader.read_as_far(kind, {name: value for name, value in item.items() if name not in holding})
         if not isinstance(edge, Edge):
             return item
+        bare = {name: value for name, value in item.items() if name not in late}
         values = edge.__dict__ | kind.end_values(edge.source, edge.target)
         for name, template in late.items():
             # Without the value of its node, the edge is not in the index.
-            if not any(values[part] in (None, "") for part in template.names):
+            if not any(values[part] in (None, "") for part in fields.intersection(template.names)):
                 value = self._index_value(kind, name, template, values)
                 bare |= {} if value is None else {name: value}
-        return bare
+        return self._without_lone_keys(kind, bare)
+
+    def _without_lone_keys(self, kind: EntityType, item: Item) -> Item:
+        """The item without keys of indexes in which it is not, because another key of them is missing."""
+        sparse = self._sparse.get(kind.model) if self._sparse else None
+        for name in sparse.lone(item) if sparse is not None else ():
+            del item[name]
+        return item
 
     def _index_value(
         self, kind: EntityType, name: str, template: Template, values: Mapping[str, Any]
