@@ -39,6 +39,7 @@ from adjoin.requests import Get, Put, Request
 from adjoin.schema import Schema
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
+from adjoin.tables import Projection
 from tests.servers.open import Stores
 
 
@@ -417,3 +418,60 @@ def test_equal_ids_have_equal_keys_and_are_read_as_their_class(bound: Any, one: 
         for model in (Car, Truck):
             found = bound.decode(bound.schema.node(model), item)
             assert found == (node if type(node) is model else None)
+
+
+class Tool(Node, discriminator="kind"):
+    id: str
+    kind: str
+    shop: str = "s"
+
+
+class Saw(Tool):
+    kind: Literal["saw"] = "saw"
+    teeth: int = 4
+
+
+class Drill(Tool):
+    kind: Literal["drill"] = "drill"
+    watts: int
+
+
+class Kit(Tool, extra="allow"):
+    kind: Literal["kit"] = "kit"
+
+
+class Sign(Node, discriminator="Type", label="Sign"):
+    id: str
+    shop: str = "s"
+
+
+class Arrow(Sign, label="Arrow"):
+    angle: int = 0
+
+
+@pytest.mark.parametrize(
+    "projection",
+    [Projection(), Projection("KEYS_ONLY"), Projection("INCLUDE", ("kind",)), Projection("INCLUDE", ("Type",))],
+)
+def test_no_projection_leaves_out_fields_of_other_classes(projection: Projection) -> None:
+    indexes = [Index("ByShop", "shop", "PK", projection=projection)]
+    made = AdjacencyList(reverse=None, indexes=indexes, keys={Tool: Keys(partition="T#{id}", sort="T")})
+    with Graph(":memory:", [Tool, Saw, Drill], made) as g:
+        tools = [Saw(id="1", teeth=2), Drill(id="2", watts=9), Tool(id="3", kind="axe")]
+        g.put_many(tools)
+        in_shop = field("shop") == "s"
+        assert list(g.find(Tool, in_shop)) == tools
+        assert list(g.find(Saw, in_shop & (field("teeth") == 2))) == tools[:1]
+        assert g.find(Drill, in_shop).count() == 1
+        assert list(g.index("ByShop").partition("s")) == tools
+    with Graph(":memory:", [Tool, Kit], made) as g:
+        g.put(Kit.model_validate({"id": "1", "parts": 7}))
+        (kit,) = g.find(Tool, in_shop)
+        assert kit.model_extra == {"parts": 7}
+    keys: dict[type[Any], Keys] = {Sign: Keys(partition="T#{id}", sort="T")}
+    typed = AdjacencyList(reverse=None, type_attribute="Type", indexes=indexes, keys=keys)
+    with Graph(":memory:", [Sign, Arrow], typed) as g:
+        signs = [Arrow(id="1", angle=5), Sign(id="2")]
+        g.put_many(signs)
+        assert list(g.find(Sign, in_shop)) == signs
+        assert list(g.find(Arrow, in_shop)) == signs[:1]

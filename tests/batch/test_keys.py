@@ -83,6 +83,28 @@ def test_only_the_one_spelling_of_a_value_matches(
     }
 
 
+@pytest.mark.parametrize(
+    ("least", "most"), [(1, None), (None, 0), (-1, 4), (10**30, None), (None, -(10**30)), (-(10**30), 10**30)]
+)
+@pytest.mark.parametrize(("spec", "type"), [("", "S"), ("04", "S"), ("sortable", "S"), ("", "N")])
+def test_numbers_outside_of_bounds_do_not_match(engine: Any, spec: str, type: Any, least: Any, most: Any) -> None:
+    part = Part("id", transform(spec), int, is_id=True, least=least, most=most)
+    lead = "" if type == "N" else "T#"
+    template = Template("T", [lead, part], Quoting(frozenset("#"), escape=True), type)
+    numbers = [-(10**39), -(10**25), -2, -1, 0, 1, 4, 5, 10**25, 10**39]
+    spell = {"04": "{:04}".format, "sortable": sortable_text}.get(spec, str)
+    keys = [lead + spell(number) for number in numbers if spec != "04" or 0 <= number < 10_000]
+    rows = table(engine, keys)
+    found = engine.fetch(rows.select(rows.place, is_one=matches(template, rows.key)))
+    told = {key for key in keys if template.match(key) is not None}
+    assert told == {
+        lead + spell(number)
+        for number in numbers
+        if lead + spell(number) in keys and (least is None or number >= least) and (most is None or number <= most)
+    }
+    assert {keys[row["place"]] for row in found if row["is_one"]} == told
+
+
 @pytest.mark.parametrize(("spec", "plain"), SPECS)
 def test_values_whose_own_characters_are_quoted_match(engine: Any, spec: str, plain: Any) -> None:
     """The ends of parts are all characters that numbers, dates and UUIDs have beside letters and digits, and some."""

@@ -9,12 +9,13 @@ NodeId  TypeTarget       Data            GSI PK
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Annotated, Any
 
 import pytest
 from pydantic import Field
 
-from adjoin import Copy, Edge, Graph, InvalidKey, InvalidModel, Keys, MaterializedGraph, Node, field
+from adjoin import Child, Copy, Edge, Graph, InvalidKey, InvalidModel, Keys, MaterializedGraph, Node, field
 from adjoin.layouts.interface import Layout
 from adjoin.plans.steps.batches import place_of
 from adjoin.requests import Put
@@ -230,3 +231,42 @@ def test_what_the_layout_asks_of_classes() -> None:
 def test_an_id_belongs_to_all_classes_together(g: Graph) -> None:
     with pytest.raises(InvalidKey, match="Knows from '6' to '6' would have the key of the Skill itself"):
         g.put(Knows(source="6", target="6", skill="x", owner="y"))
+
+
+def test_a_table_whose_shards_are_numbers_and_whose_indexes_have_other_names() -> None:
+    layout = MaterializedGraph.as_published(
+        SHARDS, indexes=("ByData", "ByTarget"), types={"GSI PK": "N"}, table="Graph", keys=KEYS
+    )
+    with Graph(":memory:", MODELS, layout=layout) as g:
+        g.put_many([Person(id="1", name=JOHN), Date(id="2", day="1980-12-19")])
+        g.put(BornOn(source="1", target="2", day="1980-12-19"))
+        shards = {(each["NodeId"], each["TypeTarget"]): each["GSI PK"] for each in stored(g)}
+        assert shards["2", "DATE|2"] == 0
+        assert shards["1", "PERSON|1"] == shards["1", "DATE|2|BIRTH"]
+        assert all(isinstance(each, int | Decimal) for each in shards.values())
+        with g.meter() as meter:
+            assert len(list(g.index("ByData").equals("1980-12-19"))) == 2
+        assert meter.requests == SHARDS
+        assert [each.source for each in g.into("2", BornOn)] == ["1"]
+        assert [each.id for each in g.find(Date, field("day") == "1980-12-19")] == ["2"]
+        assert (g.count(Date), g.count(BornOn), list(g.scan().others)) == (1, 1, [])
+        assert g.delete(Date, "2")
+        assert [each["TypeTarget"] for each in stored(g)] == ["PERSON|1"]
+
+
+class Event(Child[Person], key=("at",)):
+    at: str
+    text: Annotated[str, Field(alias="Data")]
+
+
+def test_children_are_in_the_partition_of_their_parent() -> None:
+    with Graph(":memory:", [*MODELS, Event], layout=layout()) as g:
+        events = [Event(parent="1", at=f"2026-0{month}", text=f"Moved {month}") for month in range(1, 7)]
+        g.put_many([Person(id="1", name=JOHN), *events])
+        items = {each["TypeTarget"]: each for each in stored(g)}
+        assert [items[f"EVENT|2026-0{month}"]["NodeId"] for month in range(1, 7)] == ["1"] * 6
+        assert list(g.children("1", Event)) == g.collection(Person.ref("1")).children == events
+        assert list(g.index("GSI1").begins_with("Moved")) == events
+        assert {type(each) for each in g.index("GSI2").begins_with("EVENT|")} == {Event}
+        assert g.delete(Person, "1")
+        assert stored(g) == []

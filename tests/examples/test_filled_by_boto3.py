@@ -10,8 +10,8 @@ import boto3
 import pytest
 
 from adjoin import Graph
-from examples import education, homes, invoices, people
-from tests.examples import test_education, test_homes, test_invoices, test_people
+from examples import education, homes, invoices, people, published_graph
+from tests.examples import test_education, test_homes, test_invoices, test_people, test_published_graph
 from tests.examples.raw import write_items
 from tests.servers.open import Stores
 
@@ -67,14 +67,25 @@ PEOPLE: dict[str, Any] = {
         {"IndexName": "GSI2", "KeySchema": _keys("Target", "TypeSource"), "Projection": ALL},
     ],
 }
+PUBLISHED: dict[str, Any] = {
+    "TableName": "PublishedGraph",
+    "AttributeDefinitions": _texts("NodeId", "TypeTarget", "Data", "GSI PK"),
+    "KeySchema": _keys("NodeId", "TypeTarget"),
+    "BillingMode": "PAY_PER_REQUEST",
+    "GlobalSecondaryIndexes": [
+        {"IndexName": "GSI1", "KeySchema": _keys("GSI PK", "Data"), "Projection": ALL},
+        {"IndexName": "GSI2", "KeySchema": _keys("GSI PK", "TypeTarget"), "Projection": ALL},
+    ],
+}
 TABLES: dict[str, tuple[ModuleType, dict[str, Any], list[dict[str, Any]]]] = {
     "invoices": (invoices, INVOICES, test_invoices.DOCUMENT),
     "education": (education, EDUCATION, test_education.DOCUMENT),
     "education, keys alone": (education, EDUCATION, test_education.UNTYPED),
     "homes": (homes, HOMES, test_homes.DOCUMENT),
     "people": (people, PEOPLE, test_people.DOCUMENT),
+    "the graph as it was published": (published_graph, PUBLISHED, test_published_graph.DOCUMENT),
 }
-UNCOUNTED = {people.people_in_city: {"ministack", "dynalite"}}
+UNCOUNTED = {pattern: {"ministack", "dynalite"} for pattern in (people.people_in_city, *published_graph.PATTERNS)}
 """Who counts units otherwise: MiniStack does not say what a batch of gets consumed, and dynalite counts nothing
 for a shard in which nothing is found."""
 

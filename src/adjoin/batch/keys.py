@@ -92,7 +92,7 @@ def _is_value(part: Part, key: ir.StringValue) -> ir.BooleanValue:
     if issubclass(plain, dt.datetime):
         second = key.re_extract(_SECONDS, 1).try_cast("int64")
         return (key.re_search(_SECONDS) & second.between(*_ALL_SECONDS)).fill_null(False)
-    return key.re_search(_spelling(plain))
+    return _within(part, key, key.re_search(_spelling(plain)))
 
 
 def _is_spelled(template: Template, part: Part, key: ir.StringValue) -> ir.BooleanValue:
@@ -118,7 +118,28 @@ def _is_spelled(template: Template, part: Part, key: ir.StringValue) -> ir.Boole
     if issubclass(kind, dt.date):
         # The pattern accepts day 31 in every month; the cast does not.
         holds &= plain.substr(0, 10).try_cast("date").notnull()
-    return holds & plain.re_search(_spelling(kind))
+    return _within(part, plain, holds & plain.re_search(_spelling(kind)))
+
+
+def _within(part: Part, text: ir.StringValue, holds: ir.BooleanValue) -> ir.BooleanValue:
+    """What holds, and that a whole number is within the bounds of its part."""
+    if part.least is None and part.most is None:
+        return holds
+    # A number of more digits than the engine holds is beyond every bound that it holds.
+    beyond = ibis.ifelse(text.startswith("-"), _whole(-_GREATEST), _whole(_GREATEST))
+    number = text.try_cast(_WHOLE).fill_null(beyond)
+    if part.least is not None:
+        holds &= number >= _whole(part.least)
+    if part.most is not None:
+        holds &= number <= _whole(part.most)
+    return holds
+
+
+_WHOLE, _GREATEST = "decimal(38, 0)", 10**38 - 1
+
+
+def _whole(number: int) -> ir.Scalar:
+    return ibis.literal(Decimal(max(-_GREATEST, min(number, _GREATEST))), _WHOLE)
 
 
 def _spelling(plain: type) -> str:

@@ -17,17 +17,18 @@ import datetime as dt
 import itertools
 import math
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 from functools import partial
 from typing import Any, TypeAlias, cast
 
-from adjoin.entity_types import EntityType
+from adjoin.entity_types import EntityType, NodeType
 from adjoin.field_types import may_be_none, plain_type
 from adjoin.fields import Comparison
 from adjoin.formats import EPOCHS, Format, dates_between, divides_dates
+from adjoin.layouts.families import telling
 from adjoin.layouts.interface import Index
 from adjoin.layouts.keys import SEPARATOR, SHARD, Part, ShardedTemplate, Template
 from adjoin.layouts.ranges import after, order_of
@@ -517,8 +518,20 @@ class AccessPatterns:
         held = None if projection.kind == "ALL" else frozenset({*keys, *projection.attributes})
         needed = {kind.attributes[name] for name in kept.record.stored_names}
         needed |= {self._keys.layout.type_attribute or index.partition_attribute, *sole_keys(kept)}
-        is_partial = held is not None and (kind.takes_any or not needed <= held)
+        if isinstance(kept, NodeKeys):
+            needed |= self._of_family(kept.kind)
+        takes_any = any(each.takes_any for each in (kind, *(kept.kind.family if isinstance(kept, NodeKeys) else ())))
+        is_partial = held is not None and (takes_any or not needed <= held)
         return AccessPattern(kind, index.name, partition, sort, held, is_partial)
+
+    def _of_family(self, kind: NodeType) -> set[str]:
+        """The attributes of the other classes of a family, any of which an item may be, and what tells them apart."""
+        needed = {each.attributes[name] for each in kind.family for name in self._stored(each)}
+        told = [telling(each, self._keys.texts) for each in (kind, *kind.family) if each.whole.discriminator]
+        return needed | {each.attribute for each in told if each is not None}
+
+    def _stored(self, kind: NodeType) -> Collection[str]:
+        return self._keys.nodes[kind.model].record.stored_names
 
     def _sources(self, kept: NodeKeys | EdgeKeys, attributes: Sequence[str]) -> tuple[KeySource, ...] | None:
         """Where the attributes of a key come from; None if one of them comes from nowhere."""
@@ -528,11 +541,11 @@ class AccessPatterns:
 
     def _source(self, kept: NodeKeys | EdgeKeys, attribute: str) -> KeySource | None:
         kind, template = kept.kind, self._keys.template(kept, attribute)
-        if template is not None and template.type == "S":
-            return KeySource(attribute, "S", template)
+        if template is not None and (template.type == "S" or not template.parts):
+            return KeySource(attribute, template.type, template)
         types = {key.name: key.type for index in self._keys.definition.indexes for key in index.keys}
         if template is not None:
-            # A key that is not text has one part. As a field it is compared by its value.
+            # A key that is not text has one part, unless it is a constant. As a field it is compared by its value.
             part = template.parts[0]
             if part.name == SHARD or part.transform.name:
                 return KeySource(attribute, template.type, template)

@@ -358,8 +358,8 @@ class AdjacencyReader:
 
     def _is_number(self, keys: NodeKeys) -> bool:
         """Whether the keys of a class are its id, a number, in each key that the table has."""
-        is_one = keys.kind.is_single and keys.kind.id_type in (int, Decimal) and keys.partition.type == "N"
-        return is_one and (self._keys.table.sort is None or keys.sort.type == "N")
+        is_one = keys.kind.is_single and keys.kind.id_type in (int, Decimal) and _is_number(keys.partition)
+        return is_one and (self._keys.table.sort is None or _is_number(keys.sort))
 
     def _short_number_reader(self, keys: NodeKeys, wire: Validate) -> ItemReader:
         pk, sk, id, given_id = self._pk, self._sk, keys.kind.key[0], given(keys.kind.key[0])
@@ -476,6 +476,10 @@ def _least(keys: NodeKeys | EdgeKeys) -> int:
     return 2 + sum(kind.fields[name].is_required() for name in kind.attributes)
 
 
+def _is_number(template: Template) -> bool:
+    return template.type == "N" and bool(template.parts)
+
+
 def _are_plain(*templates: Template) -> bool:
     return all(template.is_tail and not template.parts[0].transform.name for template in templates)
 
@@ -581,9 +585,17 @@ class AdjacencyAccesses:
             partition_type=keys.partition.type,
         )
 
-    def own(self, kind: NodeType, text: str) -> EdgeAccess:
-        """The access to what belongs to one node in a shared partition."""
+    def own(self, kind: NodeType, text: str, stem: str) -> EdgeAccess:
+        """The access to what belongs to one node in a shared partition; all its sort keys begin with the stem."""
         layout, table = self._keys.layout, self._keys.table
+        node, template = self._keys.nodes[kind.model], self.stems[kind.model]
+        is_whole = template is not None and template.told.issuperset(node.rest)
+
+        def shows(item: Item) -> bool:
+            # "o#70" begins with "o#7", but is of another node.
+            rest = table.texts(item)[1][len(stem) :]
+            return not is_whole or not rest or rest[0] in node.sort.quoting.ends
+
         return EdgeAccess(
             layout.partition_key,
             lambda item: self._reader.at(kind, text, item),
@@ -591,6 +603,27 @@ class AdjacencyAccesses:
             kind=kind,
             partition_type=table.partition.type,
             sort_type="S" if table.sort is None else table.sort.type,
+            shows=shows,
+        )
+
+    def at_target(self, kind: NodeType, node: Any, found: EdgeAccess) -> EdgeAccess:
+        """The access to all edges that arrive at a node, if those of one class have this access."""
+
+        def arriving(item: Item) -> Entity | None:
+            entity = self._reader.read(item)
+            if not isinstance(entity, Edge):
+                return entity
+            edge = self._keys.edges[type(entity)].kind
+            return entity if edge.target.covers(kind) and entity.target == edge.target.id(node) else None
+
+        return EdgeAccess(
+            found.partition_key,
+            arriving,
+            index=found.index,
+            kind=kind,
+            partition_type=found.partition_type,
+            is_partial=found.is_partial,
+            shows=lambda _: True,
         )
 
     def _stem(self, node: NodeKeys) -> Template | None:

@@ -354,6 +354,8 @@ class BoundLayout:
             if kind.family:
                 self._refuse_member(kind, entity)
             own = {only: id} if only is not None else kind.part_values(id)
+            if keys.bounded:
+                _check_bounds(keys, own)
             item = self._key(kind, keys.partition.render(own), keys.sort.render(own))
             values = entity.__dict__ if kind.parent is None else {**entity.__dict__, **kind.part_values(id)}
             self._completed(item, keys, values, keys.record.encode(entity))
@@ -428,15 +430,10 @@ class BoundLayout:
                 if value is not None:
                     item[name] = value
         item.update(body)
-        if not self._sparse:
-            return item
-        sparse = self._sparse.get(kind.model)
-        for name in sparse.lone(item) if sparse is not None else ():
-            del item[name]
-        return item
+        return self._without_lone_keys(kind, item) if self._sparse else item
 
     def copied_keys(self, kind: EdgeType) -> Mapping[str, tuple[str, ...]]:
-        """The index keys of a class of edges that hold copied fields, each with the names of its parts."""
+        """The keys of indexes that hold copied fields of a class of edges, each with the names of its parts."""
         return {name: template.names for name, template in self._copied_keys[kind.model].items()}
 
     def with_copied_keys(self, kind: EdgeType, item: Item) -> Item:
@@ -444,17 +441,26 @@ class BoundLayout:
         late = self._copied_keys[kind.model]
         if not late:
             return item
-        bare = {name: value for name, value in item.items() if name not in late}
-        edge = self._reader.read_as_far(kind, bare)
+        fields = self._keys.copied_fields(kind)
+        holding = {name for name, template in late.items() if fields.intersection(template.names)}
+        edge = self._reader.read_as_far(kind, {name: value for name, value in item.items() if name not in holding})
         if not isinstance(edge, Edge):
             return item
+        bare = {name: value for name, value in item.items() if name not in late}
         values = edge.__dict__ | kind.end_values(edge.source, edge.target)
         for name, template in late.items():
             # Without the value of its node, the edge is not in the index.
-            if not any(values[part] in (None, "") for part in template.names):
+            if not any(values[part] in (None, "") for part in fields.intersection(template.names)):
                 value = self._index_value(kind, name, template, values)
                 bare |= {} if value is None else {name: value}
-        return bare
+        return self._without_lone_keys(kind, bare)
+
+    def _without_lone_keys(self, kind: EntityType, item: Item) -> Item:
+        """The item without keys of indexes in which it is not, because another key of them is missing."""
+        sparse = self._sparse.get(kind.model) if self._sparse else None
+        for name in sparse.lone(item) if sparse is not None else ():
+            del item[name]
+        return item
 
     def _index_value(
         self, kind: EntityType, name: str, template: Template, values: Mapping[str, Any]
@@ -936,14 +942,33 @@ class BoundLayout:
         if not arriving and self._keys.nodes[kind.model].rest:
             stem, values = self._accesses.stems[kind.model], kind.part_values(id)
             partition = self._keys.nodes[kind.model].partition.render(values)
-            return Range(self._accesses.own(kind, text), partition, stem=stem.render(values) if stem else "")
+            start = stem.render(values) if stem else ""
+            return Range(self._accesses.own(kind, text, start), partition, stem=start)
         access = self._accesses.all_arriving if arriving else self._accesses.all_leaving
-        if access is None:
+        return self._together_at(kind, id) if access is None else Range(access, text)
+
+    def _together_at(self, kind: NodeType, id: Any) -> Range:
+        """Where all edges are that arrive at a node, if a declared index has them in one partition."""
+        if not self._keys.texts.declared:
             raise InvalidModel(
                 f"the layout has no reverse index, so edges that arrive at a {kind.name} cannot be found; "
                 f"give it one with reverse=Index(…)"
             )
-        return Range(access, text)
+        node = Ref(kind.model, id)
+        edges = [edge for edge in self.schema.edges.values() if edge.target.covers(kind) and not edge.symmetric]
+        found = {edge.name: self.into(edge, edge.target.id(node)) for edge in edges}
+        places = {(each.access.index, each.partition, each.number is None, not each.known) for each in found.values()}
+        if len(places) != 1 or not all(places.copy().pop()):
+            where = "; ".join(
+                f"{name} in {each.access.index or 'the table'} at {each.partition!r}" for name, each in found.items()
+            )
+            raise InvalidModel(
+                f"the layout has no reverse index, and no declared index has all edges that arrive at a {kind.name} in "
+                f"one partition ({where or 'no class of edges arrives there'}); read each class with into, or give the "
+                f"layout reverse=Index(…)"
+            )
+        one = next(iter(found.values()))
+        return Range(self._accesses.at_target(kind, node, one.access), one.partition)
 
     def _complete(self, kind: NodeType, edge: EdgeType, found: Range, verb: str) -> Range:
         if not found.access.is_sparse:
@@ -972,6 +997,16 @@ def _told_range(access: EdgeAccess, partition: Template, values: Mapping[str, An
         return partition.render({**values, SHARD: shard})
 
     return Range(access, at(partition.number.all[0]), known, number=partition.number, at=at)
+
+
+def _check_bounds(keys: NodeKeys, values: Mapping[str, Any]) -> None:
+    """Refuses an id outside the bounds of its field, which no validator has seen: its key may be that of another."""
+    for part in keys.bounded:
+        value = values[part.name]
+        if isinstance(value, int) and not part.holds(value):
+            bounds = [] if part.least is None else [f"at least {part.least}"]
+            bounds += [] if part.most is None else [f"at most {part.most}"]
+            raise InvalidKey(f"{keys.kind.name}.{part.name} must be {' and '.join(bounds)}, got {value}")
 
 
 def _with_ends(kind: EdgeType, values: Mapping[str, Any], source: Any, target: Any) -> dict[str, Any]:

@@ -30,6 +30,7 @@ def check(keys: AdjacencyKeys) -> None:
     _check_reverse(keys)
     _check_order(keys)
     _check_indexed(keys)
+    _check_options(keys)
 
 
 def check_own_items(keys: AdjacencyKeys, rules: Rules, why: str) -> None:
@@ -126,6 +127,7 @@ def _check_collisions(keys: AdjacencyKeys) -> None:
             raise InvalidModel(
                 f"{one.kind.name} and {other.kind.name} can have the same partition key {one.partition}"
                 f"{f', and the same sort key {one.sort}' if one.sort.pieces else ''}; change a label or a template"
+                f"{_or_bound(one, other)}"
             )
         are_both = keys.has_edges(one.kind) and keys.has_edges(other.kind)
         if not keys.layout.shared_ids and are_both and one.text.may_equal(other.text):
@@ -167,6 +169,38 @@ def _check_collisions(keys: AdjacencyKeys) -> None:
                 f"{one_edge.kind.name} and {other_edge.kind.name} can have the same key {one_edge.sort} in "
                 f"the partition of a {one_edge.kind.source.name}; add {{label}} to the edge template"
             )
+
+
+def _check_options(keys: AdjacencyKeys) -> None:
+    """Refuses options of an index that nothing uses."""
+    for index in keys.indexes:
+        if keys.overloaded is not None and index.name == keys.overloaded.name and index.shards is not None:
+            raise InvalidModel(
+                f"the index {index.name!r} is that of indexed fields, which does not use its shards=; give the layout "
+                f"shards= instead"
+            )
+        if index.shards is not None and not keys.shard_numbers.keys() & {*index.partition_keys}:
+            raise InvalidModel(
+                f"the index {index.name!r} has shards=, but no class has {{shard}} in a template of its partition key; "
+                f"add such a template, or remove shards="
+            )
+        if index.shard_by is not None and index.shards is None:
+            raise InvalidModel(
+                f"the index {index.name!r} has shard_by=, but no shards=; say how many there are, or remove shard_by="
+            )
+        if others := index.types.keys() - {*index.keys}:
+            raise InvalidModel(
+                f"the index {index.name!r} has types= for {min(others)!r}, which is no key attribute of it; remove it"
+            )
+
+
+def _or_bound(one: NodeKeys, other: NodeKeys) -> str:
+    """The further remedy if one key is fixed, and the other is of a whole number that can be the one in it."""
+    fixed, open = (one, other) if not one.sort.parts else (other, one)
+    numbers = [part for part in open.sort.parts if part.plain is int and part.is_id]
+    if fixed.sort.parts or not numbers:
+        return ""
+    return f", or give {open.kind.name}.{numbers[-1].name} a bound that excludes it, such as Field(ge=1)"
 
 
 def _check_reverse(keys: AdjacencyKeys) -> None:

@@ -209,9 +209,9 @@ class Transform:
     """How a part spells its value; without `decode` the value cannot be read back from the key."""
 
     name: str
-    encode: Callable[[Any], str]
-    decode: Callable[[str], str] | None
-    prefix: Callable[[Any], str] | None = key_text
+    encode: Callable[[Any], str] = field(compare=False)
+    decode: Callable[[str], str] | None = field(compare=False)
+    prefix: Callable[[Any], str] | None = field(default=key_text, compare=False)
     """How a prefix of a value is spelled; None if it is not a prefix of the value's spelling."""
     numbers: type | None = None
     """The type of number whose spellings sort as the numbers do; None if it is not for numbers."""
@@ -399,6 +399,13 @@ class Part:
     """Whether it is an id, or part of one, and so never empty."""
     among: tuple[Alternative, ...] = ()
     """For a node of one of several classes, how the key of each class is spelled."""
+    least: int | None = field(default=None, compare=False)
+    most: int | None = field(default=None, compare=False)
+    """For a whole number with bounds, the least and the greatest of its values: other numbers spell none of them."""
+
+    def holds(self, number: int) -> bool:
+        """Whether a whole number is within the bounds."""
+        return (self.least is None or number >= self.least) and (self.most is None or number <= self.most)
 
     def is_spelled(self, text: str) -> bool:
         """Whether this is the one spelling of a value of this part."""
@@ -409,9 +416,12 @@ class Part:
             return True
         try:
             if is_plain and self.plain is int:
-                return str(int(text)) == text
+                return str(int(text)) == text and self.holds(int(text))
             value = value_of(self.plain or self.transform.numbers, decode(text))
-            return value is not None and self.transform.encode(value) == text
+            is_bounded = self.least is not None or self.most is not None
+            if value is None or (is_bounded and not self.holds(value)):
+                return False
+            return self.transform.encode(value) == text
         except (AdjoinError, ValueError, ArithmeticError):
             return False
 

@@ -31,7 +31,7 @@ from adjoin.layouts.adjacency_list import AdjacencyList
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import Index, Keys
 from adjoin.schema import Schema
-from adjoin.tables import Throughput
+from adjoin.tables import KeyType, Throughput
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,22 @@ class MaterializedGraph:
 
     @classmethod
     def as_published(
-        cls, shards: int, *, table: str = "adjoin", keys: Mapping[type[Any], Keys] | None = None
+        cls,
+        shards: int,
+        *,
+        table: str = "adjoin",
+        indexes: tuple[str, str] = ("GSI1", "GSI2"),
+        types: Mapping[str, KeyType] | None = None,
+        keys: Mapping[type[Any], Keys] | None = None,
     ) -> PublishedGraph:
         """Returns the layout of the published table: bare ids, `DATE|2|BIRTH`, plain values, two sharded indexes.
 
         Each class has a field with the alias "Data". Edges also have a copy of that field of their source, such as
-        `Copy("source.name")`, which chooses their shard. `keys` replaces templates of single classes.
+        `Copy("source.name")`, which chooses their shard. `indexes` names the index over "Data" and the one over
+        "TypeTarget". `types={"GSI PK": "N"}` is for a table that has the shard as a number. `keys` replaces templates
+        of single classes.
         """
-        return PublishedGraph(table, shards, keys or {})
+        return PublishedGraph(table, shards, indexes, types or {}, keys or {})
 
     def named(self, table: str) -> MaterializedGraph:
         return replace(self, table=table)
@@ -106,6 +114,10 @@ class PublishedGraph:
 
     table: str
     shards: int
+    indexes: tuple[str, str] = ("GSI1", "GSI2")
+    """The names of the index over "Data" and of the one over "TypeTarget"."""
+    types: Mapping[str, KeyType] = field(default_factory=dict)
+    """The type of "GSI PK", if it is a number."""
     keys: Mapping[type[Any], Keys] = field(default_factory=dict)
 
     def named(self, table: str) -> PublishedGraph:
@@ -119,6 +131,7 @@ class PublishedGraph:
                     f'have; give one of its fields the alias "{_DATA}"'
                 )
         own = {kind.model: self._keys(schema, kind) for kind in schema.types}
+        is_spread = any(isinstance(kind, EdgeType) or _is_spread(schema, kind) for kind in schema.types)
         layout = AdjacencyList(
             table=self.table,
             partition_key="NodeId",
@@ -126,8 +139,15 @@ class PublishedGraph:
             reverse=None,
             shared_ids=True,
             indexes=[
-                Index(name, "GSI PK", sort, shards=self.shards, shard_by=_DATA)
-                for name, sort in (("GSI1", _DATA), ("GSI2", "TypeTarget"))
+                Index(
+                    name,
+                    "GSI PK",
+                    sort,
+                    shards=self.shards if is_spread else None,
+                    shard_by=_DATA if is_spread else None,
+                    types=self.types,
+                )
+                for name, sort in zip(self.indexes, (_DATA, "TypeTarget"), strict=True)
             ],
             keys=own,
         )
@@ -146,17 +166,27 @@ class PublishedGraph:
             parts = kind.target.parts
         else:
             assert isinstance(kind, NodeType)
-            end, name, tail, parts = "", f"{kind.label}|", "", kind.parts
-            partition = "|".join(f"{{{part}}}" for part in parts)
-            is_spread = any(edge.source is kind for edge in schema.edges.values())
+            end, name, tail, parts = "", f"{kind.label}|", "", kind.key
+            partition = "{parent}" if kind.parent is not None else "|".join(f"{{{part}}}" for part in parts)
+            is_spread = _is_spread(schema, kind)
         sort = name + "|".join(f"{{{end}{part}}}" for part in parts) + tail
         given = self.keys.get(kind.model, Keys())
         return replace(
             given,
             partition=given.partition or partition,
             sort=given.sort or sort,
-            indexes={"GSI1": "{shard}" if is_spread else "0", **given.indexes},
+            indexes={self.indexes[0]: "{shard}" if is_spread else "0", **given.indexes},
         )
+
+
+def _is_spread(schema: Schema, kind: EntityType) -> bool:
+    """Whether nodes of a class are spread over the shards: those that have edges or children, and children.
+
+    Other nodes are values. A child is in the shard of its own value.
+    """
+    if isinstance(kind, NodeType) and (kind.parent is not None or schema.children(kind)):
+        return True
+    return any(edge.source is kind for edge in schema.edges.values())
 
 
 _DATA = "Data"

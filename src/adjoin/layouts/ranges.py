@@ -69,6 +69,8 @@ class EdgeAccess:
     """Whether the index holds only some attributes, so that the items have to be read from the table."""
     sort_field: SortField | None = None
     """The field that is the sort key, if it has no template."""
+    shows: Callable[[Item], bool] | None = None
+    """For a collection, which of the items that no class explains belong to it; None for none of them."""
     is_sparse: bool = False
     """Whether edges of the class may be missing from the index, because a part of its key is None."""
 

@@ -70,10 +70,10 @@ class ScanAccesses:
 
 def _begun(name: str, template: Template) -> Condition | None:
     """A condition that holds for every key of a template; None if its keys can begin with anything."""
-    path, lead = attribute(name), Value({"S": template.lead})
+    path = attribute(name)
     if not template.parts:
-        return Compare("=", path, lead)
-    return BeginsWith(path, lead) if template.lead else None
+        return Compare("=", path, Value(template.attribute(template.lead)))
+    return BeginsWith(path, Value({"S": template.lead})) if template.lead else None
 
 
 def _told(name: str, template: Template) -> Condition | None:

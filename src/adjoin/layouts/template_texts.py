@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType, NodeUnion
 from adjoin.errors import InvalidModel, shown
-from adjoin.field_types import plain_type, unknown_field
+from adjoin.field_types import bounds_of, plain_type, unknown_field
 from adjoin.formats import EPOCHS, finest_of, holds_as_much
 from adjoin.layouts.ends import union_part
 from adjoin.layouts.interface import Index, Keys
@@ -336,7 +336,8 @@ class TemplateTexts:
             case "parent" if kind.parent is not None:
                 return self._node_pieces(kind.parent, "parent")
             case name if name in kind.parts:
-                return [replace(_fitting(kind, part, is_exact=self._holds_whole(kind, part)), is_id=True)]
+                fitting = _fitting(kind, part, is_exact=self._holds_whole(kind, part))
+                return [replace(_bounded(kind, fitting), is_id=True)]
             case name if name in kind.fields:
                 is_only = name in self.keys_of(kind).only_in_keys
                 return [_fitting(kind, part, is_exact=is_only and self._holds_whole(kind, part))]
@@ -570,6 +571,24 @@ def _fitting(kind: EntityType, part: Part, *, is_exact: bool) -> Part:
     if part.transform.name != "sortable" or is_number(kind, part.name):
         return part
     return replace(part, transform=transform(""))
+
+
+def _bounded(kind: NodeType, part: Part) -> Part:
+    """A part of an id with the bounds of its field, if it is a whole number.
+
+    So the item "v0" can be beside the versions "v1", "v2" and so on: with `ge=1`, none of them has its key.
+    """
+    if part.plain is not int or part.name not in kind.fields:
+        return part
+    for operator, bound in bounds_of(kind.fields[part.name]):
+        # Pydantic takes whole numbers alone as bounds of an int, such as 1.0.
+        if operator in (">=", ">"):
+            least = int(bound) + (operator == ">")
+            part = replace(part, least=least if part.least is None else max(part.least, least))
+        else:
+            most = int(bound) - (operator == "<")
+            part = replace(part, most=most if part.most is None else min(part.most, most))
+    return part
 
 
 def _snake(name: str) -> str:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType, NodeUnion, tag_of
-from adjoin.errors import InvalidModel, InvalidValue, shown
+from adjoin.errors import AdjoinError, InvalidModel, InvalidValue, shown
 from adjoin.field_types import plain_type, unknown_field
 from adjoin.layouts.interface import DELETING, OWNER, REVISION, Index
 from adjoin.layouts.keys import (
@@ -35,6 +35,7 @@ from adjoin.reserved import OWN, tenant_prefix
 from adjoin.schema import Schema
 from adjoin.sharding.maps import FixedShards
 from adjoin.tables import IndexDefinition, KeyAttribute, KeyType, TableDefinition
+from adjoin.values import canonical_number
 
 if TYPE_CHECKING:
     from adjoin.layouts.adjacency_list import AdjacencyList
@@ -82,6 +83,12 @@ class NodeKeys:
     def is_echoed(self) -> bool:
         """Whether one key holds less of a value that the other holds whole, such as the day of a time."""
         return _is_echoed(self.partition, self.sort)
+
+    @cached_property
+    def bounded(self) -> tuple[Part, ...]:
+        """The parts of the id that are whole numbers with bounds."""
+        parts = (*self.partition.parts, *self.sort.parts)
+        return tuple(part for part in parts if part.least is not None or part.most is not None)
 
 
 @dataclass(frozen=True)
@@ -314,10 +321,13 @@ class AdjacencyKeys:
     def _typed(self, kind: EntityType, attribute: str, template: str, type: KeyType, pieces: Pieces) -> Pieces:
         """The pieces of a template for a key attribute that is a number or binary."""
         part = pieces[1] if len(pieces) == 2 and not pieces[0] else None
+        if type == "N" and isinstance(part, str) and _is_number(part):
+            return [part]
         if not isinstance(part, Part):
             raise InvalidModel(
                 f"the key {template!r} of {kind.name} is not text in the table ({attribute!r} has the type "
-                f"{type}), so it is one placeholder without text around it, and no tenant can have a part of it"
+                f"{type}), so it is one placeholder without text around it{', or a number such as 0' * (type == 'N')}, "
+                f"and no tenant can have a part of it"
                 f"{'' if '{' in template else _field_there(kind, attribute)}"
             )
         is_of_table = attribute in self.table.types
@@ -374,7 +384,7 @@ class AdjacencyKeys:
         number = self.shard_numbers.setdefault(attribute, number)
         if fields is None:
             return number, tuple(compiled[name] for name in self.table.names)
-        return number, tuple(self._shard_field(kind, name) for name in fields)
+        return number, tuple(each for name in fields for each in self._shard_fields(kind, name))
 
     def number_of_indexed(self, index: Index) -> ShardNumber:
         """The number of shards of the index of indexed fields, which has none if its shards are adaptive."""
@@ -386,30 +396,52 @@ class AdjacencyKeys:
         number = ShardNumber(attribute, (index.name,), declared, is_recorded=is_recorded)
         return self.shard_numbers.setdefault(attribute, number)
 
-    def _shard_field(self, kind: EntityType, name: str) -> str:
-        """The field of a class that chooses its shard: for an edge, the copy of that field of its source, if any.
+    def _shard_fields(self, kind: EntityType, name: str) -> tuple[str, ...]:
+        """The values of a class that choose its shard: for an edge, the copy of that field of its source, if any.
 
-        `name` is that of a field, or of the attribute in which fields of several classes are stored.
+        `name` is that of a field, of a part of an id at an end, or of the attribute in which fields of several classes
+        are stored.
         """
         for copy in self._copies:
-            if copy.edge is kind and copy.end == "source" and name in (copy.of, copy.node.attributes.get(copy.of)):
-                return copy.field
-        if name not in kind.fields:
-            stored = next((each for each, attribute in kind.attributes.items() if attribute == name), None)
-            if stored is not None and isinstance(kind, NodeType):
-                return stored
-            remedy = ""
-            if isinstance(kind, EdgeType):
-                fields = {attribute: each for each, attribute in kind.source.attributes.items()}
-                remedy = f', or copy it from the source with Copy("source.{fields.get(name, name)}")'
-            raise InvalidModel(f"shard_by={shown(name)}: " + unknown_field(kind.name, name, kind.fields) + remedy)
-        return name
+            if copy.edge is kind and copy.end == "source":
+                names = (copy.of, f"source.{copy.of}", copy.node.attributes.get(copy.of))
+                if name in names:
+                    return (copy.field,)
+        end = kind.end(name)
+        if isinstance(end, NodeUnion):
+            raise InvalidModel(
+                f"shard_by={shown(name)}: the {name} of {kind.name} is {end.name}, whose ids differ; leave shard_by= "
+                f"out, and the key of the item chooses the shard"
+            )
+        if end is not None and not end.is_single:
+            return tuple(f"{name}.{part}" for part in end.parts)
+        if name in kind.fields or kind.part(name) is not None:
+            return (name,)
+        stored = next((each for each, attribute in kind.attributes.items() if attribute == name), None)
+        if stored is not None and isinstance(kind, NodeType):
+            return (stored,)
+        remedy = ""
+        if isinstance(kind, EdgeType):
+            fields = {attribute: each for each, attribute in kind.source.attributes.items()}
+            wanted = name.removeprefix("source.")
+            remedy = f', or copy it from the source with Copy("source.{fields.get(wanted, wanted)}")'
+        raise InvalidModel(f"shard_by={shown(name)}: " + unknown_field(kind.name, name, kind.fields) + remedy)
+
+    def copied_fields(self, kind: EntityType) -> frozenset[str]:
+        """The fields of a class of edges that are copied from their nodes."""
+        return frozenset(copy.field for copy in self._copies if copy.edge is kind)
 
     def copied_keys(self, kind: EntityType) -> Mapping[str, Template]:
-        """The index keys of a class of edges that hold copied fields."""
-        fields = {copy.field for copy in self._copies if copy.edge is kind}
-        keys = self.edges[kind.model].index_keys if isinstance(kind, EdgeType) else {}
-        return {name: template for name, template in keys.items() if fields.intersection(template.names)}
+        """The index keys of a class of edges that hold copied fields, and the other keys of the same indexes.
+
+        An item has all keys of an index or none, so all of them depend on whether a copied field has a value.
+        """
+        fields = self.copied_fields(kind)
+        keys = self.edges[kind.model].index_keys if fields and isinstance(kind, EdgeType) else {}
+        names = {name for name, template in keys.items() if fields.intersection(template.names)}
+        held = names | {kind.attributes[field] for field in fields}
+        names |= {name for index in self.indexes if held.intersection(index.keys) for name in index.keys}
+        return {name: template for name, template in keys.items() if name in names}
 
     def tenant_part(self, attribute: str) -> str:
         """The tenant's prefix for a key attribute; "" if it has none."""
@@ -717,6 +749,14 @@ def _meets(node: NodeKeys, source: NodeKeys, sort: Template) -> bool:
 def _last(partition: Template, sort: Template, whose: str = "its") -> str:
     """The sort key, or the partition key of a table that has no sort key, for messages."""
     return f"{whose} sort key {sort}" if sort.pieces else f"{whose} partition key {partition}"
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is a number as DynamoDB spells it."""
+    try:
+        return canonical_number(text) == text
+    except AdjoinError:
+        return False
 
 
 def _field_there(kind: EntityType, attribute: str) -> str:

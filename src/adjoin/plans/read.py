@@ -214,6 +214,13 @@ class Question:
         decode, kind, rest = self.range.access.decode, self.range.access.kind, self.rest
         if kind is None:
             return lambda item: read_or_plain(layout, item)
+        if shows := self.range.access.shows:
+
+            def collected(item: Item) -> Any:
+                entity = decode(item)
+                return _other(layout, item, shows) if entity is None else entity
+
+            return collected
         if not rest:
             return decode
 
@@ -288,6 +295,12 @@ def read_or_plain(layout: BoundLayout, item: Item) -> Any:
         return None
     entity = layout.read(item)
     return {name: decode(value) for name, value in item.items()} if entity is None else entity
+
+
+def _other(layout: BoundLayout, item: Item, shows: Callable[[Item], bool]) -> dict[str, Any] | None:
+    """The plain values of an item that belongs to a collection although no class explains it; None for another."""
+    found = read_or_plain(layout, item) if shows(item) else None
+    return found if isinstance(found, dict) else None
 
 
 def _item_of(items: Iterable[Item], decode_item: Callable[[Item], Any], number: int) -> Item:

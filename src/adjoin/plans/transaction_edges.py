@@ -173,7 +173,10 @@ def _fill(layout: BoundLayout, writes: Named, edges: Mapping[Place, EdgeType]) -
         for copy in (place, *map(place_of, layout.copy_keys(kind, layout.key_of(write.item)))):
             there = writes.get(copy)
             if there is not None and isinstance(there[0], Put):
-                writes[copy] = replace(there[0], item=there[0].item | values), there[1]
+                item = there[0].item | values
+                # An index copy has no keys of other indexes.
+                item = layout.with_copied_keys(kind, item) if copy == place else item
+                writes[copy] = replace(there[0], item=item), there[1]
         for end, key in ends[place].items():
             check = Check(layout.table, key, as_copied(layout, kind, end, nodes[place_of(key)]))
             there = writes.get(place_of(key))
