@@ -416,5 +416,7 @@ def _listed(rules: Rules, kind: NodeType) -> dict[str, str]:
 
 
 def _keys(item: Item) -> dict[str, AttributeValue]:
-    keys: dict[str, AttributeValue] = item[COUNTED]["M"] if COUNTED in item else {}
-    return keys
+    if COUNTED not in item:
+        return {}
+    # Another program may have written something else there.
+    return {name: key for name, key in item[COUNTED].get("M", {}).items() if "S" in key}

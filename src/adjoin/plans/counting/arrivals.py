@@ -32,7 +32,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.own_items import SHORT
 from adjoin.plans.counting.ledger import LENGTH, edge_of
 from adjoin.plans.counting.node_transaction import MARKED
-from adjoin.plans.counting.references import EDGE, PAGE, EdgeRef, edges_in, queries_from, queries_into, refs_to
+from adjoin.plans.counting.references import EDGE, PAGE, EdgeRef, edge_in, edges_in, queries_from, queries_into, refs_to
 from adjoin.plans.steps.batches import chunks, get_all, write_all
 from adjoin.plans.steps.still import same
 from adjoin.requests import Delete, Get, ItemChange, PageResponse, Plan, Put, Query, SortCondition
@@ -150,10 +150,14 @@ def arriving_at(layout: BoundLayout, kind: CountedType, node_key: str) -> list[Q
 def found_in(layout: BoundLayout, kind: CountedType, node_key: str, page: PageResponse) -> Iterator[Arrival]:
     """The edges in a page that one of these queries returned: from arrivals, from ledgers, or from edges themselves."""
     for item in page.items:
-        if EDGE in item and MARKED in item and layout.is_bookkeeping(item):
-            yield Arrival(kind, item[EDGE]["M"], layout.source_text(kind, item[EDGE]["M"]), node_key)
-        elif LENGTH in item and layout.is_bookkeeping(item) and layout.kind_of(key := edge_of(layout, item)) is kind:
-            yield Arrival(kind, key, layout.source_text(kind, key), node_key)
+        if ((EDGE in item and MARKED in item) or LENGTH in item) and layout.is_bookkeeping(item):
+            try:
+                key = edge_in(layout, item, EDGE) if EDGE in item else edge_of(layout, item)
+                if EDGE in item or layout.kind_of(key) is kind:
+                    yield Arrival(kind, key, layout.source_text(kind, key), node_key)
+            except (InvalidItem, InvalidKey):
+                # Another program changed it. An audit finds the edge by itself.
+                continue
     for item in edges_in(layout, kind, page):
         # A partition that nodes share holds the edges of other nodes too.
         if (edge := _arrival(layout, kind, item)) is not None and node_key in (edge.source, edge.target):

@@ -41,10 +41,12 @@ from dataclasses import dataclass, field, replace
 from os import urandom
 from typing import Any, TypeAlias
 
+from adjoin.errors import InvalidItem
 from adjoin.expressions import Action, Compare, Condition, Exists, Not, Path, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, REVISION
-from adjoin.plans.counting.references import EdgeRef, named_in
+from adjoin.plans.counting.contributions import RANK, VALUE
+from adjoin.plans.counting.references import EdgeRef, edge_in, named_in, unreadable
 from adjoin.plans.steps.batches import place_of
 from adjoin.plans.steps.still import same
 from adjoin.requests import Check, Delete, Put, Update
@@ -108,12 +110,23 @@ def ledger_in(group: RuleGroup, item: Item | None) -> Ledger | None:
         return None
     names = group.by_key
     applied = {names.get(key, key): value for key, value in part.items() if key not in (_GENERATION, _REVISION, _ASIDE)}
-    aside = {names.get(key, key): reason["S"] for key, reason in part[_ASIDE]["M"].items()} if _ASIDE in part else {}
-    tokens = _taken_out(applied)
-    return Ledger(part[_GENERATION]["S"], applied, aside, tokens=tokens)
+    try:
+        aside = _reasons(names, part[_ASIDE]) if _ASIDE in part else {}
+        tokens = _taken_out(group, applied)
+        return Ledger(part[_GENERATION]["S"], applied, aside, tokens=tokens)
+    except _UNREADABLE:
+        return None
 
 
-def _taken_out(applied: dict[str, AttributeValue]) -> dict[str, Sequence[Tokens]]:
+_UNREADABLE = KeyError, TypeError, ValueError, AttributeError
+"""What reading a ledger raises that another program wrote, with attributes of other types."""
+
+
+def _reasons(names: Mapping[str, str], aside: AttributeValue) -> dict[str, str]:
+    return {names.get(key, key): reason["S"] for key, reason in aside["M"].items()}
+
+
+def _taken_out(group: RuleGroup, applied: dict[str, AttributeValue]) -> dict[str, Sequence[Tokens]]:
     """Takes the tokens out of the values in `applied`, and returns them.
 
     Without tokens, what an edge contributed can be compared with what it contributes now.
@@ -122,8 +135,13 @@ def _taken_out(applied: dict[str, AttributeValue]) -> dict[str, Sequence[Tokens]
     for name, value in applied.items():
         if "L" in value:
             entries = [dict(entry["M"]) for entry in value["L"]]
+            if not all("S" in entry[RANK] and VALUE in entry for entry in entries):
+                raise ValueError
             tokens[name] = [(_token(entry, TOKEN), _token(entry, FORMER)) for entry in entries]
             applied[name] = {"L": [{"M": entry} for entry in entries]}
+    for rule in group.rules:
+        if rule.name in applied and ("N" if rule.operation == "sum" else "L") not in applied[rule.name]:
+            raise ValueError
     return tokens
 
 
@@ -170,22 +188,27 @@ def rule_want(group: RuleGroup, rule: Rule) -> tuple[str, ...]:
     return group.part, "M", rule.key
 
 
-def _far_ledger(group: RuleGroup, item: Item) -> Ledger:
-    """A ledger that lies beside a far node, from its item."""
+def _far_ledger(group: RuleGroup, item: Item) -> Ledger | None:
+    """A ledger that lies beside a far node, from its item; None if it is not readable."""
     names = group.by_key
-    applied = {names.get(key, key): value for key, value in item[APPLIED]["M"].items()}
-    aside = {names.get(key, key): reason["S"] for key, reason in item[ASIDE]["M"].items()} if ASIDE in item else {}
-    mark = item[RULES]["S"] if RULES in item else None
-    tokens = _taken_out(applied)
-    return Ledger(item[GENERATION]["S"], applied, aside, mark, tokens)
+    try:
+        applied = {names.get(key, key): value for key, value in item[APPLIED]["M"].items()}
+        aside = _reasons(names, item[ASIDE]) if ASIDE in item else {}
+        mark = item[RULES]["S"] if RULES in item else None
+        tokens = _taken_out(group, applied)
+        return Ledger(item[GENERATION]["S"], applied, aside, mark, tokens)
+    except _UNREADABLE:
+        return None
 
 
 def edge_of(layout: BoundLayout, item: Item) -> Item:
-    """The key of the edge that a ledger belongs to."""
+    """The key of the edge that a ledger belongs to. Raises `InvalidItem` if another program changed the ledger."""
     if SHORTENED in item:
-        key: Item = item[SHORTENED]["M"]
-        return key
-    return layout.ledgers.edge_key(item, int(item[LENGTH]["N"]) if LENGTH in item else None)
+        return edge_in(layout, item, SHORTENED)
+    try:
+        return layout.ledgers.edge_key(item, int(item[LENGTH]["N"]) if LENGTH in item else None)
+    except _UNREADABLE:
+        raise InvalidItem(unreadable("the ledger", layout.key_of(item))) from None
 
 
 def ref_beside(layout: BoundLayout, group: RuleGroup, item: Item) -> EdgeRef:

@@ -26,7 +26,7 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from adjoin.entity_types import NodeType
-from adjoin.errors import FAILED_CONDITION, InvalidKey, InvalidValue, TransactionCanceled
+from adjoin.errors import FAILED_CONDITION, InvalidItem, InvalidKey, InvalidValue, TransactionCanceled
 from adjoin.expressions import Action, Add, And, Compare, Condition, Exists, Not, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION, REVISION
@@ -57,6 +57,22 @@ PREPARED = f"{NEXT_GENERATION}:"
 """The prefix of attributes that hold sums in the next generation."""
 
 
+_TYPES = (
+    (GENERATION, "S"),
+    (NEXT_GENERATION, "S"),
+    (TURN, "N"),
+    (LEFT, "N"),
+    (STALE, "SS"),
+    (FULL, "SS"),
+)
+"""The attributes of adjoin's own on a near node, with their types."""
+
+
+def _is_own(name: str, type: str, value: AttributeValue) -> bool:
+    """Whether an attribute is as adjoin writes it. Departures are a whole number, which is compared."""
+    return type in value and (name != LEFT or value[type].isdigit())
+
+
 _Told: TypeAlias = dict[str, tuple[str, AttributeValue]]
 """Rule to attribute and value, for rules whose new value is known without reading ranks."""
 
@@ -78,6 +94,12 @@ class Near:
     """The revision that the next transaction sets."""
 
     def __post_init__(self) -> None:
+        for name, type in _TYPES:
+            if self.item and name in self.item and not _is_own(name, type, self.item[name]):
+                raise InvalidItem(
+                    f"{name!r} of the node {self.node_key!r} was changed by another program and cannot be read; remove "
+                    f"this attribute, and run verify --repair"
+                )
         stored = (self.item or {}).get(GENERATION)
         self.generation = stored["S"] if stored else new_token()
         self.is_new = stored is None

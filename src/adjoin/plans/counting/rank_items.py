@@ -228,6 +228,6 @@ def standing(layout: BoundLayout, group: RuleGroup, rank: Item, ledger: Item | N
     base = rank.get(BASE)
     if base is None:
         return "pending"
-    if "N" in base:
+    if base.get("N", "").isdigit():
         return "dead" if has_part(group, ledger) or _left(near) > int(base["N"]) else "pending"
     return "pending" if revision_of(group, ledger) == base else "dead"

@@ -94,8 +94,40 @@ def refs_to(layout: BoundLayout, group: RuleGroup, items: Iterable[Item]) -> lis
 
 
 def ref_in(layout: BoundLayout, group: RuleGroup, record: Item) -> EdgeRef:
-    """The reference to an edge, from a ledger beside its far node or from the record that it is set aside."""
-    return EdgeRef(group, record[EDGE]["M"], record[NEAR]["S"], record[FAR]["S"])
+    """The reference to an edge, from a ledger beside its far node or from the record that it is set aside.
+
+    Raises `InvalidItem` if another program changed the record.
+    """
+    key, near, far = edge_in(layout, record, EDGE), record.get(NEAR, {}).get("S"), record.get(FAR, {}).get("S")
+    if near is None or far is None:
+        raise InvalidItem(unreadable("the record", layout.key_of(record)))
+    return EdgeRef(group, key, near, far)
+
+
+def edge_in(layout: BoundLayout, record: Item, name: str) -> Item:
+    """The key of an edge that an attribute of a ledger or record holds."""
+    own = layout.key_of(record)
+    key: Item = record.get(name, {}).get("M", {})
+    if key.keys() != own.keys() or any(value.keys() != own[part].keys() for part, value in key.items()):
+        raise InvalidItem(unreadable("the record", own))
+    return key
+
+
+def refs_in(layout: BoundLayout, group: RuleGroup, records: Iterable[Item]) -> list[EdgeRef]:
+    """References to edges, from ledgers or records. One that another program changed is left out."""
+    refs = []
+    for record in records:
+        try:
+            refs.append(ref_in(layout, group, record))
+        except InvalidItem:
+            continue
+    return refs
+
+
+def unreadable(what: str, key: Item) -> str:
+    """The message that an item of adjoin's own is not as adjoin wrote it."""
+    shown = ", ".join(f"{name}={next(iter(value.values()))!r}" for name, value in key.items())
+    return f"{what} ({shown}) was changed by another program and cannot be read; delete it, and run verify --repair"
 
 
 def named_in(ref: EdgeRef) -> Item:
@@ -113,7 +145,7 @@ def dependents(
     partition, sort = layout.ledgers.ledgers(group.name, far)
     response: PageResponse
     (response,) = yield (Query(layout.table, partition, sort, start=start, consistent=True, limit=PAGE),)
-    return [ref_in(layout, group, item) for item in response.items], response.last
+    return refs_in(layout, group, response.items), response.last
 
 
 PAGE = 1000

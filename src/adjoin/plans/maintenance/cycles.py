@@ -22,7 +22,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
 from adjoin.plans.counting.ledger import APPLIED
 from adjoin.plans.counting.node_transaction import NodeTransaction
-from adjoin.plans.counting.references import EdgeRef, key_of_node, ref_in
+from adjoin.plans.counting.references import EdgeRef, key_of_node, ref_in, refs_in
 from adjoin.plans.steps.batches import Pages, get_all
 from adjoin.plans.steps.still import same
 from adjoin.requests import Check, Get, ItemResponse, Plan, Query, Update
@@ -111,7 +111,7 @@ def _ledgers(layout: BoundLayout, group: RuleGroup, rule: Rule, nodes: Sequence[
     )
     ledgers: list[Item] = []
     while found := (yield from pages.next()):
-        ledgers += [item for _, page in found for item in page.items if rule.key in item[APPLIED]["M"]]
+        ledgers += [item for _, page in found for item in page.items if rule.key in item[APPLIED].get("M", ())]
     return ledgers
 
 
@@ -140,5 +140,5 @@ def set_aside_by(layout: BoundLayout, group: RuleGroup, rule: Rule) -> Plan[list
     refs: list[EdgeRef] = []
     pages = Pages([(rule, Query(layout.table, partition, sort, consistent=True))])
     while found := (yield from pages.next()):
-        refs += [ref_in(layout, group, item) for _, page in found for item in page.items]
+        refs += [ref for _, page in found for ref in refs_in(layout, group, page.items)]
     return refs

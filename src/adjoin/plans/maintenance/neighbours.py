@@ -15,7 +15,7 @@ from adjoin.entity_types import EdgeType, NodeType
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.counting.arrivals import Arrival, counting, is_taken_down, lookups, strike_out, take_down
 from adjoin.plans.counting.edge_state import EdgeState
-from adjoin.plans.counting.references import EdgeRef, counted_by, counts, ref_in
+from adjoin.plans.counting.references import EdgeRef, counted_by, counts, refs_in
 from adjoin.plans.maintenance.reconciling import reconcile
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.shards import fresh_numbers
@@ -150,7 +150,7 @@ def _reconcile_readers(
         if group.reads_far and group.hop.far.covers(kind)
     )
     while found := (yield from pages.next()):
-        refs = [ref_in(layout, group, item) for group, page in found for item in page.items]
+        refs = [ref for group, page in found for ref in refs_in(layout, group, page.items)]
         for some in chunks(refs, TOGETHER):
             own = Tally()
             yield from reconcile(layout, some, own)

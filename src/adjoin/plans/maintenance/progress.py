@@ -56,7 +56,9 @@ def number(value: float) -> AttributeValue:
 
 
 def number_in(record: Mapping[str, AttributeValue] | None, name: str) -> float | None:
-    return float(record[name]["N"]) if record is not None and name in record else None
+    """A number of a record; None if there is none, or if another program wrote something else."""
+    value = (record or {}).get(name, {}).get("N")
+    return None if value is None else float(value)
 
 
 # --- missed changes ----------------------------------------------------------------------------
@@ -93,7 +95,8 @@ def begin_again(layout: BoundLayout, record: Item | None, reason: str | None, no
 def due_in(record: Item | None) -> RebuildDue | None:
     if record is None:
         return None
-    return RebuildDue(float(record[SINCE]["N"]), float(record[AT]["N"]), record[WHY]["S"])
+    since, at = (number_in(record, name) or 0.0 for name in (SINCE, AT))
+    return RebuildDue(since, at, record.get(WHY, {}).get("S", ""))
 
 
 # --- rebuilds and audits -----------------------------------------------------------------------

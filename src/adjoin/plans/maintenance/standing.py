@@ -28,10 +28,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from adjoin.errors import DeclarationReplaced, TableNotFound
+from adjoin.errors import DeclarationReplaced, InvalidItem, TableNotFound
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
-from adjoin.plans.maintenance.progress import key_of, number
+from adjoin.plans.maintenance.progress import MAINTAIN, key_of, number
 from adjoin.plans.steps.again import Attempt, Done, always_again, until_written
 from adjoin.plans.steps.still import new_revision, same
 from adjoin.requests import DescribeTable, Get, ItemResponse, Plan, Put, TableResponse
@@ -126,18 +126,24 @@ def standing_in(rules: Rules, record: Record | None) -> Standing:
 
 
 def _record(item: Item) -> Record:
-    rules = {
-        name: Recorded(
-            each["M"][_KEY]["S"],
-            each["M"][_ATTRIBUTE]["S"],
-            each["M"][_COUNTED]["BOOL"],
-            each["M"][_LISTED]["BOOL"],
-            float(each["M"][_SINCE]["N"]),
-        )
-        for name, each in item[_RULES]["M"].items()
-    }
-    former = tuple(each["S"] for each in item[_FORMER]["L"])
-    return Record(item[_CURRENT]["S"], rules, former, item)
+    try:
+        rules = {
+            name: Recorded(
+                each["M"][_KEY]["S"],
+                each["M"][_ATTRIBUTE]["S"],
+                each["M"][_COUNTED]["BOOL"],
+                each["M"][_LISTED]["BOOL"],
+                float(each["M"][_SINCE]["N"]),
+            )
+            for name, each in item[_RULES]["M"].items()
+        }
+        former = tuple(each["S"] for each in item[_FORMER]["L"])
+        return Record(item[_CURRENT]["S"], rules, former, item)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InvalidItem(
+            f"the record of the declarations that the table is counted by (#={MAINTAIN}, ={RECORD}) was changed by "
+            f"another program and cannot be read; delete this item, and run rebuild"
+        ) from None
 
 
 # --- writing -----------------------------------------------------------------------------------

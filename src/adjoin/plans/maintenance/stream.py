@@ -274,7 +274,8 @@ def _is_due(reading: Reading, position: str, now: float, is_drained: bool) -> bo
         return True
     fresh = 10 * _FRESH if not is_drained else _SOON if reading.strayed else _FRESH
     # The clocks of two machines differ a little. If the stored time is far in the future, do not wait until then.
-    return record[POSITION]["S"] != position and not -_FRESH <= now - float(record[AT]["N"]) <= fresh
+    at = number_in(record, AT) or 0.0
+    return record[POSITION].get("S") != position and not -_FRESH <= now - at <= fresh
 
 
 # --- a whole run -------------------------------------------------------------------------------
