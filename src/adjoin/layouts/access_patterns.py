@@ -28,7 +28,7 @@ from adjoin.entity_types import EntityType
 from adjoin.field_types import may_be_none, plain_type
 from adjoin.fields import Comparison
 from adjoin.formats import EPOCHS, Format, dates_between, divides_dates
-from adjoin.layouts.interface import Index
+from adjoin.layouts.interface import DELETING, Index
 from adjoin.layouts.keys import SEPARATOR, SHARD, Part, ShardedTemplate, Template
 from adjoin.layouts.ranges import after, order_of
 from adjoin.layouts.shard_numbers import ShardNumber
@@ -517,6 +517,9 @@ class AccessPatterns:
         held = None if projection.kind == "ALL" else frozenset({*keys, *projection.attributes})
         needed = {kind.attributes[name] for name in kept.record.stored_names}
         needed |= {self._keys.layout.type_attribute or index.partition_attribute, *sole_keys(kept)}
+        if kind.can_be_hidden and self._keys.table.why_no_own_items is None:
+            # A delete in steps marks the item, and a reader has to see the mark.
+            needed.add(DELETING)
         is_partial = held is not None and (kind.takes_any or not needed <= held)
         return AccessPattern(kind, index.name, partition, sort, held, is_partial)
 

@@ -252,7 +252,7 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
         if access.is_partial:
             # Only entries say where the index continues: an item that is read from the table may have changed since.
             entries = {place_of(layout.key_of(entry)): entry for entry in items}
-            items = yield from whole(layout, items)
+            items = yield from whole(layout, items, consistent=question.consistent)
         for item in items:
             if DELETING in item:
                 del entities[before:]
@@ -275,9 +275,9 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
         ask = limit - len(entities) if is_exact else min(4 * (ask or limit), 100_000)
 
 
-def whole(layout: BoundLayout, entries: Sequence[Item]) -> Plan[list[Item]]:
+def whole(layout: BoundLayout, entries: Sequence[Item], *, consistent: bool = False) -> Plan[list[Item]]:
     """The whole items behind entries of an index, without items that were removed meanwhile."""
-    gets = [Get(layout.table, layout.key_of(entry)) for entry in entries]
+    gets = [Get(layout.table, layout.key_of(entry), consistent) for entry in entries]
     items = yield from get_all(gets)
     return [entry | item for entry, item in zip(entries, items, strict=True) if item is not None]
 
