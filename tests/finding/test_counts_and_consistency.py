@@ -146,7 +146,7 @@ def test_an_index_of_keys_counts_nodes_alone(store: Watched) -> None:
         assert mine.count() == 3
         assert [type(each) for each in store.asked] == [Query]
         assert len(list(mine)) == 3
-        assert g.explain(mine.count).requests[0].projection is not None
+        assert "only token, user" in str(g.explain(mine.count))
         assert mine.where(field("data") == "x").count() == 3
         assert mine.where(field("token") > "0").count() == 2
 

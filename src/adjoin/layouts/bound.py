@@ -559,6 +559,10 @@ class BoundLayout:
         is_managed = kind.is_guarded or self.rules.guards(kind)
         return not (self.has_satellites(kind) or is_managed or is_counted)
 
+    def has_edges(self, kind: NodeType) -> bool:
+        """Whether nodes of a class have edges or children."""
+        return self._keys.has_edges(kind)
+
     def has_satellites(self, kind: EntityType) -> bool:
         return bool(kind.unique) or len(kind.indexed) > 1
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import orjson
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType
-from adjoin.errors import InvalidCursor, InvalidItem, InvalidKey
+from adjoin.errors import InvalidCursor, InvalidKey
 from adjoin.evaluate import condition_test
 from adjoin.expressions import Condition, Exists, Not, attribute
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, OWNER
 from adjoin.layouts.ranges import Range
-from adjoin.plans.deletion import visible
+from adjoin.plans.deletion import another_type, visible
 from adjoin.plans.steps.batches import Place, get_all, place_of
 from adjoin.plans.steps.predicates import holds
 from adjoin.requests import Get, ItemResponse, PageResponse, Plan, Query, SortCondition
@@ -145,11 +145,7 @@ def _explained(entity: Any, kind: EntityType, item: Item) -> Any:
         # The key is that of the whole family, and a node of another class of it is there.
         return None
     if entity is None:
-        shown = {name: decode(value) for name, value in list(item.items())[:3]}
-        raise InvalidItem(
-            f"the key of a {kind.name} holds an item of another type ({shown}); "
-            f"correct its type attribute, or the layout"
-        )
+        raise another_type(kind, item)
     return entity
 
 
