@@ -510,10 +510,36 @@ def _check_keys(kind: EntityType, keys: Any) -> None:
             raise InvalidModel(
                 f"Keys(indexes=…) of {kind.name} takes one template or two for {index!r}, got {shown(given)}"
             )
+    _check_meanings(kind, keys)
     if isinstance(keys.only_in_keys, str) or not isinstance(keys.only_in_keys, Iterable):
         raise InvalidModel(
             f"Keys(only_in_keys=…) of {kind.name} takes a list of names of fields, got {shown(keys.only_in_keys)}"
         )
+
+
+_MEANINGS = {
+    "label": "the label of the class",
+    "node": "the key of the node",
+    "tenant": "the tenant of the graph",
+}
+"""The placeholders that are not fields, and that a field could be called. An edge has no {node}."""
+
+
+def _check_meanings(kind: EntityType, keys: Keys) -> None:
+    """Refuses a placeholder that would be something else than the field of that name."""
+    pairs = [(each,) if isinstance(each, str) else each for each in keys.indexes.values()]
+    given = [keys.partition, keys.sort, keys.reverse_partition, keys.reverse_sort, *keys.attributes.values()]
+    for text in (*given, *(text for pair in pairs for text in pair)):
+        if not isinstance(text, str):
+            continue
+        for piece in parse_template(text):
+            name = piece.name if isinstance(piece, Part) else ""
+            if name in kind.fields and name in _MEANINGS and not (name == "node" and isinstance(kind, EdgeType)):
+                raise InvalidModel(
+                    f"in the key template {text!r} of {kind.name}, {{{name}}} is {_MEANINGS[name]}, and {kind.name} "
+                    f"has a field of that name too; give the field another name, with Field(alias={name!r}) if the "
+                    f"table has such an attribute"
+                )
 
 
 def _check_single(index: Index | None) -> None:

@@ -251,7 +251,8 @@ def refuse_foreign(layout: BoundLayout, kind: EntityType, item: Item) -> None:
 def another_type(kind: EntityType, item: Item) -> InvalidItem:
     shown = {name: decode(value) for name, value in list(item.items())[:3]}
     return InvalidItem(
-        f"the key of a {kind.name} holds an item of another type ({shown}); correct its type attribute, or the layout"
+        f"the key of a {kind.name} holds an item of another type ({shown}); correct its type attribute or its index "
+        f"keys, or the layout"
     )
 
 

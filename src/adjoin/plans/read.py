@@ -344,7 +344,7 @@ def is_told_by_keys(layout: BoundLayout, kind: EntityType) -> bool:
 
     A validator may change an id. Then the instance would not be the one with this key, and the item is of no class.
     """
-    return kind.keeps_ids and not layout.fit(kind).is_whole
+    return kind.keeps_ids and not layout.fit(kind).is_whole and not layout.is_told_by_indexes(kind)
 
 
 def far_nodes(layout: BoundLayout, kind: NodeType, ids: list[Any], consistent: bool) -> Plan[dict[Any, Any]]:
