@@ -125,7 +125,8 @@ def _check_collisions(keys: AdjacencyKeys) -> None:
         if one.partition.may_equal(other.partition) and one.sort.may_equal(other.sort):
             raise InvalidModel(
                 f"{one.kind.name} and {other.kind.name} can have the same partition key {one.partition}"
-                f"{f', and the same sort key {one.sort}' if one.sort.pieces else ''}; change a label or a template"
+                f"{f', and the same sort key {one.sort}' if one.sort.pieces else ''}; change a label or a template, or "
+                f"bound a number so that they differ, such as Field(ge=1)"
             )
         are_both = keys.has_edges(one.kind) and keys.has_edges(other.kind)
         if not keys.layout.shared_ids and are_both and one.text.may_equal(other.text):
