@@ -355,14 +355,16 @@ class Verbs(ABC):
 
     def _index_consistency(self, consistent: bool | None, name: str | None) -> bool:
         """Whether reads of the table (None) or of an index are strongly consistent."""
-        asked, index = self._consistency(consistent), None if name is None else self._layout.definition.index(name)
-        is_possible = index is None or index.local
-        if consistent and not is_possible:
+        if not self._consistency(consistent) or name is None:
+            return self._consistency(consistent)
+        index = self._layout.definition.index(name)
+        is_local = index is not None and index.local
+        if consistent and not is_local:
             raise InvalidValue(
                 f"this query reads the index {name!r}, and DynamoDB has no consistent reads of global "
                 f"indexes; leave consistent= out"
             )
-        return asked and is_possible
+        return is_local
 
     def _out(self, model: type[E], x: Any, consistent: bool | None) -> Question:
         kind = self._schema.edge(model)

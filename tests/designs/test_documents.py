@@ -300,7 +300,7 @@ MACHINES = [
 
 
 def machines(child: type[Any]) -> AdjacencyList:
-    keys = {Machine: Keys("MACHINE#{id}", "v0#AUDIT"), child: Keys(sort="v{number}#AUDIT")}
+    keys: dict[type[Any], Keys] = {Machine: Keys("MACHINE#{id}", "v0#AUDIT"), child: Keys(sort="v{number}#AUDIT")}
     return AdjacencyList(table="Machines", reverse=None, keys=keys)
 
 
@@ -320,5 +320,5 @@ def test_version_0_beside_versions_without_leading_zeros(where: str, servers: St
 
 
 def test_versions_without_a_bound_are_refused() -> None:
-    with pytest.raises(InvalidModel, match=r"the same sort key v0#AUDIT; .*or bound a number .* Field\(ge=1\)"):
+    with pytest.raises(InvalidModel, match=r"the same sort key v0#AUDIT; .*or bound the number .* Field\(ge=1\)"):
         Graph(":memory:", [Machine, AnyCheck], machines(AnyCheck))

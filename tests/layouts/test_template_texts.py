@@ -178,3 +178,25 @@ def test_an_edge_that_is_not_under_its_target_in_the_reverse_index_says_what_to_
     layout = AdjacencyList(reverse=Index("Inverted", "SK", "PK"), keys={Marks: Keys(sort="MARKS#{target.id}")})
     with pytest.raises(InvalidModel, match=r"give the layout reverse=None and declare the index in indexes="):
         layout.bind(Schema([Page, Marked, Marks]))
+
+
+@pytest.mark.parametrize(
+    ("index", "keys", "message"),
+    [
+        (
+            Index("Own", "A", "B", shards=4),
+            Keys(indexes={"Own": ("x", "{id}")}),
+            r"shards=4 of the index 'Own' is used",
+        ),
+        (
+            Index("Own", "words", types={"words": "S"}),
+            Keys(),
+            r"'words' is text, and Page\.words is stored .* a number",
+        ),
+        (Index("Own", "A"), Keys(indexes={"Own": "{id:06}"}), r"Page\.id is not a whole number, so {id:06} cannot"),
+        (Index("Own", "words"), Keys("P#{id:lower}"), r"add {id}, without a transform that loses its value"),
+    ],
+)
+def test_what_could_not_work_is_refused_with_the_reason(index: Index, keys: Keys, message: str) -> None:
+    with pytest.raises(InvalidModel, match=message):
+        AdjacencyList(indexes=[index], keys={Page: keys}).bind(Schema([Page]))

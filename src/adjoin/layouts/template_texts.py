@@ -593,6 +593,11 @@ def _fitting(kind: EntityType, part: Part, *, is_exact: bool) -> Part:
             )
         part = replace(part, transform=date_transform(part.transform, plain, is_exact=is_exact))
     part = replace(part, plain=plain)
+    if part.transform.numbers is int and plain is not None and not issubclass(plain, int | Enum):
+        raise InvalidModel(
+            f"{kind.name}.{part.name} is not a whole number, so {{{part.name}:{spec}}} cannot give it leading zeros; "
+            f"write {{{part.name}}}, or give the field the type int"
+        )
     if part.transform.name != "sortable" or is_number(kind, part.name):
         return part
     return replace(part, transform=transform(""))

@@ -231,6 +231,17 @@ class AdjacencyKeys:
         self.guarded: frozenset[type[Any]] = self._find_guarded() if like is None else like.guarded
         """The classes with ids that would end a partition key as adjoin's own items do; these are refused."""
         self.definition = self._definition()
+        self._check_shards()
+
+    def _check_shards(self) -> None:
+        """Refuses a number of shards that no template has a place for."""
+        for index in self.texts.declared:
+            if index.shards is not None and index.partition_attribute not in self.shard_numbers:
+                raise InvalidModel(
+                    f"shards={index.shards} of the index {index.name!r} is used by nothing: no class has {{shard}} in "
+                    f"a template of {index.partition_attribute!r}; add it to Keys(indexes={{{index.name!r}: …}}), or "
+                    f"remove shards="
+                )
 
     def has_edges(self, kind: NodeType) -> bool:
         """Whether nodes of a class have edges or children."""
@@ -461,6 +472,7 @@ class AdjacencyKeys:
             if kind.is_single and not sort.parts:
                 raise InvalidModel(
                     f"the partition key {partition} of {kind.name} does not contain its id; add {{{name}}}"
+                    f"{', without a transform that loses its value' if name in partition.names else ''}"
                 )
             raise InvalidModel(
                 f"the keys {partition} and {sort} of {kind.name} do not tell {name!r}, which is part of its id; add "
@@ -689,7 +701,16 @@ class AdjacencyKeys:
                 f"{names} cannot be the key attribute {name!r} of the index {index.name!r}: a key is text, a number or "
                 f"bytes, and the same in all classes"
             )
-        return KeyAttribute(name, cast("KeyType", found.pop()))
+        type = cast("KeyType", found.pop())
+        declared = index.types.get(name, type)
+        if declared != type:
+            kind, stored_field = fields[0]
+            raise InvalidModel(
+                f"types= of the index {index.name!r} says that {name!r} is {described_type(declared)}, and "
+                f"{kind.name}.{stored_field} is stored there as {described_type(type)}; remove it from types=, or give "
+                f"the field a type, or a format with Stored(…), that is stored so"
+            )
+        return KeyAttribute(name, type)
 
     def _definition(self) -> TableDefinition:
         layout = self.layout
