@@ -14,6 +14,7 @@ from adjoin.schema import Schema
 class Page(Node):
     id: str
     words: Annotated[int, Indexed()] = 0
+    weight: float = 0.0
 
 
 class Cites(Edge[Page, Page], order="line"):
@@ -193,7 +194,16 @@ def test_an_edge_that_is_not_under_its_target_in_the_reverse_index_says_what_to_
             Keys(),
             r"'words' is text, and Page\.words is stored .* a number",
         ),
-        (Index("Own", "A"), Keys(indexes={"Own": "{id:06}"}), r"Page\.id is not a whole number, so {id:06} cannot"),
+        (
+            Index("Own", "A"),
+            Keys(indexes={"Own": "{id:06}"}),
+            r"Page\.id is not a whole number, so {id:06} has no meaning",
+        ),
+        (
+            Index("Own", "A"),
+            Keys(indexes={"Own": "{weight}"}),
+            r"Page\.weight is a float, which cannot",
+        ),
         (Index("Own", "words"), Keys("P#{id:lower}"), r"add {id}, without a transform that loses its value"),
     ],
 )

@@ -21,7 +21,7 @@ from adjoin.formats import EPOCHS, finest_of, holds_as_much
 from adjoin.layouts.ends import union_part
 from adjoin.layouts.interface import Index, Keys
 from adjoin.layouts.keys import SEPARATOR, SHARD, Part, date_transform, parse_template, transform
-from adjoin.schema import Schema
+from adjoin.schema import KEY_TYPES, Schema
 from adjoin.tables import Projection
 
 if TYPE_CHECKING:
@@ -593,14 +593,25 @@ def _fitting(kind: EntityType, part: Part, *, is_exact: bool) -> Part:
             )
         part = replace(part, transform=date_transform(part.transform, plain, is_exact=is_exact))
     part = replace(part, plain=plain)
-    if part.transform.numbers is int and plain is not None and not issubclass(plain, int | Enum):
-        raise InvalidModel(
-            f"{kind.name}.{part.name} is not a whole number, so {{{part.name}:{spec}}} cannot give it leading zeros; "
-            f"write {{{part.name}}}, or give the field the type int"
-        )
+    if plain is not None and plain is not Any:
+        _check_plain(kind, part, plain)
     if part.transform.name != "sortable" or is_number(kind, part.name):
         return part
     return replace(part, transform=transform(""))
+
+
+def _check_plain(kind: EntityType, part: Part, plain: type) -> None:
+    """Refuses a field whose values a key cannot hold, and a width for what is no number."""
+    if not issubclass(plain, KEY_TYPES):
+        raise InvalidModel(
+            f"{kind.name}.{part.name} is a {plain.__name__}, which cannot be part of a key; use text, a whole number, "
+            f"a Decimal, a date or a UUID"
+        )
+    if part.transform.numbers is int and not issubclass(plain, int | Enum):
+        raise InvalidModel(
+            f"{kind.name}.{part.name} is not a whole number, so {{{part.name}:{part.transform.name}}} has no meaning; "
+            f"write {{{part.name}}}, or give the field the type int"
+        )
 
 
 def _of_id(kind: EntityType, part: Part) -> Part:
