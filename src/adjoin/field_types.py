@@ -147,10 +147,3 @@ def unknown_field(owner: str, name: Any, known: Iterable[str], what: str = "fiel
     close = difflib.get_close_matches(name[:100] if isinstance(name, str) else "", names, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(map(repr, names)) or f'no {what}s'}"
     return f"{owner} has no {what} {shown(name)}; {hint}"
-
-
-def whole_bounds(info: FieldInfo) -> tuple[int | None, int | None]:
-    """Returns the least and the greatest whole number that a field takes; None if it has no such bound."""
-    found = {operator: limit for operator, limit in bounds_of(info) if type(limit) is int}
-    least = found[">"] + 1 if ">" in found else found.get(">=")
-    return least, found["<"] - 1 if "<" in found else found.get("<=")

@@ -97,21 +97,6 @@ def test_values_whose_own_characters_are_quoted_match(engine: Any, spec: str, pl
     assert {keys[row["place"]] for row in found if row["is_one"]} == expected
 
 
-@pytest.mark.parametrize("bounds", [(1, None), (None, 4), (0, 10), (-1, 1), (None, None)])
-@pytest.mark.parametrize("spec", ["", "04", "sortable"])
-def test_ids_within_bounds(engine: Any, spec: str, bounds: tuple[int | None, int | None]) -> None:
-    part = Part("x", transform(spec), int, is_id=True, bounds=bounds)
-    template = Template("T", ["K#", part], Quoting(frozenset("#"), escape=False))
-    numbers = [*range(-3, 12), 9999, 10**25, -(10**25)]
-    texts = [str(each) for each in numbers] + [f"{each:04}" for each in range(12)] + [*map(sortable_text, numbers)]
-    keys = [f"K#{text}" for text in dict.fromkeys(texts)]
-    rows = table(engine, keys)
-    found = engine.fetch(rows.select(rows.place, is_one=matches(template, rows.key)))
-    expected = {key for key in keys if template.match(key) is not None}
-    assert expected
-    assert {keys[row["place"]] for row in found if row["is_one"]} == expected
-
-
 @pytest.mark.parametrize(
     ("spec", "plain"), [("", UUID), ("", dt.date), ("", dt.datetime), ("%Y-%m-%d", dt.date), ("%d:%m-%Y", dt.date)]
 )

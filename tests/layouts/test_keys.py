@@ -222,19 +222,3 @@ def test_text_of_a_class_of_its_own_is_text() -> None:
         assert value_of(None, text) == value_of(str, text) == text
     with pytest.raises(InvalidKey):
         key_text(Name("\ud800"))
-
-
-@pytest.mark.parametrize("spec", ["", "03", "sortable"])
-def test_an_id_out_of_its_bounds_is_in_no_key(spec: str) -> None:
-    """The version 0 of a document can so have a key of another class."""
-    made = Template("Thing", ["v", Part("n", transform(spec), int, is_id=True, bounds=(1, 20))], LITERAL)
-    plain = Template("Thing", ["v", Part("n", transform(spec), int, is_id=True)], LITERAL)
-    for number in (0, 1, 20, 21):
-        key = plain.render({"n": number})
-        assert (made.match(key) is not None) is (1 <= number <= 20)
-        if 1 <= number <= 20:
-            assert made.render({"n": number}) == key
-        else:
-            with pytest.raises(InvalidKey, match=rf"Thing\.n is {number}, which its class does not take"):
-                made.render({"n": number})
-    assert not made.may_equal(Template("Other", [plain.render({"n": 0})], LITERAL))

@@ -118,16 +118,7 @@ def _is_spelled(template: Template, part: Part, key: ir.StringValue) -> ir.Boole
     if issubclass(kind, dt.date):
         # The pattern accepts day 31 in every month; the cast does not.
         holds &= plain.substr(0, 10).try_cast("date").notnull()
-    return holds & plain.re_search(_spelling(kind)) & _is_in_bounds(part, plain)
-
-
-def _is_in_bounds(part: Part, plain: ir.StringValue) -> ir.BooleanValue:
-    """Whether the class takes the number in a key. One that is too long for the engine is beyond every bound."""
-    (least, most), number, is_negative = part.bounds, plain.try_cast("int64"), plain.startswith("-")
-    holds: ir.BooleanValue = ibis.literal(True)
-    if least is not None:
-        holds &= (number >= least).fill_null(~is_negative)
-    return holds if most is None else holds & (number <= most).fill_null(is_negative)
+    return holds & plain.re_search(_spelling(kind))
 
 
 def _spelling(plain: type) -> str:

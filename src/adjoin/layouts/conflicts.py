@@ -123,11 +123,9 @@ def _check_collisions(keys: AdjacencyKeys) -> None:
     nodes, edges = [each for each in keys.nodes.values() if each.kind.head is None], list(keys.edges.values())
     for one, other in combinations(nodes, 2):
         if one.partition.may_equal(other.partition) and one.sort.may_equal(other.sort):
-            has_number = any(part.plain is int for each in (one, other) for part in each.sort.parts)
             raise InvalidModel(
                 f"{one.kind.name} and {other.kind.name} can have the same partition key {one.partition}"
                 f"{f', and the same sort key {one.sort}' if one.sort.pieces else ''}; change a label or a template"
-                f"{', or bound the number so that they differ, such as Field(ge=1)' if has_number else ''}"
             )
         are_both = keys.has_edges(one.kind) and keys.has_edges(other.kind)
         if not keys.layout.shared_ids and are_both and one.text.may_equal(other.text):

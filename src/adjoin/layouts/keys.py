@@ -400,15 +400,6 @@ class Part:
     """Whether it is an id, or part of one, and so never empty."""
     among: tuple[Alternative, ...] = ()
     """For a node of one of several classes, how the key of each class is spelled."""
-    bounds: tuple[int | None, int | None] = (None, None)
-    """For an id that is a whole number, the least and the greatest value that its class takes; None for any."""
-
-    def is_in_bounds(self, value: Any) -> bool:
-        """Whether the class takes an id. What it does not take is never in its keys."""
-        least, most = self.bounds
-        if type(value) is not int:
-            return True
-        return (least is None or value >= least) and (most is None or value <= most)
 
     def held(self, ends: Collection[str]) -> str:
         """The characters among `ends` that every text of this part has, in order: "--" for a date among hyphens.
@@ -435,9 +426,9 @@ class Part:
             return True
         try:
             if is_plain and self.plain is int:
-                return str(number := int(text)) == text and self.is_in_bounds(number)
+                return str(int(text)) == text
             value = value_of(self.plain or self.transform.numbers, decode(text))
-            return value is not None and self.transform.encode(value) == text and self.is_in_bounds(value)
+            return value is not None and self.transform.encode(value) == text
         except (AdjoinError, ValueError, ArithmeticError):
             return False
 
@@ -650,11 +641,6 @@ class Template:
 
     def _filled(self, part: Part, values: Mapping[str, Any]) -> str:
         text = self.text(part, values[part.name])
-        if not part.is_in_bounds(values[part.name]):
-            raise InvalidKey(
-                f"{self.owner}.{part.name} is {values[part.name]}, which its class does not take, so no key has it; "
-                f"give it a value within the bounds of the field"
-            )
         if not text and part.is_id:
             raise InvalidKey(
                 f"{self.owner}.{part.name} is empty, but an id in a key needs at least one character; give it one"

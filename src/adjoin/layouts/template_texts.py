@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType, NodeUnion
 from adjoin.errors import InvalidModel, shown
-from adjoin.field_types import plain_type, unknown_field, whole_bounds
+from adjoin.field_types import plain_type, unknown_field
 from adjoin.formats import EPOCHS, finest_of, holds_as_much
 from adjoin.layouts.ends import union_part
 from adjoin.layouts.interface import Index, Keys
@@ -336,7 +336,7 @@ class TemplateTexts:
             case "parent" if kind.parent is not None:
                 return self._node_pieces(kind.parent, "parent")
             case name if name in kind.parts:
-                return [_of_id(kind, _fitting(kind, part, is_exact=self._holds_whole(kind, part)))]
+                return [replace(_fitting(kind, part, is_exact=self._holds_whole(kind, part)), is_id=True)]
             case name if name in kind.fields:
                 is_only = name in self.keys_of(kind).only_in_keys
                 return [_fitting(kind, part, is_exact=is_only and self._holds_whole(kind, part))]
@@ -410,7 +410,7 @@ class TemplateTexts:
                 fitting = _fitting(kind, part, is_exact=is_whole)
                 if fitting.transform.decode is None and own not in self._echoed(end):
                     raise _no_transform(kind, part, template)
-                return [_of_id(kind, fitting)]
+                return [replace(fitting, is_id=True)]
             case name if name in kind.attributes:
                 is_only = name in self.keys_of(kind).only_in_keys
                 return [_fitting(kind, part, is_exact=is_only and self._holds_whole(kind, part))]
@@ -612,12 +612,6 @@ def _check_plain(kind: EntityType, part: Part, plain: type) -> None:
             f"{kind.name}.{part.name} is not a whole number, so {{{part.name}:{part.transform.name}}} has no meaning; "
             f"write {{{part.name}}}, or give the field the type int"
         )
-
-
-def _of_id(kind: EntityType, part: Part) -> Part:
-    """A part of an id, with the bounds of its field."""
-    bounds = whole_bounds(kind.field(part.name)) if part.plain is int else (None, None)
-    return replace(part, is_id=True, bounds=bounds)
 
 
 def _snake(name: str) -> str:
