@@ -334,12 +334,24 @@ class NodeType(EntityType):
 
     @cached_property
     def keeps_ids(self) -> bool:
-        return _keeps(self.model, "id", self.id_schema)
+        own = all(_keeps(self.model, name, self._schema_of(name)) for name in self.key)
+        if self.parent is None:
+            return own
+        return own and self.parent.keeps_ids and _keeps(self.model, "parent", self.parent.id_schema)
 
     @property
     def id_schema(self) -> Any:
         """Returns pydantic's schema of the id; None for a class with a validator for the whole model."""
-        return field_schemas(self.model).get("id", {}).get("schema")
+        schemas = self._part_schemas
+        return schemas[0] if self.is_single else {"type": "tuple", "items_schema": schemas}
+
+    @cached_property
+    def _part_schemas(self) -> list[Any]:
+        above = [] if self.parent is None else self.parent._part_schemas
+        return [*above, *map(self._schema_of, self.key)]
+
+    def _schema_of(self, name: str) -> Any:
+        return field_schemas(self.model).get(name, {}).get("schema")
 
     def id(self, given: Any) -> Any:
         """Returns the id of a node of this class, given the id, a ref or the node; raises `InvalidKey` for others."""
@@ -597,20 +609,30 @@ class EdgeType(EntityType):
 CountedType: TypeAlias = EdgeType | NodeType
 """What an aggregate counts: a class of edges, or a class of children."""
 
-_KEPT_TYPES = ("str", "int", "uuid", "date")
-
+_KEPT_TYPES = ("str", "int", "uuid", "date", "datetime")
+_CHANGING_OPTIONS = {"strip_whitespace", "to_lower", "to_upper"}
 _CHANGING_CONFIG = ("str_strip_whitespace", "str_to_lower", "str_to_upper")
 
 
 def _keeps(model: type[Any], name: str, id_schema: Any) -> bool:
     """Whether a class takes an id as it is: its field has a plain type, and nothing else has a say in its value."""
-    if id_schema is None or id_schema.keys() != {"type"} or id_schema["type"] not in _KEPT_TYPES:
+    if not _is_kept(id_schema):
         return False
     field = field_schemas(model).get(name, {}).get("schema", {})
     # The end of an edge takes the id, or a node or a ref of which it takes the id.
-    tried = field["choices"][0] if field.get("type") == "union" else field
+    end = {"union": lambda: field["choices"][0], "function-before": lambda: field["schema"]}.get(field.get("type"))
+    tried = field if end is None else end()
     config = model.__pydantic_core_schema__.get("config", {})
-    return tried == id_schema and not any(config.get(option) for option in _CHANGING_CONFIG)
+    return bool(tried == id_schema) and not any(config.get(option) for option in _CHANGING_CONFIG)
+
+
+def _is_kept(schema: Any) -> bool:
+    """Whether a field with this schema has the values that it is given: bounds and patterns change none."""
+    if schema is None:
+        return False
+    if schema["type"] == "tuple":
+        return all(map(_is_kept, schema["items_schema"]))
+    return schema["type"] in _KEPT_TYPES and not schema.keys() & _CHANGING_OPTIONS
 
 
 def tag_of(kind: EntityType, name: str) -> str | None:

@@ -311,21 +311,22 @@ class Graph(Verbs):
         *,
         order: str | None = None,
         index: str | None = None,
+        consistent: bool | None = None,
     ) -> FindQuery[M]:
         """Returns a query for nodes or edges by the keys of an index: `g.find(Person, field("name") == "Ann")`.
 
         The index that narrows most is used; `index` names one instead. Results come in the order of its sort key, and
         `order` names the field to sort by. Comparisons that no key answers, joined with `&`, filter what is read.
         """
-        return FindQuery(self._context, self._search(model, predicate, order, index))
+        return FindQuery(self._context, self._search(model, predicate, order, index, consistent))
 
-    def index(self, name: str) -> IndexQuery:
+    def index(self, name: str, *, consistent: bool | None = None) -> IndexQuery:
         """Returns a query for the items of an index, whatever their class: `g.index("GSI1").begins_with("John")`.
 
         It reads all shards of a sharded partition key; `partition` chooses a partition of another index, which is
         otherwise read as a whole, by a scan without an order.
         """
-        return IndexQuery(self._context, self._index_search(name))
+        return IndexQuery(self._context, self._index_search(name, consistent))
 
     @overload
     def scan(
@@ -725,21 +726,22 @@ class AsyncGraph(Verbs):
         *,
         order: str | None = None,
         index: str | None = None,
+        consistent: bool | None = None,
     ) -> AsyncFindQuery[M]:
         """Returns a query for nodes or edges by the keys of an index: `g.find(Person, field("name") == "Ann")`.
 
         The index that narrows most is used; `index` names one instead. Results come in the order of its sort key, and
         `order` names the field to sort by. Comparisons that no key answers, joined with `&`, filter what is read.
         """
-        return AsyncFindQuery(self._context, self._search(model, predicate, order, index))
+        return AsyncFindQuery(self._context, self._search(model, predicate, order, index, consistent))
 
-    def index(self, name: str) -> AsyncIndexQuery:
+    def index(self, name: str, *, consistent: bool | None = None) -> AsyncIndexQuery:
         """Returns a query for the items of an index, whatever their class: `g.index("GSI1").begins_with("John")`.
 
         It reads all shards of a sharded partition key; `partition` chooses a partition of another index, which is
         otherwise read as a whole, by a scan without an order.
         """
-        return AsyncIndexQuery(self._context, self._index_search(name))
+        return AsyncIndexQuery(self._context, self._index_search(name, consistent))
 
     @overload
     def scan(

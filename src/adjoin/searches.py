@@ -136,7 +136,8 @@ class _FoundPairing(_Finding[tuple[T, Any]]):
     """Queries for pairs of an edge that was found and the node at one of its ends."""
 
     def _step(self, start: Any, left: int | None) -> Plan[Found]:
-        return paired(super()._step, self._context.layout, self._kind, self._far, False, start, left)
+        consistent = isinstance(self._question, KeySearch) and self._question.consistent
+        return paired(super()._step, self._context.layout, self._kind, self._far, consistent, start, left)
 
     def _count_plan(self) -> Plan[int]:
         return count_pairs(self._step, self._most)

@@ -158,17 +158,27 @@ class Verbs(ABC):
             )
         return get_by(self._layout, kind, name, kind.coerced(name, value), self._consistency(consistent))
 
-    def _search(self, model: type[Any], predicate: Predicate | None, order: str | None, index: str | None) -> Search:
+    def _search(
+        self,
+        model: type[Any],
+        predicate: Predicate | None,
+        order: str | None,
+        index: str | None,
+        consistent: bool | None,
+    ) -> Search:
         if order is not None and not isinstance(order, str):
             raise InvalidValue(f"order must be the name of a field, got {shown(order)}")
         if index is not None and not isinstance(index, str):
             raise InvalidValue(f"index must be the name of an index, got {shown(index)}")
-        return search(self._layout, self._kind(model), predicate, order, index)
+        found = search(self._layout, self._kind(model), predicate, order, index)
+        is_consistent = self._index_consistency(consistent, found.index_in(self._layout))
+        return found.with_(consistent=is_consistent) if isinstance(found, KeySearch) else found
 
-    def _index_search(self, name: str) -> KeySearch:
+    def _index_search(self, name: str, consistent: bool | None) -> KeySearch:
         if not isinstance(name, str):
             raise InvalidValue(f"index takes the name of an index, got {shown(name)}")
-        return index_search(self._layout, name)
+        found = index_search(self._layout, name)
+        return found.with_(consistent=self._index_consistency(consistent, name))
 
     def _kind(self, model: type[Any]) -> EntityType:
         is_edge = isinstance(model, type) and issubclass(model, Edge)
@@ -344,13 +354,20 @@ class Verbs(ABC):
         return health(self._layout, self._clock)
 
     def _question(self, range: Range, consistent: bool | None) -> Question:
-        asked = self._consistency(consistent)
-        if consistent and range.access.index is not None:
+        return Question(range, consistent=self._index_consistency(consistent, range.access.index))
+
+    def _index_consistency(self, consistent: bool | None, name: str | None) -> bool:
+        """Whether reads of the table (None) or of an index are strongly consistent."""
+        if not self._consistency(consistent) or name is None:
+            return self._consistency(consistent)
+        index = self._layout.definition.index(name)
+        is_local = index is not None and index.local
+        if consistent and not is_local:
             raise InvalidValue(
-                f"this query reads the index {range.access.index!r}, and DynamoDB has no consistent reads of global "
+                f"this query reads the index {name!r}, and DynamoDB has no consistent reads of global "
                 f"indexes; leave consistent= out"
             )
-        return Question(range, consistent=asked and range.access.index is None)
+        return is_local
 
     def _out(self, model: type[E], x: Any, consistent: bool | None) -> Question:
         kind = self._schema.edge(model)

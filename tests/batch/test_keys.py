@@ -119,6 +119,24 @@ def test_values_whose_own_characters_are_quoted_match(engine: Any, spec: str, pl
     assert {keys[row["place"]] for row in found if row["is_one"]} == expected
 
 
+@pytest.mark.parametrize(
+    ("spec", "plain"), [("", UUID), ("", dt.date), ("", dt.datetime), ("%Y-%m-%d", dt.date), ("%d:%m-%Y", dt.date)]
+)
+@pytest.mark.parametrize("is_last", [True, False])
+def test_separators_at_fixed_places_of_a_value(engine: Any, spec: str, plain: Any, is_last: bool) -> None:
+    given = date_transform(transform(spec), plain, is_exact=True) if spec else transform(spec)
+    pieces: list[Any] = [Part("x", given, plain), "-", Part("y", transform(""), str)]
+    template = Template("T", pieces[::-1] if is_last else pieces, Quoting(frozenset("#-:T."), escape=False))
+    texts = [*SPELLED, "01:02-2024", "31:02-2024", "2024-02-01-"]
+    keys = [f"{y}-{text}" if is_last else f"{text}-{y}" for text in texts for y in ("y", "", "y-", "2024-02")]
+    rows = table(engine, keys)
+    columns = {name: part_text(template, name, rows.key) for name in ("x", "y")}
+    found = engine.fetch(rows.select(rows.place, is_one=matches(template, rows.key), **columns))
+    expected = {key: told for key in keys if (told := template.match(key)) is not None}
+    assert expected
+    assert {keys[row["place"]]: {"x": row["x"], "y": row["y"]} for row in found if row["is_one"]} == expected
+
+
 @settings(max_examples=5, deadline=None)
 @given(texts=st.lists(st.text(), min_size=1, max_size=20))
 def test_quoted_text_is_had_back(engine: Any, texts: list[str]) -> None:

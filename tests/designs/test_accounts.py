@@ -21,9 +21,11 @@ from adjoin import (
     Keys,
     Node,
     NotFound,
+    TransactionCanceled,
     field,
 )
 from adjoin.aggregates import Count
+from adjoin.requests import Put
 from tests.designs.table_of_others import STORES, filled, item, stored
 from tests.servers.open import Stores
 
@@ -147,3 +149,36 @@ def test_a_word_alone_leaves_the_templates_as_they_are() -> None:
     assert change.new_item is not None
     assert change.new_item["PK"] == {"S": "USER#a%23b"}
     assert (change.new_item["year"], change.new_item["T"]) == ({"N": "2024"}, {"S": "login"})
+
+
+def test_an_item_of_another_type_is_not_deleted(g: Graph) -> None:
+    """It has the key of a user, but its word says that another program has another use for it."""
+    of_another = item(pk="u#1", sk="t#z", entityType="session cookie")
+    edge = item(pk="u#1", sk="d#x#2025", entityType="USER_PHONE", gsi1pk="d#x", gsi1sk="u#1#2025")
+    g._store.execute([Put("Accounts", of_another), Put("Accounts", edge)])
+    calls: list[Any] = [
+        lambda: g.delete(User, "3"),
+        lambda: g.delete(Token, ("1", "z")),
+        lambda: g.disconnect(LoggedIn, "1", "x", year=2025),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidItem, match="an item of another type"):
+            call()
+    with pytest.raises(InvalidItem, match="an item of another type"), g.transaction() as t:
+        t.delete(User, "3")
+    with pytest.raises(TransactionCanceled), g.transaction() as t:
+        t.disconnect(LoggedIn, "1", "x", year=2025)
+    assert stored(g, "u#3", "profile") == ITEMS[5]
+    assert stored(g, "u#1", "t#z") == of_another
+    assert stored(g, "u#1", "d#x#2025") == edge
+    assert g.delete(User, "1") is True
+    assert [stored(g, "u#1", sort) for sort in ("profile", "t#a", "t#b", "d#x#2024")] == [None] * 4
+    assert stored(g, "u#1", "t#z") == of_another
+
+
+def test_a_token_is_deleted_with_one_request(g: Graph) -> None:
+    with g.meter() as meter:
+        assert g.delete(Token, ("1", "a")) is True
+    assert (meter.requests, meter.rcu) == (1, 0)
+    assert stored(g, "u#1", "t#a") is None
+    assert g.delete(Token, ("1", "a")) is False

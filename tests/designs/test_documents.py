@@ -20,8 +20,21 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
-from adjoin import AdjacencyList, Child, ConditionFailed, Graph, Index, Keys, Node, TransactionCanceled, field
+from adjoin import (
+    AdjacencyList,
+    Child,
+    ConditionFailed,
+    Graph,
+    Index,
+    InvalidKey,
+    InvalidModel,
+    Keys,
+    Node,
+    TransactionCanceled,
+    field,
+)
 from adjoin import Version as Counted
 from adjoin.values import Item
 from tests.designs.table_of_items import STORES, asked, at, filled, in_order, item, others, rewritten, stored
@@ -263,3 +276,49 @@ def test_a_document_goes_with_its_versions(g: Graph) -> None:
     g.delete(was)
     kept = [each for each in KNOWN if each["PK"] != {"S": "DOC#d1"}]
     assert stored(g) == in_order([*kept, *OTHERS])
+
+
+class Machine(Node):
+    id: str
+    latest: int
+
+
+class Check(Child[Machine], key=("number",)):
+    number: Annotated[int, Field(ge=1)]
+    by: str = ""
+
+
+class AnyCheck(Child[Machine], key=("number",)):
+    number: int
+
+
+MACHINES = [
+    item("MACHINE#1", "v0#AUDIT", latest=10),
+    *(item("MACHINE#1", f"v{number}#AUDIT", by="ann") for number in (1, 2, 10)),
+    item("MACHINE#1", "v01#AUDIT"),
+]
+
+
+def machines(child: type[Any]) -> AdjacencyList:
+    keys: dict[type[Any], Keys] = {Machine: Keys("MACHINE#{id}", "v0#AUDIT"), child: Keys(sort="v{number}#AUDIT")}
+    return AdjacencyList(table="Machines", reverse=None, keys=keys)
+
+
+@pytest.mark.parametrize("where", STORES)
+def test_version_0_beside_versions_without_leading_zeros(where: str, servers: Stores) -> None:
+    """The field begins at 1, so v0 is never the key of a version."""
+    with filled(where, servers, [Machine, Check], machines(Check), MACHINES) as g:
+        assert asked(g, lambda: g.get(Machine, "1"), 1) == Machine(id="1", latest=10)
+        assert sorted(each.number for each in asked(g, lambda: list(g.children("1", Check)), 1)) == [1, 2, 10]
+        assert asked(g, lambda: g.children("1", Check).count(), 1) == 3
+        assert asked(g, lambda: g.get(Check, ("1", 2)), 1) == Check(parent="1", number=2, by="ann")
+        assert others(g) == MACHINES[-1:]
+        for call in (g.get, g.delete):
+            with pytest.raises(InvalidKey, match=r"0 does not fit Check\.number"):
+                call(Check, ("1", 0))
+        assert rewritten(g) == stored(g) == in_order(MACHINES)
+
+
+def test_versions_without_a_bound_are_refused() -> None:
+    with pytest.raises(InvalidModel, match=r"the same sort key v0#AUDIT; .*or bound the number .* Field\(ge=1\)"):
+        Graph(":memory:", [Machine, AnyCheck], machines(AnyCheck))

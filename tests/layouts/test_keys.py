@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from decimal import Decimal
 from typing import Any
 
@@ -12,12 +13,15 @@ from hypothesis import strategies as st
 
 from adjoin import InvalidKey, InvalidModel
 from adjoin.layouts.keys import (
+    Part,
     Quoting,
     Template,
+    date_transform,
     delimiters,
     key_text,
     parse_template,
     sortable_text,
+    transform,
     unsorted_text,
     value_of,
 )
@@ -139,6 +143,69 @@ def test_moments_sort_by_time_whatever_their_zone(one: dt.datetime, other: dt.da
 def test_whether_two_templates_can_meet(one: str, other: str, may_meet: bool) -> None:
     assert template(one, LITERAL).may_equal(template(other, LITERAL)) is may_meet
     assert template(other, LITERAL).may_equal(template(one, LITERAL)) is may_meet
+
+
+DAY, ID = dt.date(2024, 3, 31), uuid.UUID(int=5)
+
+
+def framed(*pieces: str | tuple[str, str, type], ends: str = "#-:") -> Template:
+    """A template of literals and parts, each part with a name, a transform and a type."""
+    parts: list[str | Part] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            parts.append(piece)
+        else:
+            name, spec, plain = piece
+            given = transform(spec)
+            given = date_transform(given, plain, is_exact=True) if "%" in spec else given
+            parts.append(Part(name, given, plain))
+    return Template("Thing", parts, Quoting(frozenset(ends), escape=False))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "values", "key"),
+    [
+        ([("day", "", dt.date), "-", ("id", "", str)], {"day": DAY, "id": "x"}, "2024-03-31-x"),
+        ([("id", "", str), "-", ("day", "%d-%m-%Y", dt.date)], {"day": DAY, "id": "x"}, "x-31-03-2024"),
+        ([("day", "%Y#%m#%d", dt.date), "#", ("id", "", str)], {"day": DAY, "id": "x"}, "2024#03#31#x"),
+        ([("a", "", uuid.UUID), "-", ("b", "", uuid.UUID)], {"a": ID, "b": ID}, f"{ID}-{ID}"),
+        (
+            ["AT:", ("at", "%Y-%m-%dT%H:%M:%SZ", dt.datetime), ":", ("id", "", str)],
+            {"at": dt.datetime(2024, 3, 31, 10, tzinfo=dt.UTC), "id": "x"},
+            "AT:2024-03-31T10:00:00Z:x",
+        ),
+        ([("at", "", dt.datetime), "-"], {"at": dt.datetime(2024, 3, 31)}, "2024-03-31T00:00:00.000000-"),
+    ],
+)
+def test_separators_at_fixed_places_of_a_value(pieces: list[Any], values: dict[str, Any], key: str) -> None:
+    """A date has its hyphens where every date has them, so they end no part."""
+    made = framed(*pieces)
+    assert made.render(values) == key
+    told = made.match(key)
+    assert told is not None
+    assert {part.name: value_of(part.plain, told[part.name]) for part in made.parts} == values
+    assert made.match(key.replace("2024", "20-24").replace("0005-", "05-")) is None
+
+
+def test_separators_at_other_places_are_refused() -> None:
+    made = framed(("day", "", dt.date), "-", ("id", "", str))
+    with pytest.raises(InvalidKey, match=r"Thing\.id: 'x-y' holds '#' or '-'"):
+        made.render({"day": DAY, "id": "x-y"})
+    assert made.match("2024-03-31-x-y") is None
+    number = framed(("n", "", int), "-", ("id", "", str))
+    assert number.render({"n": 5, "id": "x"}) == "5-x"
+    with pytest.raises(InvalidKey, match=r"Thing\.n: '-5' holds"):
+        number.render({"n": -5, "id": "x"})
+    digits = framed(("day", "", dt.date), "0", ("id", "", str), ends="#-0")
+    with pytest.raises(InvalidKey, match=r"Thing\.day: '2024-03-31' holds"):
+        digits.render({"day": DAY, "id": "x"})
+
+
+def test_what_has_separators_at_fixed_places_may_meet_what_has_as_many() -> None:
+    day = framed("D-", ("day", "", dt.date))
+    assert day.may_equal(framed("D-", ("a", "", str), "-", ("b", "", str), "-", ("c", "", str)))
+    assert not day.may_equal(framed("D-", ("a", "", str), "-", ("b", "", str)))
+    assert day.is_apart(["day"], [framed("D-", ("a", "", str))])
 
 
 def test_delimiters_are_what_follows_a_part() -> None:

@@ -56,7 +56,7 @@ def classes(draw: st.DrawFn) -> list[Any]:
 
 # --- templates ---------------------------------------------------------------------------------
 
-LITERALS = st.sampled_from(["", "A", "A#", "U#", "T#", "#", "|", "META", "#META", "=", "J#"])
+LITERALS = st.sampled_from(["", "A", "A#", "U#", "T#", "#", "|", "-", "META", "#META", "=", "J#"])
 
 
 def parts_of(model: Any) -> list[str]:
@@ -75,7 +75,7 @@ def templates(draw: st.DrawFn, model: Any) -> str:
 
 def likely(model: Any) -> list[st.SearchStrategy[str]]:
     """Templates of both keys that people write, so that not almost every layout is refused."""
-    lead, separator = st.sampled_from(["A", "U", "T", "{label}", ""]), st.sampled_from("#|")
+    lead, separator = st.sampled_from(["A", "U", "T", "{label}", ""]), st.sampled_from("#|-")
     parts = [part for part in parts_of(model) if part != "parent"]
 
     def joined(before: str, between: str, names: list[str]) -> str:

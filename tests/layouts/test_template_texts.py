@@ -14,6 +14,7 @@ from adjoin.schema import Schema
 class Page(Node):
     id: str
     words: Annotated[int, Indexed()] = 0
+    weight: float = 0.0
 
 
 class Cites(Edge[Page, Page], order="line"):
@@ -132,3 +133,80 @@ def test_a_whole_id_of_several_fields_narrows_a_query() -> None:
 )
 def test_whether_an_id_is_the_one_in_its_key(id: Any, told: Any, expected: bool) -> None:
     assert is_same(id, told) is expected
+
+
+class Marked(Node):
+    id: str
+    label: str = ""
+    node: str = ""
+    tenant: str = ""
+    shard: int = 0
+
+
+class Marks(Edge[Page, Marked]):
+    label: str = ""
+    node: str = ""
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({Marked: Keys(indexes={"GSI1": ("L#{label}", "{id}")})}, "{label} is the label of the class, and Marked has"),
+        ({Marked: Keys(indexes={"GSI1": ("L", "{node}")})}, "{node} is the key of the node, and Marked has a field"),
+        ({Marked: Keys(partition="T#{tenant}#M#{id}")}, "{tenant} is the tenant of the graph, and Marked has a field"),
+        ({Marked: Keys(attributes={"Copy": "{label}"})}, r"with Field\(alias='label'\) if the table has such an attr"),
+        ({Marks: Keys(sort="{label}#{target}")}, "'{label}#{target}' of Marks, {label} is the label"),
+        ({Marked: Keys(partition="M#{shard}")}, "to name the field 'shard' of Marked, give it another name"),
+    ],
+)
+def test_a_placeholder_that_is_not_the_field_of_its_name_is_refused(keys: Any, message: str) -> None:
+    """Before, the key silently had the label of the class."""
+    layout = AdjacencyList(reverse=None, indexes=[Index("GSI1", "GSI1PK", "GSI1SK")], keys=keys)
+    with pytest.raises(InvalidModel, match=message):
+        layout.bind(Schema([Page, Marked, Marks]))
+
+
+def test_adjoins_own_templates_and_fields_of_edges_have_no_such_names() -> None:
+    for layout in (AdjacencyList(), AdjacencyList(keys={Marks: Keys(sort="M#{node}#{target}")})):
+        with Graph(":memory:", [Page, Marked, Marks], layout) as g:
+            g.put(Marked(id="1", label="red"))
+            g.put(Marks(source="2", target="1", node="n"))
+            assert g.get(Marked, "1") == Marked(id="1", label="red")
+            assert [each.node for each in g.out("2", Marks)] == ["n"]
+
+
+def test_an_edge_that_is_not_under_its_target_in_the_reverse_index_says_what_to_do() -> None:
+    layout = AdjacencyList(reverse=Index("Inverted", "SK", "PK"), keys={Marks: Keys(sort="MARKS#{target.id}")})
+    with pytest.raises(InvalidModel, match=r"give the layout reverse=None and declare the index in indexes="):
+        layout.bind(Schema([Page, Marked, Marks]))
+
+
+@pytest.mark.parametrize(
+    ("index", "keys", "message"),
+    [
+        (
+            Index("Own", "A", "B", shards=4),
+            Keys(indexes={"Own": ("x", "{id}")}),
+            r"shards=4 of the index 'Own' is used",
+        ),
+        (
+            Index("Own", "words", types={"words": "S"}),
+            Keys(),
+            r"'words' is text, and Page\.words is stored .* a number",
+        ),
+        (
+            Index("Own", "A"),
+            Keys(indexes={"Own": "{id:06}"}),
+            r"Page\.id is not a whole number, so {id:06} has no meaning",
+        ),
+        (
+            Index("Own", "A"),
+            Keys(indexes={"Own": "{weight}"}),
+            r"Page\.weight is a float, which cannot",
+        ),
+        (Index("Own", "words"), Keys("P#{id:lower}"), r"add {id}, without a transform that loses its value"),
+    ],
+)
+def test_what_could_not_work_is_refused_with_the_reason(index: Index, keys: Keys, message: str) -> None:
+    with pytest.raises(InvalidModel, match=message):
+        AdjacencyList(indexes=[index], keys={Page: keys}).bind(Schema([Page]))

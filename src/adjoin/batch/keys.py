@@ -218,9 +218,13 @@ def _rest(template: Template, key: ir.StringValue) -> ir.StringValue:
 
 
 def _pattern(template: Template) -> str:
-    inside = _inside(template.quoting)
-    pieces = (escaped(piece) if isinstance(piece, str) else f"({inside})" for piece in template.pieces)
+    pieces = (escaped(each) if isinstance(each, str) else f"({_part(template, each)})" for each in template.pieces)
     return rf"\A{''.join(pieces)}\z"
+
+
+def _part(template: Template, part: Part) -> str:
+    """The pattern of the text of a part."""
+    return _inside(template.quoting).join(["", *map(escaped, template.held(part)), ""])
 
 
 def _taboo(quoting: Quoting) -> str:
@@ -359,8 +363,7 @@ def partition_in(layout: BoundLayout, kind: NodeType, text: Any) -> Any:
     if not templates.is_shared:
         return None
     pieces = templates.partition.pieces
-    inside = _inside(templates.partition.quoting)
-    partition = "".join(escaped(piece) if isinstance(piece, str) else inside for piece in pieces)
+    partition = "".join(escaped(each) if isinstance(each, str) else _part(templates.partition, each) for each in pieces)
     found = text.re_extract(rf"\A({partition}){escaped(JOINT)}", 1)
     return ibis.ifelse(matches(node_template(layout, kind), text), found, ibis.null("string"))
 

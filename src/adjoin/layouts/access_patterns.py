@@ -29,7 +29,7 @@ from adjoin.field_types import may_be_none, plain_type
 from adjoin.fields import Comparison
 from adjoin.formats import EPOCHS, Format, dates_between, divides_dates
 from adjoin.layouts.families import telling
-from adjoin.layouts.interface import Index
+from adjoin.layouts.interface import DELETING, Index
 from adjoin.layouts.keys import SEPARATOR, SHARD, Part, ShardedTemplate, Template
 from adjoin.layouts.ranges import after, order_of
 from adjoin.layouts.shard_numbers import ShardNumber
@@ -520,6 +520,9 @@ class AccessPatterns:
         needed |= {self._keys.layout.type_attribute or index.partition_attribute, *sole_keys(kept)}
         if isinstance(kept, NodeKeys):
             needed |= self._of_family(kept.kind)
+        if kind.can_be_hidden and self._keys.table.why_no_own_items is None:
+            # A delete in steps marks the item, and a reader has to see the mark.
+            needed.add(DELETING)
         takes_any = any(each.takes_any for each in (kind, *(kept.kind.family if isinstance(kept, NodeKeys) else ())))
         is_partial = held is not None and (takes_any or not needed <= held)
         return AccessPattern(kind, index.name, partition, sort, held, is_partial)

@@ -201,17 +201,21 @@ class AdjacencyReader:
             return None
         kind = keys.kind
         own = kind.id_fields({name: value_of(plain, told[name]) for name, plain in kind.part_types.items()})
-        return self._told_by_indexes(keys, item) | own
+        further = self._told_by_indexes(keys, item)
+        return None if further is None else further | own
 
-    def _told_by_indexes(self, keys: NodeKeys | EdgeKeys, item: Item) -> dict[str, Any]:
-        """The fields that only the index keys of an item hold."""
+    def _told_by_indexes(self, keys: NodeKeys | EdgeKeys, item: Item) -> dict[str, Any] | None:
+        """The fields that only the index keys of an item hold; None if such a key does not fit its template."""
         kind = keys.kind
         told: dict[str, Any] = {}
         for name, template in keys.index_keys.items():
             wanted = template.told & kind.attributes.keys()
             if name not in item or all(kind.attributes[field] in item for field in wanted):
                 continue
-            found = template.match(text_of(item[name])) or {}
+            found = template.match(text_of(item[name]))
+            if found is None and keys.sole_fields[name]:
+                return None
+            found = found or {}
             told |= {field: value_of(plain_type(kind.fields[field]), found[field]) for field in wanted & found.keys()}
         return told
 
@@ -223,7 +227,10 @@ class AdjacencyReader:
         kind = keys.kind
         target = self._target_in(keys, item, told)
         source = self._source_in(keys, item, told)
-        known = self._told_by_indexes(keys, item) | {
+        further = self._told_by_indexes(keys, item)
+        if further is None:
+            return None
+        known = further | {
             name: value_of(plain_type(kind.fields[name]), text)
             for name, text in told.items()
             if name in kind.attributes

@@ -6,7 +6,8 @@ its key, an index of its own keeps the order, so that the two ends alone still i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -565,6 +566,14 @@ class BoundLayout:
         is_managed = kind.is_guarded or self.rules.guards(kind)
         return not (self.has_satellites(kind) or is_managed or is_counted)
 
+    def has_edges(self, kind: NodeType) -> bool:
+        """Whether nodes of a class have edges or children."""
+        return self._keys.has_edges(kind)
+
+    def is_told_by_indexes(self, kind: EntityType) -> bool:
+        """Whether an index key alone holds a field of the class; an item whose key does not fit is of no class."""
+        return any(self._keys_of(kind).sole_fields.values())
+
     def has_satellites(self, kind: EntityType) -> bool:
         return bool(kind.unique) or len(kind.indexed) > 1
 
@@ -881,7 +890,8 @@ class BoundLayout:
         if not must_find:
             edges = [edge for edge in edges if self._accesses.apart[edge.model] or self._accesses.leaving[edge.model]]
         node = Ref(kind.model, id)
-        ranges = [(edge, each) for edge in edges for each in self.ranges_from(edge, edge.source.id(node))]
+        with _leaving_told():
+            ranges = [(edge, each) for edge in edges for each in self.ranges_from(edge, edge.source.id(node))]
         found = [self._complete(kind, edge, each, "leave") if must_find else each for edge, each in ranges]
         children = [child for child in self.schema.children(kind) if self.is_apart(child)]
         # Children of these children are in the same partition, so all of it is read.
@@ -932,7 +942,8 @@ class BoundLayout:
         if not must_find:
             edges = [edge for edge in edges if self._accesses.arriving[edge.model] is not None]
         node = Ref(kind.model, id)
-        found = [(edge, each) for edge in edges for each in self.ranges_into(edge, edge.target.id(node))]
+        with _leaving_told():
+            found = [(edge, each) for edge in edges for each in self.ranges_into(edge, edge.target.id(node))]
         return [self._complete(kind, edge, each, "arrive at") if must_find else each for edge, each in found]
 
     def collection(self, kind: NodeType, id: Any, *, arriving: bool) -> Range:
@@ -1007,6 +1018,15 @@ def _check_bounds(keys: NodeKeys, values: Mapping[str, Any]) -> None:
             bounds = [] if part.least is None else [f"at least {part.least}"]
             bounds += [] if part.most is None else [f"at most {part.most}"]
             raise InvalidKey(f"{keys.kind.name}.{part.name} must be {' and '.join(bounds)}, got {value}")
+
+
+@contextmanager
+def _leaving_told() -> Iterator[None]:
+    """Says, where edges cannot be found, that a delete may leave them."""
+    try:
+        yield
+    except InvalidModel as error:
+        raise InvalidModel(f'{error}, or delete with edges="found", which leaves them') from None
 
 
 def _with_ends(kind: EdgeType, values: Mapping[str, Any], source: Any, target: Any) -> dict[str, Any]:

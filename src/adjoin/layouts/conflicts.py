@@ -213,8 +213,8 @@ def _check_reverse(keys: AdjacencyKeys) -> None:
         if edge.target_field is None and (template is None or str(template) != target):
             raise InvalidModel(
                 f"the reverse partition key {template} of {edge.kind.name} is not the key "
-                f"{keys.node_text(edge.kind.target)} of its "
-                f"target {edge.kind.target.name}, so its edges could not be found from there"
+                f"{keys.node_text(edge.kind.target)} of its target {edge.kind.target.name}, so its edges could not be "
+                f"found from there; give it that key, or give the layout reverse=None and declare the index in indexes="
             )
 
 

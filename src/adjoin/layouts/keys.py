@@ -3,7 +3,8 @@
 A template such as "HOME#{country}#{city:upper}" is compiled for one class into literals and parts. It renders values
 into a key, and matches a key back into the texts of its parts. A key is never ambiguous, because no part contains a
 character that ends a part: an escaping layout percent-encodes such characters, and a literal layout, for tables that
-other programs write too, refuses values that have one.
+other programs write too, refuses values that have one. Dates and UUIDs have such characters at fixed places, where they
+end nothing: "{day}-{id}" is unambiguous, because a day always has two hyphens.
 
 Percent-encoding covers every character up to "%" (controls, space, !, ", #, $), not only the separator. So "%" sorts
 after the separator "#" and before everything that is not encoded, and the order of encoded values is the order of the
@@ -407,6 +408,22 @@ class Part:
         """Whether a whole number is within the bounds."""
         return (self.least is None or number >= self.least) and (self.most is None or number <= self.most)
 
+    def held(self, ends: Collection[str]) -> str:
+        """The characters among `ends` that every text of this part has, in order: "--" for a date among hyphens.
+
+        It is "" if texts have none, or if they have different ones.
+        """
+        name, plain = self.transform.name, self.plain
+        if plain is None or not issubclass(plain, dt.date | uuid.UUID):
+            return ""
+        if format := date_format(name, plain) if "%" in name else None:
+            constant = "".join(piece for piece in format.literals if not format.is_part(piece))
+            varying = string.digits
+        else:
+            found = (frame for kind, frame in _FRAMES if issubclass(plain, kind))
+            constant, varying = next(found) if not name else ("", "")
+        return "" if not {*ends}.isdisjoint(varying) else "".join(each for each in constant if each in ends)
+
     def is_spelled(self, text: str) -> bool:
         """Whether this is the one spelling of a value of this part."""
         if not text and self.is_id:
@@ -424,6 +441,14 @@ class Part:
             return self.transform.encode(value) == text
         except (AdjoinError, ValueError, ArithmeticError):
             return False
+
+
+_FRAMES: tuple[tuple[type, tuple[str, str]], ...] = (
+    (uuid.UUID, ("----", string.digits + "abcdef")),
+    (dt.datetime, ("--T::.", string.digits + "Z")),
+    (dt.date, ("--", string.digits)),
+)
+"""The characters that all texts of a type have, in order, and those that differ."""
 
 
 def parse_template(template: str) -> list[str | Part]:
@@ -527,6 +552,9 @@ class Template:
             if part.among
         }
         """For each part that is a node of one of several classes, the templates of their keys."""
+        held = {(part.name, part.transform.name): part.held(quoting.ends) for part in self.parts}
+        self._held = {} if quoting.escape else {part: ends for part, ends in held.items() if ends}
+        """The characters that end parts elsewhere, and that the texts of a part have at fixed places."""
         self._pattern = re.compile(
             "".join(
                 re.escape(piece) if isinstance(piece, str) else f"({self._inside(piece)})" for piece in self.pieces
@@ -534,7 +562,7 @@ class Template:
             re.DOTALL,
         )
         self.is_tail = len(self.pieces) == 2 and isinstance(self.pieces[1], Part) and bool(self.lead)
-        self.is_tail = self.is_tail and not self._spellings
+        self.is_tail = self.is_tail and not self._spellings and not self._held
         """Whether it is one literal and one part: the most frequent shape, which needs no regular expression."""
         is_plain = self.is_tail and not self.parts[0].transform.name
         self._plain = (self.parts[0].name, quoting.special) if is_plain else None
@@ -547,7 +575,11 @@ class Template:
         """The pattern of the text of a part."""
         if part.among:
             return "|".join(each._ungrouped for _, each in self._spellings[part.name])
-        return self.quoting.inside
+        return self.quoting.inside.join(["", *map(re.escape, self.held(part)), ""])
+
+    def held(self, part: Part) -> str:
+        """The characters that end parts elsewhere, and that every text of this part has, in order."""
+        return self._held.get((part.name, part.transform.name), "") if self._held else ""
 
     @property
     def _ungrouped(self) -> str:
@@ -633,7 +665,8 @@ class Template:
                 f"{self.owner}.{part.name} is encoded in the key so that it sorts, and that encoding has no "
                 f"prefixes; use between instead"
             )
-        return self.quoting.quote(part.transform.prefix(start))
+        text = part.transform.prefix(start)
+        return text if self.held(part) else self.quoting.quote(text)
 
     def refuse_node(self, part: Part) -> None:
         """Raises for a part that is a node of one of several classes, whose keys have no order or prefix in common."""
@@ -650,7 +683,8 @@ class Template:
         if part.among:
             return self._node_text(part, value)
         try:
-            return self.quoting.quote(part.transform.encode(value))
+            text = part.transform.encode(value)
+            return text if self.held(part) else self.quoting.quote(text)
         except InvalidKey as error:
             raise InvalidKey(f"{self.owner}.{part.name}: {error}") from None
 
@@ -780,6 +814,9 @@ class Template:
         segments: list[tuple[str, str | None]] = [("", None)]
         for piece in self.pieces[:end]:
             if isinstance(piece, Part):
+                for character in self.held(piece):
+                    segments[-1] = (segments[-1][0], "")
+                    segments += [(character, None), ("", None)]
                 segments[-1] = (segments[-1][0], "")
                 continue
             for character in piece:

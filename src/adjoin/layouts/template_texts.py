@@ -21,7 +21,7 @@ from adjoin.formats import EPOCHS, finest_of, holds_as_much
 from adjoin.layouts.ends import union_part
 from adjoin.layouts.interface import Index, Keys
 from adjoin.layouts.keys import SEPARATOR, SHARD, Part, date_transform, parse_template, transform
-from adjoin.schema import Schema
+from adjoin.schema import KEY_TYPES, Schema
 from adjoin.tables import Projection
 
 if TYPE_CHECKING:
@@ -511,10 +511,36 @@ def _check_keys(kind: EntityType, keys: Any) -> None:
             raise InvalidModel(
                 f"Keys(indexes=…) of {kind.name} takes one template or two for {index!r}, got {shown(given)}"
             )
+    _check_meanings(kind, keys)
     if isinstance(keys.only_in_keys, str) or not isinstance(keys.only_in_keys, Iterable):
         raise InvalidModel(
             f"Keys(only_in_keys=…) of {kind.name} takes a list of names of fields, got {shown(keys.only_in_keys)}"
         )
+
+
+_MEANINGS = {
+    "label": "the label of the class",
+    "node": "the key of the node",
+    "tenant": "the tenant of the graph",
+}
+"""The placeholders that are not fields, and that a field could be called. An edge has no {node}."""
+
+
+def _check_meanings(kind: EntityType, keys: Keys) -> None:
+    """Refuses a placeholder that would be something else than the field of that name."""
+    pairs = [(each,) if isinstance(each, str) else each for each in keys.indexes.values()]
+    given = [keys.partition, keys.sort, keys.reverse_partition, keys.reverse_sort, *keys.attributes.values()]
+    for text in (*given, *(text for pair in pairs for text in pair)):
+        if not isinstance(text, str):
+            continue
+        for piece in parse_template(text):
+            name = piece.name if isinstance(piece, Part) else ""
+            if name in kind.fields and name in _MEANINGS and not (name == "node" and isinstance(kind, EdgeType)):
+                raise InvalidModel(
+                    f"in the key template {text!r} of {kind.name}, {{{name}}} is {_MEANINGS[name]}, and {kind.name} "
+                    f"has a field of that name too; give the field another name, with Field(alias={name!r}) if the "
+                    f"table has such an attribute"
+                )
 
 
 def _check_single(index: Index | None) -> None:
@@ -568,6 +594,8 @@ def _fitting(kind: EntityType, part: Part, *, is_exact: bool) -> Part:
             )
         part = replace(part, transform=date_transform(part.transform, plain, is_exact=is_exact))
     part = replace(part, plain=plain)
+    if plain is not None and plain is not Any:
+        _check_plain(kind, part, plain)
     if part.transform.name != "sortable" or is_number(kind, part.name):
         return part
     return replace(part, transform=transform(""))
@@ -589,6 +617,20 @@ def _bounded(kind: NodeType, part: Part) -> Part:
             most = int(bound) - (operator == "<")
             part = replace(part, most=most if part.most is None else min(part.most, most))
     return part
+
+
+def _check_plain(kind: EntityType, part: Part, plain: type) -> None:
+    """Refuses a field whose values a key cannot hold, and a width for what is no number."""
+    if not issubclass(plain, KEY_TYPES):
+        raise InvalidModel(
+            f"{kind.name}.{part.name} is a {plain.__name__}, which cannot be part of a key; use text, a whole number, "
+            f"a Decimal, a date or a UUID"
+        )
+    if part.transform.numbers is int and not issubclass(plain, int | Enum):
+        raise InvalidModel(
+            f"{kind.name}.{part.name} is not a whole number, so {{{part.name}:{part.transform.name}}} has no meaning; "
+            f"write {{{part.name}}}, or give the field the type int"
+        )
 
 
 def _snake(name: str) -> str:

@@ -90,6 +90,11 @@ class NodeKeys:
         parts = (*self.partition.parts, *self.sort.parts)
         return tuple(part for part in parts if part.least is not None or part.most is not None)
 
+    @cached_property
+    def sole_fields(self) -> dict[str, frozenset[str]]:
+        """The fields that an index key holds, and no other attribute does, by the name of the key."""
+        return _sole_fields(self)
+
 
 @dataclass(frozen=True)
 class EdgeKeys:
@@ -124,6 +129,11 @@ class EdgeKeys:
     def is_echoed(self) -> bool:
         """Whether one key holds less of a value that the other holds whole, such as the day of a time."""
         return _is_echoed(self.partition, self.sort)
+
+    @cached_property
+    def sole_fields(self) -> dict[str, frozenset[str]]:
+        """The fields that an index key holds, and no other attribute does, by the name of the key."""
+        return _sole_fields(self)
 
     @cached_property
     def target_parts(self) -> list[str]:
@@ -176,6 +186,12 @@ def sole_keys(kept: NodeKeys | EdgeKeys) -> set[str]:
     """The index keys of a class that hold a value which no other attribute holds."""
     elsewhere = {SHARD, *kept.record.stored_names, *kept.partition.told, *kept.sort.told}
     return {name for name, template in kept.index_keys.items() if not template.told <= elsewhere}
+
+
+def _sole_fields(kept: NodeKeys | EdgeKeys) -> dict[str, frozenset[str]]:
+    elsewhere = kept.record.stored_names | kept.partition.told | kept.sort.told
+    fields = kept.kind.attributes.keys() - elsewhere
+    return {name: frozenset(template.told & fields) for name, template in kept.index_keys.items()}
 
 
 class AdjacencyKeys:
@@ -360,16 +376,18 @@ class AdjacencyKeys:
     ) -> tuple[ShardNumber, tuple[str, ...] | tuple[Template, ...]]:
         """The number of shards of a key attribute, and the values that choose one."""
         rules = {(index.shards, index.shard_fields) for index in self.indexes if attribute in index.partition_keys}
+        own = f" (to name the field {SHARD!r} of {kind.name}, give it another name)" if SHARD in kind.fields else ""
         if len(rules) != 1:
             what = "differ in shards= or shard_by=" if rules else "have it as their partition key"
             raise InvalidModel(
                 f"the key template {template!r} of {kind.name} has {{shard}}, but {'' if rules else 'no '}indexes over "
-                f"{attribute!r} {what}; {{shard}} is for the partition key of an index with shards="
+                f"{attribute!r} {what}; {{shard}} is for the partition key of an index with shards={own}"
             )
         ((given, fields),) = rules
         if given is None:
             raise InvalidModel(
-                f"the key template {template!r} of {kind.name} has {{shard}}, but its index has no shards=; give it one"
+                f"the key template {template!r} of {kind.name} has {{shard}}, but its index has no shards=; give it "
+                f"one{own}"
             )
         shards = range(given) if isinstance(given, int) else given
         first, last = shards.start, shards.stop
@@ -475,6 +493,7 @@ class AdjacencyKeys:
             if kind.is_single and not sort.parts:
                 raise InvalidModel(
                     f"the partition key {partition} of {kind.name} does not contain its id; add {{{name}}}"
+                    f"{', without a transform that loses its value' if name in partition.names else ''}"
                 )
             raise InvalidModel(
                 f"the keys {partition} and {sort} of {kind.name} do not tell {name!r}, which is part of its id; add "
@@ -703,7 +722,16 @@ class AdjacencyKeys:
                 f"{names} cannot be the key attribute {name!r} of the index {index.name!r}: a key is text, a number or "
                 f"bytes, and the same in all classes"
             )
-        return KeyAttribute(name, cast("KeyType", found.pop()))
+        type = cast("KeyType", found.pop())
+        declared = index.types.get(name, type)
+        if declared != type:
+            kind, stored_field = fields[0]
+            raise InvalidModel(
+                f"types= of the index {index.name!r} says that {name!r} is {described_type(declared)}, and "
+                f"{kind.name}.{stored_field} is stored there as {described_type(type)}; remove it from types=, or give "
+                f"the field a type, or a format with Stored(…), that is stored so"
+            )
+        return KeyAttribute(name, type)
 
     def _definition(self) -> TableDefinition:
         layout = self.layout

@@ -1,8 +1,8 @@
 """Deleting a node with all its edges and children, so that nobody ever sees half of it.
 
-If they fit into one transaction, that transaction removes them, and a last look finds edges that were connected
-meanwhile. A larger node is deleted in steps. Each step may be interrupted and run again. What is said here of edges
-holds for children too:
+If nothing else can belong to the node, one request removes it. If everything fits into one transaction, that
+transaction removes it, and a last look finds edges that were connected meanwhile. A larger node is deleted in steps.
+Each step may be interrupted and run again. What is said here of edges holds for children too:
 
 1. mark every edge with the token of this delete, until a look finds no edge without the mark; a marked edge is still
    visible to everybody;
@@ -44,9 +44,9 @@ from adjoin.layouts.ranges import Range
 from adjoin.plans.shards import fresh_numbers
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, Pages, Place, chunks, get_all, place_of
 from adjoin.plans.steps.still import claimable, same, unchanged
-from adjoin.requests import Check, Delete, Get, Plan, Query, TransactWrite, Update
+from adjoin.requests import Check, Delete, Get, ItemResponse, Plan, Query, TransactWrite, Update
 from adjoin.units import MAX_ITEM_SIZE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
-from adjoin.values import Item, item_size
+from adjoin.values import Item, decode, item_size
 
 TOKENS = "tokens"
 _MARK_SIZE = 64
@@ -152,6 +152,8 @@ def delete_node(
     With a lock, raises `ConditionFailed` if the node does not have the version that the lock asks for. Edges that
     cannot be found raise `InvalidModel`, or stay if `must_find` is false.
     """
+    if not layout.has_edges(kind) and not layout.has_satellites(kind):
+        return (yield from _delete_alone(layout, kind, id, lock))
     node_key = layout.node_text(kind, id)
     key = layout.node_key(kind, id)
     around = yield from gather(layout, kind, id, must_find=must_find)
@@ -197,6 +199,25 @@ def delete_node(
     return found
 
 
+def _delete_alone(layout: BoundLayout, kind: NodeType, id: object, lock: Condition | None) -> Plan[bool]:
+    """Removes a node of a class that has no edges, no children and no satellites: its item is all there is."""
+    response: ItemResponse
+    wanted = all_of(layout.fit(kind).labelled, lock)
+    try:
+        (response,) = yield (Delete(layout.table, layout.node_key(kind, id), wanted, return_old=True),)
+    except ConditionFailed as failed:
+        if failed.item is None:
+            raise
+        item = dict(failed.item)
+        refuse_foreign(layout, kind, item)
+        if not (yield from visible(layout, [item])):
+            # A hidden child is already deleted for everybody, so its version does not matter.
+            return False
+        refuse_stale(kind, id, item, lock)
+        raise
+    return response.item is not None and bool((yield from visible(layout, [response.item])))
+
+
 def mark_all(
     layout: BoundLayout,
     kind: NodeType,
@@ -219,6 +240,20 @@ def mark_all(
 def record_of(layout: BoundLayout, node_key: str, token: str) -> Update:
     """The write of the deletion record: the delete with this token has passed its switch."""
     return Update(layout.table, layout.deletion_key(node_key), (Add(attribute(TOKENS), {"SS": [token]}),))
+
+
+def refuse_foreign(layout: BoundLayout, kind: EntityType, item: Item) -> None:
+    """Refuses an item under the key of an entity that is of another type: another program's, which stays."""
+    if layout.kind_of(item) is None:
+        raise another_type(kind, item)
+
+
+def another_type(kind: EntityType, item: Item) -> InvalidItem:
+    shown = {name: decode(value) for name, value in list(item.items())[:3]}
+    return InvalidItem(
+        f"the key of a {kind.name} holds an item of another type ({shown}); correct its type attribute or its index "
+        f"keys, or the layout"
+    )
 
 
 def refuse_stale(kind: NodeType, id: object, node: Item | None, lock: Condition | None) -> None:
@@ -294,8 +329,7 @@ def gather(
     Edges that cannot be found raise `InvalidModel`, or are left out if `must_find` is false.
     """
     around, node_key = Neighbourhood(), layout.node_text(kind, id)
-    has_edges = any(edge.joins(kind) for edge in layout.schema.edges.values())
-    has_edges = has_edges or bool(layout.schema.children(kind))
+    has_edges = layout.has_edges(kind)
     if layout.shard_numbers:
         yield from fresh_numbers(layout)
     # Without edges there is no deletion record, and one that is found is of another node in the same partition.
@@ -304,6 +338,7 @@ def gather(
     own = [layout.collection(kind, id, arriving=False), *layout.ranges_beside(kind, id, must_find=must_find)]
     ranges = [*own, *layout.ranges_at(kind, id, must_find=must_find)]
     pages = Pages((each, _all_in(layout, each)) for each in ranges)
+    key = place_of(layout.node_key(kind, id))
     while found := (yield from pages.next()):
         for stretch, page in found:
             is_partial, is_own = stretch.access.is_partial, any(stretch is each for each in own)
@@ -312,6 +347,8 @@ def gather(
                     around.tokens |= _tokens(item) if place_of(layout.key_of(item)) == record else set()
                     continue
                 told = layout.kind_of(item)
+                if told is None and place_of(layout.key_of(item)) == key:
+                    raise another_type(kind, item)
                 if layout.belongs_to(kind, node_key, item, told) if is_own else _is_at(kind, stretch.access.kind, told):
                     # The size of an item is unknown if the index holds only some attributes: assume the largest.
                     size = MAX_ITEM_SIZE if is_partial else item_size(item)

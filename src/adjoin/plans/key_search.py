@@ -27,7 +27,7 @@ import orjson
 
 from adjoin.entity_types import EntityType
 from adjoin.errors import AdjoinError, InvalidCursor, InvalidKey, InvalidValue, shown
-from adjoin.expressions import Condition, all_of
+from adjoin.expressions import Condition, all_of, attribute
 from adjoin.field_types import unknown_field
 from adjoin.fields import Predicate
 from adjoin.items import normal_attribute
@@ -37,7 +37,7 @@ from adjoin.layouts.interface import DELETING
 from adjoin.layouts.keys import key_text
 from adjoin.layouts.ranges import order_of
 from adjoin.plans.deletion import visible
-from adjoin.plans.read import Found, Question, changed, read_or_plain, whole
+from adjoin.plans.read import Found, Question, changed, is_told_by_keys, read_or_plain, whole
 from adjoin.plans.shards import learn_number, number_request
 from adjoin.plans.steps.batches import Place, place_of
 from adjoin.plans.steps.conditions import condition
@@ -75,6 +75,10 @@ class KeySearch:
     """How an item of the class is read, if not as the class reads it."""
     spread: ShardPartitions | None = None
     """The partitions in all shards of a sharded index."""
+    consistent: bool = False
+    """Whether reads are strongly consistent: of the table, or of a local index."""
+    only: tuple[str, ...] | None = None
+    """The attributes that are sent, if keys alone tell what is a result; None for whole items."""
 
     @property
     def all_partitions(self) -> tuple[Partition, ...]:
@@ -171,14 +175,32 @@ class KeySearch:
             ask = ask and min(4 * ask, 100_000)
 
     def count(self, layout: BoundLayout, most: int | None) -> Plan[int]:
-        """How many results there are. Items are read, because an index may hold items of no class of the graph."""
-        total = 0
+        """How many results there are. Keys are read, because an index may hold items of no class of the graph.
+
+        Whole items are read only if keys do not tell.
+        """
+        asked, total = self._by_keys(layout), 0
         position: KeyPosition | None = None
         while True:
-            found = yield from self.page(layout, None, position)
+            found = yield from asked.page(layout, None, position)
             total, position = total + len(found.entities), found.last
             if position is None or (most is not None and total >= most):
                 return total if most is None else min(total, most)
+
+    def _by_keys(self, layout: BoundLayout) -> KeySearch:
+        """The search without the other attributes, if these are not needed; otherwise the search itself."""
+        kind = self.kind
+        if kind is None or self.rest or self.decode is not None or not is_told_by_keys(layout, kind):
+            return self
+        names = {*layout.scan(kind).attributes, *layout.start_names(self.index)}
+        if self.held is not None:
+            lacking = names - self.held
+            # What a delete can hide is read from the table, because the index does not say that it is hidden.
+            can_be_hidden = kind.can_be_hidden and layout.why_no_own_items is None
+            if lacking - {DELETING} or (lacking and can_be_hidden):
+                return self
+            names &= self.held
+        return self.with_(only=tuple(sorted(names)), is_partial=False)
 
     # --- page tokens ---------------------------------------------------------------------------
 
@@ -269,6 +291,7 @@ def merged(question: Question) -> KeySearch:
         forward=question.forward,
         decode=access.decode,
         spread=spread,
+        consistent=question.consistent,
     )
 
 
@@ -391,12 +414,15 @@ class _Reading:
         layout, kind, rest, read = self._layout, self._asked.kind, self._asked.rest, self._asked.decode
         if kind is None:
             return self._any
+        keys_only = self._asked.only is not None
 
         def decode(item: Item) -> Any:
             # An index copy has the fields of its entity, and so it is in an index over fields too. The index may also
             # hold other items of the node's partition.
             if layout.is_bookkeeping(item) or layout.kind_of(item) is not kind.whole:
                 return None
+            if keys_only:
+                return True if layout.is_one(kind, item) else None
             entity = layout.decode(kind, item) if read is None else read(item)
             return entity if entity is not None and all(holds(kind, each, entity) for each in rest) else None
 
@@ -438,7 +464,7 @@ class _Reading:
             layout, index = self._layout, self._asked.index
             starts = {place_of(layout.key_of(entry)): layout.start_after(entry, index) for entry in items}
             if self._asked.is_partial:
-                items = yield from whole(layout, items)
+                items = yield from whole(layout, items, consistent=self._asked.consistent)
             if any(DELETING in item for item in items):
                 items = yield from visible(layout, items)
             stream.buffer.extend((starts[place_of(layout.key_of(item))], self._decode(item)) for item in items)
@@ -465,8 +491,17 @@ class _Reading:
 
     def _request(self, stream: _Stream, limit: int | None) -> Query | Scan:
         asked = self._asked
+        only = None if asked.only is None else tuple(map(attribute, asked.only))
         if not stream.partition:
-            return Scan(self._layout.table, asked.index, asked.filter, limit=limit, start=stream.start)
+            return Scan(
+                self._layout.table,
+                asked.index,
+                asked.filter,
+                only,
+                limit=limit,
+                start=stream.start,
+                consistent=asked.consistent,
+            )
         first, *further = stream.partition
         # All conditions on the sort key but the last are equalities.
         *fixed, last = asked.sort or (None,)
@@ -477,11 +512,12 @@ class _Reading:
             last,
             asked.index,
             asked.filter,
-            None,
+            only,
             False,
             limit if stream.most is None else min(stream.most, limit or stream.most),
             stream.start,
             asked.forward,
+            asked.consistent,
             equal=(*further, *equal),
         )
 

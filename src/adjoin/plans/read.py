@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import orjson
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType
-from adjoin.errors import InvalidCursor, InvalidItem, InvalidKey
+from adjoin.errors import InvalidCursor, InvalidKey
 from adjoin.evaluate import condition_test
 from adjoin.expressions import Condition, Exists, Not, attribute
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, OWNER
 from adjoin.layouts.ranges import Range
-from adjoin.plans.deletion import visible
+from adjoin.plans.deletion import another_type, visible
 from adjoin.plans.steps.batches import Place, get_all, place_of
 from adjoin.plans.steps.predicates import holds
 from adjoin.requests import Get, ItemResponse, PageResponse, Plan, Query, SortCondition
@@ -145,11 +145,7 @@ def _explained(entity: Any, kind: EntityType, item: Item) -> Any:
         # The key is that of the whole family, and a node of another class of it is there.
         return None
     if entity is None:
-        shown = {name: decode(value) for name, value in list(item.items())[:3]}
-        raise InvalidItem(
-            f"the key of a {kind.name} holds an item of another type ({shown}); "
-            f"correct its type attribute, or the layout"
-        )
+        raise another_type(kind, item)
     return entity
 
 
@@ -259,7 +255,7 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
         if access.is_partial:
             # Only entries say where the index continues: an item that is read from the table may have changed since.
             entries = {place_of(layout.key_of(entry)): entry for entry in items}
-            items = yield from whole(layout, items)
+            items = yield from whole(layout, items, consistent=question.consistent)
         for item in items:
             if DELETING in item:
                 del entities[before:]
@@ -282,9 +278,9 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
         ask = limit - len(entities) if is_exact else min(4 * (ask or limit), 100_000)
 
 
-def whole(layout: BoundLayout, entries: Sequence[Item]) -> Plan[list[Item]]:
+def whole(layout: BoundLayout, entries: Sequence[Item], *, consistent: bool = False) -> Plan[list[Item]]:
     """The whole items behind entries of an index, without items that were removed meanwhile."""
-    gets = [Get(layout.table, layout.key_of(entry)) for entry in entries]
+    gets = [Get(layout.table, layout.key_of(entry), consistent) for entry in entries]
     items = yield from get_all(gets)
     return [entry | item for entry, item in zip(entries, items, strict=True) if item is not None]
 
@@ -361,7 +357,7 @@ def is_told_by_keys(layout: BoundLayout, kind: EntityType) -> bool:
 
     A validator may change an id. Then the instance would not be the one with this key, and the item is of no class.
     """
-    return kind.keeps_ids and not layout.fit(kind).is_whole
+    return kind.keeps_ids and not layout.fit(kind).is_whole and not layout.is_told_by_indexes(kind)
 
 
 def far_nodes(layout: BoundLayout, kind: NodeType, ids: list[Any], consistent: bool) -> Plan[dict[Any, Any]]:

@@ -242,7 +242,8 @@ class Buffer:
     ) -> None:
         text = f"disconnect {kind.name} from {shown(source)} to {shown(target)}"
         purpose = Purpose("disconnect", kind.model, (source, target), text)
-        lock = all_of(ends_lock(self._layout, self._layout.has_ends(kind, source, target)), lock)
+        ends = ends_lock(self._layout, self._layout.has_ends(kind, source, target))
+        lock = all_of(self._layout.fit(kind).labelled, ends, lock)
         for key in edge_keys(self._layout, kind, source, target, fields):
             self._writes.append((Delete(self._layout.table, key, lock), purpose))
             self._writes += [(Delete(self._layout.table, copy), purpose) for copy in self._layout.copy_keys(kind, key)]

@@ -27,7 +27,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
 from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, node_id
 from adjoin.plans.copies import copies_on, fillings
-from adjoin.plans.deletion import UNMARKED, visible
+from adjoin.plans.deletion import UNMARKED, refuse_foreign, visible
 from adjoin.plans.entity_write import (
     Claims,
     beside,
@@ -420,11 +420,13 @@ def disconnect(
     """Removes an edge, if it has the version that a lock asks for; returns whether it existed."""
     keys = edge_keys(layout, kind, source, target, fields)
     ends = layout.has_ends(kind, source, target)
-    between = ends_lock(layout, ends)
+    between = all_of(layout.fit(kind).labelled, ends_lock(layout, ends))
     try:
         return (yield from _disconnected(layout, kind, source, target, keys, all_of(between, lock)))
     except (ConditionFailed, TransactionCanceled) as error:
         item = met(error)
+        if item is not None:
+            refuse_foreign(layout, kind, dict(item))
         if item is not None and ends is not None and not condition_test(ends)(dict(item)):
             return False
         if lock is None or item is None:
