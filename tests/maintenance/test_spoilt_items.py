@@ -94,7 +94,8 @@ def spoilt(item: Item, path: tuple[Any, ...], value: AttributeValue | None) -> I
 
 def own_places(g: Graph) -> list[tuple[Item, tuple[Any, ...]]]:
     """A place of each kind in the items and attributes of adjoin's own."""
-    layout, found = g._layout, {}
+    layout = g._layout
+    found: dict[Any, tuple[Item, tuple[Any, ...]]] = {}
     for item in stored(g):
         is_own = layout.is_bookkeeping(item)
         for path in paths(item):
