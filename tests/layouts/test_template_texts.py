@@ -187,7 +187,7 @@ def test_an_edge_that_is_not_under_its_target_in_the_reverse_index_says_what_to_
         (
             Index("Own", "A", "B", shards=4),
             Keys(indexes={"Own": ("x", "{id}")}),
-            r"shards=4 of the index 'Own' is used",
+            r"the index 'Own' has shards=, but no class has {shard}",
         ),
         (
             Index("Own", "words", types={"words": "S"}),
