@@ -320,5 +320,7 @@ def test_version_0_beside_versions_without_leading_zeros(where: str, servers: St
 
 
 def test_versions_without_a_bound_are_refused() -> None:
-    with pytest.raises(InvalidModel, match=r"same sort key v0#AUDIT; .*or give AnyCheck.number a bound .* Field\(ge=1\)"):
+    with pytest.raises(
+        InvalidModel, match=r"same sort key v0#AUDIT; .*or give AnyCheck.number a bound .* Field\(ge=1\)"
+    ):
         Graph(":memory:", [Machine, AnyCheck], machines(AnyCheck))

@@ -210,3 +210,44 @@ def test_a_constant_that_is_no_number_as_the_service_spells_it(constant: str) ->
     keys: dict[type[Any], Keys] = {Entry: Keys(partition=constant, sort="{id}")}
     with pytest.raises(InvalidModel, match="so it is one placeholder without text around it, or a number such as 0"):
         Graph(":memory:", [Entry], AdjacencyList(partition_key="p", sort_key="s", types=types, reverse=None, keys=keys))
+
+
+AUDITED = [
+    item("Equipment_1", "v0_Audit", state="ok", latest=2),
+    item("Equipment_1", "v1_Audit", state="new"),
+    item("Equipment_1", "v2_Audit", state="ok"),
+]
+
+
+def audits() -> AdjacencyList:
+    keys: dict[type[Any], Keys] = {
+        Equipment: Keys(partition="{id}", sort="v0_Audit"),
+        Version: Keys(sort="v{number}_Audit"),
+    }
+    return AdjacencyList(table="Audits", reverse=None, keys=keys)
+
+
+@pytest.mark.parametrize("where", STORES)
+def test_a_separator_of_the_sort_key_may_stand_in_the_partition_key(where: str, servers: Stores) -> None:
+    with filled(where, servers, [Equipment, Version], audits(), AUDITED) as g:
+        assert others(g) == []
+        assert rewritten(g) == stored(g) == in_order(AUDITED)
+        assert asked(g, lambda: g.get(Equipment, "Equipment_1"), 1) == Equipment(id="Equipment_1", state="ok", latest=2)
+        assert [each.number for each in asked(g, lambda: list(g.children("Equipment_1", Version)), 1)] == [1, 2]
+        assert g.children("Equipment_1", Version).count() == g.count(Version) == 2
+        g.put(Version(parent="Equipment_1", number=3, state="ok"))
+        assert g.get(Version, ("Equipment_1", 3)) == Version(parent="Equipment_1", number=3, state="ok")
+        g.delete(Equipment, "Equipment_1")
+        assert stored(g) == []
+
+
+def test_a_separator_within_one_key_attribute_is_still_refused() -> None:
+    class Shelf(Node, key=("hall", "row")):
+        hall: str
+        row: str
+
+    keys: dict[type[Any], Keys] = {Shelf: Keys(partition="{hall}_{row}", sort="shelf")}
+    with Graph(":memory:", [Shelf], AdjacencyList(table="Shelves", reverse=None, keys=keys)) as g:
+        g.put(Shelf(hall="A", row="1"))
+        with pytest.raises(InvalidKey, match="'A_B' holds '#' or '_', which separates the parts"):
+            g.put(Shelf(hall="A_B", row="1"))

@@ -333,9 +333,8 @@ BOTH: dict[str, Any] = {"partition_key": "a", "sort_key": "b", "types": {"a": "N
         (
             lambda: bound(
                 Event,
-                **{**EVENTS, "keys": {Event: Keys(partition="{user}", sort="{at}", indexes={"I": "{user}.{what}"})}},
+                **{**EVENTS, "keys": {Event: Keys(partition="{user}.events", sort="{at}")}},
                 types={"at": "N"},
-                indexes=[Index("I", "IPK")],
             ),
             r"separate parts by '\.', which such a key may contain",
         ),

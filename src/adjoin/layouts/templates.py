@@ -6,6 +6,7 @@ that it needs. `conflicts` then examines all classes together. Items are not bui
 
 from __future__ import annotations
 
+import itertools
 import re
 import string
 from collections.abc import Collection, Mapping, Sequence
@@ -229,8 +230,9 @@ class AdjacencyKeys:
         self.partition_keys = self._prefixed_keys()
         """The partition key attributes of the table and of its indexes; for a tenant, these have its prefix."""
         self.attributes = self._key_attributes()
-        self._quoting = self._make_quoting()
-        self._escaping = Quoting(self._quoting.ends, escape=True)
+        self._quotings = self._make_quotings()
+        everywhere = frozenset[str]().union(*(each.ends for each in self._quotings.values()))
+        self._escaping = Quoting(everywhere or frozenset(SEPARATOR), escape=True)
         self.nodes: dict[type[Any], NodeKeys] = {}
         for kind in schema.nodes.values():
             self.nodes[kind.model] = self._node_keys(kind)
@@ -296,17 +298,22 @@ class AdjacencyKeys:
         declared = {name for index in self.texts.declared for name in index.partition_keys} & templated
         return {self.layout.partition_key, *(index.partition_attribute for index in self.texts.made), *declared}
 
-    def _make_quoting(self) -> Quoting:
-        layout = self.layout
-        expanded = [
-            pieces
-            for kind in self.schema.types
-            for attribute, template in self.texts.templates[kind.model].items()
-            for pieces in [self.texts.expanded(kind, template)]
-            if not self.texts.is_bare(kind, attribute, pieces)
-        ]
-        escape = layout.escape if layout.escape is not None else not layout.has_own_templates
-        return Quoting(delimiters(expanded), escape=escape)
+    def _make_quotings(self) -> dict[str, Quoting]:
+        """How the values in each key attribute are told apart.
+
+        A layout that escapes has one way for all its keys. Otherwise, what separates the parts of one attribute may be
+        part of a value in another: "Equipment_1" is a partition key beside the sort keys "v1_Audit" and "v2_Audit".
+        """
+        layout, expanded = self.layout, dict[str, list[Pieces]]()
+        for kind in self.schema.types:
+            for attribute, template in self.texts.templates[kind.model].items():
+                pieces = self.texts.expanded(kind, template)
+                is_bare = self.texts.is_bare(kind, attribute, pieces)
+                expanded.setdefault(attribute, []).extend([] if is_bare else [pieces])
+        if layout.escape if layout.escape is not None else not layout.has_own_templates:
+            one = Quoting(delimiters(itertools.chain(*expanded.values())), escape=True)
+            return dict.fromkeys(expanded, one)
+        return {attribute: Quoting(delimiters(all), escape=False) for attribute, all in expanded.items()}
 
     # --- compiling -----------------------------------------------------------------------------
 
@@ -315,7 +322,7 @@ class AdjacencyKeys:
         compiled: dict[str, Template] = {}
         for attribute, template in templates.items():
             pieces = [self.tenant_part(attribute), *self.texts.expanded(kind, template)]
-            quoting = self._escaping if attribute in made else self._quoting
+            quoting = self._escaping if attribute in made else self._quotings[attribute]
             type = self._declared_type(attribute)
             if self.texts.is_bare(kind, attribute, pieces):
                 quoting = _AS_IT_IS
@@ -505,8 +512,8 @@ class AdjacencyKeys:
         is_apart, parent_rest = self._beside_parent(kind, partition, sort)
         text = partition
         if rest:
-            self._check_joined(kind, partition, sort)
-            text = Template(kind.name, [*partition.pieces, JOINT, *sort.pieces], self._quoting, repeats=True)
+            joined = self._joined(kind, partition, sort)
+            text = Template(kind.name, [*partition.pieces, JOINT, *sort.pieces], joined, repeats=True)
         told = sort.told.union(*(each.told for each in (partition, *compiled.values())))
         unstored = self._only_in_keys(kind, told)
         if self._like is None:
@@ -522,14 +529,20 @@ class AdjacencyKeys:
         empty = Template(kind.name, [], _AS_IT_IS)
         return compiled.pop(self.layout.partition_key), empty if sort is None else compiled.pop(sort)
 
-    def _check_joined(self, kind: NodeType, partition: Template, sort: Template) -> None:
-        """Refuses separators that a number or bytes may contain, where both keys are joined to a node key."""
+    def _joined(self, kind: NodeType, partition: Template, sort: Template) -> Quoting:
+        """How the values of both keys are told apart where the keys are joined to a node key.
+
+        Each key alone says what its values cannot contain. Refuses separators that a number or bytes may contain.
+        """
+        names = (self.layout.partition_key, self.layout.sort_key)
+        first, second = (self._quotings.get(name or "", _AS_IT_IS) for name in names)
         typed = "".join(_IN_TYPED[template.type] for template in (partition, sort))
-        if ends := sorted(self._quoting.ends.intersection(typed)):
+        if ends := sorted((first.ends | second.ends).intersection(typed)):
             raise InvalidModel(
                 f"the keys {partition} and {sort} of {kind.name} are not both text, and templates of this layout "
                 f"separate parts by {ends[0]!r}, which such a key may contain; separate them by '#'"
             )
+        return first if first.ends == second.ends else Quoting(first.ends & second.ends, escape=first.escape)
 
     def _only_in_keys(self, kind: EntityType, told: Collection[str]) -> frozenset[str]:
         """The fields that a class stores in its keys only."""
