@@ -36,7 +36,6 @@ from adjoin.errors import (
     InvalidValue,
     shown,
 )
-from adjoin.expressions import Remove, attribute
 from adjoin.field_types import unknown_field
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
@@ -54,7 +53,6 @@ from adjoin.plans.migrating.completing import (
     Shortcoming,
     Wishes,
     complete,
-    owner_layout,
     shortcomings,
 )
 from adjoin.plans.steps.batches import get_all, place_of
@@ -406,6 +404,7 @@ class Migration:
                 return (yield from self._continue(stored, described))
             if stored.is_finishing or not self._finish:
                 self._state = stored
+                self._take_back(stored.added)
                 return 0.0
         yield from self._begin_pass(described, stored)
         return 0.0
@@ -438,7 +437,8 @@ class Migration:
         added: Mapping[str, list[str]] = self._added()
         if stored is not None and stored.target != target:
             # It takes another migration back: what that one added is removed.
-            added = {word: list(names) for word, names in stored.added.items()}
+            added = stored.added
+            self._take_back(added)
         state = _State(
             target,
             "reading",
@@ -455,6 +455,14 @@ class Migration:
             state = replace(state, written=stored.written, rcu=stored.rcu, wcu=stored.wcu)
         self._state = state
         yield from self._save(state)
+
+    def _take_back(self, added: Mapping[str, list[str]]) -> None:
+        """Lets the pass remove attributes that another migration has added, and that nothing here explains."""
+        drops = {word: set(names) for word, names in self._wishes.drops.items()}
+        for kind in self._layout.schema.types:
+            if names := set(added.get(kind.word, ())) - self._layout.explained(kind):
+                drops.setdefault(kind.word, set()).update(names)
+        self._wishes = replace(self._wishes, drops={word: frozenset(names) for word, names in drops.items()})
 
     def _added(self) -> dict[str, list[str]]:
         """The attributes that these declarations write and the recorded ones do not."""
@@ -492,7 +500,7 @@ class Migration:
         )
         items = [item for page in pages for item in page.items]
         before = len(self._refused)
-        written = yield from self._completed(items, state)
+        written = yield from self._completed(items)
         starts = {number: page.last for number, page in zip(numbers, pages, strict=True) if page.last is not None}
         read = sum(page.scanned for page in pages)
         refused = state.refused + len(self._refused) - before
@@ -503,27 +511,9 @@ class Migration:
             yield from self._save(self._state)
         return 0.0
 
-    def _completed(self, items: Sequence[Item], state: _State) -> Plan[int]:
+    def _completed(self, items: Sequence[Item]) -> Plan[int]:
         found = yield from shortcomings(self._layout, items, self._wishes, self._refused)
-        found += self._leftovers(items, state, {place_of(each.key) for each in found})
         return (yield from complete(found, self._wishes, self._refused))
-
-    def _leftovers(self, items: Sequence[Item], state: _State, known: set[tuple[str, ...]]) -> list[Shortcoming]:
-        """Items with attributes that a migration has added which this one takes back."""
-        if state.added == self._added():
-            return []
-        found = []
-        for item in items:
-            own = owner_layout(self._layout, item)
-            kind = None if own is None else own.kind_of(item)
-            if own is None or kind is None or place_of(own.key_of(item)) in known:
-                continue
-            names = [name for name in state.added.get(kind.word, ()) if name in item]
-            names = [name for name in names if name not in own.explained(kind)]
-            if names:
-                actions = tuple(Remove(attribute(name)) for name in names)
-                found.append(Shortcoming(own, kind, own.key_of(item), item, actions))
-        return found
 
     def _passed(self, state: _State) -> Plan[float | None]:
         """After the last page: nothing is left, or the last step has to be asked for."""
@@ -563,7 +553,7 @@ class Migration:
             return 0.0
         gets = [Get(self._layout.table, key, consistent=True) for key in keys.values()]
         items = [item for item in (yield from get_all(gets)) if item is not None]
-        written = yield from self._completed(items, state)
+        written = yield from self._completed(items)
         self._state = replace(
             state,
             mark=response.next,
