@@ -10,6 +10,7 @@ Nothing is read or written here; `plans.migrating` does that.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -70,8 +71,8 @@ class ItemForm:
         kind, name = part
         if kind != "index" or part in stored.due:
             return False
-        attributes = {attribute: f"{{{each}}}" for each, attribute in stored.fields.items()}
-        return all(attributes.get(attribute) == text for attribute, text in self.indexes[name].items())
+        plain = {attribute: f"{{{attribute}}}" for attribute in stored.fields.values()}
+        return all(plain.get(attribute) == text for attribute, text in self.indexes[name].items())
 
     def plain(self) -> dict[str, Any]:
         """The form as plain values, without those that are empty."""
@@ -163,7 +164,7 @@ class Due:
     def _message(self, word: str, part: FormPart) -> str:
         what = lacks(self.names.get(word, word), part)
         if part[0] == "keys":
-            return f"{what}; open them with the former declarations, and move them with migrate(source=…)"
+            return f"{what}; read them with the former declarations, and put them into another table"
         return f"{what}, so this query may miss some; run g.migrate() or adjoin migrate, which writes what they lack"
 
 
@@ -205,7 +206,7 @@ def _form(keys: AdjacencyKeys, kind: EntityType, aggregates: Mapping[str, str]) 
     return ItemForm(
         kind.name,
         kind.word,
-        {name: _text(keys, name, template) for name, template in own},
+        {name: _text(keys, kept, name, template) for name, template in own},
         {name: entry for name, entry in made.items() if entry},
         tuple(kind.indexed),
         tuple(kind.unique),
@@ -222,23 +223,33 @@ def _form(keys: AdjacencyKeys, kind: EntityType, aggregates: Mapping[str, str]) 
 def _entry(keys: AdjacencyKeys, kept: NodeKeys | EdgeKeys, attributes: Iterable[str]) -> dict[str, str] | None:
     """The templates of the keys of an index that are not keys of the table; None if the class is not in the index."""
     entry: dict[str, str] = {}
-    fields = {attribute: name for name, attribute in kept.kind.attributes.items()}
+    fields = {*kept.kind.attributes.values()}
     for attribute in attributes:
         template = keys.template(kept, attribute)
         if attribute in keys.table.names:
             continue
         if template is not None:
-            entry[attribute] = _text(keys, attribute, template)
+            entry[attribute] = _text(keys, kept, attribute, template)
         elif attribute in fields:
-            entry[attribute] = f"{{{fields[attribute]}}}"
+            entry[attribute] = f"{{{attribute}}}"
         else:
             return None
     return entry
 
 
-def _text(keys: AdjacencyKeys, attribute: str, template: object) -> str:
-    """A template as text, without the prefix of a tenant: forms are the same for all tenants."""
-    return str(template).removeprefix(keys.tenant_part(attribute))
+_NAME = re.compile(r"\{([\w.]+)")
+
+
+def _text(keys: AdjacencyKeys, kept: NodeKeys | EdgeKeys, attribute: str, template: object) -> str:
+    """A template as text that says what is stored, whatever fields are called.
+
+    Parts of the table's keys are named by their places in them, and other fields by their attributes. It has no prefix
+    of a tenant, because forms are the same for all tenants.
+    """
+    parts = dict.fromkeys(part.name for each in (kept.partition, kept.sort) for part in each.parts)
+    names = {**kept.kind.attributes, **{name: str(place) for place, name in enumerate(parts)}}
+    text = str(template).removeprefix(keys.tenant_part(attribute))
+    return _NAME.sub(lambda found: "{" + names.get(found[1], found[1]), text)
 
 
 def with_due(form: ItemForm, due: Iterable[FormPart]) -> ItemForm:

@@ -207,7 +207,7 @@ def record_indexes(layout: BoundLayout, described: TableResponse, added: Iterabl
 
 def _over(layout: BoundLayout, form: ItemForm, names: set[str]) -> list[FormPart]:
     """The parts of a form that need one of these indexes and are not attributes that items have anyway."""
-    plain = {attribute: f"{{{name}}}" for name, attribute in form.fields.items()}
+    plain = {attribute: f"{{{attribute}}}" for attribute in form.fields.values()}
     found: list[FormPart] = [
         ("index", name)
         for name, entry in form.indexes.items()
