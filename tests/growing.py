@@ -9,7 +9,8 @@ from typing import Any
 from adjoin import Graph
 from adjoin.layouts.indexed_fields import OverloadedIndex
 from adjoin.plans.shards import HEAT, MAP, SCOPE, VERSION, fresh_numbers, map_request
-from adjoin.requests import ItemResponse, Put, Query, Request, Response, Scan
+from adjoin.requests import ItemResponse, PageResponse, Put, Query, Request, Response, Scan
+from adjoin.reserved import DECLARED
 from adjoin.runner import run
 from adjoin.sharding.heat import Heat
 from adjoin.sharding.maps import FIRST_GRACE, FIRST_LEASE, ShardMap
@@ -98,12 +99,13 @@ class ShortPages:
 
 
 def scanned(graph: Graph) -> list[Any]:
-    """Every stored item of the table."""
+    """Every stored item of the table, besides the record of what is declared."""
     items: list[Any] = []
     request = Scan(graph._layout.table)
     while True:
         (response,) = graph._store.execute((request,))
-        items += response.items  # type: ignore[union-attr]
-        if response.last is None:  # type: ignore[union-attr]
+        assert isinstance(response, PageResponse)
+        items += [item for item in response.items if DECLARED not in item]
+        if response.last is None:
             return items
-        request = replace(request, start=response.last)  # type: ignore[union-attr]
+        request = replace(request, start=response.last)

@@ -57,7 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "fields", "sharding", "rules", "declarations",
     },
     "plans": {
-        "errors", "units", "values", "tables", "expressions", "requests",
+        "errors", "units", "values", "tables", "reserved", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "rules", "aggregates", "items", "evaluate",
     },

@@ -351,7 +351,8 @@ class Between:
 
     def execute(self, requests: Any) -> Any:
         responses = self._store.execute(requests)
-        if not self._is_over and type(requests[0]).__name__ == "Get":
+        # The first read of an item, and not of what is declared, which opening a graph reads.
+        if not self._is_over and type(requests[0]).__name__ == "Get" and "#=RECORDS" not in repr(requests[0]):
             self._is_over = True
             self._happens()
         return responses

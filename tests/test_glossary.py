@@ -29,7 +29,7 @@ THEIRS = frozenset(
     damaged db decided default definition delete denied describe description destination difference differences
     differs direction discard disjunction document done drop duck due dump durability dynamo empty end endpoint
     ends error exceeded exists expected expired expires explanation export expression expressions extra failed
-    failure family fault file filling find fit fixed flag form found from function further future get given gone
+    failure family fault file fill filling find fit fixed flag form found from function further future get given gone
     graph handler has hcl health hints history hold holds hop http identity if immutable in indexed invalid item
     items iterator keyed keyword known large later latest levels limits line lines list listing lite literal
     live location lock logic lost made manage mark materialized max member membership metric min misfit mismatch

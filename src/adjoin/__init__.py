@@ -49,6 +49,7 @@ from adjoin.errors import (
     InvalidRequest,
     InvalidValue,
     ItemTooLarge,
+    MigrationDue,
     MissingExtra,
     NotAnAdjoinFile,
     NotFound,
@@ -74,9 +75,11 @@ from adjoin.layouts.adjacency_list import AdjacencyList
 from adjoin.layouts.interface import Index, Keys
 from adjoin.layouts.materialized_graph import MaterializedGraph
 from adjoin.model import Child, Edge, Expires, Indexed, Node, Ref, Stored, Unique, Version
+from adjoin.plans.declared import DeclaredDifference
 from adjoin.plans.maintenance.health import Health
 from adjoin.plans.maintenance.progress import RebuildDue
 from adjoin.plans.maintenance.report import MaintenanceReport, SetAside
+from adjoin.plans.migrating.passes import MigrationPlan, MigrationReport
 from adjoin.plans.table import Change
 from adjoin.queries import Collection, Page
 from adjoin.scans import Contents
@@ -127,6 +130,9 @@ __all__ = [
     "Counting",
     "Graph",
     "MaintenanceReport",
+    "MigrationDue",
+    "MigrationPlan",
+    "MigrationReport",
     "Health",
     "RebuildDue",
     "Meter",
@@ -149,6 +155,7 @@ __all__ = [
     "CopyDiffers",
     "CyclicRule",
     "DeclarationReplaced",
+    "DeclaredDifference",
     "InvalidExport",
     "EngineFailed",
     "FileBusy",

@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AliasChoices, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
@@ -73,6 +73,19 @@ class EntityType:
     def fields(self) -> dict[str, FieldInfo]:
         fields: dict[str, FieldInfo] = self.model.model_fields
         return fields
+
+    @cached_property
+    def former(self) -> Mapping[str, tuple[str, ...]]:
+        """The further attributes under which a field may be stored, by field: the other names of its AliasChoices."""
+        taken = {*self.attributes.values()}
+        found: dict[str, tuple[str, ...]] = {}
+        for name in self.attributes:
+            given = self.fields[name].validation_alias
+            choices = given.choices if isinstance(given, AliasChoices) else ()
+            others = tuple(each for each in choices if isinstance(each, str) and each not in taken)
+            if others:
+                found[name] = others
+        return found
 
     @property
     def can_be_hidden(self) -> bool:

@@ -231,6 +231,10 @@ class TableMismatch(AdjoinError):
     """The keys or indexes of the stored table differ from those of the layout."""
 
 
+class MigrationDue(AdjoinError):
+    """Items that were stored before a class changed lack something that the query needs, so it might miss them."""
+
+
 class TableNotEmpty(AdjoinError):
     """The target table of a copy already contains items."""
 

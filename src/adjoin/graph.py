@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from inspect import isawaitable
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast, overload, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -26,8 +26,11 @@ from adjoin.layouts.indexed_fields import rehearsed
 from adjoin.layouts.interface import Layout
 from adjoin.locations import open_async_store, open_store, table_named_by
 from adjoin.model import OWN_VERSION, IfVersion, Node, Ref
+from adjoin.plans.declared import DeclaredDifference
 from adjoin.plans.maintenance.health import Health
 from adjoin.plans.maintenance.report import MaintenanceReport
+from adjoin.plans.migrating.completing import Fill
+from adjoin.plans.migrating.passes import MigrationPlan, MigrationReport
 from adjoin.plans.scan import SEGMENTS
 from adjoin.plans.shards import IndexShards, index_shards, raise_shards
 from adjoin.plans.table import Change, read_changes
@@ -429,6 +432,75 @@ class Graph(Verbs):
         # Stores the position, so that the next maintainer continues here.
         self._run(daemon.leave(self._layout))
         return daemon.report()
+
+    def differences(self) -> list[DeclaredDifference]:
+        """Returns what this graph declares differently from what is recorded in the table."""
+        return self._run(self._differences())
+
+    @overload
+    def migrate(
+        self,
+        *,
+        dry_run: Literal[True],
+        fill: Mapping[str, Fill] | None = None,
+        drop: Iterable[str] = (),
+        finish: bool = False,
+        units: float | None = None,
+        segments: int = 1,
+        progress: Callable[[MigrationReport], None] | None = None,
+        stop: Stop | None = None,
+    ) -> MigrationPlan: ...
+
+    @overload
+    def migrate(
+        self,
+        *,
+        dry_run: Literal[False] = False,
+        fill: Mapping[str, Fill] | None = None,
+        drop: Iterable[str] = (),
+        finish: bool = False,
+        units: float | None = None,
+        segments: int = 1,
+        progress: Callable[[MigrationReport], None] | None = None,
+        stop: Stop | None = None,
+    ) -> MigrationReport: ...
+
+    def migrate(
+        self,
+        *,
+        dry_run: bool = False,
+        fill: Mapping[str, Fill] | None = None,
+        drop: Iterable[str] = (),
+        finish: bool = False,
+        units: float | None = None,
+        segments: int = 1,
+        progress: Callable[[MigrationReport], None] | None = None,
+        stop: Stop | None = None,
+    ) -> MigrationPlan | MigrationReport:
+        """Brings what is stored to what the classes declare, while programs run. Returns what it did.
+
+        It adds indexes that the table lacks, and writes index entries, orders, index copies and claims that stored
+        items lack. `fill` makes values of fields that they lack: `{"Student.year": lambda item: 1}`. `drop` names
+        attributes to remove, such as "Student.nickname". With `dry_run`, nothing is written, and the plan is returned
+        with its cost. `finish` does the last step: pass it when no program with former declarations writes any more.
+        `units` limits the capacity units a second, `segments` are parts of the table to read side by side. `progress`
+        is called with a report after each step, and `stop` ends the run; the next one goes on from there.
+        """
+        drop = list(drop) if not isinstance(drop, str) else drop
+        migration = self._migration(fill, drop, finish, units, segments, not self._store.creates_tables)
+        if dry_run:
+            return self._run(self._planned(fill, drop))
+        self._run(self._open_plan(creates_tables=True, tells=False))
+        stopped = stop or Event()
+        while (pause := self._run(migration.step())) is not None:
+            if progress is not None:
+                progress(migration.report())
+            if stopped.is_set() or (pause > 0 and stopped.wait(pause)):
+                self._run(migration.stop())
+                break
+        if progress is not None:
+            progress(migration.report())
+        return migration.report()
 
     def health(self) -> Health:
         """Returns the state of maintenance: its lag, what was set aside or missed, and the last rebuild and audit."""
@@ -840,6 +912,77 @@ class AsyncGraph(Verbs):
                 await asyncio.sleep(pause)
         await self._run(daemon.leave(self._layout))
         return daemon.report()
+
+    async def differences(self) -> list[DeclaredDifference]:
+        """Returns what this graph declares differently from what is recorded in the table."""
+        return await self._run(self._differences())
+
+    @overload
+    async def migrate(
+        self,
+        *,
+        dry_run: Literal[True],
+        fill: Mapping[str, Fill] | None = None,
+        drop: Iterable[str] = (),
+        finish: bool = False,
+        units: float | None = None,
+        segments: int = 1,
+        progress: Callable[[MigrationReport], None] | None = None,
+        stop: asyncio.Event | None = None,
+    ) -> MigrationPlan: ...
+
+    @overload
+    async def migrate(
+        self,
+        *,
+        dry_run: Literal[False] = False,
+        fill: Mapping[str, Fill] | None = None,
+        drop: Iterable[str] = (),
+        finish: bool = False,
+        units: float | None = None,
+        segments: int = 1,
+        progress: Callable[[MigrationReport], None] | None = None,
+        stop: asyncio.Event | None = None,
+    ) -> MigrationReport: ...
+
+    async def migrate(
+        self,
+        *,
+        dry_run: bool = False,
+        fill: Mapping[str, Fill] | None = None,
+        drop: Iterable[str] = (),
+        finish: bool = False,
+        units: float | None = None,
+        segments: int = 1,
+        progress: Callable[[MigrationReport], None] | None = None,
+        stop: asyncio.Event | None = None,
+    ) -> MigrationPlan | MigrationReport:
+        """Brings what is stored to what the classes declare, while programs run. Returns what it did.
+
+        It adds indexes that the table lacks, and writes index entries, orders, index copies and claims that stored
+        items lack. `fill` makes values of fields that they lack: `{"Student.year": lambda item: 1}`. `drop` names
+        attributes to remove, such as "Student.nickname". With `dry_run`, nothing is written, and the plan is returned
+        with its cost. `finish` does the last step: pass it when no program with former declarations writes any more.
+        `units` limits the capacity units a second, `segments` are parts of the table to read side by side. `progress`
+        is called with a report after each step, and `stop` ends the run; the next one goes on from there.
+        """
+        drop = list(drop) if not isinstance(drop, str) else drop
+        migration = self._migration(fill, drop, finish, units, segments, not self._store.creates_tables)
+        if dry_run:
+            return await self._run(self._planned(fill, drop))
+        await run_async(self._open_plan(creates_tables=True, tells=False), self._store)
+        self._is_open = self._is_table_open = True
+        while (pause := await self._run(migration.step())) is not None:
+            if progress is not None:
+                progress(migration.report())
+            if stop is not None and stop.is_set():
+                await self._run(migration.stop())
+                break
+            if pause > 0:
+                await asyncio.sleep(pause)
+        if progress is not None:
+            progress(migration.report())
+        return migration.report()
 
     async def health(self) -> Health:
         """Returns the state of maintenance: its lag, what was set aside or missed, and the last rebuild and audit."""

@@ -26,6 +26,8 @@ RECORDS = "RECORDS"
 """Ends the partition key of the records about the whole table. A tenant may read them, so they hold no values."""
 ATTRIBUTE = "adjoin:"
 """The prefix of adjoin's own attributes."""
+DECLARED = ATTRIBUTE + "declared"
+"""The attribute of the record of what classes declare."""
 
 OWN_NAMES = frozenset(
     (

@@ -6,11 +6,13 @@ and the other by awaiting.
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from decimal import Decimal
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -29,6 +31,7 @@ from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref, node_id
 from adjoin.plans.copies import fans
 from adjoin.plans.counted_deletion import delete_one_of
 from adjoin.plans.counting.contributions import check_rules
+from adjoin.plans.declared import DeclaredDifference, differences, open_record, record_indexes
 from adjoin.plans.find import Search, search
 from adjoin.plans.key_search import KeySearch, index_search
 from adjoin.plans.maintenance.expected import expected
@@ -36,6 +39,8 @@ from adjoin.plans.maintenance.health import Health, health
 from adjoin.plans.maintenance.ranks import check_room
 from adjoin.plans.maintenance.standing import opened_standing
 from adjoin.plans.maintenance.stream import Daemon
+from adjoin.plans.migrating.completing import Fill
+from adjoin.plans.migrating.passes import Migration, MigrationPlan, planned, wishes_of
 from adjoin.plans.read import Question, edge, get, get_by, get_many
 from adjoin.plans.scan import MAX_SEGMENTS, ScanQuestion
 from adjoin.plans.shards import learn_number, number_of, open_shard_numbers, raise_shards, read_shard_maps, written
@@ -51,6 +56,10 @@ from adjoin.values import check_range
 T = TypeVar("T")
 N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
+
+_log = logging.getLogger("adjoin")
+_STREAM_LAG = 2.0
+"""Seconds by which the change stream of DynamoDB may lag behind the table."""
 
 
 class Verbs(ABC):
@@ -99,11 +108,47 @@ class Verbs(ABC):
             raise InvalidValue(f"consistent must be True, False or None, got {shown(asked)}")
         return asked
 
-    def _open_plan(self, creates_tables: bool) -> Plan[None]:
-        is_new = yield from open_table(self._layout.definition, create=creates_tables)
-        yield from open_shard_numbers(self._layout, is_new=is_new)
-        yield from read_shard_maps(self._layout)
-        yield from opened_standing(self._layout)
+    def _open_plan(self, creates_tables: bool, *, tells: bool = True) -> Plan[None]:
+        """Opens the table. `tells`: whether it logs what is declared differently from what is recorded."""
+        layout = self._layout
+        opened = yield from open_table(layout.definition, create=creates_tables, adding=partial(record_indexes, layout))
+        layout.due.learn_absent(opened.absent)
+        if opened.absent:
+            _log.warning("the table %r lacks %s; add them with create_table()", layout.table, _named(opened.absent))
+        yield from open_shard_numbers(layout, is_new=opened.is_new)
+        yield from read_shard_maps(layout)
+        yield from opened_standing(layout)
+        if opened.is_new or opened.described is not None:
+            yield from open_record(layout, opened.described, tells=tells)
+
+    def _differences(self) -> Plan[list[DeclaredDifference]]:
+        return differences(self._layout)
+
+    def _migration(
+        self,
+        fill: Mapping[str, Fill] | None,
+        drop: Iterable[str],
+        finish: bool,
+        units: float | None,
+        segments: int,
+        lags: bool,
+    ) -> Migration:
+        if whole_number("segments", segments) > MAX_SEGMENTS:
+            raise InvalidValue(f"segments must be at most {MAX_SEGMENTS}, got {shown(segments)}")
+        return Migration(
+            self._layout,
+            fill=fill,
+            drop=drop,
+            finish=finish,
+            units=units,
+            segments=segments,
+            lag=_STREAM_LAG if lags else 0.0,
+            clock=self._clock,
+        )
+
+    def _planned(self, fill: Mapping[str, Fill] | None, drop: Iterable[str]) -> Plan[MigrationPlan]:
+        wishes, removes = wishes_of(self._layout, fill or {}, drop, finish=True)
+        return planned(self._layout, wishes, removes, sorted(self._layout.due.absent))
 
     def _maps_plan(self) -> Plan[None]:
         """Reads what a view of a tenant needs from an open table: shard maps, and which declarations were counted.
@@ -393,6 +438,10 @@ class Verbs(ABC):
             raise InvalidValue(f'direction must be "out" or "into", got {shown(direction)}')
         kind = self._schema.node(type(x) if isinstance(x, Node) else x.model).whole
         return self._question(self._layout.collection(kind, kind.id(x), arriving=direction == "into"), consistent)
+
+
+def _named(indexes: Iterable[str]) -> str:
+    return f"the indexes {', '.join(map(repr, indexes))}"
 
 
 def _check_progress(progress: Callable[[int], None] | None) -> None:

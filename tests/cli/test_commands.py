@@ -96,11 +96,11 @@ def test_show_draws_what_adjoin_keeps_for_itself_only_where_asked(
     assert len(rows) == 1
     assert main(["show", kept, "--all"]) == 0
     title, *rows = lines_of(capsys)
-    assert title == "adjoin: 3 items"
+    assert title == "adjoin: 4 items", "with the record of what is declared"
     assert "adjoin:revision" in rows[1]
     assert sum("#=PERSON#email#ann@example.com" in row for row in rows) == 1
     assert main(["show", kept, "--limit", "1"]) == 0
-    assert lines_of(capsys)[0] == title.replace("3 items", "1 item, and 2 of adjoin's own; draw them with --all")
+    assert lines_of(capsys)[0] == title.replace("4 items", "1 item, and 2 of adjoin's own; draw them with --all")
 
 
 def test_show_draws_the_copies_in_an_index(kept: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,7 +117,12 @@ def test_changes_are_those_of_nodes_and_edges(kept: str, capsys: pytest.CaptureF
     assert "name: Ann → Anna" in modified
     assert "adjoin:" not in inserted + modified
     assert main(["changes", kept, "--all", "--json"]) == 0
-    assert {json.loads(line)["key"]["SK"]["S"] for line in lines_of(capsys)} == {"#META", "born##META", "="}
+    assert {json.loads(line)["key"]["SK"]["S"] for line in lines_of(capsys)} == {
+        "#META",
+        "born##META",
+        "=",
+        "=DECLARED#forms",
+    }
 
 
 @pytest.mark.parametrize(
@@ -150,7 +155,7 @@ def test_show_fits_a_terminal(file: str, capsys: pytest.CaptureFixture[str], mon
 
 def test_show_stops_at_the_limit(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", file, "--table", "Education", "--limit", "2"]) == 0
-    assert lines_of(capsys)[0] == "Education: the first 2 of 7 items; draw more with --limit"
+    assert lines_of(capsys)[0] == "Education: the first 2 of 8 items; draw more with --limit"
     assert main(["show", file, "--table", "Education", "--limit", "7"]) == 0
     assert lines_of(capsys)[0] == "Education: 7 items"
     assert main(["show", file, "--table", "Education", "--index", "GSI1", "--limit", "1"]) == 0
@@ -179,8 +184,8 @@ def test_show_says_that_a_table_is_empty(tmp_path: Path, capsys: pytest.CaptureF
 def test_tables_lists_keys_indexes_items_and_size(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tables", file]) == 0
     drawn = capsys.readouterr().out
-    assert "│ Education       │ PK, SK │ GSI1 (GSI1-PK, GSI1-SK) │     7 │" in drawn
-    assert "│ InvoiceAndBills │ PK, SK │ GSI_1 (SK)              │    14 │" in drawn
+    assert "│ Education       │ PK, SK │ GSI1 (GSI1-PK, GSI1-SK) │     8 │" in drawn
+    assert "│ InvoiceAndBills │ PK, SK │ GSI_1 (SK)              │    15 │" in drawn
 
 
 def test_tables_gives_each_index_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

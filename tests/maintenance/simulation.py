@@ -18,6 +18,7 @@ from adjoin import AdjoinError, Graph
 from adjoin.plans.maintenance.affected import apply_changes
 from adjoin.plans.maintenance.report import Tally
 from adjoin.requests import Delete, ItemChange, Plan, Put, Query, ReadChanges, Request, Response, Scan
+from adjoin.reserved import DECLARED
 from adjoin.stores.sqlite import SQLiteStore
 
 SEEDS = int(os.environ.get("ADJOIN_SIMULATION_SEEDS", "40"))
@@ -270,12 +271,12 @@ def opened(seed: int, models: list[Any], layout: Any = None) -> Graph:
 
 
 def stored(graph: Graph) -> list[dict[str, Any]]:
-    """Every item there is."""
+    """Every item there is, besides the record of what is declared."""
     items: list[dict[str, Any]] = []
     scan: Scan | None = Scan(graph._layout.table)
     while scan is not None:
         response: Any
         (response,) = graph._store.execute((scan,))
-        items += response.items
+        items += [item for item in response.items if DECLARED not in item]
         scan = None if response.last is None else replace(scan, start=response.last)
     return items

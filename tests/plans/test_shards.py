@@ -244,11 +244,11 @@ def is_of_records(request: Request) -> bool:
 def test_a_number_costs_one_read_at_open_and_one_in_a_find_after_each_lease() -> None:
     store, clock = Watched(SQLiteStore(":memory:")), Clock()
     opened(store, 2)
-    assert [type(each) for each in store.requests] == [*map(type, store.requests[:2]), Put, Query]
+    assert [type(each) for each in store.requests] == [*map(type, store.requests[:2]), Put, Query, Get, Get, Put]
     assert isinstance(store.requests[1], CreateTable)
     store.requests.clear()
     graph = opened(store, 2)
-    assert [type(each).__name__ for each in store.requests] == ["DescribeTable", "Query"]
+    assert [type(each).__name__ for each in store.requests] == ["DescribeTable", "Query", "Get"]
     on_clock(graph, clock)
     store.requests.clear()
     person = people(1)[0]

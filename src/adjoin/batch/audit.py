@@ -10,7 +10,7 @@
 | copy | a copied field of an edge is not what its node has |
 | dangling | a node of an edge does not exist |
 | one-sided | a symmetric edge is stored at one end only |
-| index entry | an index copy is missing, belongs to no entity, or has other values |
+| index entry | an item lacks a key of an index, or an index copy is missing, belongs to no entity, or differs |
 | claim | the claim of a unique value is missing, or its node has another value |
 | unreadable | an item does not fit its class |
 
@@ -61,6 +61,7 @@ from adjoin.plans.maintenance.copies import CopyRef, freshen
 from adjoin.plans.maintenance.neighbours import reconcile_again
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.standing import fields
+from adjoin.plans.migrating.completing import complete_one
 from adjoin.plans.repair import remove_dangling, remove_stray, restore_satellites, restore_twin, write_fields
 from adjoin.plans.steps.batches import chunks
 from adjoin.requests import Plan
@@ -469,6 +470,8 @@ class _Auditor:
         assert misfit.repairable is not None
         if misfit.stray is not None:
             return remove_stray(self._layout, misfit.repairable, misfit.stray, misfit.owner)
+        if misfit.is_own:
+            return complete_one(self._layout, misfit.repairable, misfit.owner)
         return restore_satellites(self._layout, misfit.repairable, misfit.owner)
 
 

@@ -3,7 +3,8 @@
 The layout says which satellites an entity should have, one entity at a time. So the engine groups the items by
 the partition of the entity that they belong to, and this module compares one partition at a time. Of classes without
 satellites, only suspicious items are looked at: those with an attribute of another type than its field, or without
-an attribute whose field has no default. Decoding the item then shows whether it is readable.
+an attribute whose field has no default, or without a key of an index. Decoding the item then shows whether it is
+readable, and whether it should be in that index.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from adjoin.entity_types import EdgeType, EntityType, NodeType, tag_of
 from adjoin.errors import InvalidItem, InvalidKey, InvalidValue
 from adjoin.field_types import may_be_none
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.interface import OWNER, Satellite
+from adjoin.layouts.interface import DELETING, OWNER, Satellite
+from adjoin.plans.migrating.completing import entry_actions, written_by
 from adjoin.reserved import OWN
 from adjoin.rules import Rules
 from adjoin.values import Item
@@ -46,6 +48,8 @@ class Misfit:
     repairable: EntityType | None = None
     stray: Item | None = None
     """The key of a satellite that should not exist."""
+    is_own: bool = False
+    """Whether the entity's own item lacks the entry."""
 
 
 @dataclass(slots=True)
@@ -67,11 +71,12 @@ class _Satellites:
         self._keys = KeyColumns(layout)
 
     def misfits(self, source: Source, engine: Engine) -> Iterator[Misfit]:
-        index = self._layout.overloaded
+        layout, index = self._layout, self._layout.overloaded
         wants: list[Want] = [(OWNER, "S"), (), *self._keys.wants]
         if index is not None:
             wants.append((index.partition_key, "S"))
-        attributes = sorted({name for kind in self._plain for name, _ in self._looked_at(kind)})
+        looked_at = {name for kind in self._plain for name, _ in self._looked_at(kind)}
+        attributes = sorted(looked_at.union(*map(layout.entry_attributes, self._plain)))
         places = {name: f"w{len(wants) + at}" for at, name in enumerate(attributes)}
         rows = engine.rows(source, [*wants, *((name,) for name in attributes)])
         owner = rows.w0
@@ -84,7 +89,6 @@ class _Satellites:
         has_entry = ibis.literal(False) if index is None else rows[f"w{len(wants) - 1}"].notnull()
         is_copy = is_beside & has_entry
         wanted = owner.notnull() | is_copy
-        layout = self._layout
         for kind, templates in [
             (whole, layout.key_templates(each))
             for whole in layout.schema.types
@@ -92,7 +96,8 @@ class _Satellites:
         ]:
             is_one = matches(templates.partition, pk) & matches(templates.sort, sk)
             if kind in self._plain:
-                doubts = (_doubt(kind, name, rows[places[stored]]) for stored, name in self._looked_at(kind))
+                doubts = [_doubt(kind, name, rows[places[stored]]) for stored, name in self._looked_at(kind)]
+                doubts += [rows[places[name]].isnull() for name in self._layout.entry_attributes(kind)]
                 is_one &= reduce(or_, doubts, ibis.literal(False))
             wanted |= is_one.fill_null(False)
         # The owner of a claim is a node key; what lies together is found by the partition key.
@@ -146,11 +151,15 @@ class _Satellites:
         for kind, item in there.entities:
             try:
                 expected = self._expected(kind, item)
+                entry = self._entry_faults(kind, item)
             except (InvalidItem, InvalidKey, InvalidValue) as error:
                 yield Misfit(
                     "unreadable", kind.label, {"item": self._place(item), "why": str(error)}, self._layout.key_of(item)
                 )
                 continue
+            if entry:
+                shown = {"item": self._place(item), "entry": entry, "fault": "missing or different"}
+                yield Misfit("index entry", kind.label, shown, self._layout.key_of(item), kind, is_own=True)
             for satellite in expected:
                 assert satellite.item is not None
                 found = left.pop(self._place(satellite.key), None)
@@ -161,6 +170,13 @@ class _Satellites:
                     yield Misfit(sort, kind.label, {**shown, "fault": fault}, self._layout.key_of(item), kind)
         for place, item in left.items():
             yield from self._stray(place, item)
+
+    def _entry_faults(self, kind: EntityType, item: Item) -> list[str]:
+        """The index keys of an item that are not what its fields say."""
+        if DELETING in item:
+            return []
+        entity = self._layout.decode(kind, item)
+        return [] if entity is None else written_by(entry_actions(self._layout, kind, item, entity))
 
     def _expected(self, kind: EntityType, item: Item) -> list[Satellite]:
         entity = self._layout.decode(kind, item)

@@ -15,7 +15,21 @@ from collections.abc import Sequence
 
 from adjoin import __version__
 from adjoin.beginning import INTERRUPTED, over
-from adjoin.cli import changes, copy, export, infer, maintain, rebuild, render, serve, shards, show, tables, verify
+from adjoin.cli import (
+    changes,
+    copy,
+    export,
+    infer,
+    maintain,
+    migrate,
+    rebuild,
+    render,
+    serve,
+    shards,
+    show,
+    tables,
+    verify,
+)
 from adjoin.cli.command import FAILED, MISUSED, Command, InvalidArguments, told
 from adjoin.errors import AdjoinError
 
@@ -29,6 +43,7 @@ COMMANDS: tuple[Command, ...] = (
     maintain.COMMAND,
     rebuild.COMMAND,
     verify.COMMAND,
+    migrate.COMMAND,
     shards.COMMAND,
     serve.COMMAND,
     render.COMMAND,

@@ -48,7 +48,7 @@ def _seconds(text: str) -> float:
 
 @batch.carried_out
 def run(arguments: argparse.Namespace) -> int:
-    with batch.opened(arguments) as graph, _logged(arguments.quiet), collected_rarely(), _stoppable() as stop:
+    with batch.opened(arguments) as graph, _logged(arguments.quiet), collected_rarely(), stoppable() as stop:
         report = graph.maintain(once=arguments.once, every=arguments.every, stop=stop)
         is_due = arguments.once and graph.health().rebuild_due is not None
     print(
@@ -76,7 +76,7 @@ def collected_rarely() -> Iterator[None]:
 
 
 @contextmanager
-def _stoppable() -> Iterator[threading.Event]:
+def stoppable() -> Iterator[threading.Event]:
     """An event that the first SIGINT or SIGTERM sets. A second signal ends the program as usual."""
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in _SIGNALS}

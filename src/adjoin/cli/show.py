@@ -10,6 +10,7 @@ from adjoin.cli.command import Command, chosen_table, existing_file, meant
 from adjoin.cli.drawing import counted, draw_items, is_own, without_own_attributes
 from adjoin.errors import NotFound, shown
 from adjoin.requests import PageResponse, Scan, TableResponse
+from adjoin.reserved import DECLARED
 from adjoin.stores.interface import Store
 from adjoin.tables import TableDefinition
 from adjoin.values import Item
@@ -59,7 +60,7 @@ def drawn_table(
     definition = table.definition
     keys, last = _columns(definition, index)
     hidden = None if everything or index is not None else definition.partition.name
-    items, own, more = _some_items(store, definition.name, index, limit, hidden)
+    items, own, more = _some_items(store, definition.name, index, limit, hidden, everything=everything)
     if not everything:
         items = [without_own_attributes(item) for item in items]
     name = definition.name if index is None else f"{definition.name}, index {index}"
@@ -88,7 +89,7 @@ def _columns(definition: TableDefinition, index: str | None) -> tuple[list[str],
 
 
 def _some_items(
-    store: Store, table: str, index: str | None, limit: int, hidden: str | None
+    store: Store, table: str, index: str | None, limit: int, hidden: str | None, *, everything: bool
 ) -> tuple[list[Item], int, bool]:
     """At most `limit` items, how many of adjoin's own were left out, and whether there are more.
 
@@ -101,8 +102,10 @@ def _some_items(
         # One item more than the limit shows whether there are more.
         (response,) = store.execute([Scan(table, index=index, limit=limit + 1 - len(items), start=start)])
         assert isinstance(response, PageResponse)
-        shown = [item for item in response.items if hidden is None or not is_own(item[hidden])]
-        own += len(response.items) - len(shown)
+        # Every table has a record of what is declared. It is drawn with --all, and otherwise not worth a word.
+        found = [item for item in response.items if everything or DECLARED not in item]
+        shown = [item for item in found if hidden is None or not is_own(item[hidden])]
+        own += len(found) - len(shown)
         items += shown
         start = response.last
         if start is None or len(items) > limit:

@@ -22,6 +22,7 @@ from adjoin.layouts.adjacency_reader import AdjacencyAccesses, AdjacencyReader
 from adjoin.layouts.conflicts import check, check_own_items
 from adjoin.layouts.ends import id_of
 from adjoin.layouts.fitting import Fit, fit
+from adjoin.layouts.forms import Due, ItemForm, forms_of
 from adjoin.layouts.indexed_fields import OverloadedIndex, ShardBook
 from adjoin.layouts.interface import REVISION, KeyTemplates, Satellite, Shape
 from adjoin.layouts.keys import SEPARATOR, SHARD, ShardedTemplate, Template, check_key_length, key_text
@@ -121,6 +122,46 @@ class BoundLayout:
     def shard_numbers(self) -> Mapping[str, ShardNumber]:
         """The number of shards of each sharded key attribute, if the table can hold a record of it."""
         return self._keys.shard_numbers if self.why_no_own_items is None else {}
+
+    # --- changes of classes --------------------------------------------------------------------
+
+    @property
+    def due(self) -> Due:
+        """What stored items lack of what the classes declare now."""
+        return self._keys.due
+
+    def forms(self) -> dict[str, ItemForm]:
+        """How the items of each class are stored, by the word of the class."""
+        return forms_of(self._keys, {rule.name.partition(":")[0]: rule.key for rule in self.rules.declared})
+
+    @property
+    def declarations_key(self) -> Item:
+        """The key of the record of the forms that stored items have."""
+        return self._satellites.table_record_key("DECLARED", "forms")
+
+    def entry_attributes(self, kind: EntityType) -> frozenset[str]:
+        """The attributes of a class that adjoin derives from its fields: index keys, and what `attributes` names."""
+        names = {*self._keys_of(kind).index_keys}
+        if self.overloaded is not None and kind.indexed:
+            names |= {self.overloaded.partition_key, self.overloaded.sort_key}
+        return frozenset(names)
+
+    def plain_index_keys(self, kind: EntityType) -> frozenset[str]:
+        """The attributes of a class that are keys of indexes as they are."""
+        keys = {key.name for index in self.definition.indexes for key in index.keys}
+        return frozenset(keys.intersection(kind.attributes.values()) - self.entry_attributes(kind))
+
+    def is_same_entry(self, kind: EntityType, name: str, one: AttributeValue, other: AttributeValue) -> bool:
+        """Whether two values of such an attribute differ at most in their shard, in which an entry stays."""
+        if one == other:
+            return True
+        index, template = self.overloaded, self._keys_of(kind).index_keys.get(name)
+        if index is not None and kind.indexed and name == index.partition_key:
+            return bool(one.get("S", "").rpartition(SEPARATOR)[0] == other.get("S", "").rpartition(SEPARATOR)[0])
+        if not isinstance(template, ShardedTemplate):
+            return False
+        told = [template.match(text_of(each)) for each in (one, other)]
+        return None not in told and len({repr({**(each or {}), SHARD: ""}) for each in told}) == 1
 
     # --- tenants -------------------------------------------------------------------------------
 

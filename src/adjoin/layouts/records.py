@@ -70,7 +70,10 @@ def given_validator(model: type[BaseModel]) -> Validate | None:
 
 
 def wire_validator(
-    model: type[BaseModel], attributes: Mapping[str, str], formats: Mapping[str, Format]
+    model: type[BaseModel],
+    attributes: Mapping[str, str],
+    formats: Mapping[str, Format],
+    former: Mapping[str, tuple[str, ...]],
 ) -> Validate | None:
     """Validates a stored item with its key values added under `given` names; None if the class does not fit."""
     if any(model.__pydantic_core_schema__.get("config", {}).get(option) for option in _STRICT_CONFIG):
@@ -84,7 +87,8 @@ def wire_validator(
                 return None
             tag, field = stored[0], {**field, "schema": stored[1]}
             # With the second alias, an attribute of another type fails instead of looking absent.
-            alias = [[attributes[name], tag], [attributes[name]]]
+            names = (attributes[name], *former.get(name, ()))
+            alias = [path for each in names for path in ([each, tag], [each])]
         fields[name] = {**field, "validation_alias": alias}
     validator = _validator(model, fields)
     return None if validator is None else validator.validate_python
@@ -149,9 +153,10 @@ class FieldRecord:
             if name not in unstored
         )
         self.stored_names = frozenset(name for name, _, _ in self._stored)
-        self._read = tuple(kind.attributes.items())
+        self._read = tuple((name, (stored, *kind.former.get(name, ()))) for name, stored in kind.attributes.items())
+        """Each field with the attributes under which it may be stored; the first that an item has counts."""
         self._sets = tuple(name for name, absence in self._absence.items() if absence == "empty set")
-        self._own = {*kind.attributes.values(), *layout_attributes}
+        self._own = {*kind.attributes.values(), *layout_attributes, *_flat(kind.former)}
         self._extra = kind.takes_any
         self._formats = kind.formats
         for name in kind.formats.keys() - self.stored_names:
@@ -159,10 +164,11 @@ class FieldRecord:
                 f"{kind.name}.{name} is marked Stored(), but it is stored in keys only; write its format into the key "
                 f"template instead, such as {{{name}:%Y-%m-%d}}"
             )
-        self._given = given_validator(kind.model)
+        self._looks_first = _looks_first(kind.model)
+        self._given = None if self._looks_first else given_validator(kind.model)
         self._validate = kind.model.__pydantic_validator__.validate_python
-        plain = self.stored_names >= kind.attributes.keys() and kind.expires_at is None
-        self.wire = wire_validator(kind.model, kind.attributes, kind.formats) if plain else None
+        plain = self.stored_names >= kind.attributes.keys() and kind.expires_at is None and not self._looks_first
+        self.wire = wire_validator(kind.model, kind.attributes, kind.formats, kind.former) if plain else None
         """The fast path for whole items, if the class has one."""
 
     def encode(self, entity: Entity) -> Item:
@@ -253,12 +259,15 @@ class FieldRecord:
             return decode(stored)
 
     def _fill_in(self, item: Item, known: dict[str, Any], *, as_far: bool = False) -> None:
-        for name, attribute in self._read:
-            stored = item.get(attribute)
-            if stored is not None:
-                known[name] = decode(stored)
+        for name, attributes in self._read:
+            for attribute in attributes:
+                stored = item.get(attribute)
+                if stored is not None:
+                    known[name] = decode(stored)
+                    break
         for name, format in self._formats.items():
-            stored = item.get(self.kind.attributes[name])
+            names = (self.kind.attributes[name], *self.kind.former.get(name, ()))
+            stored = next((item[each] for each in names if each in item), None)
             if stored is None or "NULL" in stored:
                 continue
             try:
@@ -272,9 +281,19 @@ class FieldRecord:
             known.setdefault(name, set())
 
     def _extra_in(self, item: Item) -> dict[str, Any]:
-        if not self._extra:
+        if not self._extra and not self._looks_first:
             return {}
         return {name: decode(stored) for name, stored in item.items() if self._is_extra(name)}
+
+
+def _flat(former: Mapping[str, tuple[str, ...]]) -> set[str]:
+    return {each for names in former.values() for each in names}
+
+
+def _looks_first(model: type[BaseModel]) -> bool:
+    """Whether the class has a validator that sees everything that is stored, such as fields under former names."""
+    modes = {each.info.mode for each in model.__pydantic_decorators__.model_validators.values()}
+    return bool(modes & {"before", "wrap"}) and model.model_config.get("extra") != "forbid"
 
 
 class _Misspelled(Exception):

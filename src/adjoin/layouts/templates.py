@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from adjoin.entity_types import EdgeType, EntityType, NodeType, NodeUnion, tag_of
 from adjoin.errors import AdjoinError, InvalidModel, InvalidValue, shown
 from adjoin.field_types import plain_type, unknown_field
+from adjoin.layouts.forms import Due
 from adjoin.layouts.interface import DELETING, OWNER, REVISION, Index
 from adjoin.layouts.keys import (
     SEPARATOR,
@@ -218,6 +219,8 @@ class AdjacencyKeys:
         self._like = like
         self.shard_numbers: dict[str, ShardNumber] = {} if like is None else like.shard_numbers
         """The number of shards of each sharded key attribute. It belongs to the table, so all tenants share it."""
+        self.due: Due = Due() if like is None else like.due
+        """What stored items lack of what is declared here. The record of it belongs to the table, as shards do."""
         self.prefix = "" if tenant is None else lead + tenant_prefix(tenant)
         self.texts: TemplateTexts = TemplateTexts(layout, schema) if like is None else like.texts
         self.reverse, self.order_index = self.texts.reverse, self.texts.order_index
@@ -566,7 +569,8 @@ class AdjacencyKeys:
         layout = self.layout
         names = {*self.table.names, DELETING, REVISION, *([layout.type_attribute] if layout.type_attribute else [])}
         made = {name for index in self.texts.made for name in index.keys}
-        return frozenset(names | made | index_keys.keys() | {*kind.attributes.values()})
+        former = {each for others in kind.former.values() for each in others}
+        return frozenset(names | made | index_keys.keys() | {*kind.attributes.values()} | former)
 
     def _plain_keys(self, kind: EntityType) -> set[str]:
         """The key attributes of indexes that are fields of the class."""

@@ -26,6 +26,7 @@ from adjoin.fields import Comparison, Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import IndexedField, OverloadedIndex, Stretch
 from adjoin.layouts.interface import DELETING
+from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import visible
 from adjoin.plans.read import Found, changed, whole
 from adjoin.plans.shards import learn, map_request
@@ -324,8 +325,16 @@ class _Key:
 # --- plans -------------------------------------------------------------------------------------
 
 
+def _check_due(layout: BoundLayout, asked: IndexedSearch) -> Plan[None]:
+    """Raises if stored items may lack the entries that a search looks for."""
+    if layout.due.is_any:
+        field = asked.field
+        yield from check_due(layout, lambda due: due.check_field(field.kind, field.name, asked.index_in(layout)))
+
+
 def found_page(layout: BoundLayout, asked: IndexedSearch, limit: int | None, position: Position | None) -> Plan[Found]:
     """A page of `limit` entities (fewer only at the end); without a limit, what one round brings."""
+    yield from _check_due(layout, asked)
     if not asked.stretches:
         return Found([], None)
     reading = _Reading(layout, asked, position)
@@ -344,6 +353,7 @@ def found_page(layout: BoundLayout, asked: IndexedSearch, limit: int | None, pos
 
 def found_count(layout: BoundLayout, asked: IndexedSearch, most: int | None) -> Plan[int]:
     """How many entities match. Without a filter the store counts them, and no items are sent."""
+    yield from _check_due(layout, asked)
     if not asked.stretches:
         return 0
     if asked.filter is not None or layout.overloaded is None or layout.overloaded.is_partial:

@@ -36,6 +36,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
 from adjoin.layouts.keys import key_text
 from adjoin.layouts.ranges import order_of
+from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import visible
 from adjoin.plans.read import Found, Question, changed, is_told_by_keys, read_or_plain, whole
 from adjoin.plans.shards import learn_number, number_request
@@ -162,6 +163,8 @@ class KeySearch:
                 f"{self._where} is read without an order if no partition is chosen; choose one with partition(…), the "
                 f"value of {names}"
             )
+        if layout.due.is_any:
+            yield from check_due(layout, lambda due: due.check_range(self.kind, self.index))
         reading = _Reading(layout, self, position)
         found: list[Any] = []
         is_exact = self.filter is None and not self.rest

@@ -20,6 +20,7 @@ from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, OWNER
 from adjoin.layouts.ranges import Range
+from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import another_type, visible
 from adjoin.plans.steps.batches import Place, get_all, place_of
 from adjoin.plans.steps.predicates import holds
@@ -83,6 +84,8 @@ V = TypeVar("V", bound="DataclassInstance")
 
 
 def get(layout: BoundLayout, kind: NodeType, id: Any, consistent: bool) -> Plan[Any]:
+    if layout.due.is_any:
+        yield from check_due(layout, lambda due: due.check_keys(kind))
     response: ItemResponse
     (response,) = yield (Get(layout.table, layout.node_key(kind, id), consistent),)
     if response.item is None:
@@ -94,6 +97,8 @@ def get(layout: BoundLayout, kind: NodeType, id: Any, consistent: bool) -> Plan[
 
 def get_by(layout: BoundLayout, kind: NodeType, name: str, value: Any, consistent: bool) -> Plan[Any]:
     """The node that has a value of a unique field; the claim to the value names the node."""
+    if layout.due.is_any:
+        yield from check_due(layout, lambda due: due.check_unique(kind, name))
     response: ItemResponse
     (response,) = yield (Get(layout.table, layout.claim_key(kind, name, value), consistent),)
     owner = (response.item or {}).get(OWNER, {}).get("S")
@@ -111,6 +116,8 @@ def get_by(layout: BoundLayout, kind: NodeType, name: str, value: Any, consisten
 
 def get_many(layout: BoundLayout, kind: NodeType, ids: Iterable[Any], consistent: bool) -> Plan[list[Any]]:
     """One node (or None) per id, in order; an id that is given twice is read once."""
+    if layout.due.is_any:
+        yield from check_due(layout, lambda due: due.check_keys(kind))
     wanted = [kind.id(id) for id in ids]
     gets = {id: Get(layout.table, layout.node_key(kind, id), consistent) for id in wanted}
     items = yield from get_all(list(gets.values()))
@@ -126,6 +133,8 @@ def get_many(layout: BoundLayout, kind: NodeType, ids: Iterable[Any], consistent
 def edge(
     layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any], consistent: bool
 ) -> Plan[Any]:
+    if layout.due.is_any:
+        yield from check_due(layout, lambda due: due.check_range(kind, None))
     response: ItemResponse
     key = layout.edge_key(kind, source, target, fields)
     (response,) = yield (Get(layout.table, key, consistent),)
@@ -243,6 +252,8 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
     wanted, each further one for four times as many, and the page ends after the last item that is returned.
     """
     access, is_exact = question.range.access, question.is_exact
+    if layout.due.is_any:
+        yield from check_due(layout, lambda due: due.check_range(access.kind, access.index))
     decode_item = question.decoder(layout)
     entities: list[Any] = []
     entries: dict[Place, Item] = {}
@@ -312,6 +323,8 @@ def count(layout: BoundLayout, question: Question, most: int | None) -> Plan[int
     keys are read, because iterating leaves such items out. Whole items are read only if keys do not tell.
     """
     access, counted = question.range.access, _counted_as_items
+    if layout.due.is_any:
+        yield from check_due(layout, lambda due: due.check_range(access.kind, access.index))
     if question.is_exact and access.told_by_keys and not access.is_partial:
         if not access.is_literal:
             counted = _counted_by_service

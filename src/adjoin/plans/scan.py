@@ -188,7 +188,8 @@ def scan_round(
 def _asked_for(asked: ScanQuestion, left: int) -> int:
     """How many items to ask for: DynamoDB counts them before it filters, and most may be of other classes."""
     is_most = asked.kind is None and asked.sought != "others" and asked.filter is None
-    return left if is_most else max(4 * left, 100)
+    # One more, because the table holds a record of what is declared.
+    return left + 1 if is_most else max(4 * left, 100)
 
 
 def _results(

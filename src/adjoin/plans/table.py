@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from adjoin.errors import InvalidItem, InvalidRequest, InvalidValue, TableExists, TableMismatch, TableNotFound, shown
 from adjoin.layouts.bound import BoundLayout
@@ -23,28 +24,49 @@ from adjoin.tables import IndexDefinition, KeyAttribute, Projection, TableDefini
 from adjoin.values import Item
 
 
-def open_table(definition: TableDefinition, *, create: bool) -> Plan[bool]:
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What opening a table found."""
+
+    described: TableResponse | None
+    """The table as it was; None if it does not exist or was created now."""
+    is_new: bool = False
+    """Whether it was created now."""
+    absent: tuple[str, ...] = ()
+    """The indexes that the table lacks and that can be added to it."""
+
+
+Adding: TypeAlias = Callable[[TableResponse, tuple[IndexDefinition, ...]], Plan[None]]
+"""A plan to run before indexes are added to a table."""
+
+
+def open_table(definition: TableDefinition, *, create: bool, adding: Adding | None = None) -> Plan[Opened]:
     """Raises if the table exists with another shape; with `create`, creates it, or the indexes that it lacks.
 
-    Returns whether it has created the table.
+    Without `create`, a table that lacks indexes which can be added is opened as it is, and `absent` names them.
     """
     try:
         response: TableResponse
         (response,) = yield (DescribeTable(definition.name),)
     except TableNotFound:
         if not create:
-            return False
+            return Opened(None)
         try:
             yield (CreateTable(definition),)
-            return True
+            return Opened(None, is_new=True)
         except TableExists:
             # Another program created it in between.
             (response,) = yield (DescribeTable(definition.name),)
+    described = response
     remedy = "change the layout, or name another table"
-    if create and (lacking := _lacking(definition, response.definition)):
+    if lacking := _lacking(definition, response.definition):
         there = (*response.definition.indexes, *lacking)
         # Check the rest of the shape first, so that nothing is changed if there are other differences.
         require_shape(definition, replace(response.definition, indexes=there), remedy)
+        if not create:
+            return Opened(described, absent=tuple(index.name for index in lacking))
+        if adding is not None:
+            yield from adding(described, lacking)
         try:
             (response,) = yield (UpdateTable(definition.name, add_indexes=lacking),)
         except InvalidRequest:
@@ -55,7 +77,7 @@ def open_table(definition: TableDefinition, *, create: bool) -> Plan[bool]:
         yield (SetTimeToLive(definition.name, definition.ttl),)
     if create and definition.point_in_time_recovery and not response.definition.point_in_time_recovery:
         yield (UpdateTable(definition.name, point_in_time_recovery=True),)
-    return False
+    return Opened(described)
 
 
 def _lacking(wanted: TableDefinition, found: TableDefinition) -> tuple[IndexDefinition, ...]:

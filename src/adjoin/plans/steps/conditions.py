@@ -66,8 +66,14 @@ def condition(layout: BoundLayout, kind: EntityType, predicate: Predicate, named
         case Negation(inner):
             return Not(condition(layout, kind, inner, named))
         case Comparison(name):
-            path = Path((named(kind, name.partition(".")[0]), *_nested_steps(kind, name)))
-            return _comparison(layout, kind, path, predicate)
+            first = name.partition(".")[0]
+            names, rest = [named(kind, first), *kind.former.get(first, ())], _nested_steps(kind, name)
+            *others, found = (_comparison(layout, kind, Path((each, *rest)), predicate) for each in names)
+            for stored, other in reversed([*zip(names, others, strict=False)]):
+                # A former name counts only on an item that does not have the present one.
+                is_there = Exists(attribute(stored))
+                found = Or((And((is_there, other)), And((Not(is_there), found))))
+            return found
     raise InvalidValue(f'{shown(predicate)} is not a comparison; build one with field("name") == value')
 
 

@@ -1,0 +1,102 @@
+"""`adjoin migrate`: brings what is stored in a table to what the classes declare.
+
+The exit status is 0 if nothing is due any more, 1 if the migration has not ended, and 2 if it failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from adjoin.cli import batch
+from adjoin.cli.command import Command
+from adjoin.cli.drawing import ProgressLine, counted, duration
+from adjoin.cli.maintain import stoppable
+from adjoin.cost import dollars
+
+LEFT = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("location", metavar="LOCATION", help="a file, or a table such as dynamodb://Education")
+    parser.add_argument("module", metavar="MODULE", help="the module with your classes, or MODULE:LAYOUT")
+    parser.add_argument(
+        "--models", metavar="NAME", help="the list of classes in the module (default: all its Node and Edge classes)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done and what it costs")
+    parser.add_argument(
+        "--finish", action="store_true", help="the last step: no program with former declarations writes any more"
+    )
+    parser.add_argument(
+        "--drop", metavar="F", action="append", default=[], help="remove this attribute, such as Student.nickname"
+    )
+    parser.add_argument("--units", metavar="N", type=_units, help="consume at most N units a second")
+    parser.add_argument(
+        "--segments", metavar="N", type=_segments, default=1, help="read N parts of the table side by side (default: 1)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    # A migration is for all tenants of a table.
+    parser.set_defaults(tenant=None)
+
+
+def _units(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of units a second above 0")
+    return number
+
+
+def _segments(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1,000")
+    return int(text)
+
+
+@batch.carried_out
+def run(arguments: argparse.Namespace) -> int:
+    with batch.opened(arguments) as graph:
+        if arguments.dry_run:
+            plan = graph.migrate(dry_run=True, drop=arguments.drop)
+            for difference in plan.differences:
+                print(difference)
+            print(plan)
+            if plan:
+                about = "" if plan.is_exact else "about "
+                print(f"in all: {about}{_cost(plan.rcu, plan.wcu)}")
+            return LEFT if plan else 0
+        line = ProgressLine(sys.stderr)
+        with stoppable() as stop:
+            try:
+                report = graph.migrate(
+                    drop=arguments.drop,
+                    finish=arguments.finish,
+                    units=arguments.units,
+                    segments=arguments.segments,
+                    stop=stop,
+                    progress=None
+                    if arguments.quiet
+                    else lambda told: line.show(
+                        f"{told.stage}, {told.written:,} completed, ${dollars(told.rcu, told.wcu):,.2f}",
+                        "items",
+                        told.read,
+                        told.total,
+                    ),
+                )
+            finally:
+                line.close()
+    for refusal in report.refused:
+        print(f"not completed: {refusal}")
+    older = f"; {counted(report.older_writes, 'item')} came from older programs" if report.older_writes else ""
+    print(f"{report}{older}")
+    print(f"{_cost(report.rcu, report.wcu)}, in {duration(report.seconds)}")
+    return 0 if report.ended else LEFT
+
+
+def _cost(rcu: float, wcu: float) -> str:
+    return f"{rcu:,.1f} read and {wcu:,.1f} write units, ${dollars(rcu, wcu):,.4f} on demand"
+
+
+COMMAND = Command("migrate", "brings what is stored to what the classes declare", add_arguments, run, takes_file=False)

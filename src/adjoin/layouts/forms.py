@@ -1,0 +1,256 @@
+"""What classes declare about their stored items, as values that can be recorded, read back and compared.
+
+A *form* says how the items of one class are stored: their keys, their entries in indexes, and the attributes of their
+fields. The table has a record of the forms that its items have. Where a graph declares another form, items that were
+stored before lack something, such as an entry in an index. `Due` says what they lack, so that a query which may miss
+some of them is refused.
+
+Nothing is read or written here; `plans.migrating` does that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from adjoin.entity_types import EdgeType, EntityType, NodeType
+from adjoin.errors import MigrationDue, TableMismatch
+
+if TYPE_CHECKING:
+    from adjoin.layouts.templates import AdjacencyKeys, EdgeKeys, NodeKeys
+
+PartKind: TypeAlias = Literal["index", "indexed", "unique", "symmetric", "keys"]
+FormPart: TypeAlias = tuple[PartKind, str]
+"""A part of a form that items may lack: ("index", "GSI2"), ("indexed", "name"), ("unique", "email"), ("symmetric", "")
+or ("keys", "")."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemForm:
+    """How the items of one class are stored."""
+
+    name: str
+    word: str
+    """The word for the class; no other class of the graph has it."""
+    keys: Mapping[str, str]
+    """The templates of the table's keys, by attribute."""
+    indexes: Mapping[str, Mapping[str, str]]
+    """The templates of the keys of each index that holds the class, by attribute."""
+    indexed: tuple[str, ...]
+    """The indexed fields. The item itself is the entry of the first; the others have index copies."""
+    unique: tuple[str, ...]
+    symmetric: bool
+    fields: Mapping[str, str]
+    """The attribute of each stored field."""
+    aggregates: Mapping[str, str] = field(default_factory=dict)
+    """The keys of the declarations of aggregates, by field."""
+    due: frozenset[FormPart] = frozenset()
+    """The parts that stored items may lack, until a migration has ended."""
+
+    def parts(self) -> dict[FormPart, Any]:
+        """Everything that an item may lack, each with a value that differs if it is declared differently."""
+        found: dict[FormPart, Any] = {("keys", ""): dict(self.keys)}
+        found |= {("index", name): dict(keys) for name, keys in self.indexes.items()}
+        found |= {("indexed", name): place == 0 for place, name in enumerate(self.indexed)}
+        found |= {("unique", name): "" for name in self.unique}
+        return found | ({("symmetric", ""): ""} if self.symmetric else {})
+
+    def lacking(self, stored: ItemForm) -> frozenset[FormPart]:
+        """The parts that items lack which have the form `stored`."""
+        known = stored.parts()
+        return frozenset(
+            part
+            for part, declared in self.parts().items()
+            if (known.get(part) != declared or part in stored.due) and not self._is_there(part, stored)
+        )
+
+    def _is_there(self, part: FormPart, stored: ItemForm) -> bool:
+        """Whether items have an index entry anyway, because all its keys are attributes that they had before."""
+        kind, name = part
+        if kind != "index" or part in stored.due:
+            return False
+        plain = {attribute: f"{{{attribute}}}" for attribute in stored.fields.values()}
+        return all(plain.get(attribute) == text for attribute, text in self.indexes[name].items())
+
+    def plain(self) -> dict[str, Any]:
+        """The form as plain values, without those that are empty."""
+        told = {
+            "name": self.name,
+            "keys": dict(self.keys),
+            "indexes": {name: dict(keys) for name, keys in self.indexes.items()},
+            "indexed": list(self.indexed),
+            "unique": list(self.unique),
+            "symmetric": self.symmetric,
+            "fields": dict(self.fields),
+            "aggregates": dict(self.aggregates),
+            "due": sorted(f"{kind} {name}".strip() for kind, name in self.due),
+        }
+        return {name: value for name, value in told.items() if value}
+
+    @classmethod
+    def of_plain(cls, word: str, plain: Mapping[str, Any]) -> ItemForm:
+        due = (each.partition(" ") for each in plain.get("due", ()))
+        return cls(
+            plain["name"],
+            word,
+            plain["keys"],
+            plain.get("indexes", {}),
+            tuple(plain.get("indexed", ())),
+            tuple(plain.get("unique", ())),
+            plain.get("symmetric", False),
+            plain.get("fields", {}),
+            plain.get("aggregates", {}),
+            frozenset((kind, name) for kind, _, name in due),
+        )
+
+
+# --- what is due -------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Due:
+    """What stored items lack of the forms that a graph declares. All tenants of a table share it."""
+
+    parts: Mapping[str, frozenset[FormPart]] = field(default_factory=dict)
+    """By the word of a class: what its items may lack."""
+    absent: frozenset[str] = frozenset()
+    """Indexes that the table does not have."""
+    is_any: bool = False
+    """Whether anything is due. It is asked before every query, so it is a plain attribute."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The names of the classes, by their words."""
+
+    def learn(self, parts: Mapping[str, frozenset[FormPart]], names: Mapping[str, str]) -> None:
+        self.parts = {word: some for word, some in parts.items() if some}
+        self.names = names
+        self.is_any = bool(self.parts or self.absent)
+
+    def learn_absent(self, indexes: Iterable[str]) -> None:
+        self.absent = frozenset(indexes)
+        self.is_any = bool(self.parts or self.absent)
+
+    def check_range(self, kind: EntityType | None, index: str | None) -> None:
+        """Raises if a query of a class, or of every class, by an index or in the table, may miss stored items."""
+        self._check_absent(index)
+        wanted: list[FormPart] = [("keys", ""), ("symmetric", "")] if kind is not None else []
+        wanted += [("index", index)] if index is not None else []
+        self._check(list(self.parts) if kind is None else _words(kind), wanted)
+
+    def check_field(self, kind: EntityType, name: str, index: str) -> None:
+        """Raises if a find by an indexed field may miss stored items."""
+        self._check_absent(index)
+        self._check(_words(kind), [("indexed", name), ("keys", "")])
+
+    def check_unique(self, kind: EntityType, name: str) -> None:
+        """Raises if a node may have a value of a unique field that it has not claimed."""
+        self._check(_words(kind), [("unique", name), ("keys", "")])
+
+    def check_keys(self, kind: EntityType) -> None:
+        """Raises if items of a class may be stored under other keys."""
+        self._check(_words(kind), [("keys", "")])
+
+    def _check(self, words: Iterable[str], wanted: Sequence[FormPart]) -> None:
+        for word in words:
+            for part in wanted:
+                if part in self.parts.get(word, ()):
+                    raise MigrationDue(self._message(word, part))
+
+    def _check_absent(self, index: str | None) -> None:
+        if index is not None and index in self.absent:
+            raise TableMismatch(f"the table has no index {index!r}; add it with create_table() or migrate()")
+
+    def _message(self, word: str, part: FormPart) -> str:
+        what = lacks(self.names.get(word, word), part)
+        if part[0] == "keys":
+            return f"{what}; read them with the former declarations, and put them into another table"
+        return f"{what}, so this query may miss some; run g.migrate() or adjoin migrate, which writes what they lack"
+
+
+def _words(kind: EntityType) -> list[str]:
+    """The words of a class and, for the head of a family, of its other classes, whose items it reads too."""
+    family = kind.family if isinstance(kind, NodeType) else ()
+    return [kind.whole.word if isinstance(kind, EdgeType) else kind.word, *(each.word for each in family)]
+
+
+_LACKS = {
+    "index": "may have no entry in the index {1!r}",
+    "indexed": "may not be indexed by {1!r}",
+    "unique": "may not have claimed their {1!r}",
+    "symmetric": "may be stored at one of their ends only, because the class was not symmetric before",
+    "keys": "may be stored under other keys",
+}
+
+
+def lacks(name: str, part: FormPart) -> str:
+    """What stored items of a class may lack, in words."""
+    kind, which = part
+    return f"stored items of {name} " + _LACKS[kind].format(None, which)
+
+
+# --- what is declared --------------------------------------------------------------------------
+
+
+def forms_of(keys: AdjacencyKeys, aggregates: Mapping[str, str]) -> dict[str, ItemForm]:
+    """The forms of all classes, by their words. `aggregates` has the keys of declarations, by "LABEL.field"."""
+    return {kind.word: _form(keys, kind, aggregates) for kind in keys.schema.types}
+
+
+def _form(keys: AdjacencyKeys, kind: EntityType, aggregates: Mapping[str, str]) -> ItemForm:
+    kept = keys.edges[kind.model] if isinstance(kind, EdgeType) else keys.nodes[kind.model]
+    own = zip(keys.table.names, (kept.partition, kept.sort), strict=False)
+    indexed = keys.overloaded
+    made = {index.name: _entry(keys, kept, index.keys) for index in keys.indexes if index is not indexed}
+    stored = kept.record.stored_names
+    return ItemForm(
+        kind.name,
+        kind.word,
+        {name: _text(keys, kept, name, template) for name, template in own},
+        {name: entry for name, entry in made.items() if entry},
+        tuple(kind.indexed),
+        tuple(kind.unique),
+        isinstance(kind, EdgeType) and kind.symmetric,
+        {name: attribute for name, attribute in kind.attributes.items() if name in stored},
+        {
+            name.partition(".")[2]: key
+            for name, key in sorted(aggregates.items())
+            if name.partition(".")[0] == kind.label and kind.whole is kind
+        },
+    )
+
+
+def _entry(keys: AdjacencyKeys, kept: NodeKeys | EdgeKeys, attributes: Iterable[str]) -> dict[str, str] | None:
+    """The templates of the keys of an index that are not keys of the table; None if the class is not in the index."""
+    entry: dict[str, str] = {}
+    fields = {*kept.kind.attributes.values()}
+    for attribute in attributes:
+        template = keys.template(kept, attribute)
+        if attribute in keys.table.names:
+            continue
+        if template is not None:
+            entry[attribute] = _text(keys, kept, attribute, template)
+        elif attribute in fields:
+            entry[attribute] = f"{{{attribute}}}"
+        else:
+            return None
+    return entry
+
+
+_NAME = re.compile(r"\{([\w.]+)")
+
+
+def _text(keys: AdjacencyKeys, kept: NodeKeys | EdgeKeys, attribute: str, template: object) -> str:
+    """A template as text that says what is stored, whatever fields are called.
+
+    Parts of the table's keys are named by their places in them, and other fields by their attributes. It has no prefix
+    of a tenant, because forms are the same for all tenants.
+    """
+    parts = dict.fromkeys(part.name for each in (kept.partition, kept.sort) for part in each.parts)
+    names = {**kept.kind.attributes, **{name: str(place) for place, name in enumerate(parts)}}
+    text = str(template).removeprefix(keys.tenant_part(attribute))
+    return _NAME.sub(lambda found: "{" + names.get(found[1], found[1]), text)
+
+
+def with_due(form: ItemForm, due: Iterable[FormPart]) -> ItemForm:
+    return replace(form, due=frozenset(due))

@@ -1,0 +1,353 @@
+"""What stored items lack of the forms that their classes declare, and the writes that complete them.
+
+An item of a class may lack index keys, have other ones than its fields say, lack its index copies, claims or twin, or
+have a field under a former name or not at all. `shortcomings` finds that for items that were read. `complete` writes
+it: each write is conditional on what was read, so that it never undoes what another program wrote meanwhile. A write
+that comes too late reads the item again and decides anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias
+
+from adjoin.entity_types import EdgeType, EntityType, NodeType
+from adjoin.errors import (
+    AlreadyExists,
+    ConditionFailed,
+    InvalidItem,
+    InvalidKey,
+    InvalidValue,
+    TransactionCanceled,
+    shown,
+)
+from adjoin.expressions import Action, Condition, Remove, Set, Value, all_of, attribute
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import DELETING, OWNER, REVISION, Satellite
+from adjoin.plans.entity_write import Claims, beside, may_succeed
+from adjoin.plans.repair import restore_twin
+from adjoin.plans.steps.again import AGAIN, Again, Attempt, Done, Failure, always_again, until_written
+from adjoin.plans.steps.batches import chunks, get_all, place_of
+from adjoin.plans.steps.still import as_read, new_revision, unchanged
+from adjoin.requests import Check, Delete, Get, ItemResponse, Plan, Put, TransactWrite, Update
+from adjoin.units import write_units
+from adjoin.values import Item, decode, item_size
+
+Fill: TypeAlias = Callable[[Mapping[str, Any]], Any]
+"""Makes the value of a field that an item lacks, from the attributes of the item as plain values."""
+
+TOGETHER = 50
+"""How many items are completed in one round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a migration does besides completing entries."""
+
+    fills: Mapping[tuple[str, str], Fill] = field(default_factory=dict)
+    """By the word of a class and a field."""
+    drops: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By the word of a class: attributes that are removed."""
+    renames: bool = False
+    """Whether values under former names move to their present names. Former programs do not read them there."""
+
+    def __bool__(self) -> bool:
+        return bool(self.fills or self.drops or self.renames)
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcoming:
+    """One item that lacks something."""
+
+    layout: BoundLayout
+    """That of its tenant."""
+    kind: EntityType
+    key: Item
+    item: Item
+    """The item as it was read."""
+    actions: tuple[Action, ...]
+    """What its own item needs."""
+    satellites: tuple[Satellite, ...] = ()
+    """The index copies and claims that it lacks."""
+    twin: bool = False
+    """Whether it is a symmetric edge without its other item."""
+
+    @property
+    def wcu(self) -> float:
+        """About how many write units completing it costs, with its index entries."""
+        size, entries = item_size(self.item), len(self.layout.definition.indexes)
+        is_transaction = bool(self.satellites) or self.layout.has_satellites(self.kind) or self.twin
+        own = write_units(size, transactional=is_transaction) if self.actions or self.satellites else 0.0
+        others = (len(self.satellites) + self.twin) * write_units(size, transactional=True)
+        return own + others + min(entries, 1 + len(self.satellites)) * write_units(size)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An item that cannot be completed, and why."""
+
+    key: Item
+    model: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.model} {' '.join(map(repr, place_of(self.key)))}: {self.reason}"
+
+
+# --- finding -----------------------------------------------------------------------------------
+
+
+def owner_layout(layout: BoundLayout, item: Item) -> BoundLayout | None:
+    """The layout of the tenant that a node or an edge belongs to; None for other items.
+
+    A graph of a tenant completes its own items only.
+    """
+    if layout.tenant is None and (tenant := layout.tenant_in(item)) is not None:
+        layout = layout.for_tenant(tenant)
+    return None if layout.is_bookkeeping(item) else layout
+
+
+def shortcomings(
+    layout: BoundLayout, items: Iterable[Item], wishes: Wishes, refused: list[Refusal]
+) -> Plan[list[Shortcoming]]:
+    """The items that lack something. Items that cannot be read are added to `refused`."""
+    found: list[Shortcoming] = []
+    waiting: list[tuple[BoundLayout, EntityType, Item, Any]] = []
+    for item in items:
+        own = owner_layout(layout, item)
+        kind = None if own is None else own.kind_of(item)
+        if own is None or kind is None or DELETING in item:
+            continue
+        kind = _member(own, kind, item)
+        try:
+            filled, actions = _of_fields(own, kind, item, wishes)
+            entity = own.decode(kind, filled)
+            if entity is None:
+                continue
+            actions += entry_actions(own, kind, filled, entity)
+        except (InvalidItem, InvalidKey, InvalidValue) as error:
+            refused.append(Refusal(own.key_of(item), kind.name, str(error)))
+            continue
+        if own.has_satellites(kind) or (isinstance(kind, EdgeType) and kind.symmetric):
+            waiting.append((own, kind, item, (entity, filled, tuple(actions))))
+        elif actions:
+            found.append(Shortcoming(own, kind, own.key_of(item), item, tuple(actions)))
+    return [*found, *((yield from _with_companions(waiting)) if waiting else [])]
+
+
+def _member(layout: BoundLayout, kind: EntityType, item: Item) -> EntityType:
+    """The class of a family that an item is of."""
+    family = kind.family if isinstance(kind, NodeType) else []
+    return next((each for each in family if layout.is_one(each, item)), kind)
+
+
+def _of_fields(layout: BoundLayout, kind: EntityType, item: Item, wishes: Wishes) -> tuple[Item, list[Action]]:
+    """The item with its fields as they are declared, and the actions that make it so."""
+    if not wishes:
+        return item, []
+    actions: list[Action] = []
+    filled = dict(item)
+    for name in kind.attributes:
+        stored = kind.attributes[name]
+        fill = wishes.fills.get((kind.word, name))
+        if fill is None or any(each in item for each in (stored, *kind.former.get(name, ()))):
+            continue
+        value = layout.encode_field(kind, name, _made(kind, name, fill, item))
+        if value is not None:
+            filled[stored] = value
+            actions.append(Set(attribute(stored), Value(value)))
+    if wishes.renames:
+        for name, former in ((name, old) for name, others in kind.former.items() for old in others):
+            if former not in item:
+                continue
+            stored = kind.attributes[name]
+            if stored not in filled:
+                filled[stored] = item[former]
+                actions.append(Set(attribute(stored), Value(item[former])))
+            del filled[former]
+            actions.append(Remove(attribute(former)))
+    for former in sorted(wishes.drops.get(kind.word, ())):
+        if former in filled:
+            del filled[former]
+            actions.append(Remove(attribute(former)))
+    return filled, actions
+
+
+def _made(kind: EntityType, name: str, fill: Fill, item: Item) -> Any:
+    try:
+        made = fill({each: decode(value) for each, value in item.items()})
+    except Exception as error:
+        # It is code of the program and may raise anything. The item is left as it is, and the error is reported.
+        raise InvalidValue(f"the function that fills {kind.name}.{name} raised {shown(error)}") from error
+    return kind.validated(name, made)
+
+
+def entry_actions(layout: BoundLayout, kind: EntityType, item: Item, entity: Any) -> list[Action]:
+    """The actions that give the item of an entity the index keys that its fields say; none if it has them."""
+    key = layout.key_of(item)
+    made = layout.items(entity)
+    fresh = next((each for each in made if layout.key_of(each) == key), None)
+    if fresh is None:
+        raise InvalidKey("its keys are not those that its fields say")
+    late: frozenset[str] = frozenset()
+    if isinstance(kind, EdgeType) and (copied := layout.copied_keys(kind)):
+        # Keys that hold copied fields are made from what the item holds; `maintain` keeps the copies.
+        late = frozenset(copied)
+        whole = layout.with_copied_keys(kind, item)
+        fresh = {**fresh, **{name: whole[name] for name in late if name in whole}}
+    actions: list[Action] = []
+    for name in sorted(layout.entry_attributes(kind)):
+        stored, wanted = item.get(name), fresh.get(name)
+        if wanted is None and stored is not None:
+            actions.append(Remove(attribute(name)))
+        elif wanted is not None and (stored is None or not layout.is_same_entry(kind, name, stored, wanted)):
+            actions.append(Set(attribute(name), Value(wanted)))
+    # A field that is a key as it is may be missing, because it is younger than the item. Then its default is written.
+    defaults = {name: fresh[name] for name in layout.plain_index_keys(kind) if name in fresh and name not in item}
+    return actions + [
+        Set(attribute(name), Value(each)) for name, each in sorted(defaults.items()) if "NULL" not in each
+    ]
+
+
+def _with_companions(
+    waiting: Sequence[tuple[BoundLayout, EntityType, Item, Any]],
+) -> Plan[list[Shortcoming]]:
+    """Those of the items that lack something, after a look at their index copies, claims and twins."""
+    wanted: list[tuple[list[Satellite], list[Item]]] = []
+    keys: dict[tuple[str, ...], Get] = {}
+    for layout, kind, _, (entity, filled, _) in waiting:
+        twins = layout.twin_keys(kind, filled) if isinstance(kind, EdgeType) else []
+        items = [filled, *(filled | key for key in twins)]
+        satellites = [each for each in layout.satellites(kind, items, entity.__dict__) if each.item is not None]
+        wanted.append((satellites, twins))
+        for key in (*(each.key for each in satellites), *twins):
+            keys[place_of(key)] = Get(layout.table, key, consistent=True)
+    items_there = yield from get_all(list(keys.values()))
+    there = dict(zip(keys, items_there, strict=True))
+    found = []
+    for (layout, kind, item, (_, _, actions)), (satellites, twins) in zip(waiting, wanted, strict=True):
+        lacked = tuple(each for each in satellites if not _agrees(layout, kind, each, there[place_of(each.key)]))
+        is_alone = any(there[place_of(key)] is None for key in twins)
+        if actions or lacked or is_alone:
+            found.append(Shortcoming(layout, kind, layout.key_of(item), item, actions, lacked, is_alone))
+    return found
+
+
+def _agrees(layout: BoundLayout, kind: EntityType, satellite: Satellite, found: Item | None) -> bool:
+    """Whether a satellite is there, and says what it should."""
+    wanted = satellite.item
+    assert wanted is not None
+    if found is None:
+        return False
+    if satellite.owner is not None:
+        return found.get(OWNER) == wanted[OWNER]
+    index = layout.overloaded
+    assert index is not None
+    if not layout.is_same_entry(
+        kind, index.partition_key, found.get(index.partition_key, {}), wanted[index.partition_key]
+    ):
+        return False
+    if found.get(index.sort_key) != wanted[index.sort_key]:
+        return False
+    kept = {*layout.rules.maintained(kind)}
+    fields = [stored for name, stored in kind.attributes.items() if name not in kept]
+    return all(found.get(stored) == wanted.get(stored) for stored in fields)
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def complete(found: Sequence[Shortcoming], wishes: Wishes, refused: list[Refusal]) -> Plan[int]:
+    """Writes what items lack; returns how many were written. What cannot be written is added to `refused`."""
+    written = 0
+    plain = [each for each in found if not _is_several(each)]
+    for some in chunks(plain, TOGETHER):
+        try:
+            yield tuple(_update(each) for each in some)
+            written += len(some)
+        except ConditionFailed:
+            # Another program was faster, but the error does not say where. So each is decided anew. An item that was
+            # written meanwhile lacks nothing any more.
+            for each in some:
+                written += yield from _alone(each, wishes, refused)
+    for each in found:
+        if _is_several(each):
+            written += yield from _alone(each, wishes, refused)
+    return written
+
+
+def _is_several(found: Shortcoming) -> bool:
+    """Whether more than one item is written, or has to agree with what is written."""
+    return bool(found.satellites) or found.twin or found.layout.has_satellites(found.kind)
+
+
+def _update(found: Shortcoming) -> Update:
+    layout, kind, item = found.layout, found.kind, found.item
+    actions = found.actions
+    if REVISION in item:
+        actions = (*actions, Set(attribute(REVISION), Value(new_revision())))
+    return Update(layout.table, found.key, actions, _as_read(layout, kind, item, actions))
+
+
+def _as_read(layout: BoundLayout, kind: EntityType, item: Item, actions: Sequence[Action]) -> Condition:
+    """The condition that everything is as it was read that decided about these actions."""
+    former = [each for others in kind.former.values() for each in others]
+    names = dict.fromkeys([*kind.attributes.values(), *former, *written_by(actions)])
+    return all_of(as_read(layout, item, names)) or layout.present
+
+
+def written_by(actions: Iterable[Action]) -> list[str]:
+    """The attributes that actions set or remove."""
+    return [str(action.path.steps[0]) for action in actions if isinstance(action, Set | Remove)]
+
+
+def _alone(found: Shortcoming, wishes: Wishes, refused: list[Refusal]) -> Plan[int]:
+    """Completes one item, from what is stored now."""
+    layout, key = found.layout, found.key
+    claims = Claims()
+
+    def attempt() -> Plan[Attempt[int] | Done[int]]:
+        response: ItemResponse
+        (response,) = yield (Get(layout.table, key, consistent=True),)
+        again: list[Refusal] = []
+        items = [] if response.item is None else [response.item]
+        lacking = yield from shortcomings(layout, items, wishes, again)
+        if not lacking:
+            refused.extend(again)
+            return Done(0)
+        (now,) = lacking
+        assert response.item is not None
+        if not _is_several(now):
+            return Attempt((_update(now),), lambda _: 1, always_again)
+        if not now.actions and not now.satellites:
+            return Done(0)
+        writes = beside(layout, now.satellites, claims)
+        actions = (*now.actions, Set(attribute(REVISION), Value(new_revision())))
+        is_still = all_of(_as_read(layout, now.kind, response.item, actions), unchanged(layout, response.item))
+        own = Update(layout.table, key, actions, is_still)
+        return Attempt((TransactWrite((*writes, own)),), lambda _: 1, partial(failed, now.kind, writes))
+
+    def failed(kind: EntityType, writes: Sequence[Put | Delete | Check], failure: Failure) -> Plan[Again]:
+        if isinstance(failure, TransactionCanceled):
+            yield from may_succeed(layout, kind, writes, failure.reasons[:-1], claims)
+        return AGAIN
+
+    try:
+        written = yield from until_written(attempt)
+        if found.twin and isinstance(found.kind, EdgeType):
+            written += bool((yield from restore_twin(layout, found.kind, key)))
+    except AlreadyExists as taken:
+        # Only a person can decide which of the two nodes is right.
+        refused.append(Refusal(key, found.kind.name, f"another node has the same unique value: {taken}"))
+        return 0
+    return written
+
+
+def complete_one(layout: BoundLayout, kind: EntityType, key: Item) -> Plan[None]:
+    """Completes one item, from what is stored now. Raises if it cannot be completed."""
+    refused: list[Refusal] = []
+    yield from _alone(Shortcoming(layout, kind, key, key, ()), Wishes(), refused)
+    if refused:
+        raise InvalidValue(refused[0].reason)

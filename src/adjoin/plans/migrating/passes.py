@@ -1,0 +1,684 @@
+"""A migration: passes over the whole table, with a stored position, until nothing lacks anything.
+
+    expand     indexes that the table lacks are added, and programs that declare them are deployed
+    migrate    a pass over the table writes what stored items lack, while programs of both versions run
+    contract   no program with former declarations writes any more, so what they wrote since is completed too, former
+               names and dropped fields are removed, and the record says that nothing is due
+
+`Migration.step` does a little of it; `Graph.migrate` calls it again and again, and may stop after any step. The state
+is one record, without values of items except the keys from which the pass goes on:
+
+    PK           SK           what it holds
+    #=MIGRATE    =progress    target (a hash of the forms), stage, segments and where each goes on, begun, mark, numbers
+
+A pass that is begun again reads some items a second time, which changes nothing. The changes that are made during the
+pass are in the change stream after the mark. So the last step reads that stream, if it still reaches back, instead of
+the table.
+
+**Older programs.** A program with former declarations writes items that lack what is new, also after the pass. So only
+the last step records that nothing is due, and it is asked for: `finish=True` says that no such program writes any more.
+Before it, running `migrate` with the former declarations takes everything back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from adjoin.entity_types import EntityType
+from adjoin.errors import (
+    ChangesTrimmed,
+    ConditionFailed,
+    InvalidRequest,
+    InvalidValue,
+    shown,
+)
+from adjoin.field_types import unknown_field
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import REVISION
+from adjoin.plans.declared import (
+    DeclaredDifference,
+    RecordedForms,
+    differences_of,
+    lacking,
+    read_record,
+    record_declared,
+)
+from adjoin.plans.migrating.completing import (
+    Fill,
+    Refusal,
+    Shortcoming,
+    Wishes,
+    complete,
+    shortcomings,
+)
+from adjoin.plans.steps.batches import get_all, place_of
+from adjoin.plans.steps.still import new_revision, same
+from adjoin.requests import (
+    ChangesResponse,
+    Delete,
+    DescribeTable,
+    Get,
+    ItemResponse,
+    PageResponse,
+    Plan,
+    Put,
+    ReadChanges,
+    Response,
+    Scan,
+    TableResponse,
+)
+from adjoin.units import CHANGES_KEPT
+from adjoin.values import Item, decode, encode
+
+T = TypeVar("T")
+MigrationStage: TypeAlias = Literal["reading", "waiting", "following", "ended"]
+
+_PAGE = 500
+"""How many items of a segment are read at a time."""
+_SAMPLE = 2000
+"""How many items a dry run reads. The rest of a larger table is estimated."""
+_SAVE = 2.0
+"""Seconds after which the position is stored again."""
+_ALIVE = 60.0
+"""Seconds after which a migration that has not stored its position counts as stopped."""
+_CLOCKS = 60.0
+"""Seconds by which the clocks of programs may differ from that of the change stream."""
+_SHOWN = 100
+"""How many items that cannot be completed are named."""
+_PROGRESS, _NAME = "MIGRATE", "progress"
+_STATE = "adjoin:migration"
+
+
+# --- what is asked -----------------------------------------------------------------------------
+
+
+def wishes_of(
+    layout: BoundLayout, fill: Mapping[str, Fill], drop: Iterable[str], *, finish: bool
+) -> tuple[Wishes, bool]:
+    """What to fill, rename and drop; and whether the last step removes anything.
+
+    Fields are named as "Student.year". Fields that a class does not declare any more are dropped by the name of their
+    attribute.
+    """
+    kinds = {kind.name: kind for kind in layout.schema.types}
+    fills: dict[tuple[str, str], Fill] = {}
+    if not isinstance(fill, Mapping):
+        raise InvalidValue(f'fill takes a dict such as {{"Student.year": function}}, got {shown(fill)}')
+    for given, function in fill.items():
+        kind, name = _field(kinds, given, "fill")
+        if name not in kind.attributes:
+            raise InvalidValue("fill: " + unknown_field(kind.name, name, kind.attributes))
+        if not callable(function):
+            raise InvalidValue(f"fill[{given!r}] must be a function of the stored item, got {shown(function)}")
+        fills[kind.word, name] = function
+    if isinstance(drop, str) or not isinstance(drop, Iterable):
+        raise InvalidValue(f'drop takes a list such as ["Student.nickname"], got {shown(drop)}')
+    drops: dict[str, set[str]] = {}
+    for given in drop:
+        kind, name = _field(kinds, given, "drop")
+        if name in layout.explained(kind):
+            raise InvalidValue(f"{given} is still declared, so it cannot be dropped; remove it from the class first")
+        drops.setdefault(kind.word, set()).add(name)
+    has_former = any(kind.former for kind in kinds.values())
+    removes = bool(drops) or has_former
+    if not finish:
+        return Wishes(fills), removes
+    return Wishes(fills, {word: frozenset(names) for word, names in drops.items()}, has_former), removes
+
+
+def _field(kinds: Mapping[str, EntityType], given: object, argument: str) -> tuple[EntityType, str]:
+    name, dot, rest = given.partition(".") if isinstance(given, str) else ("", "", "")
+    if not dot or not rest:
+        raise InvalidValue(f'{argument} names fields as "Student.year", got {shown(given)}')
+    if name not in kinds:
+        raise InvalidValue(f"{argument}: " + unknown_field("the graph", name, kinds, "class"))
+    return kinds[name], rest
+
+
+# --- what comes out ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationStep:
+    """One step of a migration, with what it costs."""
+
+    phase: Literal["expand", "migrate", "contract"]
+    what: str
+    items: int = 0
+    rcu: float = 0.0
+    wcu: float = 0.0
+
+    def __str__(self) -> str:
+        cost = f" ({self.items:,} items, {self.rcu:,.0f} read and {self.wcu:,.0f} write units)" if self.rcu else ""
+        return f"{self.phase}: {self.what}{cost}"
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPlan:
+    """What a migration would do, in order, and what it costs. Nothing was written."""
+
+    differences: tuple[DeclaredDifference, ...]
+    steps: tuple[MigrationStep, ...]
+    refused: tuple[Refusal, ...]
+    """Items of the sample that cannot be completed."""
+    is_exact: bool
+    """Whether the whole table was read. If not, numbers are estimated from a part of it."""
+
+    @property
+    def rcu(self) -> float:
+        return sum(step.rcu for step in self.steps)
+
+    @property
+    def wcu(self) -> float:
+        return sum(step.wcu for step in self.steps)
+
+    @property
+    def items(self) -> int:
+        """How many items lack something."""
+        return sum(step.items for step in self.steps if step.phase == "migrate")
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.steps)
+
+    def __str__(self) -> str:
+        lines = [str(step) for step in self.steps] or ["nothing is due"]
+        return "\n".join([*lines, *(f"cannot be completed: {each}" for each in self.refused)])
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """What a migration has done so far, over all its runs."""
+
+    stage: MigrationStage
+    read: int
+    """How many items were read, in the present pass."""
+    total: int
+    """About how many items the table has."""
+    written: int
+    """How many items were completed."""
+    refused: tuple[Refusal, ...]
+    """Items that this run could not complete; while there are some, the migration does not end."""
+    rcu: float
+    wcu: float
+    seconds: float
+    older_writes: int = 0
+    """How many of the items that were completed a program with former declarations had written meanwhile."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the record says that nothing is due."""
+        return self.stage == "ended"
+
+    @property
+    def seconds_left(self) -> float | None:
+        """About how many seconds the present pass takes; None if that is not known yet."""
+        if self.stage != "reading" or not self.read or self.seconds <= 0:
+            return None
+        return max(0, self.total - self.read) * self.seconds / self.read
+
+    def __str__(self) -> str:
+        told = f"{self.read:,} items read, {self.written:,} completed"
+        if self.refused:
+            told += f", {len(self.refused):,} cannot be completed"
+        ends = {
+            "ended": "nothing is due any more",
+            "waiting": "run it again with finish when no program with former declarations writes any more",
+            "reading": "not ended; run it again to go on",
+            "following": "not ended; run it again to go on",
+        }
+        return f"{told}; {ends[self.stage]}"
+
+
+_FLOATS = ("begun", "asked", "rcu", "wcu", "seconds", "at")
+
+
+# --- the stored state --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    target: str
+    stage: MigrationStage
+    starts: Mapping[str, Item | None]
+    """By segment: the key after which it goes on. Segments that are read to their end are left out."""
+    segments: int
+    begun: float
+    """When the present pass began."""
+    mark: str | None
+    """The end of the change stream before the pass began; None for its beginning, if the store does not say."""
+    has_mark: bool
+    """Whether the table has a change stream."""
+    added: Mapping[str, list[str]]
+    """By the word of a class: attributes that the former declarations did not write."""
+    is_finishing: bool = False
+    asked: float = 0.0
+    """When the last step was asked for."""
+    refused: int = 0
+    """How many items could not be completed in the present pass."""
+    read: int = 0
+    written: int = 0
+    older: int = 0
+    rcu: float = 0.0
+    wcu: float = 0.0
+    seconds: float = 0.0
+    at: float = 0.0
+    item: Item | None = field(default=None, compare=False)
+
+    def plain(self) -> dict[str, Any]:
+        names = [name for name in self.__dataclass_fields__ if name != "item"]
+        plain = {name: getattr(self, name) for name in names}
+        floats = {name: repr(plain[name]) for name in _FLOATS}
+        return plain | floats
+
+    @classmethod
+    def of_item(cls, item: Item) -> _State:
+        plain = decode(item[_STATE])
+        floats = {name: float(plain[name]) for name in _FLOATS}
+        return cls(**{**plain, **floats, "starts": dict(plain["starts"])}, item=item)
+
+
+def target_of(layout: BoundLayout) -> str:
+    """A short name for the forms that a graph declares."""
+    forms = {word: form.plain() | {"aggregates": {}} for word, form in sorted(layout.forms().items())}
+    return hashlib.sha256(repr(forms).encode()).hexdigest()[:16]
+
+
+# --- steps -------------------------------------------------------------------------------------
+
+
+class Migration:
+    """One run of a migration."""
+
+    def __init__(
+        self,
+        layout: BoundLayout,
+        *,
+        fill: Mapping[str, Fill] | None = None,
+        drop: Iterable[str] = (),
+        finish: bool = False,
+        units: float | None = None,
+        segments: int = 1,
+        lag: float = 0.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`lag` is the number of seconds by which the change stream may lag behind the table."""
+        if layout.tenant is not None:
+            raise InvalidRequest(
+                f"this graph belongs to the tenant {layout.tenant!r}, and a migration is for all tenants of the table; "
+                f"migrate through a graph without a tenant"
+            )
+        if units is not None and (isinstance(units, bool) or not isinstance(units, int | float) or units <= 0):
+            raise InvalidValue(f"units must be a number of units a second above 0, got {shown(units)}")
+        if not isinstance(finish, bool):
+            raise InvalidValue(f"finish must be True or False, got {shown(finish)}")
+        self._layout, self._finish, self._units, self._segments, self._lag = layout, finish, units, segments, lag
+        self._wishes, self._removes = wishes_of(layout, fill or {}, drop, finish=finish)
+        self._clock = clock
+        self._state: _State | None = None
+        self._recorded: RecordedForms | None = None
+        self._refused: list[Refusal] = []
+        self._total = 0
+        self._run_began = clock()
+        self._saved_at = 0.0
+        self._before = 0.0
+        """Seconds of earlier runs."""
+        self._rcu = self._wcu = 0.0
+        """Units of this run."""
+        self._counted = (0.0, 0.0)
+        self._ended: _State | None = None
+
+    # --- what callers see ----------------------------------------------------------------------
+
+    def report(self) -> MigrationReport:
+        state = self._state or self._ended
+        if state is None:
+            return MigrationReport("reading", 0, self._total, 0, (), self._rcu, self._wcu, 0.0)
+        stage: MigrationStage = "ended" if self._ended is not None else state.stage
+        return MigrationReport(
+            stage,
+            state.read,
+            max(self._total, state.read),
+            state.written,
+            tuple(self._refused[:_SHOWN]),
+            state.rcu,
+            state.wcu,
+            state.seconds,
+            state.older,
+        )
+
+    def step(self) -> Plan[float | None]:
+        """Does the next part. Returns the seconds to wait before the next step, or None if there is nothing to do."""
+        before = self._rcu + self._wcu
+        began = self._clock()
+        more = yield from self._metered(self._step())
+        if more is None:
+            return None
+        if self._units is None:
+            return more
+        spent, took = self._rcu + self._wcu - before, self._clock() - began
+        return max(more, spent / self._units - took)
+
+    def stop(self) -> Plan[None]:
+        """Stores the position, so that another run goes on from here."""
+        if self._state is not None and self._state.stage != "waiting":
+            yield from self._metered(self._save(self._state))
+
+    def _step(self) -> Plan[float | None]:
+        if self._ended is not None:
+            return None
+        if self._state is None:
+            return (yield from self._begin())
+        match self._state.stage:
+            case "reading":
+                return (yield from self._read_page(self._state))
+            case "following":
+                return (yield from self._follow(self._state))
+        return None
+
+    # --- beginning -----------------------------------------------------------------------------
+
+    def _begin(self) -> Plan[float | None]:
+        layout, now = self._layout, self._clock()
+        described: TableResponse
+        (described,) = yield (DescribeTable(layout.table),)
+        self._total = described.item_count
+        self._recorded = yield from read_record(layout)
+        stored = yield from self._stored()
+        target = target_of(layout)
+        if stored is not None and stored.target != target and now - stored.at < _ALIVE and stored.stage != "waiting":
+            raise InvalidRequest(
+                f"a migration to other declarations was at work {max(0.0, now - stored.at):.0f} seconds ago; stop it, "
+                f"or wait a minute"
+            )
+        if stored is None and self._is_nothing_due():
+            return (yield from self._end(_State(target, "ended", {}, 0, now, None, False, {})))
+        if stored is not None and stored.target == target:
+            self._before = stored.seconds
+            self._counted = (stored.rcu, stored.wcu)
+            if stored.stage == "waiting":
+                return (yield from self._continue(stored, described))
+            if stored.is_finishing or not self._finish:
+                self._state = stored
+                self._take_back(stored.added)
+                return 0.0
+        yield from self._begin_pass(described, stored)
+        return 0.0
+
+    def _is_nothing_due(self) -> bool:
+        if self._recorded is None or self._wishes or (self._finish and self._removes):
+            return False
+        return not any(lacking(self._layout.forms(), self._recorded).values())
+
+    def _continue(self, stored: _State, described: TableResponse) -> Plan[float | None]:
+        """After a complete pass: waits for the last step, or begins it."""
+        if not self._finish:
+            if self._wishes:
+                yield from self._begin_pass(described, stored)
+                return 0.0
+            self._state = stored
+            return None
+        is_kept = stored.has_mark and self._clock() - stored.begun < CHANGES_KEPT
+        if is_kept and not self._wishes:
+            self._state = replace(stored, stage="following", is_finishing=True, asked=self._clock())
+            yield from self._save(self._state)
+            return 0.0
+        yield from self._begin_pass(described, stored)
+        return 0.0
+
+    def _begin_pass(self, described: TableResponse, stored: _State | None) -> Plan[None]:
+        layout = self._layout
+        has_mark = layout.why_no_own_items is None and described.definition.stream
+        target = target_of(layout)
+        added: Mapping[str, list[str]] = self._added()
+        if stored is not None and stored.target != target:
+            # It takes another migration back: what that one added is removed.
+            added = stored.added
+            self._take_back(added)
+        state = _State(
+            target,
+            "reading",
+            dict.fromkeys(map(str, range(self._segments))),
+            self._segments,
+            self._clock(),
+            described.latest,
+            has_mark,
+            added,
+            self._finish,
+            item=None if stored is None else stored.item,
+        )
+        if stored is not None and stored.target == target:
+            state = replace(state, written=stored.written, rcu=stored.rcu, wcu=stored.wcu)
+        self._state = state
+        yield from self._save(state)
+
+    def _take_back(self, added: Mapping[str, list[str]]) -> None:
+        """Lets the pass remove attributes that another migration has added, and that nothing here explains."""
+        drops = {word: set(names) for word, names in self._wishes.drops.items()}
+        for kind in self._layout.schema.types:
+            if names := set(added.get(kind.word, ())) - self._layout.explained(kind):
+                drops.setdefault(kind.word, set()).update(names)
+        self._wishes = replace(self._wishes, drops={word: frozenset(names) for word, names in drops.items()})
+
+    def _added(self) -> dict[str, list[str]]:
+        """The attributes that these declarations write and the recorded ones do not."""
+        if self._recorded is None:
+            return {}
+        found = {}
+        for kind in self._layout.schema.types:
+            stored = self._recorded.forms.get(kind.word)
+            if stored is None:
+                continue
+            former = {name for entry in stored.indexes.values() for name in entry} | {*stored.fields.values()}
+            index = self._layout.overloaded
+            if index is not None and stored.indexed:
+                former |= {index.partition_key, index.sort_key}
+            if names := sorted(self._layout.entry_attributes(kind) - former):
+                found[kind.word] = names
+        return found
+
+    # --- a pass --------------------------------------------------------------------------------
+
+    def _read_page(self, state: _State) -> Plan[float | None]:
+        layout = self._layout
+        if not state.starts:
+            return (yield from self._passed(state))
+        numbers = list(state.starts)
+        pages: list[PageResponse] = yield tuple(
+            Scan(
+                layout.table,
+                start=state.starts[number],
+                segment=None if state.segments == 1 else (int(number), state.segments),
+                limit=_PAGE,
+                consistent=True,
+            )
+            for number in numbers
+        )
+        items = [item for page in pages for item in page.items]
+        before = len(self._refused)
+        written = yield from self._completed(items)
+        starts = {number: page.last for number, page in zip(numbers, pages, strict=True) if page.last is not None}
+        read = sum(page.scanned for page in pages)
+        refused = state.refused + len(self._refused) - before
+        self._state = replace(
+            state, starts=starts, read=state.read + read, written=state.written + written, refused=refused
+        )
+        if self._clock() - self._saved_at >= _SAVE or not starts:
+            yield from self._save(self._state)
+        return 0.0
+
+    def _completed(self, items: Sequence[Item]) -> Plan[int]:
+        found = yield from shortcomings(self._layout, items, self._wishes, self._refused)
+        return (yield from complete(found, self._wishes, self._refused))
+
+    def _passed(self, state: _State) -> Plan[float | None]:
+        """After the last page: nothing is left, or the last step has to be asked for."""
+        if self._refused or state.refused:
+            # Somebody has to look at them. The next run reads the table again.
+            if self._layout.why_no_own_items is None:
+                yield from self._forget(state)
+            self._state = replace(state, stage="waiting")
+            return None
+        if state.is_finishing:
+            return (yield from self._end(state))
+        self._state = replace(state, stage="waiting")
+        yield from self._save(self._state)
+        return None
+
+    # --- the last step -------------------------------------------------------------------------
+
+    def _follow(self, state: _State) -> Plan[float | None]:
+        """Completes what was written since the pass began, by the change stream."""
+        response: ChangesResponse
+        try:
+            (response,) = yield (ReadChanges(self._layout.table, state.mark),)
+        except ChangesTrimmed:
+            described: TableResponse
+            (described,) = yield (DescribeTable(self._layout.table),)
+            yield from self._begin_pass(described, state)
+            return 0.0
+        if not response.changes:
+            left = state.asked + self._lag - self._clock()
+            return left if left > 0 else (yield from self._passed(state))
+        since = state.begun - _CLOCKS
+        changed = [change for change in response.changes if change.new is not None and change.at >= since]
+        keys = {place_of(change.key): change.key for change in changed if not self._layout.is_own_record(change.key)}
+        if not keys:
+            # To store the position would itself be a change, so it is stored only after changes of others.
+            self._state = replace(state, mark=response.next)
+            return 0.0
+        gets = [Get(self._layout.table, key, consistent=True) for key in keys.values()]
+        items = [item for item in (yield from get_all(gets)) if item is not None]
+        written = yield from self._completed(items)
+        self._state = replace(
+            state,
+            mark=response.next,
+            written=state.written + written,
+            older=state.older + written,
+            refused=len(self._refused),
+        )
+        yield from self._save(self._state)
+        return 0.0
+
+    def _end(self, state: _State) -> Plan[float | None]:
+        if self._layout.why_no_own_items is None:
+            yield from record_declared(self._layout, {})
+            yield from self._forget(state)
+        self._ended = replace(self._accounted(state), stage="ended")
+        self._state = None
+        return None
+
+    # --- the record ----------------------------------------------------------------------------
+
+    def _key(self) -> Item:
+        return self._layout.ledgers.record_key(_PROGRESS, _NAME)
+
+    def _stored(self) -> Plan[_State | None]:
+        if self._layout.why_no_own_items is not None:
+            return None
+        response: ItemResponse
+        (response,) = yield (Get(self._layout.table, self._key(), consistent=True),)
+        return None if response.item is None else _State.of_item(response.item)
+
+    def _accounted(self, state: _State) -> _State:
+        return replace(
+            state,
+            rcu=self._counted[0] + self._rcu,
+            wcu=self._counted[1] + self._wcu,
+            seconds=self._before + self._clock() - self._run_began,
+            at=self._clock(),
+        )
+
+    def _save(self, state: _State) -> Plan[None]:
+        if self._layout.why_no_own_items is not None:
+            self._state = self._accounted(state)
+            return
+        now = self._accounted(state)
+        item = self._key() | {_STATE: encode(now.plain()), REVISION: new_revision()}
+        try:
+            yield (Put(self._layout.table, item, same(state.item, REVISION)),)
+        except ConditionFailed:
+            # Another run of the same migration is at work. This one goes on with what that one stored.
+            stored = yield from self._stored()
+            if stored is None or stored.target != state.target:
+                raise InvalidRequest(
+                    "another migration of this table has begun or ended meanwhile; run only one at a time"
+                ) from None
+            self._state = stored
+        else:
+            self._state = replace(now, item=item)
+        self._saved_at = self._clock()
+
+    def _forget(self, state: _State) -> Plan[None]:
+        yield (Delete(self._layout.table, self._key()),)
+
+    # --- units ---------------------------------------------------------------------------------
+
+    def _metered(self, plan: Plan[T]) -> Plan[T]:
+        """Runs a plan and counts what it consumes."""
+        try:
+            requests = next(plan)
+            while True:
+                try:
+                    responses: Sequence[Response] = yield requests
+                except Exception as error:
+                    requests = plan.throw(error)
+                    continue
+                for response in responses:
+                    for consumed in response.consumed:
+                        self._rcu += consumed.read
+                        self._wcu += consumed.write
+                requests = plan.send(responses)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+
+# --- a dry run ---------------------------------------------------------------------------------
+
+
+def planned(layout: BoundLayout, wishes: Wishes, removes: bool, absent: Sequence[str]) -> Plan[MigrationPlan]:
+    """What a migration would do and cost. It reads at most some thousand items, and estimates the rest."""
+    described: TableResponse
+    (described,) = yield (DescribeTable(layout.table),)
+    recorded = yield from read_record(layout)
+    found = [] if recorded is None else differences_of(layout, recorded)
+    is_due = recorded is None or bool(wishes) or removes or any(lacking(layout.forms(), recorded).values())
+    steps = [MigrationStep("expand", f"add the index {name!r} with create_table() or migrate()") for name in absent]
+    if not is_due:
+        return MigrationPlan(tuple(found), tuple(steps), (), True)
+    refused: list[Refusal] = []
+    lacks: list[Shortcoming] = []
+    read, start, is_exact = 0, None, False
+    while read < _SAMPLE and not is_exact:
+        page: PageResponse
+        (page,) = yield (Scan(layout.table, limit=_PAGE, start=start, consistent=True),)
+        lacks += yield from shortcomings(layout, page.items, wishes, refused)
+        read, start = read + page.scanned, page.last
+        is_exact = start is None
+    total = read if is_exact else max(read, described.item_count)
+    share = total / read if read else 1.0
+    rcu = max(described.size, 1) / 4096
+    steps.append(MigrationStep("expand", "deploy programs with the new declarations; older ones may go on"))
+    counted: dict[str, list[Shortcoming]] = {}
+    for each in lacks:
+        counted.setdefault(each.kind.name, []).append(each)
+    for name, some in sorted(counted.items()):
+        items, wcu = round(len(some) * share), sum(each.wcu for each in some) * share
+        steps.append(MigrationStep("migrate", f"write what items of {name} lack", items, 0.0, wcu))
+    steps.append(MigrationStep("migrate", "read the table", 0, rcu))
+    again = "read the table again" if removes or not described.definition.stream else "read the change stream"
+    steps.append(
+        MigrationStep(
+            "contract",
+            f"when no program with former declarations writes any more, run migrate with finish: {again}, and record "
+            f"that nothing is due",
+            0,
+            rcu if again.startswith("read the table") else 0.0,
+        )
+    )
+    return MigrationPlan(tuple(found), tuple(steps), tuple(refused[:_SHOWN]), is_exact)
