@@ -104,7 +104,8 @@ def scanned(graph: Graph) -> list[Any]:
     request = Scan(graph._layout.table)
     while True:
         (response,) = graph._store.execute((request,))
-        items += [item for item in response.items if DECLARED not in item]  # type: ignore[union-attr]
+        found: list[Any] = response.items  # type: ignore[union-attr, assignment]
+        items += [item for item in found if DECLARED not in item]
         if response.last is None:  # type: ignore[union-attr]
             return items
         request = replace(request, start=response.last)  # type: ignore[union-attr]

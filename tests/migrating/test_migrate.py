@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -21,6 +23,7 @@ from adjoin import (
     InvalidItem,
     InvalidRequest,
     InvalidValue,
+    Keys,
     MigrationDue,
     MigrationReport,
     Node,
@@ -170,7 +173,7 @@ def test_another_label_is_due_and_no_query_answers_as_if_nothing_were_stored() -
 def test_a_query_is_refused_until_the_migration_of_another_program_has_ended() -> None:
     store = filled()
     g, other = Graph(store, SECOND), Graph(store, SECOND)
-    calls = [
+    calls: list[Callable[[], object]] = [
         lambda: list(g.find(Found, order="name")),
         lambda: g.find(Found, field("name") == "n1").count(),
         lambda: list(g.out("S1", Ordered)),
@@ -224,14 +227,11 @@ def test_keys_that_hold_no_records_are_migrated_without_one() -> None:
 
     plain = AdjacencyList(partition_key="id", sort_key=None, types={"id": "N"}, reverse=None)
     store = SQLiteStore(":memory:")
-    keys = {"partition": "{id}"}
-    from adjoin import Keys
-
-    first = AdjacencyList(**{**plain.__dict__, "keys": {Thing: Keys(**keys)}})
+    first = replace(plain, keys={Thing: Keys(partition="{id}")})
     Graph(store, [Thing], first).put(Thing(id=1, name="a"))
-    index = Index("ByCity", "CityKey", "NameKey")
-    own = Keys(**keys, indexes={"ByCity": ("CITY#{city}", "{name}")})
-    g = Graph(store, [Placed], AdjacencyList(**{**plain.__dict__, "indexes": [index], "keys": {Placed: own}}))
+    own = Keys(partition="{id}", indexes={"ByCity": ("CITY#{city}", "{name}")})
+    layout = replace(plain, indexes=[Index("ByCity", "CityKey", "NameKey")], keys={Placed: own})
+    g = Graph(store, [Placed], layout)
     assert g.differences() == []
     report = g.migrate(finish=True)
     assert (report.ended, report.written) == (True, 1)
