@@ -12,6 +12,7 @@ from adjoin.errors import CancellationReason, TransactionCanceled
 from adjoin.plans.maintenance.isolating import ByTenant, apply_each, layout_for
 from adjoin.plans.maintenance.report import Tally, Unapplied
 from adjoin.requests import ItemChange, ReadChanges, Request, TransactWrite, Update
+from adjoin.reserved import DECLARED
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore
@@ -21,9 +22,10 @@ from tests.maintenance.test_simulation import check
 
 
 def changes_of(g: Graph) -> list[ItemChange]:
+    """The changes of a table, besides that of the record of what is declared."""
     response: Any
     (response,) = g._store.execute((ReadChanges("adjoin", None),))
-    return list(response.changes)
+    return [change for change in response.changes if DECLARED not in (change.new or {})]
 
 
 def times(number: int) -> Callable[[], bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -226,12 +227,11 @@ def test_keys_that_hold_no_records_are_migrated_without_one() -> None:
 
     plain = AdjacencyList(partition_key="id", sort_key=None, types={"id": "N"}, reverse=None)
     store = SQLiteStore(":memory:")
-    keys: dict[str, Any] = {"partition": "{id}"}
-    first = AdjacencyList(**{**plain.__dict__, "keys": {Thing: Keys(**keys)}})
+    first = replace(plain, keys={Thing: Keys(partition="{id}")})
     Graph(store, [Thing], first).put(Thing(id=1, name="a"))
-    index = Index("ByCity", "CityKey", "NameKey")
-    own = Keys(**keys, indexes={"ByCity": ("CITY#{city}", "{name}")})
-    g = Graph(store, [Placed], AdjacencyList(**{**plain.__dict__, "indexes": [index], "keys": {Placed: own}}))
+    own = Keys(partition="{id}", indexes={"ByCity": ("CITY#{city}", "{name}")})
+    layout = replace(plain, indexes=[Index("ByCity", "CityKey", "NameKey")], keys={Placed: own})
+    g = Graph(store, [Placed], layout)
     assert g.differences() == []
     report = g.migrate(finish=True)
     assert (report.ended, report.written) == (True, 1)
