@@ -19,7 +19,7 @@ from adjoin.aggregates import (
     Sum,
     Top,
 )
-from adjoin.cost import Counting, Explanation, FanOut, Meter, WholeTable
+from adjoin.cost import Counting, Explanation, FanOut, Meter, WalkCost, WholeTable
 from adjoin.errors import (
     AccessDenied,
     AdjoinError,
@@ -30,6 +30,7 @@ from adjoin.errors import (
     CollectionTooLarge,
     ConditionFailed,
     CopyDiffers,
+    CycleFound,
     CyclicRule,
     DeclarationReplaced,
     EngineFailed,
@@ -77,10 +78,15 @@ from adjoin.model import Child, Edge, Expires, Indexed, Node, Ref, Stored, Uniqu
 from adjoin.plans.maintenance.health import Health
 from adjoin.plans.maintenance.progress import RebuildDue
 from adjoin.plans.maintenance.report import MaintenanceReport, SetAside
+from adjoin.plans.steps.spending import Budget
 from adjoin.plans.table import Change
+from adjoin.plans.walk_results import GroupCount, Recommendation, WalkResult
+from adjoin.plans.walk_results import WalkPath as Path
 from adjoin.queries import Collection, Page
 from adjoin.scans import Contents
 from adjoin.tables import Projection, Throughput
+from adjoin.walk_steps import WalkPage
+from adjoin.walks import AsyncReached, AsyncWalk, Reached, Walk
 
 if TYPE_CHECKING:
     from adjoin.server.serving import Server, serve
@@ -134,6 +140,18 @@ __all__ = [
     "SetAside",
     "WholeTable",
     "field",
+    # follow
+    "AsyncReached",
+    "AsyncWalk",
+    "Budget",
+    "GroupCount",
+    "Path",
+    "Reached",
+    "Recommendation",
+    "Walk",
+    "WalkCost",
+    "WalkPage",
+    "WalkResult",
     # serve
     "Server",
     "serve",
@@ -147,6 +165,7 @@ __all__ = [
     "CollectionTooLarge",
     "ConditionFailed",
     "CopyDiffers",
+    "CycleFound",
     "CyclicRule",
     "DeclarationReplaced",
     "InvalidExport",

@@ -1,0 +1,405 @@
+"""Walks: several steps from nodes along edges, level by level.
+
+A walk stands for paths: sequences of nodes and edges, from a start to a node of the last level. How many there are is
+not bounded by what is read, so they are not enumerated unless a program asks for them. A level knows of each node by
+which edges it is reached, from which nodes of the level before, and so how many paths lead to it.
+
+Results come in the order in which edges were reached. Whoever needs only the first results reads no further than they
+are: the last step expands the nodes of its level in growing portions, and nothing before a result depends on how far
+the walk went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from hashlib import blake2b
+from itertools import islice, repeat
+from typing import Any, Literal, TypeAlias
+
+from adjoin.errors import InvalidCursor
+from adjoin.fields import Predicate
+from adjoin.plans.frontier import About, Adjacency, NodeKey, Stride, ref_of, sorted_by
+from adjoin.plans.walk_results import Completeness, GroupCount, WalkResult, complete, path_of
+from adjoin.requests import Plan
+from adjoin.values import QUOTIENTS, exact_product, exact_total
+
+MAX_HOPS = 100
+"""How many edges the paths of a walk have at most."""
+_PORTION = 16
+"""How many nodes are expanded first, if not all results are wanted; then four times as many, and so on."""
+_GROWTH = 4
+_REMEMBERED = 8
+"""How many results before it a page token names, so that the next page begins behind one that is still there."""
+
+# --- what is asked -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat:
+    """A stride that is taken again and again. The results are all paths of at least `least` and at most `most` edges.
+
+    With `until`, a path ends at the first node for which it holds, and only such paths are results.
+    """
+
+    stride: Stride
+    least: int
+    most: int
+    until: Predicate | NodeKey | None = None
+
+    @property
+    def identity(self) -> str:
+        return repr((self.stride.identity, self.least, self.most, self.until))
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """Keeps the paths whose last edge, or last node, is such that the predicate holds."""
+
+    predicate: Predicate
+    part: About
+
+    @property
+    def identity(self) -> str:
+        return repr((self.predicate, self.part))
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct:
+    """Keeps the first path to each node."""
+
+    identity = "distinct"
+
+
+WalkStep: TypeAlias = Stride | Repeat | Filter | Distinct
+What: TypeAlias = Literal["nodes", "refs", "edges", "paths"]
+
+
+@dataclass(frozen=True, eq=False)
+class Route:
+    """A whole walk: where it begins, its steps, and how many results are wanted."""
+
+    starts: tuple[NodeKey, ...]
+    steps: tuple[WalkStep, ...]
+    most: int | None = None
+
+    def identity(self, texts: Sequence[str], what: What) -> bytes:
+        """Bytes that are different for every other walk. `texts` are the keys of the starts, which tell tenants."""
+        return repr((texts, [step.identity for step in self.steps], self.most, what)).encode()
+
+
+# --- levels ------------------------------------------------------------------------------------
+
+
+class Reach:
+    """A node at one level, and how it is reached there."""
+
+    __slots__ = ("count", "key", "visits")
+
+    def __init__(self, key: NodeKey) -> None:
+        self.key = key
+        self.count = 0
+        """The number of paths to it."""
+        self.visits: list[Visit] = []
+
+
+class Visit:
+    """One way to a node at a level: an edge from a node of the level before; or the beginning of the walk."""
+
+    __slots__ = ("before", "edge", "is_first", "key")
+
+    def __init__(self, key: NodeKey, before: Reach | None, edge: Any, is_first: bool = False) -> None:
+        self.key, self.before, self.edge = key, before, edge
+        self.is_first = is_first
+        """Whether only the first path that comes this way counts."""
+
+    @property
+    def count(self) -> int:
+        return 1 if self.is_first or self.before is None else self.before.count
+
+
+@dataclass(eq=False)
+class Level:
+    """All nodes that are reached at one point of a walk. Arrivals are in the order of the results."""
+
+    visits: list[Visit] = field(default_factory=list)
+    reaches: dict[NodeKey, Reach] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, visits: Iterable[Visit]) -> Level:
+        level = cls()
+        level.add(visits)
+        return level
+
+    def add(self, visits: Iterable[Visit]) -> None:
+        reaches = self.reaches
+        for visit in visits:
+            self.visits.append(visit)
+            reach = reaches.get(visit.key)
+            if reach is None:
+                reach = reaches[visit.key] = Reach(visit.key)
+            reach.visits.append(visit)
+            reach.count += visit.count
+
+    @property
+    def count(self) -> int:
+        return sum(reach.count for reach in self.reaches.values())
+
+
+Trail: TypeAlias = tuple[tuple[NodeKey, ...], tuple[Any, ...]]
+"""A path as it was found: its nodes, and its edges."""
+
+
+def _trails(visit: Visit) -> Iterator[Trail]:
+    """The paths that end with this visit."""
+    if visit.before is None:
+        yield (visit.key,), ()
+        return
+    earlier = (trail for before in visit.before.visits for trail in _trails(before))
+    for nodes, edges in islice(earlier, 1) if visit.is_first else earlier:
+        yield (*nodes, visit.key), (*edges, visit.edge)
+
+
+# --- walking -----------------------------------------------------------------------------------
+
+
+class Walking:
+    """A walk while it is read. It may be read further than before, without reading anything again."""
+
+    def __init__(self, adjacency: Adjacency, route: Route) -> None:
+        self.adjacency, self.route = adjacency, route
+
+    def level(self, wanted: int | None = None) -> Plan[Level]:
+        """The last level; with `wanted`, as much of it as has at least so many results, if there are so many."""
+        steps = self.route.steps
+        # What comes after the last stride does not read on, so it tells when there are enough results.
+        last = max((place for place, step in enumerate(steps) if isinstance(step, Stride | Repeat)), default=-1)
+        tail = steps[last + 1 :]
+        level = Level.of(Visit(key, None, None) for key in self.route.starts)
+        for place, step in enumerate(steps[: last + 1]):
+            is_enough = self._enough(tail, wanted) if place == last and wanted is not None else None
+            match step:
+                case Stride():
+                    level = yield from self._stride(step, level, is_enough)
+                case Repeat():
+                    level = yield from self._repeat(step, level, is_enough)
+                case _:
+                    level = yield from self._sifted(step, level)
+        for step in tail:
+            level = yield from self._sifted(step, level)
+        return level
+
+    def _enough(self, tail: Sequence[WalkStep], wanted: int | None) -> Callable[[Level], Plan[bool]]:
+        def is_enough(level: Level) -> Plan[bool]:
+            for step in tail:
+                level = yield from self._sifted(step, level)
+            return wanted is not None and level.count >= wanted
+
+        return is_enough
+
+    def _stride(self, stride: Stride, level: Level, is_enough: Callable[[Level], Plan[bool]] | None) -> Plan[Level]:
+        adjacency = self.adjacency
+        nodes = list(level.reaches.values())
+        # A level that is sorted as a whole has to be read as a whole.
+        size = len(nodes) if is_enough is None or stride.order is not None else _PORTION
+        found = Level()
+        while nodes:
+            some, nodes = nodes[:size], nodes[size:]
+            yield from adjacency.expand(stride, (reach.key for reach in some))
+            found.add(Visit(far, reach, edge) for reach in some for edge, far in adjacency.arcs(stride, reach.key))
+            if is_enough is not None and (yield from is_enough(found)):
+                break
+            size *= _GROWTH
+        order = stride.order
+        if order is None or len(level.reaches) == 1:
+            return found
+        pairs = [(adjacency.value(order, each.edge, each.key), each) for each in found.visits]
+        return Level.of(sorted_by(pairs, order.is_reversed))
+
+    def _repeat(self, step: Repeat, level: Level, is_enough: Callable[[Level], Plan[bool]] | None) -> Plan[Level]:
+        results = Level()
+        for depth in range(step.most + 1):
+            if depth:
+                level = yield from self._stride(step.stride, level, None)
+            if depth >= step.least:
+                ended, level = yield from self._ended(step, level)
+                results.add(ended)
+                if is_enough is not None and (yield from is_enough(results)):
+                    break
+            if not level.visits:
+                break
+        return results
+
+    def _ended(self, step: Repeat, level: Level) -> Plan[tuple[list[Visit], Level]]:
+        """The paths that are results at this depth, and the level from which the walk goes on."""
+        until = step.until
+        if until is None:
+            return level.visits, level
+        if isinstance(until, Predicate):
+            yield from self.adjacency.read(level.reaches)
+            ends = {key for key in level.reaches if self.adjacency.is_one(key, (until,))}
+        else:
+            ends = {until}
+        ended = [each for each in level.visits if each.key in ends]
+        return ended, Level.of(each for each in level.visits if each.key not in ends)
+
+    def _sifted(self, step: WalkStep, level: Level) -> Plan[Level]:
+        """The level after a step that follows no edges."""
+        adjacency = self.adjacency
+        if isinstance(step, Filter) and step.part == "nodes":
+            yield from adjacency.read(level.reaches)
+            kept = {key for key in level.reaches if adjacency.is_one(key, (step.predicate,))}
+            return Level.of(each for each in level.visits if each.key in kept)
+        if isinstance(step, Filter):
+            predicates = (step.predicate,)
+            return Level.of(
+                each for each in level.visits if each.edge is not None and adjacency.is_edge(each.edge, predicates)
+            )
+        return Level.of(
+            Visit(reach.key, reach.visits[0].before, reach.visits[0].edge, is_first=True)
+            for reach in level.reaches.values()
+        )
+
+    # --- results -------------------------------------------------------------------------------
+
+    def found(self, what: What, level: Level) -> Iterator[Trail]:
+        """The results as they were found. Only for paths, their nodes and edges before the last matter."""
+        for visit in level.visits:
+            if what == "paths":
+                yield from _trails(visit)
+            elif what != "edges" or visit.before is not None:
+                before = () if visit.before is None else (visit.before.key,)
+                yield from repeat(((*before, visit.key), (visit.edge,) * len(before)), visit.count)
+
+    def finished(self, what: What, found: Sequence[Trail]) -> Plan[list[Any]]:
+        """The results with the nodes that they need, which are read. Those without a node that exists are left out."""
+        adjacency = self.adjacency
+        match what:
+            case "refs":
+                return [ref_of(nodes[-1]) for nodes, _ in found]
+            case "nodes":
+                yield from adjacency.read(nodes[-1] for nodes, _ in found)
+                results = [adjacency.nodes.get(nodes[-1]) for nodes, _ in found]
+            case "edges":
+                yield from adjacency.read(nodes[0] for nodes, edges in found if edges[0] is None)
+                results = [adjacency.nodes.get(nodes[0]) if edges[0] is None else edges[0] for nodes, edges in found]
+            case "paths":
+                yield from adjacency.read(node for nodes, _ in found for node in nodes)
+                results = [path_of(adjacency, *trail) for trail in found]
+        return [result for result in results if result is not None]
+
+    def all(self, what: What) -> Plan[WalkResult[Any]]:
+        """All results, or as many as the walk wants."""
+        if self.route.most is not None:
+            results, _, _ = yield from self.page(what, self.route.most, 0, None)
+            return WalkResult(results, Completeness.of(self.adjacency))
+        level = yield from self.level()
+        results = yield from self.finished(what, list(self.found(what, level)))
+        return WalkResult(results, Completeness.of(self.adjacency))
+
+    def page(self, what: What, limit: int, given: int, last: str | None) -> Plan[tuple[list[Any], int | None, str]]:
+        """A page of results after `given` of them. `last` is the end of the page before, as it was returned with it.
+
+        Returns them, how many were given then (None at the end), and the last of them as a text.
+        """
+        results: list[Any] = []
+        ends = [] if last is None else last.split()
+        at: int | None = None
+        # A path without edges is no result if edges are asked for.
+        without = len(self.route.starts) if what == "edges" else 0
+        while True:
+            missing = limit - len(results)
+            level = yield from self.level((given if at is None else at) + missing + 1 + without)
+            if at is None:
+                at = self._place(what, level, given, last)
+            found = list(islice(self.found(what, level), at, at + missing + 1))
+            some = found[:missing]
+            results += yield from self.finished(what, some)
+            at += len(some)
+            ends = [*ends, *map(_text, some[-_REMEMBERED:])][-_REMEMBERED:]
+            if len(found) <= missing:
+                return results, None, ""
+            if len(results) == limit:
+                return results, at, " ".join(ends)
+
+    def _place(self, what: What, level: Level, given: int, last: str | None) -> int:
+        """Where a page begins: behind the results of the page before, also if the graph has changed since."""
+        if last is None:
+            return 0
+        ends = last.split()
+        before = next(islice(self.found(what, level), given - 1, given), None)
+        if before is not None and _text(before) == ends[-1]:
+            return given
+        places = {_text(trail): place for place, trail in enumerate(self.found(what, level))}
+        for end in reversed(ends):
+            if end in places:
+                return places[end] + 1
+        raise InvalidCursor(
+            "the last results before this page are not there any more, so it is not known where it begins; start again "
+            "from the first page"
+        )
+
+    # --- numbers -------------------------------------------------------------------------------
+
+    def group_count(self) -> Plan[GroupCount]:
+        """The number of paths to each node."""
+        level = yield from self.level()
+        counts = ((ref_of(key), reach.count) for key, reach in level.reaches.items())
+        return GroupCount(counts, Completeness.of(self.adjacency))
+
+    def count(self) -> Plan[int]:
+        """The number of paths."""
+        most = self.route.most
+        level = yield from self.level(most)
+        if most is not None and level.count >= most:
+            return most
+        return complete(self.adjacency, "the count", level.count)
+
+    def values(self, field: str, part: About) -> Plan[list[tuple[Any, int]]]:
+        """The values of a field of the last nodes or edges, each with the number of paths that end there."""
+        entities = yield from self.entities(part)
+        pairs = ((getattr(entity, field, None), count) for entity, count in entities)
+        return [(value, count) for value, count in pairs if value is not None]
+
+    def entities(self, part: About) -> Plan[list[tuple[Any, int]]]:
+        """The last nodes or edges, each with the number of paths that end there."""
+        level = yield from self.level()
+        adjacency = self.adjacency
+        if part == "edges":
+            return [(each.edge, each.count) for each in level.visits if each.edge is not None]
+        yield from adjacency.read(level.reaches)
+        nodes = ((adjacency.nodes.get(key), reach.count) for key, reach in level.reaches.items())
+        return [(node, count) for node, count in nodes if node is not None]
+
+
+def _text(trail: Trail) -> str:
+    """A short text for a result in a page token, made of what names its nodes and edges."""
+    nodes, edges = trail
+    ends = [(model.__name__, id) for model, id in nodes]
+    keys = [[getattr(edge, name) for name in type(edge).__declaration__.key] for edge in edges if edge is not None]
+    return blake2b(repr((ends, keys)).encode(), digest_size=8).hexdigest()
+
+
+# --- numbers of fields -------------------------------------------------------------------------
+
+
+def total(values: Iterable[tuple[Any, int]]) -> Any:
+    """The exact sum of numbers, each taken so many times; a float only if one of them is."""
+    products = [exact_product(value, times) for value, times in values]
+    return exact_total(products)
+
+
+def average(values: Sequence[tuple[Any, int]]) -> Any:
+    """The mean of numbers, each taken so many times, as a Decimal, or a float if one of them is; None of no numbers."""
+    times = sum(count for _, count in values)
+    if not times:
+        return None
+    whole = total(values)
+    return whole / times if isinstance(whole, float) else QUOTIENTS.divide(Decimal(whole), Decimal(times))
+
+
+def greatest(entities: Iterable[tuple[Any, int]], field: str, number: int) -> list[Any]:
+    """The entities with the greatest values of a field, each once."""
+    pairs = [(getattr(entity, field, None), entity) for entity, _ in entities]
+    return sorted_by([pair for pair in pairs if pair[0] is not None], is_reversed=True)[:number]
