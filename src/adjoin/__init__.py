@@ -79,8 +79,9 @@ from adjoin.plans.maintenance.health import Health
 from adjoin.plans.maintenance.progress import RebuildDue
 from adjoin.plans.maintenance.report import MaintenanceReport, SetAside
 from adjoin.plans.steps.spending import Budget
+from adjoin.plans.subtree import Subtree
 from adjoin.plans.table import Change
-from adjoin.plans.walk_results import GroupCount, Recommendation, WalkResult
+from adjoin.plans.walk_results import GroupCount, Reachable, Recommendation, WalkResult
 from adjoin.plans.walk_results import WalkPath as Path
 from adjoin.queries import Collection, Page
 from adjoin.scans import Contents
@@ -146,8 +147,10 @@ __all__ = [
     "Budget",
     "GroupCount",
     "Path",
+    "Reachable",
     "Reached",
     "Recommendation",
+    "Subtree",
     "Walk",
     "WalkCost",
     "WalkPage",

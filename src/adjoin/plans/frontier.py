@@ -1,8 +1,8 @@
 """Reading the edges at many nodes at once, and nodes, each of them once: what all traversals are made of.
 
 A stride says which edges are followed from a node, in which direction, and which of them count. `Adjacency` expands
-nodes by a stride: the queries of all nodes run side by side, and so do their further pages. What was read for one part of a
-traversal is not read again for another.
+nodes by a stride: the queries of all nodes run side by side, and so do their further pages. What was read for one part
+of a traversal is not read again for another.
 
 A node is a class and an id. Of a family, it is the head; children lead from their parent to themselves.
 """

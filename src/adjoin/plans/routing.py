@@ -106,6 +106,18 @@ def reached_by(lanes: Sequence[Lane], near: Collection[type[Any]]) -> frozenset[
         found |= more
 
 
+def stride_along(layout: BoundLayout, models: Any, direction: str, x: Any) -> tuple[Stride, NodeKey]:
+    """The stride along edges of any number of steps, and the node where it begins."""
+    check_direction(direction)
+    lanes = lanes_of(layout, "via", models, direction)
+    near = node_key(layout, x, lanes)
+    stride = stride_from(layout, lanes, reached_by(lanes, [near[0]]))
+    if all(near[0] not in lane.near for lane in lanes):
+        names = ", ".join(dict.fromkeys(lane.kind.name for lane in lanes))
+        raise InvalidValue(f"no {names} begins at a {near[0].__name__}; follow it the other way, or follow others")
+    return stride, near
+
+
 def check_access(layout: BoundLayout, lane: Lane) -> None:
     """Raises if the layout cannot find edges in this direction."""
     kind = layout.schema.node(next(iter(lane.near)))
@@ -126,6 +138,15 @@ def queries_of(layout: BoundLayout, stride: Stride) -> int:
         parts = [1 if id is None else len(lane.range(layout, (model, id)).parts) for lane in lanes]
         most = max(most, sum(parts))
     return most
+
+
+def lanes_from(layout: BoundLayout, verb: str, model: type[Any], direction: str, node: NodeKey) -> tuple[Lane, ...]:
+    """A class of edges in the direction in which it leads away from a node, if its class tells that; else as asked."""
+    check_direction(direction)
+    lanes = lanes_of(layout, verb, [model], direction)
+    if not any(node[0] in lane.near for lane in lanes):
+        lanes = lanes_of(layout, verb, [model], "into" if direction == "out" else "out")
+    return stride_from(layout, lanes, [node[0]]).lanes
 
 
 # --- fields ------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 from adjoin.errors import InvalidCursor
 from adjoin.fields import Predicate
 from adjoin.plans.frontier import About, Adjacency, NodeKey, Stride, ref_of, sorted_by
-from adjoin.plans.walk_results import Completeness, GroupCount, WalkResult, complete, path_of
+from adjoin.plans.walk_results import Completeness, GroupCount, Trail, WalkResult, complete, path_of
 from adjoin.requests import Plan
 from adjoin.values import QUOTIENTS, exact_product, exact_total
 
@@ -145,10 +145,6 @@ class Level:
     @property
     def count(self) -> int:
         return sum(reach.count for reach in self.reaches.values())
-
-
-Trail: TypeAlias = tuple[tuple[NodeKey, ...], tuple[Any, ...]]
-"""A path as it was found: its nodes, and its edges."""
 
 
 def _trails(visit: Visit) -> Iterator[Trail]:

@@ -6,16 +6,18 @@ A traversal is incomplete if its budget did not suffice (`partial`), or if a nod
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from adjoin.errors import BudgetExceeded
-from adjoin.model import Node, Ref, node_id
+from adjoin.errors import BudgetExceeded, InvalidValue, shown
+from adjoin.model import Child, Node, Ref, node_id
 from adjoin.plans.frontier import Adjacency, NodeKey, ref_of
 
 T = TypeVar("T")
 N = TypeVar("N")
+Trail: TypeAlias = tuple[tuple[NodeKey, ...], tuple[Any, ...]]
+"""A path as it was found: its nodes, and its edges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,44 @@ def _ref(node: Node) -> Ref[Any]:
     return Ref(type(node).__declaration__.head or type(node), node_id(node))
 
 
+class Reachable(WalkResult[Any]):
+    """The nodes that can be reached from one, the nearest first, and the path to each. See `WalkResult` too."""
+
+    def __init__(
+        self,
+        nodes: Iterable[Any],
+        completeness: Completeness,
+        adjacency: Adjacency,
+        depths: Mapping[NodeKey, int],
+        before: Mapping[NodeKey, tuple[Any, NodeKey]],
+    ) -> None:
+        super().__init__(nodes, completeness)
+        self._adjacency, self._depths, self._before = adjacency, depths, before
+
+    def depth(self, node: Node | Ref[Any]) -> int | None:
+        """Returns the number of edges of the path to a node; None if it was not reached."""
+        return self._depths.get(self._key(node))
+
+    def path(self, node: Node | Ref[Any]) -> WalkPath | None:
+        """Returns a shortest path to a node, from where the search began; None if it was not reached."""
+        key = self._key(node)
+        if key not in self._depths:
+            return None
+        nodes, edges = [key], []
+        while nodes[-1] in self._before:
+            edge, near = self._before[nodes[-1]]
+            nodes.append(near)
+            edges.append(edge)
+        return path_of(self._adjacency, tuple(reversed(nodes)), tuple(reversed(edges)))
+
+    def _key(self, node: Node | Ref[Any]) -> NodeKey:
+        if not isinstance(node, Node | Ref):
+            raise InvalidValue(f"a node or a ref is needed, got {shown(node)}; pass Model.ref(id)")
+        ref = node if isinstance(node, Ref) else _ref(node)
+        kind = self._adjacency.layout.schema.node(ref.model).whole
+        return kind.model, kind.id(ref)
+
+
 @dataclass(frozen=True)
 class Recommendation(Generic[N]):
     """A node that is recommended, its score, and the nodes through which it was found, those that count most first."""
@@ -139,6 +179,11 @@ def path_of(
     found = tuple(adjacency.nodes.get(node) for node in nodes)
     if any(node is None for node in found):
         return None
-    # From a child to its parent there is no edge; the child stands for it.
-    whole = tuple(found[place] if edge is None else edge for place, edge in enumerate(edges))
+    # Between a child and its parent there may be no edge; the child stands for it.
+    whole = tuple(_child(*found[at : at + 2]) if edge is None else edge for at, edge in enumerate(edges))
     return WalkPath(found, whole, weight)
+
+
+def _child(one: Any, other: Any) -> Any:
+    """The child of the two; the other is its parent."""
+    return other if isinstance(other, Child) and other.parent == node_id(one) else one
