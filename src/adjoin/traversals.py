@@ -133,6 +133,8 @@ class Traversing(Verbs):
                     f"no {model.__name__} leads to a {wanted.__name__}, so none can be recommended by it"
                 )
             strides = (first, second, first)
+        if isinstance(exclude, str | bytes | Node) or not isinstance(exclude, Iterable):
+            raise InvalidValue(f"exclude takes a list of nodes or refs, got {shown(exclude)}; put it into a list")
         without = frozenset(node_key(layout, each) for each in exclude)
         return Taste(
             start,

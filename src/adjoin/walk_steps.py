@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
 from adjoin.cost import WalkCost
-from adjoin.errors import InvalidValue, shown
+from adjoin.errors import InvalidCursor, InvalidValue, shown
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.model import Node, Ref
@@ -159,7 +159,7 @@ class Steps:
         field does not tell.
         """
         check_direction(direction)
-        if min != 0:
+        if type(min) is not int or min != 0:
             whole_number("min", min)
         if whole_number("max", max) < min:
             raise InvalidValue(f"max must be at least min, got {min} and {max}")
@@ -273,13 +273,15 @@ class Steps:
         given, last = 0, None
         if after is not None:
             start, given = decode_cursor(after, self._identity(what), context.secret)
-            last = start["last"]["S"]
+            last = start.get("last", {}).get("S")
+            if not last or not given:
+                raise InvalidCursor("the page token was not made by adjoin; start again from the first page")
         if limit is None and after is None:
             found = yield from walking.all(what)
             return WalkPage(list(found), None, found.completeness)
         left = None if most is None else most - given
-        wanted = 2**31 - 1 if limit is None else whole_number("page limit", limit)
-        results, given_then, end = yield from walking.page(what, min(wanted, left or wanted), given, last)
+        wanted = left if limit is None else min(whole_number("page limit", limit), left or limit)
+        results, given_then, end = yield from walking.page(what, wanted, given, last)
         completeness = Completeness.of(walking.adjacency)
         token = None
         # The next page would stop where this one did, if the budget is too small for it.

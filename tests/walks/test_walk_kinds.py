@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from adjoin import AdjacencyList, Child, Edge, Graph, Index, Keys, MaterializedGraph, Node, field
+from adjoin import AdjacencyList, Child, Edge, Graph, Index, Keys, MaterializedGraph, Node, Projection, field
 from adjoin.layouts.interface import Layout
 from adjoin.plans import deletion
 from adjoin.stores.sqlite import SQLiteStore
@@ -191,6 +191,20 @@ def test_edges_in_shards_and_apart(open_graph: Open) -> None:
     assert g.walk("f0").repeat(Pact, max=8).count() == 8
     found = g.walk("f0").into(Follows).where(field("since") >= 7).out(Pact).refs()
     assert [ref.id for ref in found] == ["f8"]
+
+
+def test_an_index_that_holds_only_keys(open_graph: Open) -> None:
+    keys_only = Projection("KEYS_ONLY")
+    layout = AdjacencyList(
+        reverse=Index("GSI1", "P1", "S1", partition="{target}", sort="{source}", projection=keys_only)
+    )
+    g = open_graph([Fan, Follows], layout=layout)
+    g.put_many(Follows(source=f"f{number}", target="f0", since=number) for number in range(1, 6))
+    with g.meter() as m:
+        assert {edge.since for edge in g.walk("f0").into(Follows).edges()} == {1, 2, 3, 4, 5}
+    # The entries, and then their items.
+    assert (m.requests, m.rounds) == (2, 2)
+    assert g.walk("f0").into(Follows).where(field("since") > 3).count() == 2
 
 
 # --- tenants, deletions, dangling edges --------------------------------------------------------

@@ -73,12 +73,17 @@ class Lane:
         """Whether it leads from children to their parents, which their ids tell."""
         return isinstance(self.kind, NodeType) and self.direction == "into"
 
-    def far_of(self, edge: Any) -> NodeKey:
-        if isinstance(self.kind, NodeType):
-            return self.kind.whole.model, node_id(edge)
-        end, id = (self.kind.target, edge.target) if self.direction == "out" else (self.kind.source, edge.source)
-        found, plain = end.of(id)
-        return found.model, plain
+    def arcs(self, edges: Iterable[Any]) -> list[Arc]:
+        """Edges with the nodes to which they lead."""
+        kind = self.kind
+        if isinstance(kind, NodeType):
+            return [(child, (kind.whole.model, node_id(child))) for child in edges]
+        name, end = ("target", kind.target) if self.direction == "out" else ("source", kind.source)
+        if isinstance(end, NodeUnion):
+            told = ((edge, end.of(getattr(edge, name))) for edge in edges)
+            return [(edge, (found.model, id)) for edge, (found, id) in told]
+        model = end.model
+        return [(edge, (model, getattr(edge, name))) for edge in edges]
 
     def range(self, layout: BoundLayout, near: NodeKey) -> Range:
         """Where the edges at a node are."""
@@ -228,8 +233,7 @@ class Adjacency:
             if reading.limit is None and most is not None and read > most:
                 edges = edges[: most - read]
                 self.capped[near] = None
-            for edge in edges:
-                self._add(lane, near, edge, arcs)
+            self._add(lane, near, edges, arcs)
             start = found.last
             if start is None or self.spending.exceeded or (most is not None and read >= most + (reading.limit is None)):
                 break
@@ -243,13 +247,13 @@ class Adjacency:
             return merged(question).page(self.layout, limit, start)
         return page(self.layout, question, limit, start)
 
-    def _add(self, lane: Lane, near: NodeKey, edge: Any, arcs: list[Arc]) -> None:
-        far = lane.far_of(edge)
-        if (lane.skips_loops and far == near) or not self.spending.reach(far):
-            return
+    def _add(self, lane: Lane, near: NodeKey, edges: Iterable[Any], arcs: list[Arc]) -> None:
+        found = [(edge, far) for edge, far in lane.arcs(edges) if not lane.skips_loops or far != near]
+        if self.spending.budget.nodes is not None:
+            found = [(edge, far) for edge, far in found if self.spending.reach(far)]
         if isinstance(lane.kind, NodeType):
-            self.nodes[far] = edge
-        arcs.append((edge, far))
+            self.nodes.update((far, child) for child, far in found)
+        arcs += found
 
     def _reading(self, stride: Stride, lane: Lane, range: Range) -> _Reading:
         filter: Condition | None = None

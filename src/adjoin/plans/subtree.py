@@ -66,6 +66,8 @@ class Subtree:
 
         Each node counts as often as it is needed; with `shared="once"`, each counts once. Values of None count nothing.
         """
+        if not isinstance(field, str):
+            raise InvalidValue(f"a field is given by its name, got {shown(field)}")
         everything = [*self.nodes, *([] if self.root is None else [self.root])]
         if everything and not any(field in type(node).model_fields for node in everything):
             names = " or ".join(dict.fromkeys(type(node).__name__ for node in everything))
