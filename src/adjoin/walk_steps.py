@@ -39,6 +39,7 @@ from adjoin.plans.walk import (
     WalkStep,
     What,
     average,
+    extreme,
     greatest,
     total,
 )
@@ -312,8 +313,7 @@ class Steps:
             case "avg":
                 found = average(values)
             case _:
-                choose = min if name == "min" else max
-                found = choose((value for value, _ in values), default=None)
+                found = extreme(values, least=name == "min")
         return complete(walking.adjacency, f"the {name}", found)
 
     def _top_plan(self, field: str, number: int, on: str | None) -> Plan[WalkResult[Any]]:

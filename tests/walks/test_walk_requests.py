@@ -204,6 +204,8 @@ def test_a_budget_of_nodes(star: Graph) -> None:
     assert (found.exceeded, len(found)) == ("nodes", 0)
     found = star.walk("ann", budget=Budget(nodes=10)).out(Knows).refs()
     assert (found.exceeded, len(found)) == ("nodes", 10)
+    read = star.walk("ann", budget=Budget(nodes=10)).out(Knows).nodes()
+    assert (read.exceeded, len(read)) == ("nodes", 10)
     assert not star.walk("ann", budget=Budget(nodes=252)).out(Knows).out(Knows).refs().partial
 
 

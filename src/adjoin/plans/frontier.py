@@ -179,6 +179,8 @@ class Adjacency:
         """Reads the edges of a stride at nodes, those that were not read yet."""
         identity = stride.identity
         new = [node for node in dict.fromkeys(nodes) if (identity, node) not in self._arcs]
+        if self.spending.exceeded:
+            return
         found: dict[NodeKey, list[list[Arc]]] = {}
         plans: list[Plan[None]] = []
         for near in new:
@@ -306,7 +308,7 @@ class Adjacency:
     def read(self, nodes: Iterable[NodeKey]) -> Plan[None]:
         """Reads nodes with batch gets, those that were not read yet."""
         new = [node for node in dict.fromkeys(nodes) if node not in self.nodes]
-        while new and not self.spending.exceeded:
+        while new and not self.spending.is_over:
             size = min(MAX_BATCH_GET, self.spending.gets(len(new)))
             some, new = new[: size * BATCHES_A_ROUND], new[size * BATCHES_A_ROUND :]
             yield from side_by_side([self._get(each) for each in chunks(some, size)], self.spending)

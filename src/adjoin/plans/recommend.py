@@ -126,7 +126,7 @@ def _read(
 ) -> Plan[WalkResult[Recommendation[Any]]]:
     """Reads the best nodes and the reasons for them; goes on if some of them do not exist."""
     results: list[Recommendation[Any]] = []
-    while best and len(results) < taste.limit and not adjacency.spending.exceeded:
+    while best and len(results) < taste.limit and not adjacency.spending.is_over:
         missing = taste.limit - len(results)
         some, best = best[:missing], best[missing:]
         reasons = {node: _reasons(through[node], taste.reasons) for node in some}

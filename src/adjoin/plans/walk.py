@@ -18,7 +18,7 @@ from hashlib import blake2b
 from itertools import islice, repeat
 from typing import Any, Literal, TypeAlias
 
-from adjoin.errors import InvalidCursor
+from adjoin.errors import InvalidCursor, InvalidValue
 from adjoin.fields import Predicate
 from adjoin.plans.frontier import About, Adjacency, NodeKey, Stride, ref_of, sorted_by
 from adjoin.plans.walk_results import Completeness, GroupCount, Trail, WalkResult, complete, path_of
@@ -395,6 +395,14 @@ def average(values: Sequence[tuple[Any, int]]) -> Any:
         return None
     whole = total(values)
     return whole / times if isinstance(whole, float) else QUOTIENTS.divide(Decimal(whole), Decimal(times))
+
+
+def extreme(values: Iterable[tuple[Any, int]], *, least: bool) -> Any:
+    """The least or the greatest value; None if there are none."""
+    try:
+        return (min if least else max)((value for value, _ in values), default=None)
+    except TypeError as error:
+        raise InvalidValue(f"the values of the field cannot be compared: {error}; name another field") from None
 
 
 def greatest(entities: Iterable[tuple[Any, int]], field: str, number: int) -> list[Any]:

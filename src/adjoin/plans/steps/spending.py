@@ -27,7 +27,7 @@ _GROWTH = 4
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that one call may spend: requests, read units, seconds, and different nodes that it reaches.
+    """The most that one call may spend: requests, read units, seconds, and different nodes to which edges lead.
 
     The call stops before it would spend more; only requests that are on their way may exceed the limit of units or
     seconds. With `on_exceeded="partial"`, it returns what it has found, and the result says that it is partial. With
@@ -68,6 +68,11 @@ class Spending:
         self._page = self._get = read_units(0)
         """What the dearest query, and the dearest get of a batch, have cost so far."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no further request may be sent. If there were too many nodes, those that were reached may be read."""
+        return self.exceeded not in (None, "nodes")
+
     def stop(self, limit: str) -> None:
         """Notes that the call ends here because of a limit; raises if the budget says so."""
         self.exceeded = self.exceeded or limit
@@ -81,7 +86,7 @@ class Spending:
     def room(self, waiting: Sequence[Sequence[Request]]) -> int:
         """How many of the waiting batches may be sent now, from the first on. If none may, the call has to stop."""
         budget = self.budget
-        if self.exceeded is not None:
+        if self.is_over:
             return 0
         if not waiting or (budget.requests is None and budget.rcu is None and budget.seconds is None):
             return len(waiting)
