@@ -178,6 +178,25 @@ def test_costs() -> None:
         assert len(g.recommend("a", Pal, reasons=1)[0].through) == 1
 
 
+class Club(Node):
+    id: str
+
+
+class Follows(Edge[Fan, Fan | Club]):
+    pass
+
+
+def test_what_nodes_of_two_classes_share() -> None:
+    with Graph(":memory:", [Fan, Club, Follows]) as g:
+        g.put_many([*(Fan(id=id) for id in "abc"), Club(id="x")])
+        for near, far in (("a", Club.ref("x")), ("b", Club.ref("x")), ("a", Fan.ref("c")), ("c", Fan.ref("b"))):
+            g.put(Follows(source=near, target=far))
+        with g.meter() as m:
+            assert g.common(Fan.ref("c"), Club.ref("x"), Follows, direction="both") == [Fan(id="b"), Fan(id="a")]
+        assert m.requests == 2 + 1 + 1
+        assert g.common(Fan.ref("a"), Fan.ref("b"), Follows) == [Club(id="x")]
+
+
 def test_nodes_that_do_not_exist_are_not_recommended() -> None:
     with Graph(":memory:", [Fan, Pal]) as g:
         g.put_many(Fan(id=id) for id in "abcf")
@@ -216,6 +235,14 @@ def test_wrong_arguments() -> None:
         with pytest.raises(UnknownField, match="weight"):
             g.recommend("a", Knows, weight="wait")
         assert m.requests == 0
+    with Graph(":memory:", [Person, Product, Bought], AdjacencyList(reverse=None)) as g, g.meter() as m:
+        with pytest.raises(InvalidModel, match="no reverse index"):
+            g.recommend("a", Bought)
+        assert m.requests == 0
+        assert {product.id for product in g.common("a", "b", Bought)} == set()
+    with Graph(":memory:", [Person, Product, Bought]) as g:
+        explained = g.explain(g.recommend, "a", Bought, to=Product, weight="amount", score="adamic_adar")
+        assert [len(requests) for requests in explained.rounds[:3]] == [1, 1, 1]
     with Graph(":memory:", [Fan, Likes], AdjacencyList(reverse=None)) as g:
         assert g.recommend("a", Likes) == []
         with pytest.raises(InvalidModel, match="no reverse index"):

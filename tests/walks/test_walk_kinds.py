@@ -11,6 +11,7 @@ import pytest
 from adjoin import AdjacencyList, Child, Edge, Graph, Index, Keys, MaterializedGraph, Node, Projection, field
 from adjoin.layouts.interface import Layout
 from adjoin.plans import deletion
+from adjoin.requests import Query
 from adjoin.stores.sqlite import SQLiteStore
 from tests.conftest import Open
 from tests.faults import FaultyStore, Interrupted
@@ -251,3 +252,33 @@ def test_nodes_that_do_not_exist_are_no_results_but_their_edges_count(open_graph
     assert [*g.walk("a").out(Follows).out(Follows).paths()] == []
     page = g.walk("a").repeat(Follows, max=2).nodes().page(limit=1)
     assert (page.items, page.next) == ([Fan(id="c")], None)
+
+
+def test_an_order_that_is_a_field_in_an_index() -> None:
+    keys = {Follows: Keys("fan#{source.id}", "{target.id}", attributes={"star": "{target.id}"})}
+    layout = AdjacencyList(reverse=None, indexes=[Index("ByStar", "star", "since")], keys=keys)
+    with Graph(":memory:", [Fan, Follows], layout) as g:
+        g.put_many(Follows(source=f"f{number}", target="star", since=number * 7 % 10) for number in range(10))
+        walk = g.walk("star").into(Follows).order_by("since", reverse=True).limit_per_node(3)
+        with g.meter() as m:
+            assert [edge.since for edge in walk.edges()] == [9, 8, 7]
+        (explained,) = g.explain(walk.edges()).requests
+        assert isinstance(explained, Query)
+        # Other items may be in the index, so a few more are asked for.
+        assert (m.requests, explained.index, explained.limit, explained.forward) == (1, "ByStar", 100, False)
+
+
+def test_consistent_reads_where_dynamodb_has_them() -> None:
+    with Graph(":memory:", [Fan, Follows]) as g:
+        g.put_many([Fan(id="a"), Fan(id="b"), Follows(source="a", target="b")])
+        units = []
+        for walk in (
+            g.walk("a").out(Follows).refs(),
+            g.walk("a", consistent=True).out(Follows).refs(),
+            g.walk("a", consistent=True).out(Follows).nodes(),
+            g.walk("b", consistent=True).into(Follows).refs(),
+        ):
+            with g.meter() as m:
+                assert len(walk) == 1
+            units.append(m.rcu)
+        assert units == [0.5, 1, 2, 0.5]

