@@ -24,7 +24,7 @@ COLUMNS = ["access pattern", "call", "requests", "rounds", "read units", "write 
 VERBS = [
     "get", "get_many", "edge", "put", "add", "connect", "disconnect", "update", "out", "into", "children",
     "collection", "find", "scan", "nodes", "put_many", "delete", "transaction", "page", "count", "first", "changes",
-    "explain",
+    "explain", "walk", "shortest_path", "recommend", "common", "subtree", "reachable", "can_reach",
 ]  # fmt: skip
 
 _SETUP_OR_ROW = re.compile(r"^```python\n(?P<setup>.*?)^```$|^\|(?P<row>[^\n]*)\|$", re.MULTILINE | re.DOTALL)

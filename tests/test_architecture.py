@@ -3,7 +3,8 @@
     cli
     aws                   inferring
     graph                 copying, batch
-    verbs                 scans, searches
+    traversals            scans, searches, walks
+    verbs                 walk_steps
     queries
                                                 server
                                                 locations
@@ -89,6 +90,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "scans": {
         "errors", "values", "expressions", "requests", "model", "entity_types", "schema", "fields", "plans", "queries",
     },
+    "walk_steps": {
+        "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "cost", "queries",
+    },
+    "walks": {"errors", "requests", "model", "plans", "cost", "queries", "walk_steps"},
+    "traversals": {
+        "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "queries", "verbs", "walk_steps",
+        "walks",
+    },
     "verbs": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
@@ -98,7 +107,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
-        "locations",
+        "locations", "walks", "traversals",
     },
     "aws": {
         "errors", "units", "values", "tables", "reserved", "requests",
@@ -120,6 +129,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "beginning", "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields",
         "aggregates", "layouts", "plans", "queries", "scans", "graph", "cost", "server",
+        "walks", "walk_steps",
     },
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ from adjoin.aggregates import (
     Sum,
     Top,
 )
-from adjoin.cost import Counting, Explanation, FanOut, Meter, WholeTable
+from adjoin.cost import Counting, Explanation, FanOut, Meter, WalkCost, WholeTable
 from adjoin.errors import (
     AccessDenied,
     AdjoinError,
@@ -30,6 +30,7 @@ from adjoin.errors import (
     CollectionTooLarge,
     ConditionFailed,
     CopyDiffers,
+    CycleFound,
     CyclicRule,
     DeclarationReplaced,
     EngineFailed,
@@ -80,10 +81,16 @@ from adjoin.plans.maintenance.health import Health
 from adjoin.plans.maintenance.progress import RebuildDue
 from adjoin.plans.maintenance.report import MaintenanceReport, SetAside
 from adjoin.plans.migrating.passes import MigrationPlan, MigrationReport
+from adjoin.plans.steps.spending import Budget
+from adjoin.plans.subtree import Subtree
 from adjoin.plans.table import Change
+from adjoin.plans.walk_results import GroupCount, Reachable, Recommendation, WalkResult
+from adjoin.plans.walk_results import WalkPath as Path
 from adjoin.queries import Collection, Page
 from adjoin.scans import Contents
 from adjoin.tables import Projection, Throughput
+from adjoin.walk_steps import WalkPage
+from adjoin.walks import AsyncReached, AsyncWalk, Reached, Walk
 
 if TYPE_CHECKING:
     from adjoin.server.serving import Server, serve
@@ -140,6 +147,20 @@ __all__ = [
     "SetAside",
     "WholeTable",
     "field",
+    # follow
+    "AsyncReached",
+    "AsyncWalk",
+    "Budget",
+    "GroupCount",
+    "Path",
+    "Reachable",
+    "Reached",
+    "Recommendation",
+    "Subtree",
+    "Walk",
+    "WalkCost",
+    "WalkPage",
+    "WalkResult",
     # serve
     "Server",
     "serve",
@@ -153,6 +174,7 @@ __all__ = [
     "CollectionTooLarge",
     "ConditionFailed",
     "CopyDiffers",
+    "CycleFound",
     "CyclicRule",
     "DeclarationReplaced",
     "DeclaredDifference",

@@ -323,6 +323,61 @@ class WholeTable:
 
 
 @dataclass(frozen=True, slots=True)
+class WalkCost:
+    """What a walk costs, by how many edges nodes have. It costs less if nodes are reached twice.
+
+    The requests of a rehearsal show one node at each step. The edges of a node are assumed to fit into one page.
+    """
+
+    starts: int
+    queries: tuple[int, ...]
+    """For each step, the number of queries at a node."""
+    reads: tuple[bool, ...]
+    """For each step, whether the nodes are read that it reaches."""
+    most_requests: int | None = None
+    most_rcu: float | None = None
+    cap: int | None = None
+
+    def requests(self, edges: int = 10) -> int:
+        """The number of requests, if each node has so many edges."""
+        nodes = self._reached(edges)
+        queries = sum(number * times for number, times in zip(nodes, self.queries, strict=False))
+        found = queries + sum(_parts(number, MAX_BATCH_GET) for number in self._read(nodes))
+        return found if self.most_requests is None else min(found, self.most_requests)
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds. The requests of a round run side by side."""
+        return sum(map(bool, self.queries)) + sum(self.reads)
+
+    def rcu(self, edges: int = 10, size: int = SMALL) -> float:
+        """Read units, if each node has so many edges of this size in bytes, and nodes are small."""
+        nodes = self._reached(edges)
+        each = read_units(edges * size)
+        queries = sum(number * times * each for number, times in zip(nodes, self.queries, strict=False))
+        found = queries + sum(self._read(nodes)) * read_units(0)
+        return found if self.most_rcu is None else min(found, self.most_rcu)
+
+    def _reached(self, edges: int) -> list[int]:
+        """The number of nodes before each step, and after the last."""
+        followed = edges if self.cap is None else min(edges, self.cap)
+        return [self.starts * followed**step for step in range(len(self.queries) + 1)]
+
+    def _read(self, nodes: Sequence[int]) -> list[int]:
+        """The number of nodes that are read after each step that needs them."""
+        return [number for number, is_read in zip(nodes[1:] or nodes, self.reads, strict=True) if is_read]
+
+    def __str__(self) -> str:
+        limits = [f"{self.most_requests} requests"] if self.most_requests is not None else []
+        limits += [f"{self.most_rcu:g} RCU"] if self.most_rcu is not None else []
+        within = f"; its budget is {' and '.join(limits)}" if limits else ""
+        return (
+            f"the same for each node that a step reaches: with 10 edges per node, at most {self.requests()} requests "
+            f"in {_counted(self.rounds, 'round')}, about {self.rcu():g} RCU{within}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """The requests that a call would make, round by round, and the least number of units that they consume."""
 
@@ -334,6 +389,8 @@ class Explanation:
     """What `maintain` does afterwards, for an edge that contributes to aggregates."""
     whole_table: WholeTable | None = None
     """What the call reads if it goes to its end, for one that scans the table."""
+    walk: WalkCost | None = None
+    """What a walk costs by the number of edges; `rounds` shows one node at each of its steps."""
 
     @property
     def scans(self) -> tuple[Scan, ...]:
@@ -390,6 +447,7 @@ class Explanation:
             lines += [f"round {number}: {_described(request)}" for request in requests]
         lines.append(f"at least {self.rcu:g} RCU and {self.wcu:g} WCU, ${self.dollars:.9f}")
         lines += [] if self.whole_table is None else [str(self.whole_table)]
+        lines += [] if self.walk is None else [str(self.walk)]
         lines += map(str, (*self.fan_outs, *self.countings))
         return "\n".join(lines)
 

@@ -163,7 +163,24 @@ class TokenReused(AdjoinError):
 
 
 class BudgetExceeded(AdjoinError):
-    """The call would cost more than its budget allows."""
+    """The call would cost more than its budget allows, or would read more edges of a node than its cap.
+
+    `limit` is what did not suffice: "requests", "rcu", "seconds", "nodes" or "cap". `found` is what a number such as
+    `count()` would be for what was read, or None.
+    """
+
+    def __init__(self, message: str, limit: str = "", found: object = None) -> None:
+        super().__init__(message)
+        self.limit = limit
+        self.found = found
+
+
+class CycleFound(AdjoinError):
+    """Edges that must not lead back to where they came from do so; `refs` are the nodes of the cycle, in order."""
+
+    def __init__(self, message: str, refs: Sequence[object] = ()) -> None:
+        super().__init__(message)
+        self.refs = tuple(refs)
 
 
 class Throttled(AdjoinError):

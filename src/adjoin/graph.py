@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from inspect import isawaitable
 from threading import Event
 from types import TracebackType
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast, o
 from pydantic import BaseModel
 
 from adjoin.batch.calls import Over, rebuilt, verified
-from adjoin.cost import Explanation, Rehearsing
+from adjoin.cost import Explanation, Rehearsing, WalkCost
 from adjoin.entity_types import AnyEdge, Entity
 from adjoin.errors import InvalidValue, shown
 from adjoin.fields import Predicate
@@ -56,8 +57,10 @@ from adjoin.searches import (
     IndexQuery,
 )
 from adjoin.stores.interface import AsyncStore, Store
+from adjoin.traversals import AsyncTraversals, Traversals
 from adjoin.units import MAX_CHANGES
-from adjoin.verbs import TransactionVerbs, Verbs
+from adjoin.verbs import TransactionVerbs
+from adjoin.walks import AsyncReached, AsyncWalk, Reached, Walk
 
 if TYPE_CHECKING:
     from adjoin.batch.audit import Audit
@@ -78,6 +81,8 @@ _QUERIES = (
     IndexQuery,
     ScanQuery,
     TableScanQuery,
+    Walk,
+    Reached,
 )
 _ASYNC_QUERIES = (
     AsyncEdgeQuery,
@@ -89,7 +94,17 @@ _ASYNC_QUERIES = (
     AsyncIndexQuery,
     AsyncScanQuery,
     AsyncTableScanQuery,
+    AsyncWalk,
+    AsyncReached,
 )
+
+
+def _walk_of(call: Any) -> WalkCost | None:
+    """What a walk costs, for one that is explained itself, or by one of its methods."""
+    walk = getattr(call, "__self__", call)
+    if isinstance(walk, Walk | AsyncWalk):
+        return (walk.nodes() if walk is call else walk).cost
+    return walk.cost if isinstance(walk, Reached | AsyncReached) else None
 
 
 @runtime_checkable
@@ -123,7 +138,7 @@ class Transaction(TransactionVerbs):
             self._graph._run(self._commit())
 
 
-class Graph(Verbs):
+class Graph(Traversals):
     """A typed graph in one table, in a file, in memory or on DynamoDB."""
 
     def __init__(
@@ -562,6 +577,7 @@ class Graph(Verbs):
         Pass a query, a method with its arguments, or a function without parameters: `g.explain(g.out("S1",
         Enrollment))`, `g.explain(g.put, student)` or `g.explain(lambda: g.delete(Student, "S1"))`.
         """
+        walk = _walk_of(call)
         with Rehearsing(self._layout.definition) as rehearsal, rehearsed():
             if isinstance(call, _QUERIES):
                 call = call.page
@@ -572,9 +588,11 @@ class Graph(Verbs):
                 )
             result = call(*args, **kwargs)
             if isinstance(result, _QUERIES):
+                walk = _walk_of(result)
                 result.page()
+        explanation = replace(rehearsal.explanation(self._fan_outs, self._countings), walk=walk)
         with unwatched():
-            return self._run(self._sized(rehearsal.explanation(self._fan_outs, self._countings)))
+            return self._run(self._sized(explanation))
 
 
 # --- asynchronous ------------------------------------------------------------------------------
@@ -597,7 +615,7 @@ class AsyncTransaction(TransactionVerbs):
             await self._graph._run(self._commit())
 
 
-class AsyncGraph(Verbs):
+class AsyncGraph(AsyncTraversals):
     """The same graph for asyncio: the same methods, awaited. It opens with the first call, or with `async with`."""
 
     def __init__(
@@ -1052,10 +1070,12 @@ class AsyncGraph(Verbs):
         Pass a query, a coroutine, or a method with its arguments: `await g.explain(g.out("S1", Enrollment))`,
         `await g.explain(g.put(student))` or `await g.explain(g.put, student)`.
         """
+        walk = _walk_of(call)
         with Rehearsing(self._layout.definition) as rehearsal, rehearsed():
             if callable(call):
                 call = call(*args, **kwargs)
             if isinstance(call, _ASYNC_QUERIES):
+                walk = _walk_of(call)
                 call = call.page()
             if not isawaitable(call):
                 raise InvalidValue(
@@ -1063,8 +1083,9 @@ class AsyncGraph(Verbs):
                     f"arguments, as in g.explain(g.put, student)"
                 )
             await call
+        explanation = replace(rehearsal.explanation(self._fan_outs, self._countings), walk=walk)
         with unwatched():
-            return await self._run(self._sized(rehearsal.explanation(self._fan_outs, self._countings)))
+            return await self._run(self._sized(explanation))
 
 
 # --- shards, without a graph -------------------------------------------------------------------

@@ -328,3 +328,32 @@ def exact_sum(numbers: Iterable[Decimal]) -> Decimal:
     for number in numbers:
         result = _SUMS.add(result, number)
     return result
+
+
+QUOTIENTS = Context(prec=MAX_DIGITS)
+"""Means of stored numbers have as many digits as a stored number can have."""
+
+
+def exact_total(numbers: Iterable[Any]) -> Any:
+    """Returns the sum of numbers of any length without rounding: an int, a Decimal, or a float if one of them is."""
+    result: Any = 0
+    for number in numbers:
+        if isinstance(result, float) or isinstance(number, float):
+            result = float(result) + float(number)
+        elif isinstance(result, int) and isinstance(number, int):
+            result += number
+        else:
+            result = _EXACT.add(Decimal(result), Decimal(number))
+    return result
+
+
+def exact_product(number: Any, times: Any) -> Any:
+    """Returns the product of two numbers without rounding: an int, a Decimal, or a float if one of them is."""
+    for each in (number, times):
+        if not isinstance(each, int | float | Decimal):
+            raise InvalidValue(f"{shown(each)} is not a number, so it cannot be added up; name a field of numbers")
+    if isinstance(number, float) or isinstance(times, float):
+        return float(number) * float(times)
+    if isinstance(number, int) and isinstance(times, int):
+        return number * times
+    return _EXACT.multiply(Decimal(number), Decimal(times))

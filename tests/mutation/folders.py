@@ -48,6 +48,22 @@ FOLDERS = {
     "queries": Folder(("queries.py", "scans.py", "searches.py"), _READS),
     "layouts": Folder(("layouts/*.py",), (*_KEYS, *_READS)),
     "plans": Folder(("plans/*.py", "plans/steps/*.py"), (*_WRITES, *_KEYS, *_READS)),
+    "walks": Folder(
+        (
+            "plans/frontier.py",
+            "plans/routing.py",
+            "plans/walk.py",
+            "plans/walk_results.py",
+            "plans/paths.py",
+            "plans/recommend.py",
+            "plans/subtree.py",
+            "plans/steps/spending.py",
+            "walk_steps.py",
+            "walks.py",
+            "traversals.py",
+        ),
+        ("tests/walks",),
+    ),
     "maintenance": Folder(("plans/counting/*.py", "plans/maintenance/*.py"), _COUNTS),
     "short": Folder(
         (

@@ -87,6 +87,12 @@ def sample_items(layout: BoundLayout, kind: EntityType, keys: Sequence[Item]) ->
     return items if all(layout.decode_as_far(kind, each) is not None for each in items) else []
 
 
+def sample_id(kind: NodeType) -> Any:
+    """The id of a sample node; None if no sample fits the class."""
+    values = [_sample(kind, name, plain) for name, plain in kind.part_types.items()]
+    return None if None in values else values[0] if kind.is_single else tuple(values)
+
+
 def stored_entity(layout: BoundLayout, kind: EntityType, item: Item) -> Any:
     """The instance that a stored item is; a sample of `explain` need not fit its class in every field."""
     return layout.decode_as_far(kind, item) if is_rehearsed() else layout.decode(kind, item)

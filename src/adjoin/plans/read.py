@@ -119,15 +119,20 @@ def get_many(layout: BoundLayout, kind: NodeType, ids: Iterable[Any], consistent
     if layout.due.is_any:
         yield from check_due(layout, lambda due: due.check_keys(kind))
     wanted = [kind.id(id) for id in ids]
-    gets = {id: Get(layout.table, layout.node_key(kind, id), consistent) for id in wanted}
-    items = yield from get_all(list(gets.values()))
+    distinct = list(dict.fromkeys(wanted))
+    nodes = yield from get_each(layout, [(kind, id) for id in distinct], consistent)
+    found = dict(zip(distinct, nodes, strict=True))
+    return [found[id] for id in wanted]
+
+
+def get_each(layout: BoundLayout, wanted: Sequence[tuple[NodeType, Any]], consistent: bool) -> Plan[list[Any]]:
+    """One node (or None) per class and id, in order. They must be different nodes."""
+    items = yield from get_all([Get(layout.table, layout.node_key(kind, id), consistent) for kind, id in wanted])
     if any(item is not None and DELETING in item for item in items):
         shown = yield from visible(layout, [item for item in items if item is not None])
         items = [item if any(item is each for each in shown) else None for item in items]
-    found = {
-        id: item and _explained(layout.decode(kind, item), kind, item) for id, item in zip(gets, items, strict=True)
-    }
-    return [found[id] for id in wanted]
+    pairs = zip(wanted, items, strict=True)
+    return [item and _explained(layout.decode(kind, item), kind, item) for (kind, _), item in pairs]
 
 
 def edge(

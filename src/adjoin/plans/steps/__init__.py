@@ -4,5 +4,6 @@
 `conditions`    predicates and changes of fields as conditions and updates of stored attributes
 `still`         conditions that an item is still as it was read
 `again`         the loop: read, decide, write if nothing changed, otherwise again
+`spending`      budgets, and plans that run side by side within one
 `joining`       several writes of one item joined into one
 """

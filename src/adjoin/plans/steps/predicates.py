@@ -33,7 +33,7 @@ def holds(kind: EntityType, predicate: Predicate, entity: Entity) -> bool:
             # An element or a part of the value, and so of another type than the field.
             return _compare("contains", _value(kind, entity, name), [*operands])
         case Comparison(name, compared, operands):
-            return _compare(compared, _value(kind, entity, name), [_operand(kind, name, each) for each in operands])
+            return _compare(compared, _value(kind, entity, name), [operand(kind, name, each) for each in operands])
     raise AssertionError(f"unknown predicate {predicate!r}")
 
 
@@ -49,7 +49,8 @@ def compared_fields(predicate: Predicate) -> set[str]:
     return set()
 
 
-def _operand(kind: EntityType, name: str, value: Any) -> Any:
+def operand(kind: EntityType, name: str, value: Any) -> Any:
+    """The value that a field is compared with, as the field has it."""
     end, part = kind.end(name), kind.part(name)
     if value is not None and end is not None:
         return end.id(value)
