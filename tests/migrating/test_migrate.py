@@ -159,15 +159,28 @@ def test_opening_logs_what_differs(caplog: pytest.LogCaptureFixture) -> None:
     assert "stored items of Found may not be indexed by 'name'" in caplog.text
 
 
-def test_another_label_is_due_and_no_query_answers_as_if_nothing_were_stored() -> None:
-    store = filled()
-
-    class Student(Node, label="PUPIL"):
+def test_other_keys_are_due_and_no_query_answers_as_if_nothing_were_stored() -> None:
+    class Pupil(Node, label="PUPIL"):
         id: str
         name: str
 
-    g = Graph(store, [Student])
-    assert [each.kind for each in g.differences()][:1] == ["keys"]
+    Pupil.__name__ = "Student"
+    sorted_otherwise = AdjacencyList(keys={Student: Keys(sort="ITSELF")}, escape=True)
+    before = filled()
+    for g, model in ((Graph(before, [Pupil]), Pupil), (Graph(filled(), FIRST, sorted_otherwise), Student)):
+        assert [each.kind for each in g.differences() if each.is_due] == ["keys"]
+        calls: list[Callable[[], object]] = [
+            lambda g=g, model=model: g.get(model, "S1"),  # type: ignore[misc]
+            lambda g=g, model=model: g.get_many(model, ["S1"]),  # type: ignore[misc]
+            lambda g=g, model=model: list(g.scan(model)),  # type: ignore[misc]
+            lambda g=g, model=model: g.count(model),  # type: ignore[misc]
+            lambda g=g, model=model: g.migrate(dry_run=True) and g.get(model, "S1"),  # type: ignore[misc]
+        ]
+        for call in calls:
+            with pytest.raises(MigrationDue, match="under other keys"):
+                call()
+        with pytest.raises(InvalidRequest, match="cannot change in place"):
+            g.migrate(finish=True)
 
 
 def test_a_query_is_refused_until_the_migration_of_another_program_has_ended() -> None:

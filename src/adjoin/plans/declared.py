@@ -116,8 +116,15 @@ def learn(layout: BoundLayout, recorded: RecordedForms | None) -> None:
 
 
 def lacking(forms: Mapping[str, ItemForm], recorded: RecordedForms) -> dict[str, frozenset[FormPart]]:
-    """What stored items lack, by the word of their class. Of a class that is not in the record, nothing is stored."""
-    return {word: form.lacking(recorded.forms[word]) for word, form in forms.items() if word in recorded.forms}
+    """What stored items lack, by the word of their class. Of a class that is not in the record, nothing is stored.
+
+    A class that is in the record under another word has another label, and so other keys.
+    """
+    names = {form.name: word for word, form in recorded.forms.items()}
+    found = {word: form.lacking(recorded.forms[word]) for word, form in forms.items() if word in recorded.forms}
+    moved = [word for word, form in forms.items() if word not in found and names.get(form.name, word) not in forms]
+    other: frozenset[FormPart] = frozenset({("keys", "")})
+    return found | {word: other for word in moved if forms[word].name in names}
 
 
 def check_due(layout: BoundLayout, check: Callable[[Due], None]) -> Plan[None]:

@@ -23,6 +23,7 @@ from adjoin.expressions import Condition, all_of, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
 from adjoin.layouts.ranges import ScanAccess
+from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import visible
 from adjoin.plans.read import Found, changed, is_told_by_keys
 from adjoin.requests import PageResponse, Plan, Scan
@@ -149,6 +150,12 @@ def _plain(item: Item) -> dict[str, Any]:
 # --- reading -----------------------------------------------------------------------------------
 
 
+def _check_due(layout: BoundLayout, asked: ScanQuestion) -> Plan[None]:
+    """Raises if items of the class may be stored under keys that are not of the class any more."""
+    if layout.due.is_any and (kind := asked.kind) is not None:
+        yield from check_due(layout, lambda due: due.check_keys(kind))
+
+
 def scan_round(
     layout: BoundLayout, asked: ScanQuestion, left: int | None, position: ScanPosition | None
 ) -> Plan[Found]:
@@ -157,6 +164,7 @@ def scan_round(
     If few results are wanted, one segment is asked for few items; each further round asks twice as many segments, each
     for four times as many items. What is not needed is read again when the scan continues.
     """
+    yield from _check_due(layout, asked)
     at = position or ScanPosition(dict.fromkeys(range(asked.segments)))
     chosen, limit = at.starts, None
     if left is not None:
@@ -240,6 +248,7 @@ def scan_count(layout: BoundLayout, asked: ScanQuestion, most: int | None) -> Pl
 
     If a condition tells the class, the service counts. Else the keys are sent, unless they do not tell either.
     """
+    yield from _check_due(layout, asked)
     kinds = layout.schema.types if asked.kind is None else (asked.kind,)
     are_told = all(is_told_by_keys(layout, kind) for kind in kinds)
     # Only edges have marks of deletes, which have to be looked up.

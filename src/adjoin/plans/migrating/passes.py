@@ -38,6 +38,7 @@ from adjoin.errors import (
 )
 from adjoin.field_types import unknown_field
 from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.forms import lacks
 from adjoin.layouts.interface import REVISION
 from adjoin.plans.declared import (
     DeclaredDifference,
@@ -388,6 +389,7 @@ class Migration:
         (described,) = yield (DescribeTable(layout.table),)
         self._total = described.item_count
         self._recorded = yield from read_record(layout)
+        self._refuse_other_keys()
         stored = yield from self._stored()
         target = target_of(layout)
         if stored is not None and stored.target != target and now - stored.at < _ALIVE and stored.stage != "waiting":
@@ -408,6 +410,17 @@ class Migration:
                 return 0.0
         yield from self._begin_pass(described, stored)
         return 0.0
+
+    def _refuse_other_keys(self) -> None:
+        """Refuses classes whose items are stored under other keys: these classes cannot read them."""
+        forms = self._layout.forms()
+        due = {} if self._recorded is None else lacking(forms, self._recorded)
+        for word, parts in due.items():
+            if ("keys", "") in parts:
+                raise InvalidRequest(
+                    f"{lacks(forms[word].name, ('keys', ''))}, which migrate cannot change in place; read them with "
+                    f"the former declarations, and put them into another table"
+                )
 
     def _is_nothing_due(self) -> bool:
         if self._recorded is None or self._wishes or (self._finish and self._removes):
