@@ -6,7 +6,6 @@ and the asynchronous walk, which run the plans.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
@@ -348,7 +347,3 @@ class Steps:
         budget = self._traversal.budget or Budget()
         cap = self._traversal.cap
         return WalkCost(len(self._starts), tuple(queries), tuple(reads), budget.requests, budget.rcu, cap)
-
-    @abstractmethod
-    def nodes(self) -> Any:
-        """The nodes that the walk reaches, one for each path."""

@@ -260,6 +260,9 @@ def test_supernodes_are_capped(star: Graph) -> None:
     assert (page.capped, page.partial, len(page)) == ((Person.ref("ann"),), False, 3)
     # A limit asks for no more than it gets.
     assert star.walk("ann", cap=7).out(Knows).limit_per_node(5).refs().capped == ()
+    assert star.walk("ann", cap=7).out(Knows).limit_per_node(7).refs().capped == ()
+    more = star.walk("ann", cap=7).out(Knows).limit_per_node(8).refs()
+    assert (more.capped, len(more)) == ((Person.ref("ann"),), 7)
 
 
 def test_a_page_says_that_it_is_partial(star: Graph) -> None:

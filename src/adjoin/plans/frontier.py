@@ -223,21 +223,23 @@ class Adjacency:
             consistent=self.consistent and range.access.index is None,
             rest=reading.rest,
         )
-        most = self.cap if reading.limit is None else min(reading.limit, self.cap or reading.limit)
+        # A limit above the cap does not keep a node from being capped.
+        limit = None if self.cap is not None and (reading.limit or 0) > self.cap else reading.limit
+        most = self.cap if limit is None else limit
         read = 0
         start: Any = None
         while True:
             # One more than the cap, to know whether there are more. Of a limit, no more is wanted.
-            left = None if most is None else most - read + (reading.limit is None)
+            left = None if most is None else most - read + (limit is None)
             found = yield from self._page(question, left if left is not None and left <= _ASKED else None, start)
             edges = found.entities if left is None else found.entities[:left]
             read += len(edges)
-            if reading.limit is None and most is not None and read > most:
+            if limit is None and most is not None and read > most:
                 edges = edges[: most - read]
                 self.capped[near] = None
             self._add(lane, near, edges, arcs)
             start = found.last
-            if start is None or self.spending.exceeded or (most is not None and read >= most + (reading.limit is None)):
+            if start is None or self.spending.exceeded or (most is not None and read >= most + (limit is None)):
                 break
         if is_rehearsed() and not arcs:
             # The rest of the plan is shown with a node of each class.
