@@ -183,6 +183,16 @@ class RuleGroup:
         return self.reads_far or any(rule.in_transaction for rule in self.rules)
 
     @cached_property
+    def is_stamped(self) -> bool:
+        """Whether a new edge says itself what was counted for it, instead of a ledger.
+
+        This is for edges that are counted in transaction, at their source only, by counts and sums. If something is
+        counted at the target, the ledger is needed there, to find the edge. Ranks are named by a ledger.
+        """
+        is_alone = not self.reads_far and not self.is_at_target and not self.ranked
+        return is_alone and any(rule.in_transaction for rule in self.rules)
+
+    @cached_property
     def by_key(self) -> dict[str, str]:
         """The names of the rules by their keys."""
         return {rule.key: rule.name for rule in self.rules}
