@@ -57,6 +57,8 @@ class Reader(Node, extra="allow"):
     id: str
     title: str = ""
     books: Annotated[int, Count("Reads", consistency="transaction")] = 0
+    seconds: Annotated[int, Sum("Reads", field="seconds", consistency="transaction")] = 0
+    live: Annotated[int, Count("Reads", where=field("live") == True, consistency="transaction")] = 0  # noqa: E712
 
 
 class Book(Node):
@@ -110,11 +112,22 @@ ALBUMS = World(
     {OnAlbum: (Album, Track)},
     {Album: _on, Track: lambda g, id: {"albums": g.into(id, OnAlbum).count()}},
 )
+
+
+def _read(g: Graph, id: str) -> dict[str, int]:
+    edges = list(g.out(id, Reads))
+    return {
+        "books": len(edges),
+        "seconds": sum(edge.seconds for edge in edges),
+        "live": sum(edge.live for edge in edges),
+    }
+
+
 PEERS = World([Peer], {Knows: (Peer, Peer)}, {Peer: _known})
 READERS = World(
     [Reader, Book],
     {Reads: (Reader, Book), Owns: (Reader, Book)},
-    {Reader: lambda g, id: {"books": g.out(id, Reads).count()}},
+    {Reader: _read},
 )
 
 

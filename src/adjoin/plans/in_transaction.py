@@ -168,7 +168,7 @@ def companions(
         )
         state.work_out(layout)
         if ref.group.is_stamped and place in edges:
-            made.stamps[place] = state.stamped()
+            made.stamps[place] = state.stamped(is_new=items[place] is None)
         node_transaction.states.append(state)
     writes: dict[Place, AnyWrite] = {}
     for node_transaction in node_transactions.values():

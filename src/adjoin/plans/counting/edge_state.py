@@ -140,6 +140,11 @@ class EdgeState:
         return _NONE if self.ledger is None else self.ledger.aside
 
     @property
+    def is_told(self) -> bool:
+        """Whether a ledger or a stamp says that the edge was counted, in any generation."""
+        return self.ledger is not None or self.stamp is not None
+
+    @property
     def is_told_by_stamp(self) -> bool:
         """Whether the stamp on the edge is all that counts beside its ledger."""
         on_edge = stamp_of(self.ref.group, self.ref.key, self.stamp)
@@ -191,7 +196,7 @@ class EdgeState:
         ledger = self.ledger
         is_alone = ledger is None or (ledger.generation == self.generation and not ledger.aside)
         is_right = self.is_kept and not self.aside and self.next is None and self.applied == self._after
-        return is_alone and is_right and self.is_told_by_stamp and not self.removed
+        return is_alone and is_right and self.is_told_by_stamp
 
     @property
     def after(self) -> Ledger | None:
@@ -288,16 +293,17 @@ class EdgeState:
         self.aside[rule.name] = reason
         self.ranks, self._made = NO_MOVES, None
 
-    def stamped(self) -> AttributeValue | None:
+    def stamped(self, *, is_new: bool) -> AttributeValue | None:
         """The stamp for the edge when it is written as a whole: the one that still says what it contributes, or none.
 
-        If nothing was counted for the edge so far, it gets a new stamp, and no ledger.
+        If `is_new`, there is no edge, and the transaction requires this. So nothing is counted for it when it is
+        written, whatever was read: it gets a new stamp, and its ledger is not looked at.
         """
         group = self.ref.group
         if self.counting:
             return self.stamp if self.is_reconciled else None
-        is_first = self.item is None and self.is_kept and self.next is None and not (self.aside or self.foreign)
-        if not (group.is_stamped and is_first):
+        is_first = is_new and self.item is None and self.is_kept and self.next is None
+        if not (group.is_stamped and is_first) or self.aside or self.foreign:
             return None
         self.is_stamping, self._made = True, None
         return new_stamp(group, self.ref.key, self.generation, self.wanted)

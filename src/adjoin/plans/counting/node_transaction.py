@@ -155,11 +155,14 @@ class NodeTransaction:
         """The writes of the near node and its index copies, or of its waiting marker if it does not exist."""
         near = self.near
         if near.item is None:
+            absent = Check(layout.table, near.key, Not(layout.present))
             if not any(map(waits, self.states)):
-                return []
+                # A batch of reads is not of one instant: the node may have been created, and the edge counted for it,
+                # after the node was read, and before the ledger or the stamp was. Then neither is void.
+                return [absent] if any(state.is_told for state in self.states) else []
             # A new token each time: a process that looked for edges before must not delete this newer marker.
             marker = layout.ledgers.marker_key(near.node_key) | {MARKED: {"S": uuid.uuid4().hex[:16]}}
-            return [Check(layout.table, near.key, Not(layout.present)), Put(layout.table, marker)]
+            return [absent, Put(layout.table, marker)]
         changes = self.changes()
         replaced = self._replaced(changes)
         moved = {rule.name: rule for state in self.states for rule in moving(state)}
@@ -183,6 +186,8 @@ class NodeTransaction:
             held |= {own, *map(place_of, copies_of(layout, near))}
         elif any(map(waits, self.states)):
             return held | {place_of(layout.ledgers.marker_key(near.node_key))}, {*self.writes, own} - held
+        elif any(state.is_told for state in self.states):
+            return held, {*self.writes, own} - held
         return held, self.writes.keys() - held
 
     def _own_checks(

@@ -1,0 +1,316 @@
+"""Stamps: what other programs do to edges that say themselves what was counted for them.
+
+Other programs remove edges, as expiry does, and write them as whole items: as they read them at any time before, under
+another key, or without anything of adjoin's. The stream brings changes late, twice, and again at any later time.
+After every single request, each node has exactly what its ledgers and stamps say.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Annotated, Any
+
+import pytest
+
+from adjoin import Edge, Graph, Indexed, Node, field
+from adjoin.aggregates import Count, Sum
+from adjoin.entity_types import NodeType
+from adjoin.expressions import Remove, Set, Value, attribute
+from adjoin.layouts.interface import GENERATION, STAMP
+from adjoin.plans.counting.stamps import Stamp, stamp_of
+from adjoin.plans.maintenance.recounting import begin, begun_before, finish
+from adjoin.plans.maintenance.report import Tally
+from adjoin.plans.steps.batches import Place, place_of
+from adjoin.requests import Delete, ItemChange, Plan, Put, ReadChanges, Request, Update
+from adjoin.values import Item
+from tests.maintenance.ledgers import entries_of, is_ledger
+from tests.maintenance.simulation import FEW, FIRST, Simulation, Stream, stored
+
+
+class Shelf(Node):
+    id: str
+    title: str = ""
+    books: Annotated[int, Count("Holds", consistency="transaction")] = 0
+    pages: Annotated[int, Sum("Holds", field="pages", consistency="transaction")] = 0
+    old: Annotated[int, Count("Holds", where=field("old") == True, consistency="transaction")] = 0  # noqa: E712
+
+
+class Book(Node):
+    id: str
+    title: str = ""
+
+
+class Holds(Edge[Shelf, Book]):
+    pages: int = 0
+    old: bool = False
+
+
+class Friend(Node):
+    id: str
+    title: Annotated[str, Indexed()] = ""
+    friends: Annotated[int, Count("Likes", consistency="transaction")] = 0
+    pages: Annotated[int, Sum("Likes", field="pages", consistency="transaction")] = 0
+
+
+class Likes(Edge[Friend, Friend], symmetric=True):
+    pages: Annotated[int, Indexed()] = 0
+    old: Annotated[bool, Indexed()] = False
+
+
+SHELVES: tuple[list[Any], Any] = ([Shelf, Book], Holds)
+FRIENDS: tuple[list[Any], Any] = ([Friend], Likes)
+
+
+class Replays(Stream):
+    """A stream that brings any change again, at any later time."""
+
+    def __init__(self, graph: Graph, chance: random.Random) -> None:
+        super().__init__(graph, chance)
+        self._all: list[ItemChange] = []
+
+    def take(self, most: int) -> list[ItemChange]:
+        taken = super().take(most)
+        self._all += taken
+        if taken and self._chance.random() < 0.3:
+            taken.insert(self._chance.randrange(len(taken) + 1), self._chance.choice(self._all))
+        return taken
+
+
+class History:
+    """Everything that was ever stored, as a program may have read it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph, self._position = graph, None
+        self.edges: list[Item] = []
+        self.stamps: dict[tuple[Place, str], tuple[Item, Stamp]] = {}
+
+    def look(self) -> None:
+        layout = self._graph._layout
+        while True:
+            response: Any
+            (response,) = self._graph._store.execute((ReadChanges(layout.table, self._position),))
+            self._position = response.next
+            if not response.changes:
+                return
+            for change in response.changes:
+                if layout.is_bookkeeping(change.key) or change.new is None:
+                    continue
+                for group in layout.rules.groups:
+                    if group.edge is layout.kind_of(change.new):
+                        self.edges.append(change.new)
+                        stamp = stamp_of(group, change.key, change.new.get(STAMP))
+                        if stamp is not None:
+                            # What was first put with a token is what was counted; other programs may write nonsense.
+                            self.stamps.setdefault((place_of(change.key), stamp.name), (change.key, stamp))
+
+    def check(self) -> None:
+        """Each node has what its ledgers and stamps say, at this very instant."""
+        self.look()
+        layout, items = self._graph._layout, stored(self._graph)
+        told: dict[tuple[str, str, str], Decimal] = {}
+        spent: set[tuple[Place, str]] = set()
+
+        def add(near: str, generation: str, applied: Any) -> None:
+            for name, value in applied.items():
+                told[near, generation, name] = told.get((near, generation, name), Decimal(0)) + Decimal(value["N"])
+
+        nodes = {}
+        for item in items:
+            kind = None if layout.is_bookkeeping(item) else layout.kind_of(item)
+            if isinstance(kind, NodeType):
+                nodes[layout.text_of(kind, item)] = kind, item
+        for item in filter(is_ledger, items):
+            for ref, ledger in entries_of(layout, item):
+                spent |= {(place_of(ref.key), name) for name in ledger.spent}
+                near = nodes.get(ref.near)
+                generations = (
+                    [] if near is None else [near[1].get(name, {}).get("S") for name in (GENERATION, "adjoin:next")]
+                )
+                if ledger.generation in generations:
+                    add(ref.near, generations[0], ledger.applied)
+        for (place, name), (key, stamp) in self.stamps.items():
+            if (place, name) not in spent:
+                kind = layout.kind_of(key)
+                add(layout.source_text(kind, key), stamp.generation, stamp.applied)
+        for text, (kind, item) in nodes.items():
+            for rule in layout.rules.rules:
+                if rule.node is kind and GENERATION in item:
+                    has = Decimal(item.get(rule.attribute, {"N": "0"})["N"])
+                    assert has == told.get((text, item[GENERATION]["S"], rule.name), 0), (text, rule.name)
+
+
+class Programs:
+    """What adjoin's programs do, and what others do to the same items."""
+
+    def __init__(self, graph: Graph, chance: random.Random, world: tuple[list[Any], Any], history: History) -> None:
+        self.g, self.chance, self.history = graph, chance, history
+        self.nodes, self.edge_model = world
+        self.ids = "abc"[: 1 + chance.randrange(3)]
+
+    def node(self) -> Any:
+        return self.chance.choice(self.nodes)(id=self.chance.choice(self.ids), title=self.chance.choice("xy"))
+
+    def edge(self) -> Any:
+        source, target = self.chance.choice(self.ids), self.chance.choice(self.ids)
+        return self.edge_model(
+            source=source, target=target, pages=self.chance.randrange(4), old=self.chance.random() < 0.5
+        )
+
+    def act(self) -> tuple[Plan[Any], str]:
+        ways: dict[Callable[[], Plan[Any]], int] = {
+            self.put: 8,
+            self.connect: 3,
+            self.disconnect: 5,
+            self.change: 4,
+            self.put_node: 3,
+            self.delete_node: 1,
+            self.move: 2,
+            self.recount: 1,
+            self.lose_edge: 6,
+            self.put_back: 6,
+            self.copy_edge: 2,
+            self.strip: 2,
+            self.spoil: 3,
+            self.lose_node: 1,
+        }
+        way = self.chance.choices([*ways], [*ways.values()])[0]
+        return way(), way.__name__
+
+    def put(self) -> Plan[Any]:
+        return self.g._put(self.edge(), None)
+
+    def connect(self) -> Plan[Any]:
+        edge = self.edge()
+        return self.g._connect(type(edge), edge.source, edge.target, {"pages": edge.pages, "old": edge.old})
+
+    def disconnect(self) -> Plan[Any]:
+        edge = self.edge()
+        return self.g._disconnect(type(edge), edge.source, edge.target, {})
+
+    def change(self) -> Plan[Any]:
+        edge = self.edge()
+        return self.g._update(type(edge), (edge.source, edge.target), None, None, {"pages": edge.pages})
+
+    def put_node(self) -> Plan[Any]:
+        return self.g._put(self.node(), None)
+
+    def delete_node(self) -> Plan[Any]:
+        node = self.node()
+        return self.g._delete(type(node), node.id)
+
+    def move(self) -> Plan[Any]:
+        transaction, edge, other = self.g.transaction().__enter__(), self.edge(), self.edge()
+        transaction.put(edge)
+        if {other.source, other.target} != {edge.source, edge.target}:
+            transaction.disconnect(type(other), other.source, other.target)
+        return transaction._commit()
+
+    def recount(self) -> Plan[Any]:
+        layout = self.g._layout
+        kind = layout.schema.node(self.nodes[0])
+        text = layout.node_text(kind, self.chance.choice(self.ids))
+
+        def plan() -> Plan[Any]:
+            for prepare in (begun_before, begin):
+                begun = yield from prepare(layout, kind, [text])
+                yield from finish(layout, kind, begun, Tally())
+
+        return plan()
+
+    # --- other programs ------------------------------------------------------------------------
+
+    def _request(self, request: Request) -> Plan[Any]:
+        def plan() -> Plan[Any]:
+            yield (request,)
+
+        return plan()
+
+    def _key(self) -> Item:
+        layout, edge = self.g._layout, self.edge()
+        return layout.key_of(self.chance.choice(layout.items(edge)))
+
+    def lose_edge(self) -> Plan[Any]:
+        """An item of an edge goes, as when it expires."""
+        return self._request(Delete(self.g._layout.table, self._key()))
+
+    def _read(self) -> Item:
+        """An item of an edge as it was at any time."""
+        self.history.look()
+        return self.chance.choice(self.history.edges) if self.history.edges else self.g._layout.items(self.edge())[0]
+
+    def put_back(self) -> Plan[Any]:
+        return self._request(Put(self.g._layout.table, self._read()))
+
+    def copy_edge(self) -> Plan[Any]:
+        """Another edge gets all attributes of one, those of adjoin too."""
+        own = self.g._layout.items(self.edge())[0]
+        fields = {name: value for name, value in self._read().items() if name not in own or name in ("pages", "old")}
+        return self._request(Put(self.g._layout.table, own | fields))
+
+    def strip(self) -> Plan[Any]:
+        """The item is put without anything that adjoin added."""
+        return self._request(Put(self.g._layout.table, self.chance.choice(self.g._layout.items(self.edge()))))
+
+    def spoil(self) -> Plan[Any]:
+        layout = self.g._layout
+        set_pages = Set(attribute("pages"), Value({"N": str(self.chance.randrange(4))}))
+        actions = self.chance.choice([(set_pages,), (set_pages, Remove(attribute(STAMP))), (Remove(attribute(STAMP)),)])
+        return self._request(Update(layout.table, self._key(), actions, layout.present))
+
+    def lose_node(self) -> Plan[Any]:
+        layout, node = self.g._layout, self.node()
+        return self._request(Delete(layout.table, layout.node_key(layout.schema.node(type(node)), node.id)))
+
+
+def check(g: Graph) -> None:
+    """In the end, what each node has is what its edges say."""
+    layout = g._layout
+    edges = [
+        (layout.ends(group.edge, item)[0], item)
+        for item in stored(g)
+        for group in layout.rules.groups
+        if not layout.is_bookkeeping(item) and layout.kind_of(item) is group.edge
+    ]
+    for item in stored(g):
+        kind = None if layout.is_bookkeeping(item) else layout.kind_of(item)
+        if not isinstance(kind, NodeType):
+            continue
+        own = [edge for source, edge in edges if source == layout.text_of(kind, item)]
+        wanted = {
+            "books": len(own),
+            "friends": len(own),
+            "pages": sum(int(edge["pages"]["N"]) for edge in own),
+            "old": sum(edge["old"]["BOOL"] for edge in own),
+        }
+        for rule in layout.rules.rules:
+            if rule.node is kind:
+                assert int(item.get(rule.attribute, {"N": "0"})["N"]) == wanted[rule.attribute], (item, rule.name)
+
+
+def simulate(world: tuple[list[Any], Any], seed: int, acts: int = 30) -> Simulation:
+    with Graph(":memory:", [*world[0], world[1]]) as g:
+        simulation = Simulation(g, seed)
+        simulation.stream = Replays(g, simulation.chance)
+        history = History(g)
+        programs = Programs(g, simulation.chance, world, history)
+        g.put_many(model(id=id) for model in world[0] for id in programs.ids)
+        simulation.watch = history.check
+        for _ in range(acts):
+            simulation.write(*programs.act())
+        simulation.drain()
+        check(g)
+        return simulation
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("world", [SHELVES, FRIENDS], ids=["shelves", "friends"])
+@pytest.mark.parametrize("part", range(2))
+def test_other_programs_do_what_they_like(world: tuple[list[Any], Any], part: int) -> None:
+    for seed in range(FIRST + part, FIRST + 3 * FEW, 2):
+        try:
+            simulate(world, seed)
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
