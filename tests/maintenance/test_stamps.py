@@ -8,7 +8,7 @@ After every single request, each node has exactly what its ledgers and stamps sa
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -289,7 +289,9 @@ def check(g: Graph) -> None:
                 assert int(item.get(rule.attribute, {"N": "0"})["N"]) == wanted[rule.attribute], (item, rule.name)
 
 
-def simulate(world: tuple[list[Any], Any], seed: int, acts: int = 30) -> Simulation:
+def simulate(
+    world: tuple[list[Any], Any], seed: int, acts: int = 30, end: Callable[[Graph], object] = check
+) -> Simulation:
     with Graph(":memory:", [*world[0], world[1]]) as g:
         simulation = Simulation(g, seed)
         simulation.stream = Replays(g, simulation.chance)
@@ -300,7 +302,7 @@ def simulate(world: tuple[list[Any], Any], seed: int, acts: int = 30) -> Simulat
         for _ in range(acts):
             simulation.write(*programs.act())
         simulation.drain()
-        check(g)
+        end(g)
         return simulation
 
 
@@ -314,3 +316,207 @@ def test_other_programs_do_what_they_like(world: tuple[list[Any], Any], part: in
         except BaseException as error:
             error.add_note(f"seed {seed}")
             raise
+
+
+# --- batch jobs --------------------------------------------------------------------------------
+
+
+def audited(g: Graph) -> None:
+    """An audit finds nothing wrong with aggregates and ledgers, nor does one after a rebuild."""
+    for job in (lambda: None, g.rebuild):
+        job()
+        check(g)
+        assert [each for each in g.verify().findings if each.kind in ("aggregate", "ledger")] == []
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("world", [SHELVES, FRIENDS], ids=["shelves", "friends"])
+def test_an_audit_finds_nothing_wrong_in_the_end(world: tuple[list[Any], Any]) -> None:
+    for seed in range(FIRST, FIRST + max(FEW // 2, 3)):
+        try:
+            simulate(world, seed, end=audited)
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
+@pytest.fixture
+def g() -> Iterator[Graph]:
+    with Graph(":memory:", [Shelf, Book, Holds]) as g:
+        g.put_many([Shelf(id="s"), Shelf(id="t"), *(Book(id=id) for id in "abc")])
+        g.maintain(once=True)
+        for id in "abc":
+            g.put(Holds(source="s", target=id, pages=5))
+        yield g
+
+
+def holds(g: Graph, target: str = "a") -> Item:
+    """The item of an edge from the shelf s."""
+    layout = g._layout
+    key = layout.edge_key(layout.schema.edge(Holds), "s", target, {})
+    (item,) = [item for item in stored(g) if layout.key_of(item) == key]
+    return item
+
+
+def wrong(g: Graph) -> list[tuple[str, Any]]:
+    """What an audit finds wrong with aggregates and ledgers."""
+    findings = [each for each in g.verify().findings if each.kind in ("aggregate", "ledger")]
+    return [(each.kind, example.get("fault")) for each in findings for example in each.examples]
+
+
+def ledgers(g: Graph) -> list[Item]:
+    return [item for item in stored(g) if is_ledger(item)]
+
+
+def shown(g: Graph, id: str = "s") -> tuple[int, int]:
+    shelf = g.get(Shelf, id)
+    assert shelf is not None
+    return shelf.books, shelf.pages
+
+
+def test_a_new_edge_has_a_stamp_and_no_ledger(g: Graph) -> None:
+    assert (shown(g), ledgers(g), wrong(g)) == ((3, 15), [], [])
+    assert STAMP in holds(g)
+    # People and programs see nothing of it.
+    assert g.edge(Holds, "s", "a") == Holds(source="s", target="a", pages=5)
+    assert g.edge(Holds, "s", "a").model_extra is None  # type: ignore[union-attr]
+
+
+def test_a_put_that_changes_nothing_keeps_the_stamp(g: Graph) -> None:
+    before = holds(g)[STAMP]
+    g.put(Holds(source="s", target="a", pages=5))
+    assert (holds(g)[STAMP], ledgers(g), shown(g)) == (before, [], (3, 15))
+
+
+@pytest.mark.parametrize("way", ["put", "update", "transaction"])
+def test_a_change_writes_a_ledger_and_takes_the_stamp_away(g: Graph, way: str) -> None:
+    name = stamp_name(g)
+    if way == "put":
+        g.put(Holds(source="s", target="a", pages=7))
+    elif way == "update":
+        g.update(Holds, "s", "a", pages=7)
+    else:
+        with g.transaction() as t:
+            t.update(Holds, "s", "a", pages=7)
+    assert STAMP not in holds(g)
+    (ledger,) = ledgers(g)
+    assert [entry.spent for _, entry in entries_of(g._layout, ledger)] == [{name}]
+    assert (shown(g), wrong(g)) == ((3, 17), [])
+
+
+def stamp_name(g: Graph, target: str = "a") -> str:
+    item = holds(g, target)
+    (group,) = g._layout.rules.groups
+    stamp = stamp_of(group, g._layout.key_of(item), item[STAMP])
+    assert stamp is not None
+    return stamp.name
+
+
+def test_what_another_program_read_before_a_change_is_counted_once(g: Graph) -> None:
+    """The item and its stamp agree with each other, and not with what is counted."""
+    read = holds(g)
+    g.update(Holds, "s", "a", pages=7)
+    g._store.execute((Put(g._layout.table, read),))
+    assert shown(g) == (3, 17)
+    for _ in range(2):
+        g.maintain(once=True)
+        assert (shown(g), wrong(g)) == ((3, 15), [])
+    assert holds(g)[STAMP] == read[STAMP]
+
+
+def test_an_edge_that_comes_back_as_it_was_is_counted_once(g: Graph) -> None:
+    read = holds(g)
+    g.disconnect(Holds, "s", "a")
+    assert (shown(g), len(ledgers(g)), wrong(g)) == ((2, 10), 1, [])
+    g.maintain(once=True)
+    # The ledger stays, and says that the stamp is spent.
+    assert (shown(g), len(ledgers(g)), wrong(g)) == ((2, 10), 1, [])
+    g._store.execute((Put(g._layout.table, read),))
+    g.maintain(once=True)
+    assert (shown(g), wrong(g)) == ((3, 15), [])
+    g.disconnect(Holds, "s", "a")
+    assert (shown(g), wrong(g)) == ((2, 10), [])
+
+
+def test_a_stamp_on_another_edge_counts_nothing(g: Graph) -> None:
+    """Whoever copies an edge to another key copies the stamp."""
+    layout = g._layout
+    (copy,) = layout.items(Holds(source="t", target="a", pages=5))
+    g._store.execute((Put(layout.table, copy | {STAMP: holds(g)[STAMP]}),))
+    g.maintain(once=True)
+    assert (shown(g, "t"), shown(g), wrong(g)) == ((1, 5), (3, 15), [])
+    g.disconnect(Holds, "t", "a")
+    assert (shown(g, "t"), wrong(g)) == ((0, 0), [])
+
+
+def test_edges_that_go_before_maintenance_looks_are_each_taken_back(g: Graph) -> None:
+    """The same edge is put and lost several times; every one of them was counted."""
+    for _ in range(3):
+        g._store.execute((Delete(g._layout.table, g._layout.key_of(holds(g))),))
+        g.put(Holds(source="s", target="a", pages=1))
+    assert shown(g) == (6, 18)
+    assert ("aggregate", None) in wrong(g)
+    g.maintain(once=True)
+    assert (shown(g), wrong(g)) == ((3, 11), [])
+
+
+def test_a_repair_takes_back_what_no_change_was_applied_for(g: Graph) -> None:
+    """It counts the node anew, in another generation. The changes that come later find the stamp void."""
+    g._store.execute((Delete(g._layout.table, g._layout.key_of(holds(g))),))
+    assert shown(g) == (3, 15)
+    g.verify(repair=True)
+    assert (shown(g), wrong(g)) == ((2, 10), [])
+    g.maintain(once=True)
+    assert (shown(g), wrong(g)) == ((2, 10), [])
+
+
+def test_a_stamp_of_an_earlier_generation_counts_nothing(g: Graph) -> None:
+    layout = g._layout
+    key = layout.node_key(layout.schema.node(Shelf), "s")
+    g._store.execute((Delete(layout.table, key),))
+    g._store.execute((Put(layout.table, layout.items(Shelf(id="s"))[0]),))
+    assert ("ledger", "missing") in wrong(g)
+    g.maintain(once=True)
+    assert (shown(g), len(ledgers(g)), wrong(g)) == ((3, 15), 3, [])
+
+
+def test_a_deleted_node_leaves_no_ledgers(g: Graph) -> None:
+    g.delete(Shelf, "s")
+    assert (ledgers(g), wrong(g)) == ([], [])
+    g.put(Shelf(id="s"))
+    assert shown(g) == (0, 0)
+    g.maintain(once=True)
+    assert (shown(g), ledgers(g)) == ((0, 0), [])
+
+
+@pytest.mark.parametrize("stored_stamp", [{"S": "x"}, {"M": {}}, {"M": {"l": {"S": "x"}, "t": {"N": "1"}}}, {"L": []}])
+def test_a_stamp_of_another_program_is_no_stamp(g: Graph, stored_stamp: Any) -> None:
+    g._store.execute((Put(g._layout.table, holds(g) | {STAMP: stored_stamp}),))
+    g.maintain(once=True)
+    assert (shown(g), wrong(g)) == ((3, 15), [])
+    g.disconnect(Holds, "s", "a")
+    assert (shown(g), wrong(g)) == ((2, 10), [])
+
+
+def test_ledgers_of_earlier_versions_stay_valid(g: Graph) -> None:
+    """An edge that has a ledger gets no stamp: its ledger says what was counted, and goes with it."""
+    g._store.execute((Put(g._layout.table, g._layout.items(Holds(source="t", target="a", pages=1))[0]),))
+    g.maintain(once=True)
+    assert len(ledgers(g)) == 1
+    for pages in (2, 3):
+        with g.meter() as meter:
+            g.put(Holds(source="t", target="a", pages=pages))
+        assert (meter.wcu, shown(g, "t"), wrong(g)) == (7, (1, pages), [])
+    assert not [item for item in stored(g) if STAMP in item and item["pages"] == {"N": "3"}]
+    g.disconnect(Holds, "t", "a")
+    assert (shown(g, "t"), ledgers(g), wrong(g)) == ((0, 0), [], [])
+    with g.meter() as meter:
+        g.put(Holds(source="t", target="a", pages=4))
+    assert (meter.wcu, shown(g, "t")) == (5, (1, 4))
+
+
+def test_an_edge_that_was_removed_before_has_a_ledger_again(g: Graph) -> None:
+    g.disconnect(Holds, "s", "a")
+    with g.meter() as meter:
+        g.put(Holds(source="s", target="a", pages=2))
+    assert (meter.wcu, shown(g), STAMP in holds(g), wrong(g)) == (7, (3, 12), False, [])

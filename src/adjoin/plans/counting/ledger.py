@@ -171,8 +171,8 @@ def generation_want(group: RuleGroup) -> tuple[str, ...]:
 
 
 def spent_want(group: RuleGroup) -> tuple[str, ...]:
-    """The path to the first of the stamps that are spent."""
-    return group.part, "M", _SPENT, "SS", "0"
+    """The path to the names of the stamps that are spent."""
+    return group.part, "M", _SPENT, "SS"
 
 
 def rule_want(group: RuleGroup, rule: Rule) -> tuple[str, ...]:

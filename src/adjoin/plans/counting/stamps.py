@@ -37,11 +37,13 @@ from dataclasses import dataclass
 from adjoin.layouts.interface import STAMP
 from adjoin.layouts.own_items import digest_of
 from adjoin.plans.counting.ledger import new_token
-from adjoin.rules import RuleGroup
+from adjoin.rules import Rule, RuleGroup
 from adjoin.values import AttributeValue, Item
 
 _GENERATION, _TOKEN = "l", "t"
-_TOKEN_LENGTH = 8
+TOKEN_WANT, GENERATION_WANT = (STAMP, "M", _TOKEN, "S"), (STAMP, "M", _GENERATION, "S")
+"""The paths to the token, which a digest follows, and to the generation of a stamp in the item of an edge."""
+TOKEN_LENGTH = 8
 _DIGEST_LENGTH = 8
 
 
@@ -63,7 +65,7 @@ class Stamp:
 
 def generation_of(name: str) -> str:
     """The generation in the name of a stamp."""
-    return name[_TOKEN_LENGTH:]
+    return name[TOKEN_LENGTH:]
 
 
 def stamp_of(group: RuleGroup, key: Item, stored: AttributeValue | None) -> Stamp | None:
@@ -75,13 +77,13 @@ def stamp_of(group: RuleGroup, key: Item, stored: AttributeValue | None) -> Stam
     if part is None:
         return None
     generation, token = (part.get(name, {}).get("S") for name in (_GENERATION, _TOKEN))
-    if generation is None or token is None or token[_TOKEN_LENGTH:] != _digest(key):
+    if generation is None or token is None or token[TOKEN_LENGTH:] != _digest(key):
         return None
     names = group.by_key
     applied = {names.get(name, name): value for name, value in part.items() if name not in (_GENERATION, _TOKEN)}
     if not all("N" in value for value in applied.values()):
         return None
-    return Stamp(token[:_TOKEN_LENGTH], generation, applied)
+    return Stamp(token[:TOKEN_LENGTH], generation, applied)
 
 
 def new_stamp(group: RuleGroup, key: Item, generation: str, wanted: Mapping[str, AttributeValue]) -> AttributeValue:
@@ -89,6 +91,11 @@ def new_stamp(group: RuleGroup, key: Item, generation: str, wanted: Mapping[str,
     keys = group.keys
     named: AttributeValue = {_GENERATION: {"S": generation}, _TOKEN: {"S": new_token() + _digest(key)}}
     return {"M": named | {keys[name]: value for name, value in wanted.items()}}
+
+
+def stamp_want(rule: Rule) -> tuple[str, ...]:
+    """The path to what was contributed by a rule."""
+    return STAMP, "M", rule.key, "N"
 
 
 def _digest(key: Item) -> str:
