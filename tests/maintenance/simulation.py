@@ -101,11 +101,12 @@ class Process:
         number = self._open.pop(chance.randrange(len(self._open)))
         request = self._batch[number]
         if isinstance(request, BatchGet) and len(request.gets) > 1 and self.are_torn:
-            return self._get_one(number, request, chance)
-        try:
-            (self._answers[number],) = self._store.execute((request,))
-        except AdjoinError as error:
-            self._failure = self._failure or error
+            self._get_one(number, request, chance)
+        else:
+            try:
+                (self._answers[number],) = self._store.execute((request,))
+            except AdjoinError as error:
+                self._failure = self._failure or error
         self._answered()
 
     def _get_one(self, number: int, request: BatchGet, chance: random.Random) -> None:
@@ -120,7 +121,6 @@ class Process:
             self._open.append(number)
         else:
             self._answers[number] = BatchGetResponse([found[each] for each in range(len(found))])
-        self._answered()
 
     def _answered(self) -> None:
         if self._open:

@@ -7,16 +7,18 @@ After every single request, each node has exactly what its ledgers and stamps sa
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Edge, Graph, Indexed, Node, field
-from adjoin.aggregates import Count, Sum
-from adjoin.entity_types import NodeType
+from adjoin import Edge, Expires, Graph, Indexed, InvalidItem, Node, field
+from adjoin.aggregates import Count, Max, Sum
+from adjoin.entity_types import EdgeType, NodeType
 from adjoin.expressions import Remove, Set, Value, attribute
 from adjoin.layouts.interface import GENERATION, STAMP
 from adjoin.plans.counting.stamps import Stamp, stamp_of
@@ -132,8 +134,9 @@ class History:
                     add(ref.near, generations[0], ledger.applied)
         for (place, name), (key, stamp) in self.stamps.items():
             if (place, name) not in spent:
-                kind = layout.kind_of(key)
-                add(layout.source_text(kind, key), stamp.generation, stamp.applied)
+                edge = layout.kind_of(key)
+                assert isinstance(edge, EdgeType)
+                add(layout.source_text(edge, key), stamp.generation, stamp.applied)
         for text, (kind, item) in nodes.items():
             for rule in layout.rules.rules:
                 if rule.node is kind and GENERATION in item:
@@ -520,3 +523,132 @@ def test_an_edge_that_was_removed_before_has_a_ledger_again(g: Graph) -> None:
     with g.meter() as meter:
         g.put(Holds(source="s", target="a", pages=2))
     assert (meter.wcu, shown(g), STAMP in holds(g), wrong(g)) == (7, (3, 12), False, [])
+
+
+# --- other declarations ------------------------------------------------------------------------
+
+
+def declared(**fields: Any) -> list[Any]:
+    """The classes of a program with these aggregates of shelves, by their fields."""
+    own: dict[str, Any] = {name: None if isinstance(mark, Max) else 0 for name, mark in fields.items()}
+    marks = {name: Annotated[int | None if isinstance(mark, Max) else int, mark] for name, mark in fields.items()}
+    own |= {"__module__": __name__, "__annotations__": {"id": str, **marks}}
+    shelf: Any = type("Shelf", (Node,), own)
+
+    class Book(Node):
+        id: str
+
+    class Holds(Edge[shelf, Book]):
+        pages: int = 0
+
+    return [shelf, Book, Holds]
+
+
+BOOKS, PAGES = (
+    Count("Holds", consistency="transaction"),
+    Sum("Holds", field="pages", consistency="transaction"),
+)
+
+
+@pytest.mark.parametrize(
+    "further",
+    [
+        {"books": BOOKS, "pages": PAGES, "longest": Max("Holds", field="pages")},
+        {"books": Count("Holds"), "pages": Sum("Holds", field="pages")},
+        {"books": Count("Holds"), "pages": Sum("Holds", field="pages"), "longest": Max("Holds", field="pages")},
+        {"books": BOOKS},
+        {"books": BOOKS, "pages": PAGES, "long": Count("Holds", where=field("pages") > 3, consistency="transaction")},
+    ],
+    ids=["ranks", "in the stream", "ranks in the stream", "one less", "one more"],
+)
+def test_a_program_with_other_aggregates_reads_stamps(tmp_path: Path, further: dict[str, Any]) -> None:
+    """Where it puts no stamps itself, those that it finds count all the same."""
+    location = str(tmp_path / "shelves.db")
+    shelf, book, holds = before = declared(books=BOOKS, pages=PAGES)
+    with Graph(location, before) as g:
+        g.put_many([shelf(id="s"), *(book(id=id) for id in "abc")])
+        g.maintain(once=True)
+        for id in "abc":
+            g.put(holds(source="s", target=id, pages=5))
+    shelf, book, holds = after = declared(**further)
+    with Graph(location, after) as g:
+
+        def seen(*wanted: int) -> bool:
+            node = g.get(shelf, "s")
+            found = tuple(getattr(node, name) for name in ("books", "pages") if name in further)
+            return found == wanted[: len(found)]
+
+        assert seen(3, 15)
+        g.update(holds, "s", "a", pages=7)
+        g.disconnect(holds, "s", "b")
+        g.put(holds(source="s", target="d", pages=1))
+        g._store.execute((Delete(g._layout.table, g._layout.edge_key(g._layout.schema.edge(holds), "s", "c", {})),))
+        g.maintain(once=True)
+        assert seen(2, 8)
+        g.rebuild()
+        assert seen(2, 8)
+        assert [each for each in g.verify().findings if each.kind in ("aggregate", "ledger", "rank")] == []
+
+
+class Loan(Node):
+    id: str
+    books: Annotated[int, Count("Lent", consistency="transaction")] = 0
+
+
+class Lent(Edge[Loan, Book]):
+    until: Annotated[dt.datetime | None, Expires()] = None
+
+
+def test_an_edge_that_expires_has_a_ledger(tmp_path: Path) -> None:
+    """It goes with the edge; of a stamp, the record that it is spent would be left."""
+    with Graph(":memory:", [Loan, Book, Lent]) as g:
+        g.put_many([Loan(id="l"), Book(id="b")])
+        g.put(Lent(source="l", target="b"))
+        assert len(ledgers(g)) == 1
+        layout = g._layout
+        g._store.execute((Delete(layout.table, layout.edge_key(layout.schema.edge(Lent), "l", "b", {})),))
+        g.maintain(once=True)
+        assert (ledgers(g), g.get(Loan, "l")) == ([], Loan(id="l"))
+
+
+def test_a_tenant_has_its_own_stamps() -> None:
+    with Graph(":memory:", [Shelf, Book, Holds]) as g:
+        tenants = [g.for_tenant(name) for name in ("x", "y")]
+        for each in tenants:
+            each.put_many([Shelf(id="s"), Book(id="a")])
+            each.put(Holds(source="s", target="a", pages=2))
+        layout = tenants[0]._layout
+        g._store.execute((Delete(layout.table, layout.edge_key(layout.schema.edge(Holds), "s", "a", {})),))
+        g.maintain(once=True)
+        assert [shown(each) for each in tenants] == [(0, 0), (1, 2)]
+        assert g.verify()
+
+
+def test_what_cannot_be_read_any_more_is_taken_back(g: Graph) -> None:
+    g.maintain(once=True)
+    g._store.execute((Put(g._layout.table, holds(g) | {"pages": {"S": "many"}}),))
+    g.maintain(once=True)
+    assert shown(g) == (3, 10)
+    g._store.execute((Delete(g._layout.table, g._layout.key_of(holds(g))),))
+    g.maintain(once=True)
+    assert (shown(g), wrong(g)) == ((2, 10), [])
+
+
+def test_a_stamp_is_spent_though_the_ends_of_its_edge_cannot_be_read(g: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The edge is set aside. No later change has the stamp that it had."""
+    g.maintain(once=True)
+    ends = g._layout.ends
+
+    def odd(kind: Any, item: Item) -> tuple[str, str]:
+        if "odd" in item:
+            raise InvalidItem("its target is no key")
+        return ends(kind, item)
+
+    monkeypatch.setattr(g._layout, "ends", odd)
+    item = {name: value for name, value in holds(g).items() if name != STAMP}
+    g._store.execute((Put(g._layout.table, item | {"odd": {"BOOL": True}}),))
+    report = g.maintain(once=True)
+    assert [each.reason for each in report.set_aside] == ["its target is no key"]
+    g._store.execute((Put(g._layout.table, item),))
+    g.maintain(once=True)
+    assert (shown(g), wrong(g)) == ((3, 15), [])

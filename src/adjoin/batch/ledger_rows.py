@@ -50,8 +50,8 @@ def wanted(layout: BoundLayout) -> dict[type[Any], set[Want]]:
     found: dict[type[Any], set[Want]] = {}
     for group in layout.rules.groups:
         found.setdefault(group.edge.model, set()).add(ends_want(group.edge))
-        if group.is_stamped:
-            found[group.edge.model] |= {TOKEN_WANT, GENERATION_WANT, *map(stamp_want, group.rules)}
+        if group.has_stamps:
+            found[group.edge.model] |= {TOKEN_WANT, GENERATION_WANT, *map(stamp_want, group.sums)}
         found.setdefault(group.hop.near.model, set()).update({(GENERATION, "S"), (NEXT_GENERATION, "S")})
     return found
 
@@ -91,7 +91,7 @@ class LedgerRows:
         for group in self.groups:
             if not group.reads_far:
                 wants[f"generation_{group.part}"] = generation_want(group)
-            if group.is_stamped:
+            if group.has_stamps:
                 wants["spent"] = spent_want(group)
         for place, rule in enumerate(self._rules):
             group = self._group_of(rule)
@@ -254,14 +254,23 @@ class LedgerRows:
         valid = ledgers.filter(
             (ledgers.generation == ledgers.node_generation) | (ledgers.generation == ledgers.node_next)
         )
-        if not group.is_stamped:
+        if not self._has_stamps(group):
             return valid
         columns = ["id", "edge_pk", "edge_sk", *self._sums(group)]
         return self._kept(f"valid {group.name}", lambda: ibis.union(valid.select(columns), self._stamps(group, valid)))
 
+    def _has_stamps(self, group: RuleGroup) -> bool:
+        """Whether stamps may say something about the rules of a rule group."""
+        return group.has_stamps and bool(self._sums(group))
+
     def _sums(self, group: RuleGroup) -> list[str]:
-        """The columns with the sums of a rule group that has no others."""
-        return [f"r{place}" for place, rule in enumerate(self._rules) if rule in group.rules]
+        """The columns with the sums of a rule group."""
+        return [f"r{place}" for place, rule in enumerate(self._rules) if rule in group.sums]
+
+    def _says_more(self, group: RuleGroup, ledgers: ir.Table) -> Any:
+        """Whether ledgers say more than which stamps are spent."""
+        ranked = [f"r{place}_0" for place, rule in enumerate(self._rules) if rule in group.ranked]
+        return reduce(or_, (ledgers[name].notnull() for name in (*self._sums(group), *ranked)))
 
     def _stamps(self, group: RuleGroup, valid: ir.Table) -> ir.Table:
         """The stamps that count: no ledger names them as spent, and their generation is the present one.
@@ -273,7 +282,7 @@ class LedgerRows:
         stamps = tables[0] if len(tables) == 1 else ibis.union(*tables)
         nodes = self._nodes(group.hop.near).select("node_id", "node_generation")
         stamps = stamps.semi_join(nodes, [stamps.id == nodes.node_id, stamps.generation == nodes.node_generation])
-        says_more = reduce(or_, (valid[name].notnull() for name in self._sums(group)))
+        says_more = self._says_more(group, valid)
         told = valid.select(told_pk=valid.edge_pk, told_sk=valid.edge_sk, spent=valid.spent, says_more=says_more)
         joined = stamps.left_join(told, [stamps.edge_pk == told.told_pk, stamps.edge_sk == told.told_sk])
         is_spent = joined.spent.contains(joined.token + joined.generation) | joined.says_more
@@ -287,7 +296,7 @@ class LedgerRows:
         sums = {
             f"r{place}": edges[tables.column(stamp_want(rule))]
             for place, rule in enumerate(self._rules)
-            if rule in group.rules
+            if rule in group.sums
         }
         rows = edges.select(
             id=edges[group.hop.near_end],

@@ -119,10 +119,9 @@ class LedgerAudit(LedgerRows):
 
     def _faults(self, group: RuleGroup, numbers: Numbers) -> ir.Table:
         edges, ledgers, valid = self._edges(group), self._ledgers(group), self._valid(group)
-        if group.is_stamped:
+        if self._has_stamps(group):
             # A ledger stays without its edge if it says only which stamps are spent.
-            says_more = reduce(or_, (ledgers[name].notnull() for name in self._sums(group)))
-            ledgers = ledgers.filter(ledgers.spent.isnull() | says_more)
+            ledgers = ledgers.filter(ledgers.spent.isnull() | self._says_more(group, ledgers))
         stray = ledgers.anti_join(edges, [ledgers.edge_pk == edges.pk, ledgers.edge_sk == edges.sk])
         parts = [_fault(stray, "stray")]
         if group.reads_far:

@@ -5,8 +5,8 @@ the new ledger, on condition that both are still what was read. The old edge nee
 what it contributed. Maintenance then finds nothing left to do; it still handles what no program writes, such as items
 that expire.
 
-In rule groups with `is_stamped`, a new edge has a stamp instead of a ledger. There the old edge is read too, for its
-stamp, and is written on condition that the stamp is what was read.
+In rule groups with `is_stamped`, a new edge has a stamp instead of a ledger. Where edges may have stamps, the old edge
+is read too, and is written on condition that its stamp is what was read.
 
 A node may be created after edges that wait for it: `Coming` counts those with the node. `counted_deletion` deletes a
 node together with its edges.
@@ -137,7 +137,7 @@ def companions(
     own = [(ref, item) for ref, item in own if counts(layout, ref)]
     named = [ref for ref, _ in own] + [*waiting]
     keys = {place_of(key): key for ref in named for key in (ref.ledger_key(layout), ref.near_key(layout))}
-    keys |= {place_of(ref.key): ref.key for ref in (*(ref for ref, _ in own if ref.group.is_stamped), *waiting)}
+    keys |= {place_of(ref.key): ref.key for ref in (*(ref for ref, _ in own if ref.group.has_stamps), *waiting)}
     found = yield from get_all([Get(layout.table, key, consistent=True) for key in keys.values()])
     items = dict(zip(keys, found, strict=True))
     refs = own + [(ref, items[place_of(ref.key)]) for ref in waiting]
@@ -167,7 +167,7 @@ def companions(
             ends=place_of(key) in deleted,
         )
         state.work_out(layout)
-        if ref.group.is_stamped and place in edges:
+        if ref.group.has_stamps and place in edges:
             made.stamps[place] = state.stamped(is_new=items[place] is None)
         node_transaction.states.append(state)
     writes: dict[Place, AnyWrite] = {}

@@ -319,7 +319,7 @@ class EdgeState:
         # A node that does not exist has no departures that could stop a process which read the edge before it was
         # removed. So for an edge that waits for its node, the transaction checks the edge itself.
         if ref.group.is_checked if self.near is not None else self.is_waiting:
-            names = (*ref.group.edge_attributes, *((STAMP,) if ref.group.is_stamped else ()))
+            names = (*ref.group.edge_attributes, *((STAMP,) if ref.group.has_stamps else ()))
             writes.append(Check(table, ref.key, as_read(layout, self.edge, names)))
             if ref.group.reads_far and self.edge is not None and ref.far != ref.near:
                 writes.append(Check(table, ref.far_key(layout), self.far_as_read(layout)))

@@ -74,6 +74,8 @@ class Near:
     """Whether the node has no generation yet, so that the first transaction has to store one."""
     next: str | None = None
     """The next generation, if a recount prepares one."""
+    is_gone: bool = False
+    """Whether the node did not exist after the ledgers of its edges were read, so that these ledgers are void."""
     revision: AttributeValue = field(default_factory=new_revision)
     """The revision that the next transaction sets."""
 
@@ -157,9 +159,7 @@ class NodeTransaction:
         if near.item is None:
             absent = Check(layout.table, near.key, Not(layout.present))
             if not any(map(waits, self.states)):
-                # A batch of reads is not of one instant: the node may have been created, and the edge counted for it,
-                # after the node was read, and before the ledger or the stamp was. Then neither is void.
-                return [absent] if any(state.is_told for state in self.states) else []
+                return [absent] if self._is_in_doubt else []
             # A new token each time: a process that looked for edges before must not delete this newer marker.
             marker = layout.ledgers.marker_key(near.node_key) | {MARKED: {"S": uuid.uuid4().hex[:16]}}
             return [absent, Put(layout.table, marker)]
@@ -175,6 +175,15 @@ class NodeTransaction:
         copies = copies_of(layout, near)
         return [Update(layout.table, near.key, actions, wanted), *_updates(layout, copies, actions)]
 
+    @property
+    def _is_in_doubt(self) -> bool:
+        """Whether the node may exist although it was not found.
+
+        A batch of reads is not of one instant. The node may have been created, and an edge counted for it, after the
+        node was read, and before the ledger or the stamp was. Then these are not void.
+        """
+        return not self.near.is_gone and any(state.is_told for state in self.states)
+
     def places(self, layout: BoundLayout) -> tuple[set[Place], set[Place]]:
         """The keys of the items that it writes, and of those that it only checks.
 
@@ -186,7 +195,7 @@ class NodeTransaction:
             held |= {own, *map(place_of, copies_of(layout, near))}
         elif any(map(waits, self.states)):
             return held | {place_of(layout.ledgers.marker_key(near.node_key))}, {*self.writes, own} - held
-        elif any(state.is_told for state in self.states):
+        elif self._is_in_doubt:
             return held, {*self.writes, own} - held
         return held, self.writes.keys() - held
 

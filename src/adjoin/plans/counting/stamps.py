@@ -1,8 +1,8 @@
 """Stamps: an attribute of an edge that says what was counted for it, so that a new edge needs no ledger.
 
 In: the item of an edge, or what an edge contributes. Out: a `Stamp`, or the attribute. `edge_state` counts a stamp in
-with what the ledger says, and `plans/in_transaction` puts stamps on edges. Only rule groups with `is_stamped` have
-them.
+with what the ledger says, and `plans/in_transaction` puts stamps on edges, in rule groups with
+`is_stamped`.
 
     adjoin:stamp    what it holds
     l               the generation of the node in which the edge is counted
@@ -73,7 +73,7 @@ def stamp_of(group: RuleGroup, key: Item, stored: AttributeValue | None) -> Stam
 
     A program that copies an edge to another key copies the stamp too. It counts for the edge that has its digest.
     """
-    part = stored.get("M") if stored is not None and group.is_stamped else None
+    part = stored.get("M") if stored is not None and group.has_stamps else None
     if part is None:
         return None
     generation, token = (part.get(name, {}).get("S") for name in (_GENERATION, _TOKEN))

@@ -112,7 +112,7 @@ def _affecting(layout: BoundLayout, kind: CountedType) -> _Affecting:
             (
                 *group.edge_attributes,
                 *(group.far_attributes if group.hop.is_child else ()),
-                *((STAMP,) if group.is_stamped else ()),
+                *((STAMP,) if group.has_stamps else ()),
             ),
         )
         for group in counted_by(layout, kind)
@@ -306,7 +306,7 @@ def _look_at_edge(layout: BoundLayout, kind: CountedType, change: ItemChange, wo
                 ref = ref_to(layout, group, item, change.key)
                 if counts(layout, ref):
                     work.add_edge(ref)
-                    if group.is_stamped and (stamp := removed_stamp(change.old, change.new)) is not None:
+                    if group.has_stamps and (stamp := removed_stamp(change.old, change.new)) is not None:
                         work.stamps.setdefault(ref.place, []).append(stamp)
                     is_unchecked |= not group.is_checked
         names = affecting.copied
@@ -316,6 +316,9 @@ def _look_at_edge(layout: BoundLayout, kind: CountedType, change: ItemChange, wo
     except (InvalidItem, InvalidKey) as problem:
         # The item has an edge's key, but its ends cannot be read. It contributes to no aggregate.
         work.looks += 1
+        if change.old is not None and change.new is not None and STAMP in change.old:
+            # What its stamp said before is taken back. No later change has this stamp.
+            _look_at_edge(layout, kind, replace(change, new=None), work)
         if change.new is not None:
             work.unapplied.append(Unapplied(change.key, str(problem), change.position, change.at))
     return is_unchecked

@@ -565,9 +565,18 @@ def _read(
     # Edges are read after ledgers. A maintainer that applies a change of an edge changes the ledger after the edge
     # changed. So if this read sees the edge before that change, it has seen the ledger before it too, and the
     # transaction fails. In the other order it could combine an old edge with the new ledger, and succeed.
-    later = yield from _items(layout, (*(ref.key for ref in refs), *fars.values()))
+    # A node that was not found, but for which an edge was counted, is read once more, because a batch is not of one
+    # instant: if it exists now, it was created between the reads of the node and the ledger, which is not void then.
+    again = {
+        ref.near: nodes[ref.near]
+        for ref, ledger in zip(refs, ledgers, strict=True)
+        if items[place_of(nodes[ref.near])] is None and items[place_of(ledger)] is not None
+    }
+    later = yield from _items(layout, (*(ref.key for ref in refs), *fars.values(), *again.values()))
+    if any(later[place_of(key)] is not None for key in again.values()):
+        return (yield from _read(layout, refs, pace, removed))
     nears = {
-        node_key: Near(kind, node_key, nodes[node_key], items[place_of(nodes[node_key])])
+        node_key: Near(kind, node_key, nodes[node_key], items[place_of(nodes[node_key])], is_gone=node_key in again)
         for node_key, kind in kinds.items()
     }
     states = []
