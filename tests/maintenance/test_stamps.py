@@ -652,3 +652,23 @@ def test_a_stamp_is_spent_though_the_ends_of_its_edge_cannot_be_read(g: Graph, m
     g._store.execute((Put(g._layout.table, item),))
     g.maintain(once=True)
     assert (shown(g), wrong(g)) == ((3, 15), [])
+
+
+def test_what_is_left_of_edges_is_removed_once_their_node_is_counted_anew(g: Graph) -> None:
+    """Until then it says that the stamps are spent, which a rebuild changes nothing about."""
+    g.disconnect(Holds, "s", "a")
+    g.disconnect(Holds, "s", "b")
+    g.maintain(once=True)
+    for job in (g.rebuild, lambda: g.verify(repair=True)):
+        job()
+        assert (len(ledgers(g)), shown(g), wrong(g)) == (2, (1, 5), [])
+    layout = g._layout
+    key = layout.node_key(layout.schema.node(Shelf), "s")
+    g._store.execute((Update(layout.table, key, (Set(attribute("books"), Value({"N": "9"})),)),))
+    g.verify(repair=True)
+    assert (shown(g), wrong(g)) == ((1, 5), [])
+    # The edge that exists has a ledger of the new generation now.
+    g.rebuild()
+    assert (len(ledgers(g)), shown(g), wrong(g)) == (1, (1, 5), [])
+    g.maintain(once=True)
+    assert (len(ledgers(g)), shown(g), wrong(g)) == (1, (1, 5), [])

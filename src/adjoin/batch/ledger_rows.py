@@ -250,14 +250,18 @@ class LedgerRows:
 
     def _valid(self, group: RuleGroup) -> ir.Table:
         """What counts in the present or next generation of the nodes: ledgers, and stamps as rows of the same kind."""
-        ledgers = self._ledgers(group)
-        valid = ledgers.filter(
-            (ledgers.generation == ledgers.node_generation) | (ledgers.generation == ledgers.node_next)
-        )
+        valid = self._alive(group)
         if not self._has_stamps(group):
             return valid
         columns = ["id", "edge_pk", "edge_sk", *self._sums(group)]
         return self._kept(f"valid {group.name}", lambda: ibis.union(valid.select(columns), self._stamps(group, valid)))
+
+    def _alive(self, group: RuleGroup) -> ir.Table:
+        """The ledgers of the present or next generation of their nodes."""
+        ledgers = self._ledgers(group)
+        return ledgers.filter(
+            (ledgers.generation == ledgers.node_generation) | (ledgers.generation == ledgers.node_next)
+        )
 
     def _has_stamps(self, group: RuleGroup) -> bool:
         """Whether stamps may say something about the rules of a rule group."""

@@ -99,10 +99,5 @@ def stamp_want(rule: Rule) -> tuple[str, ...]:
 
 
 def _digest(key: Item) -> str:
-    return digest_of(key)[:_DIGEST_LENGTH]
-
-
-def removed_stamp(old: Item | None, new: Item | None) -> AttributeValue | None:
-    """The stamp that an edge had before a change and does not have after it; None if it had none, or has it still."""
-    before: AttributeValue | None = (old or {}).get(STAMP)
-    return before if before is not None and before != (new or {}).get(STAMP) else None
+    # The order of names in a stored key may be any.
+    return digest_of({name: key[name] for name in sorted(key)})[:_DIGEST_LENGTH]

@@ -34,7 +34,6 @@ from adjoin.plans.counting.edge_state import EdgeState, contributions
 from adjoin.plans.counting.ledger import LEFT
 from adjoin.plans.counting.node_transaction import MARKED, TURN, Near
 from adjoin.plans.counting.references import EdgeRef, counted_by, counts, dependents, key_of_node, ref_to
-from adjoin.plans.counting.stamps import removed_stamp
 from adjoin.plans.deletion import Counted
 from adjoin.plans.maintenance.copies import At, CopyRef, copy_ref, freshen, freshen_at, key_companions
 from adjoin.plans.maintenance.cycles import moved, set_aside_by
@@ -171,6 +170,11 @@ class _Work:
         if state.edge is None:
             self.gone.add(place_of(state.ref.key))
 
+    def add_stamp(self, ref: EdgeRef, stamp: AttributeValue, new: Item | None) -> None:
+        """Lists the stamp that an edge had before a change, unless it has it still."""
+        if new is None or new.get(STAMP) != stamp:
+            self.stamps.setdefault(ref.place, []).append(stamp)
+
     def removed(self, ref: EdgeRef) -> Sequence[AttributeValue]:
         """The stamps that changes removed from an edge."""
         return self.stamps.get(ref.place, ())
@@ -306,8 +310,8 @@ def _look_at_edge(layout: BoundLayout, kind: CountedType, change: ItemChange, wo
                 ref = ref_to(layout, group, item, change.key)
                 if counts(layout, ref):
                     work.add_edge(ref)
-                    if group.has_stamps and (stamp := removed_stamp(change.old, change.new)) is not None:
-                        work.stamps.setdefault(ref.place, []).append(stamp)
+                    if change.old is not None and STAMP in change.old and group.has_stamps:
+                        work.add_stamp(ref, change.old[STAMP], change.new)
                     is_unchecked |= not group.is_checked
         names = affecting.copied
         if isinstance(kind, EdgeType) and names and change.new is not None and differs(change, names):
