@@ -22,10 +22,12 @@ from adjoin.entity_types import EdgeType, NodeType
 from adjoin.expressions import Remove, Set, Value, attribute
 from adjoin.layouts.interface import GENERATION, STAMP
 from adjoin.plans.counting.stamps import Stamp, stamp_of
+from adjoin.plans.maintenance.neighbours import reconcile_near
 from adjoin.plans.maintenance.recounting import begin, begun_before, finish
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.steps.batches import Place, place_of
 from adjoin.requests import Delete, ItemChange, Plan, Put, ReadChanges, Request, Update
+from adjoin.runner import run
 from adjoin.values import Item
 from tests.maintenance.ledgers import entries_of, is_ledger
 from tests.maintenance.simulation import FEW, FIRST, Simulation, Stream, stored
@@ -672,3 +674,18 @@ def test_what_is_left_of_edges_is_removed_once_their_node_is_counted_anew(g: Gra
     assert (len(ledgers(g)), shown(g), wrong(g)) == (1, (1, 5), [])
     g.maintain(once=True)
     assert (len(ledgers(g)), shown(g), wrong(g)) == (1, (1, 5), [])
+
+
+def test_a_stamp_is_taken_back_in_its_own_generation_only(g: Graph) -> None:
+    """The edge is counted in the next generation already, which never had the stamp."""
+    layout = g._layout
+    kind, (edge,) = layout.schema.node(Shelf), layout.items(Holds(source="s", target="a", pages=5))
+    g._store.execute((Delete(layout.table, layout.key_of(edge)),))
+    g._store.execute((Put(layout.table, edge),))
+    begun = run(begin(layout, kind, ["SHELF#s"]), g._store)
+    run(reconcile_near(layout, kind, ["SHELF#s"], Tally()), g._store)
+    assert shown(g) == (4, 20)
+    g.maintain(once=True)
+    assert shown(g) == (3, 15)
+    run(finish(layout, kind, begun, Tally()), g._store)
+    assert (shown(g), wrong(g)) == ((3, 15), [])
