@@ -183,6 +183,26 @@ class RuleGroup:
         return self.reads_far or any(rule.in_transaction for rule in self.rules)
 
     @cached_property
+    def has_stamps(self) -> bool:
+        """Whether an edge may say itself what was counted for it, with a stamp.
+
+        This also holds for rule groups that put no stamps (`is_stamped`): the declarations may have been others when
+        the edge was put. If something is counted at the target, the ledger is needed there, to find the edge. Then the
+        rules have other keys, and no stamp names them.
+        """
+        return not (self.reads_far or self.is_at_target or self.hop.is_child)
+
+    @cached_property
+    def is_stamped(self) -> bool:
+        """Whether a new edge gets a stamp, and no ledger.
+
+        This is for edges that are counted in transaction, by counts and sums. Ranks are named by a ledger. An edge that
+        expires has a ledger, which goes with it. Of a stamp, the record that it is spent would be left.
+        """
+        is_counted = any(rule.in_transaction for rule in self.rules)
+        return self.has_stamps and is_counted and not self.ranked and self.edge.expires is None
+
+    @cached_property
     def by_key(self) -> dict[str, str]:
         """The names of the rules by their keys."""
         return {rule.key: rule.name for rule in self.rules}

@@ -25,8 +25,9 @@ from adjoin import Graph, InvalidExport, MaterializedGraph, MissingExtra
 from adjoin.batch.engines import DuckDBEngine, open_engine
 from adjoin.batch.exports import Export, open_export, write_export
 from adjoin.batch.sources import dump_of
+from adjoin.layouts.interface import STAMP
 from adjoin.plans.counting.rank_items import HOME as HOME_OF_RANK
-from adjoin.requests import Delete
+from adjoin.requests import Delete, Put
 from tests.batch.graphs import everything, filled
 from tests.batch.models import MODELS
 from tests.batch.test_agreement import differences, with_things
@@ -35,6 +36,7 @@ from tests.batch.test_audit import exported as exported_for_audit
 from tests.batch.test_restoring import Shop, Sold, found
 from tests.maintenance.ledgers import is_ledger
 from tests.maintenance.simulation import stored
+from tests.maintenance.test_stamps import Book, Holds, Shelf
 from tests.servers.install import java_home
 from tests.waiting import LIMIT
 
@@ -155,6 +157,22 @@ def test_the_audit_of_ledgers_and_ranks_is_the_same(engine: Any) -> None:
         assert found(graph.verify(engine=engine)) == found(graph.verify(threads=1)) == expected
         assert graph.verify(engine=engine, repair=True).left == 0
         assert graph.verify(threads=1)
+
+
+def test_the_audit_of_stamps_is_the_same(engine: Any) -> None:
+    """One edge has a stamp that counts, one a stamp that is spent, one a ledger, and one was removed."""
+    with Graph(":memory:", [Shelf, Book, Holds]) as graph:
+        graph.put_many([Shelf(id="s"), *(Book(id=id) for id in "abcd")])
+        for id in "abcd":
+            graph.put(Holds(source="s", target=id, pages=5))
+        read = next(item for item in stored(graph) if STAMP in item and item["SK"]["S"].endswith("b"))
+        graph.update(Holds, "s", "b", pages=7)
+        graph.update(Holds, "s", "c", pages=7)
+        graph.disconnect(Holds, "s", "d")
+        graph._store.execute((Put("adjoin", read),))
+        graph.maintain(once=True)
+        assert graph.get(Shelf, "s") == Shelf(id="s", books=3, pages=17)
+        assert graph.verify(engine=engine)
 
 
 def test_data_that_cannot_be_read_is_refused(engine: Any, tmp_path: Path) -> None:

@@ -17,7 +17,19 @@ from typing import Any
 from adjoin import AdjoinError, Graph
 from adjoin.plans.maintenance.affected import apply_changes
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import Delete, ItemChange, Plan, Put, Query, ReadChanges, Request, Response, Scan
+from adjoin.requests import (
+    BatchGet,
+    BatchGetResponse,
+    Delete,
+    ItemChange,
+    Plan,
+    Put,
+    Query,
+    ReadChanges,
+    Request,
+    Response,
+    Scan,
+)
 from adjoin.reserved import DECLARED
 from adjoin.stores.sqlite import SQLiteStore
 
@@ -49,6 +61,8 @@ class Process:
         self.plan, self.name = plan, name
         self.is_done = False
         self.asleep_until = 0
+        self.are_torn = False
+        """Whether others may come between the items of a batch that it reads."""
         self.error: AdjoinError | None = None
         self._store = graph._store
         self._answers: list[Any] = []
@@ -86,10 +100,30 @@ class Process:
     def step(self, chance: random.Random) -> None:
         """Performs one request of the batch, any of those that are left; the last one lets the plan go on."""
         number = self._open.pop(chance.randrange(len(self._open)))
-        try:
-            (self._answers[number],) = self._store.execute((self._batch[number],))
-        except AdjoinError as error:
-            self._failure = self._failure or error
+        request = self._batch[number]
+        if isinstance(request, BatchGet) and len(request.gets) > 1 and self.are_torn:
+            self._get_one(number, request, chance)
+        else:
+            try:
+                (self._answers[number],) = self._store.execute((request,))
+            except AdjoinError as error:
+                self._failure = self._failure or error
+        self._answered()
+
+    def _get_one(self, number: int, request: BatchGet, chance: random.Random) -> None:
+        """Reads one item of a batch, because the items of a batch are not read at one instant."""
+        found: dict[int, Any] = self._answers[number] or {}
+        place = chance.choice([each for each in range(len(request.gets)) if each not in found])
+        response: Any
+        (response,) = self._store.execute((BatchGet((request.gets[place],)),))
+        found[place] = response.items[0]
+        if len(found) < len(request.gets):
+            self._answers[number] = found
+            self._open.append(number)
+        else:
+            self._answers[number] = BatchGetResponse([found[each] for each in range(len(found))])
+
+    def _answered(self) -> None:
         if self._open:
             return
         if self._failure is not None:
@@ -205,12 +239,15 @@ class Simulation:
         self._writers: list[Process] = []
         self._at_work: list[tuple[Process, list[ItemChange]]] = []
         self.requests = 0
+        self.are_torn = seed % 3 == 0
+        """Whether batches are read item by item."""
         self.watch: Callable[[], None] = lambda: None
         """Called after every request."""
 
     def write(self, plan: Plan[Any], name: str) -> None:
         """Starts a writer, and lets everybody work for a while."""
         writer = Process(self.graph, plan, name)
+        writer.are_torn = self.are_torn
         if not writer.is_done:
             self._writers.append(writer)
         for _ in range(self.chance.randrange(12)):
@@ -248,6 +285,7 @@ class Simulation:
     def _start_maintainer(self) -> None:
         if changes := self.stream.take(self.chance.randrange(1, 8)):
             maintainer = Process(self.graph, apply_changes(self.graph._layout, changes, self.tally), "maintainer")
+            maintainer.are_torn = self.are_torn
             if not maintainer.is_done:
                 self._at_work.append((maintainer, changes))
 

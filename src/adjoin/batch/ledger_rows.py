@@ -1,4 +1,4 @@
-"""What maintenance has recorded beside nodes, as tables: ledgers, ranks, waiting markers and arrivals.
+"""What maintenance has recorded beside nodes, as tables: ledgers, ranks, waiting markers and arrivals; and stamps.
 
 `LedgerRows` reads them from a source once, and joins them with the nodes that they count for. `ledgers` compares them.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any
 
 import ibis
@@ -31,9 +32,11 @@ from adjoin.plans.counting.ledger import (
     TOKEN,
     generation_want,
     rule_want,
+    spent_want,
 )
 from adjoin.plans.counting.rank_items import HOME
 from adjoin.plans.counting.references import EDGE, FAR, NEAR
+from adjoin.plans.counting.stamps import GENERATION_WANT, TOKEN_LENGTH, TOKEN_WANT, stamp_want
 from adjoin.plans.maintenance.ranks import values_of_an_edge
 from adjoin.reserved import OWN
 from adjoin.rules import Rule, RuleGroup
@@ -47,6 +50,8 @@ def wanted(layout: BoundLayout) -> dict[type[Any], set[Want]]:
     found: dict[type[Any], set[Want]] = {}
     for group in layout.rules.groups:
         found.setdefault(group.edge.model, set()).add(ends_want(group.edge))
+        if group.has_stamps:
+            found[group.edge.model] |= {TOKEN_WANT, GENERATION_WANT, *map(stamp_want, group.sums)}
         found.setdefault(group.hop.near.model, set()).update({(GENERATION, "S"), (NEXT_GENERATION, "S")})
     return found
 
@@ -86,6 +91,8 @@ class LedgerRows:
         for group in self.groups:
             if not group.reads_far:
                 wants[f"generation_{group.part}"] = generation_want(group)
+            if group.has_stamps:
+                wants["spent"] = spent_want(group)
         for place, rule in enumerate(self._rules):
             group = self._group_of(rule)
             start: Want = (APPLIED, "M", rule.key) if group.reads_far else rule_want(group, rule)
@@ -242,11 +249,68 @@ class LedgerRows:
         return self._kept(f"ledgers {group.name}", make)
 
     def _valid(self, group: RuleGroup) -> ir.Table:
-        """The ledgers that count in the present or next generation of their nodes."""
+        """What counts in the present or next generation of the nodes: ledgers, and stamps as rows of the same kind."""
+        valid = self._alive(group)
+        if not self._has_stamps(group):
+            return valid
+        columns = ["id", "edge_pk", "edge_sk", *self._sums(group)]
+        return self._kept(f"valid {group.name}", lambda: ibis.union(valid.select(columns), self._stamps(group, valid)))
+
+    def _alive(self, group: RuleGroup) -> ir.Table:
+        """The ledgers of the present or next generation of their nodes."""
         ledgers = self._ledgers(group)
         return ledgers.filter(
             (ledgers.generation == ledgers.node_generation) | (ledgers.generation == ledgers.node_next)
         )
+
+    def _has_stamps(self, group: RuleGroup) -> bool:
+        """Whether stamps may say something about the rules of a rule group."""
+        return group.has_stamps and bool(self._sums(group))
+
+    def _sums(self, group: RuleGroup) -> list[str]:
+        """The columns with the sums of a rule group."""
+        return [f"r{place}" for place, rule in enumerate(self._rules) if rule in group.sums]
+
+    def _says_more(self, group: RuleGroup, ledgers: ir.Table) -> Any:
+        """Whether ledgers say more than which stamps are spent."""
+        ranked = [f"r{place}_0" for place, rule in enumerate(self._rules) if rule in group.ranked]
+        return reduce(or_, (ledgers[name].notnull() for name in (*self._sums(group), *ranked)))
+
+    def _stamps(self, group: RuleGroup, valid: ir.Table) -> ir.Table:
+        """The stamps that count: no ledger names them as spent, and their generation is the present one.
+
+        A stamp that was copied from another edge does not count either. It is not told apart by its digest here: the
+        edge has a ledger of its own that says what was counted for it.
+        """
+        tables = [self._stamps_of(group, kind) for kind in self._variants(group)]
+        stamps = tables[0] if len(tables) == 1 else ibis.union(*tables)
+        nodes = self._nodes(group.hop.near).select("node_id", "node_generation")
+        stamps = stamps.semi_join(nodes, [stamps.id == nodes.node_id, stamps.generation == nodes.node_generation])
+        says_more = self._says_more(group, valid)
+        told = valid.select(told_pk=valid.edge_pk, told_sk=valid.edge_sk, spent=valid.spent, says_more=says_more)
+        joined = stamps.left_join(told, [stamps.edge_pk == told.told_pk, stamps.edge_sk == told.told_sk])
+        is_spent = joined.spent.contains(joined.token + joined.generation) | joined.says_more
+        counting = joined.filter(~is_spent.fill_null(False))
+        return counting.select("id", "edge_pk", "edge_sk", *self._sums(group))
+
+    def _stamps_of(self, group: RuleGroup, kind: CountedType) -> ir.Table:
+        tables = self._job.tables
+        edges = tables.table(kind)
+        token, generation = (edges[tables.column(want)] for want in (TOKEN_WANT, GENERATION_WANT))
+        sums = {
+            f"r{place}": edges[tables.column(stamp_want(rule))]
+            for place, rule in enumerate(self._rules)
+            if rule in group.sums
+        }
+        rows = edges.select(
+            id=edges[group.hop.near_end],
+            edge_pk=edges.pk,
+            edge_sk=edges.sk,
+            token=token.substr(0, TOKEN_LENGTH),
+            generation=generation,
+            **sums,
+        )
+        return rows.filter(rows.generation.notnull() & rows.token.notnull())
 
     def _markers(self, kind: NodeType) -> ir.Table:
         """The ids of the nodes of a class that have a waiting marker."""

@@ -119,6 +119,9 @@ class LedgerAudit(LedgerRows):
 
     def _faults(self, group: RuleGroup, numbers: Numbers) -> ir.Table:
         edges, ledgers, valid = self._edges(group), self._ledgers(group), self._valid(group)
+        if self._has_stamps(group):
+            # A ledger stays without its edge if it says only which stamps are spent.
+            ledgers = ledgers.filter(ledgers.spent.isnull() | self._says_more(group, ledgers))
         stray = ledgers.anti_join(edges, [ledgers.edge_pk == edges.pk, ledgers.edge_sk == edges.sk])
         parts = [_fault(stray, "stray")]
         if group.reads_far:
@@ -258,6 +261,21 @@ class LedgerAudit(LedgerRows):
         for row in self._job.engine.fetch(self._job.engine.stage(off.select("id").distinct()), ["id"]):
             id = self._job.tables.id_of(group.hop.near, row["id"])
             yield LedgerFault(group.hop.near, id, "different")
+
+    def left_ledgers(self, group: RuleGroup) -> Iterator[EdgeRef]:
+        """The edges that do not exist, and whose ledgers say only that stamps of former generations are spent.
+
+        They are no faults: such a ledger stays when its node is counted anew, or deleted after its edges.
+        """
+        if not self._has_stamps(group):
+            return
+        edges, ledgers, valid = self._edges(group), self._ledgers(group), self._alive(group)
+        left = ledgers.filter(ledgers.spent.notnull() & ~self._says_more(group, ledgers))
+        left = left.anti_join(edges, [left.edge_pk == edges.pk, left.edge_sk == edges.sk])
+        left = left.anti_join(valid, [left.edge_pk == valid.edge_pk, left.edge_sk == valid.edge_sk])
+        for fault in self._fetched(group, self._job.engine.stage(_fault(left, "left"))):
+            if fault.ref is not None:
+                yield fault.ref
 
     # --- arrivals ------------------------------------------------------------------------------
 

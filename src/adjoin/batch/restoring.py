@@ -263,11 +263,15 @@ class Restorer:
                 self._run(remove_dead(self._layout, rule, dict(some)))
 
     def strike_out(self, stage: RestoringStage, ledgers: LedgerAudit) -> None:
-        """Removes the arrivals of a stage whose edges do not arrive there: a repair that was cut off left them.
+        """Removes what is left of edges that do not exist, and has no effect.
 
-        Maintenance removes an arrival when its edge goes, but this edge was gone before the arrival was recorded.
+        These are arrivals that a repair left which was cut off: maintenance removes an arrival when its edge goes, but
+        this edge was gone before the arrival was recorded. And they are ledgers that say only which stamps of former
+        generations are spent.
         """
         for group in stage.groups:
+            for refs in chunks(ledgers.left_ledgers(group), ROUND):
+                self._run(reconcile(self._layout, refs, Tally()))
             for some in chunks(ledgers.left_arrivals(group), ROUND):
                 self._run(strike_out(self._layout, some))
 

@@ -29,6 +29,8 @@ NEXT_GENERATION = "adjoin:next"
 """The attribute of a node that names the generation which a recount prepares, while the present one is in use."""
 WRITTEN = "adjoin:written"
 """The attribute of an edge of nodes that can expire: when it was put, in seconds since 1970."""
+STAMP = "adjoin:stamp"
+"""The attribute of an edge that says what was counted for it, in place of a ledger; see `plans/counting/stamps`."""
 OWNER = "adjoin:owner"
 """The attribute of a claim to a unique value: the node key of the node that has it."""
 

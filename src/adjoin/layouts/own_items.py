@@ -35,7 +35,7 @@ from typing import Any
 from adjoin.entity_types import EntityType, NodeType
 from adjoin.errors import InvalidKey, InvalidModel
 from adjoin.layouts.indexed_fields import IndexedField, OverloadedIndex, indexed_text
-from adjoin.layouts.interface import DELETING, OWNER, Satellite, Shape
+from adjoin.layouts.interface import DELETING, OWNER, STAMP, Satellite, Shape
 from adjoin.layouts.keys import SEPARATOR, check_length
 from adjoin.layouts.templates import AdjacencyKeys
 from adjoin.requests import SortCondition
@@ -58,7 +58,7 @@ class Satellites:
         owners = {model: node.partition for model, node in keys.nodes.items()}
         owners |= {model: edge.partition for model, edge in keys.edges.items() if edge.is_apart}
         self._owners = [partition for model, partition in owners.items() if model not in keys.guarded]
-        self._taken = frozenset(keys.attributes - {layout.type_attribute, DELETING})
+        self._taken = frozenset((keys.attributes - {layout.type_attribute, DELETING}) | {STAMP})
         """Attributes that only the entity's own item has, and index copies do not."""
 
     def is_one(self, key: Item) -> bool:

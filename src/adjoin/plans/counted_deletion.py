@@ -189,13 +189,14 @@ class Deletion:
     def _with(self, last: _Together, edges: Sequence[Counted]) -> Plan[_Together]:
         """The same writes with the removal of some edges and of their contributions to both ends."""
         layout = self.layout
-        made = yield from companions(layout, [each for edge in edges for each in _written(edge)])
         writes = {write_place(layout, write): write for write in last.writes}
+        gone = {place for place, write in writes.items() if isinstance(write, Delete)}
+        made = yield from companions(layout, [each for edge in edges for each in _written(edge)], deleted=gone)
         for place, write in made.writes.items():
             # A change of the node's own aggregates joins the delete of the node.
             writes[place] = joined(layout, writes[place], write) if place in writes else write
         for edge in edges:
-            writes |= {place_of(key): Delete(layout.table, key, edge.same) for key in edge.keys}
+            writes |= {place_of(key): made.on(layout, Delete(layout.table, key, edge.same)) for key in edge.keys}
             writes |= {place_of(key): Delete(layout.table, key) for key in edge.copies}
         size = last.size + sum(edge.size for edge in edges) + sum(map(item_size, filter(None, made.read.values())))
         return _Together([*writes.values()], size)

@@ -37,7 +37,7 @@ from adjoin.field_types import bounds_of, plain_type
 from adjoin.fields import RelativeChange
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import is_rehearsed
-from adjoin.layouts.interface import DELETING, OWNER, REVISION, Satellite
+from adjoin.layouts.interface import DELETING, OWNER, REVISION, STAMP, Satellite
 from adjoin.model import Edge, Node, node_id
 from adjoin.plans.copies import copies_on, filling
 from adjoin.plans.deletion import visible
@@ -284,11 +284,16 @@ def entity_put(
         arrived = yield from coming.look(layout, kind, layout.key_of(items[0]), room)
         items, wanted, more = (arrived.on(layout, items[0]),), all_of(wanted, arrived.condition), arrived.writes
         read = read or arrived.read
-    elif add_companions:
-        items, more = yield from companioned(layout, kind, entity, items)
+    held: Sequence[Condition | None] = [None] * len(items)
+    if add_companions and not isinstance(kind, NodeType):
+        made = yield from companioned(layout, kind, entity, items)
+        items, more, held = made.items, made.writes, made.held
+        if made.read:
+            read += made.read[len(read) :]
+            watched.append(STAMP)
     satellites = layout.satellites(kind, items, entity.__dict__)
     satellites += released(layout, kind, old, satellites)
-    puts = [_own_write(layout, kind, item, wanted) for item in items]
+    puts = [_own_write(layout, kind, item, all_of(wanted, own)) for item, own in zip(items, held, strict=True)]
     return EntityWrite(puts, beside(layout, satellites, claims), read, entity, watched=watched, more=more)
 
 
@@ -307,12 +312,24 @@ def room_beside(layout: BoundLayout, kind: NodeType, items: Sequence[Item], enti
     return MAX_TRANSACTION - 2 - 2 * len(layout.satellites(kind, items, entity.__dict__))
 
 
+@dataclass(frozen=True, slots=True)
+class Accompanied:
+    """The items of an entity as they are written, and the other writes of the transaction."""
+
+    items: tuple[Item, ...]
+    writes: list[Put | Update | Delete | Check]
+    held: Sequence[Condition | None]
+    """For each item, the condition that its stamp is what was read."""
+    read: list[Item | None] = field(default_factory=list)
+    """The items as they were read for their stamps; empty if they have none."""
+
+
 def companioned(
     layout: BoundLayout, kind: EntityType, entity: Entity, items: tuple[Item, ...], checks: Sequence[Check] = ()
-) -> Plan[tuple[tuple[Item, ...], list[Put | Update | Delete | Check]]]:
-    """The items of an edge with their copied fields, and the other writes of its transaction, joined with `checks`."""
+) -> Plan[Accompanied]:
+    """The items of an edge with copied fields and stamps, and the other writes of its transaction with `checks`."""
     if not isinstance(kind, EdgeType) or not isinstance(entity, Edge):
-        return items, list(checks)
+        return Accompanied(items, list(checks), [None] * len(items))
     if copies_on(layout, kind):
         filled = yield from filling(layout, kind, entity)
         items = tuple(layout.with_copied_keys(kind, item | filled.values) for item in items)
@@ -323,7 +340,14 @@ def companioned(
         made = yield from companions(layout, written_edge(layout, kind, entity, items))
         for place, write in made.writes.items():
             writes[place] = joined(layout, writes[place], write) if place in writes else write
-    return items, list(writes.values())
+        places = [place_of(layout.key_of(item)) for item in items]
+        return Accompanied(
+            tuple(made.stamped(place, item) for place, item in zip(places, items, strict=True)),
+            list(writes.values()),
+            [made.held(place) for place in places],
+            [made.read[place] for place in places if place in made.stamps],
+        )
+    return Accompanied(items, list(writes.values()), [None] * len(items))
 
 
 def entity_update(
@@ -358,7 +382,11 @@ def entity_update(
     if add_companions and isinstance(kind, EdgeType) and isinstance(new, Edge) and counted_in_transaction(layout, kind):
         made = yield from companions(layout, written_edge(layout, kind, new, after))
         more = list(made.writes.values())
-    return EntityWrite(puts, beside(layout, satellites, claims), [*items], new, more=more)
+        puts = [
+            Put(put.table, made.stamped(place, put.item), all_of(put.condition, made.held(place)))
+            for put, place in zip(puts, map(place_of, keys), strict=True)
+        ]
+    return EntityWrite(puts, beside(layout, satellites, claims), [*items], new, (REVISION, STAMP), more)
 
 
 def write_entity(layout: BoundLayout, kind: EntityType, made: Callable[[Claims], Plan[EntityWrite]]) -> Plan[Any]:

@@ -5,20 +5,24 @@ the new ledger, on condition that both are still what was read. The old edge nee
 what it contributed. Maintenance then finds nothing left to do; it still handles what no program writes, such as items
 that expire.
 
+In rule groups with `is_stamped`, a new edge has a stamp instead of a ledger. Where edges may have stamps, the old edge
+is read too, and is written on condition that its stamp is what was read.
+
 A node may be created after edges that wait for it: `Coming` counts those with the node. `counted_deletion` deletes a
 node together with its edges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from adjoin.entity_types import AnyEdge, EdgeType, EntityType, NodeType
 from adjoin.errors import TransactionCanceled
 from adjoin.evaluate import condition_test
 from adjoin.expressions import Condition, Not, all_of
 from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import STAMP
 from adjoin.plans.counting.arrivals import counting, lookups
 from adjoin.plans.counting.edge_state import AnyWrite, EdgeState
 from adjoin.plans.counting.ledger import ledger_held
@@ -30,10 +34,10 @@ from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, until_writt
 from adjoin.plans.steps.batches import Pages, Place, get_all, place_of
 from adjoin.plans.steps.joining import AnyRequest, joined, write_place
 from adjoin.plans.steps.still import new_revision, same
-from adjoin.requests import Check, Delete, Get, Plan, Put, TransactWrite
+from adjoin.requests import Check, Delete, Get, Plan, Put, TransactWrite, Update
 from adjoin.rules import RuleGroup
 from adjoin.units import MAX_TRANSACTION
-from adjoin.values import Item
+from adjoin.values import AttributeValue, Item
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,37 @@ class Companions:
 
     writes: dict[Place, AnyRequest] = field(default_factory=dict)
     read: dict[Place, Item | None] = field(default_factory=dict)
-    """The nodes and ledgers from which the writes were computed, as they were read."""
+    """The nodes, ledgers and old edges from which the writes were computed, as they were read."""
+    stamps: dict[Place, AttributeValue | None] = field(default_factory=dict)
+    """The stamp of each edge that may have one, by its key; None for an edge that gets none."""
+    _present: Condition | None = None
+
+    def held(self, place: Place) -> Condition | None:
+        """The condition that an edge has the stamp that was read; None if edges of its class have no stamps."""
+        if place not in self.stamps:
+            return None
+        before = self.read[place]
+        if before is None:
+            return None if self._present is None else Not(self._present)
+        return same(before, STAMP)
+
+    def stamped(self, place: Place, item: Item) -> Item:
+        """The item of an edge with its stamp."""
+        if place not in self.stamps:
+            return item
+        stamp = self.stamps[place]
+        left = {name: value for name, value in item.items() if name != STAMP}
+        return left if stamp is None else left | {STAMP: stamp}
+
+    def on(self, layout: BoundLayout, write: AnyRequest) -> AnyRequest:
+        """The write of one of the edges with its stamp, on condition that the stamp is what was read."""
+        place = write_place(layout, write)
+        if place not in self.stamps or isinstance(write, Update | Check):
+            return write
+        held = all_of(write.condition, self.held(place))
+        if isinstance(write, Delete):
+            return replace(write, condition=held)
+        return replace(write, item=self.stamped(place, write.item), condition=held)
 
 
 def counted_in_transaction(layout: BoundLayout, kind: EntityType) -> list[RuleGroup]:
@@ -92,22 +126,24 @@ def companions(
     written: Sequence[Written],
     created: Collection[Place] = (),
     waiting: Sequence[EdgeRef] = (),
+    deleted: Collection[Place] = (),
 ) -> Plan[Companions]:
-    """The writes that go into one transaction with these items; `created` are nodes that the transaction creates.
+    """The writes that go into one transaction with these items.
 
-    `waiting` are edges that already exist and count for a created node. They are read, and the transaction is
-    conditional on what was read.
+    `created` and `deleted` are nodes that the transaction creates or deletes. `waiting` are edges that already exist
+    and count for a created node. They are read, and the transaction is conditional on what was read.
     """
     own = [(_ref(group, each), each.item) for each in written for group in counted_in_transaction(layout, each.kind)]
     own = [(ref, item) for ref, item in own if counts(layout, ref)]
     named = [ref for ref, _ in own] + [*waiting]
     keys = {place_of(key): key for ref in named for key in (ref.ledger_key(layout), ref.near_key(layout))}
-    keys |= {place_of(ref.key): ref.key for ref in waiting}
+    keys |= {place_of(ref.key): ref.key for ref in (*(ref for ref, _ in own if ref.group.has_stamps), *waiting)}
     found = yield from get_all([Get(layout.table, key, consistent=True) for key in keys.values()])
     items = dict(zip(keys, found, strict=True))
     refs = own + [(ref, items[place_of(ref.key)]) for ref in waiting]
     node_transactions: dict[str, NodeTransaction] = {}
-    made = Companions(read=items)
+    made = Companions(read=items, _present=layout.present)
+    edges = {place_of(each.key) for each in written}
     for ref, item in refs:
         key = ref.near_key(layout)
         there = items[place_of(key)]
@@ -117,11 +153,23 @@ def companions(
             ref.near, NodeTransaction(Near(ref.group.hop.near, ref.near, key, there))
         )
         ledger = items[place_of(ref.ledger_key(layout))]
-        near = node_transaction.near
-        state = EdgeState(ref, item, ledger, near.item, None, near.generation, near.next, has_ranks_within=True)
+        near, place = node_transaction.near, place_of(ref.key)
+        state = EdgeState(
+            ref,
+            item,
+            ledger,
+            near.item,
+            None,
+            near.generation,
+            near.next,
+            has_ranks_within=True,
+            stamp=(items.get(place) or {}).get(STAMP),
+            ends=place_of(key) in deleted,
+        )
         state.work_out(layout)
+        if ref.group.has_stamps and place in edges:
+            made.stamps[place] = state.stamped(is_new=items[place] is None)
         node_transaction.states.append(state)
-    edges = {place_of(each.key) for each in written}
     writes: dict[Place, AnyWrite] = {}
     for node_transaction in node_transactions.values():
         node_transaction.write_down(layout)
@@ -169,7 +217,7 @@ def disconnect_counted(
 
     def attempt() -> Plan[Attempt[bool]]:
         more = yield from companions(layout, written)
-        deletes = [Delete(layout.table, key, wanted) for key in keys]
+        deletes = [more.on(layout, Delete(layout.table, key, wanted)) for key in keys]
         writes = (*deletes, *copies, *more.writes.values())
         return Attempt((TransactWrite(writes),), lambda _: is_shown, failed)
 
@@ -182,6 +230,9 @@ def disconnect_counted(
             return False
         if not (failure.retryable or failure.has_failed_condition):
             raise failure
+        if met and all(item is not None and _holds(wanted, item) for item in met):
+            # Only the stamp is another one.
+            return AGAIN
         if met:
             # A one-sided edge is no edge, and its item is removed in any case. For an edge with the mark of a delete,
             # the deletion record says whether it still existed.
@@ -193,6 +244,10 @@ def disconnect_counted(
         return AGAIN
 
     return (yield from until_written(attempt))
+
+
+def _holds(wanted: Condition | None, item: Mapping[str, AttributeValue]) -> bool:
+    return wanted is None or condition_test(wanted)(dict(item))
 
 
 # --- nodes for which edges wait ----------------------------------------------------------------

@@ -59,10 +59,13 @@ def add_companions(layout: BoundLayout, writes: Named, *, has_tried: bool) -> Pl
     if not counted and not waiting:
         return read
     created = {place for place, (write, _) in writes.items() if _makes(write)}
-    made = yield from companions(layout, counted, created, waiting)
+    deleted = {place for place, (write, _) in writes.items() if isinstance(write, Delete)}
+    made = yield from companions(layout, counted, created, waiting, deleted)
     if waiting and len(writes.keys() | made.writes.keys()) > MAX_TRANSACTION:
         # The waiting edges do not fit into the transaction. `maintain` counts them later.
-        made = yield from companions(layout, counted, created)
+        made = yield from companions(layout, counted, created, deleted=deleted)
+    for place in made.stamps:
+        writes[place] = made.on(layout, writes[place][0]), writes[place][1]
     _, cause = next((writes[place] for place in edges), next(iter(writes.values())))
     for place, write in made.writes.items():
         if place in writes:

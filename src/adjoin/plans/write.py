@@ -197,13 +197,17 @@ def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> 
 
     def attempt() -> Plan[Attempt[Any]]:
         items = written_items(layout, kind, entity)
-        items, first = yield from companioned(layout, kind, entity, items, checks)
+        made = yield from companioned(layout, kind, entity, items, checks)
+        items, first, held = made.items, made.writes, made.held
         if isinstance(kind, NodeType):
             room = room_beside(layout, kind, items, entity)
             arrived = yield from coming.look(layout, kind, layout.key_of(items[0]), room)
             items, first = (arrived.on(layout, items[0]),), arrived.writes
         others = beside(layout, layout.satellites(kind, items, entity.__dict__), claims)
-        puts = tuple(Put(layout.table, revised(layout, kind, item), wanted) for item in items)
+        puts = tuple(
+            Put(layout.table, revised(layout, kind, item), all_of(wanted, own))
+            for item, own in zip(items, held, strict=True)
+        )
         is_alone = len(puts) == 1 and not first and not others
 
         def added(_: Sequence[Any]) -> Any:

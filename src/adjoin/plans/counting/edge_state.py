@@ -6,7 +6,7 @@ reconciled, by how much each sum changes, and the writes for everything except t
 `ledger` what it has contributed. `node_transaction` combines the edge states of one node.
 
 Two words are used throughout: `wanted` is what the edge contributes now, per rule, and `applied` is what it has
-contributed, as its ledger says. An edge is reconciled if both agree, in the right generation.
+contributed, as its ledger and its stamps say. An edge is reconciled if both agree, in the right generation.
 
 While a node is recounted, it has a present generation and a next one. An edge that is reconciled then counts in both:
 the difference to its ledger in the present one (`delta`), and the whole contribution in the next one (`delta_ahead`).
@@ -15,8 +15,8 @@ Its ledger is then of the next generation, so this happens once per edge.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import TypeAlias
@@ -24,12 +24,13 @@ from typing import TypeAlias
 from adjoin.errors import NEVER, AdjoinError, TransactionCanceled
 from adjoin.expressions import Condition
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.interface import GENERATION
+from adjoin.layouts.interface import GENERATION, STAMP
 from adjoin.layouts.own_items import digest_of, foreign_on, keys_on
 from adjoin.plans.counting.contributions import Ends, contribution
 from adjoin.plans.counting.ledger import WAITING, Ledger, LedgerWrite, ledger_in, ledger_write
 from adjoin.plans.counting.rank_items import NO_MOVES, Moves, Rank, base_of, first_moves, moves, ranks_of
 from adjoin.plans.counting.references import EdgeRef, named_in
+from adjoin.plans.counting.stamps import Stamp, generation_of, new_stamp, stamp_of
 from adjoin.plans.steps.still import as_read
 from adjoin.requests import Check, Delete, Put, Update
 from adjoin.rules import Rule, RuleGroup
@@ -39,6 +40,7 @@ RULE, REASON, GROUP = "rule", "reason", "account"
 """The attributes of the record that an edge is set aside, besides those that name the edge."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NOTHING: Mapping[str, AttributeValue] = MappingProxyType({})
+_NO_STAMPS: Mapping[str, Stamp] = MappingProxyType({})
 _ZERO: AttributeValue = {"N": "0"}
 _NO_LEDGER = Ledger(WAITING, {}, {})
 
@@ -78,8 +80,18 @@ class EdgeState:
     """Ranks that an earlier attempt put for this edge, and that can be used again."""
     ranks: Moves = NO_MOVES
     """What has to be done with the ranks of the edge; set when the writes are made."""
+    stamp: AttributeValue | None = None
+    """The stamp on the edge as it is stored."""
+    removed: Sequence[AttributeValue] = ()
+    """Stamps that changes have removed from the edge."""
+    ends: bool = False
+    """Whether the near node is deleted in the same transaction, so that its generation ends."""
+    is_stamping: bool = False
+    """Whether the edge is put with a new stamp, so that it needs no ledger."""
     applied: Mapping[str, AttributeValue] = field(init=False, default_factory=lambda: _NOTHING)
     """Rule to what the edge has contributed in the present generation; empty if the ledger is void."""
+    counting: Mapping[str, Stamp] = field(init=False, default_factory=lambda: _NO_STAMPS)
+    """The stamps that count, by name: no ledger names them as spent, and their generation is the present one."""
     _made: list[AnyWrite] | None = None
     """The writes, once they are made. They contain new random tokens, so they are made once."""
 
@@ -87,6 +99,21 @@ class EdgeState:
         self.ledger = ledger = ledger_in(self.ref.group, self.item)
         if ledger is not None and self.is_valid:
             self.applied = ledger.applied
+        if self.stamp is not None or self.removed:
+            self._count_stamps()
+
+    def _count_stamps(self) -> None:
+        """Adds the stamps that count to what the edge has contributed."""
+        group, key = self.ref.group, self.ref.key
+        stamps = [stamp for each in (self.stamp, *self.removed) if (stamp := stamp_of(group, key, each)) is not None]
+        spent = frozenset[str]() if self.ledger is None else self.ledger.spent
+        self.counting = {
+            stamp.name: stamp
+            for stamp in stamps
+            if self.near is not None and stamp.generation == self.generation and stamp.name not in spent
+        }
+        if self.counting:
+            self.applied = added_up((self.applied, *(stamp.applied for stamp in self.counting.values())))
 
     def work_out(self, layout: BoundLayout, refused: Mapping[str, str] = _NONE) -> None:
         """Computes `wanted` and `aside`. `refused` has rules to set aside after a failed write, with the reasons."""
@@ -113,6 +140,17 @@ class EdgeState:
         return _NONE if self.ledger is None else self.ledger.aside
 
     @property
+    def is_told(self) -> bool:
+        """Whether a ledger or a stamp says that the edge was counted, in any generation."""
+        return self.ledger is not None or self.stamp is not None
+
+    @property
+    def is_told_by_stamp(self) -> bool:
+        """Whether the stamp on the edge is all that counts beside its ledger."""
+        on_edge = stamp_of(self.ref.group, self.ref.key, self.stamp)
+        return on_edge is not None and [*self.counting] == [on_edge.name]
+
+    @property
     def is_kept(self) -> bool:
         """Whether the edge must have a ledger.
 
@@ -137,24 +175,46 @@ class EdgeState:
     def is_reconciled(self) -> bool:
         """Whether the ledger already says what it should say, so that nothing has to be written."""
         ledger = self.ledger
+        if self.counting:
+            return self._is_stamp_right
         if ledger is None:
             return not (self.is_kept or self.is_waiting)
         after = self.after
         if after is None:
             return False
         is_of_rules = not self.ref.group.reads_far or ledger.mark == self.ref.group.mark
-        return is_of_rules and (ledger.generation, ledger.applied, ledger.aside) == (
+        return is_of_rules and (ledger.generation, ledger.applied, ledger.aside, ledger.spent) == (
             after.generation,
             after.applied,
             after.aside,
+            after.spent,
         )
+
+    @property
+    def _is_stamp_right(self) -> bool:
+        """Whether the stamp on the edge, with its ledger if there is one, already says what should be said."""
+        ledger = self.ledger
+        is_alone = ledger is None or (ledger.generation == self.generation and not ledger.aside)
+        is_right = self.is_kept and not self.aside and self.next is None and self.applied == self._after
+        return is_alone and is_right and self.is_told_by_stamp
 
     @property
     def after(self) -> Ledger | None:
         """What the ledger should say; None if there should be none."""
         if self.is_kept:
-            return Ledger(self.next or self.generation, self._after, self.aside)
+            return Ledger(self.next or self.generation, self._after, self.aside, spent=self._spent)
+        if self.near is not None and not self.ends and (spent := self._spent):
+            # The edge contributes nothing, but a program may put it again with a stamp that it has read.
+            return Ledger(self.next or self.generation, {}, {}, spent=spent)
         return Ledger(WAITING, {}, {}) if self.is_waiting else None
+
+    @property
+    def _spent(self) -> frozenset[str]:
+        """The stamps that are spent once the ledger is written. Those of former generations need not be named."""
+        before = frozenset[str]() if self.ledger is None else self.ledger.spent
+        return frozenset(
+            name for name in before | self.counting.keys() if generation_of(name) in (self.generation, self.next)
+        )
 
     @property
     def comes(self) -> bool:
@@ -207,9 +267,12 @@ class EdgeState:
 
     def delta_ahead(self, rule: Rule) -> Decimal:
         """What to add in the next generation: everything the first time, and after that the difference."""
-        if self.is_ahead:
-            return self._difference(rule)
-        return Decimal(self.wanted.get(rule.name, _ZERO)["N"])
+        after = Decimal(self.wanted.get(rule.name, _ZERO)["N"])
+        if self.ledger is None or not self.is_ahead:
+            return after
+        # Stamps are of the present generation.
+        before = self.ledger.applied.get(rule.name, _ZERO)
+        return exact_sum((after, Decimal(before["N"]).copy_negate()))
 
     def moves(self, rule: Rule) -> bool:
         """Whether the ranks of the edge change for a rule."""
@@ -230,6 +293,21 @@ class EdgeState:
         self.aside[rule.name] = reason
         self.ranks, self._made = NO_MOVES, None
 
+    def stamped(self, *, is_new: bool) -> AttributeValue | None:
+        """The stamp for the edge when it is written as a whole: the one that still says what it contributes, or none.
+
+        If `is_new`, there is no edge, and the transaction requires this. So nothing is counted for it when it is
+        written, whatever was read: it gets a new stamp, and its ledger is not looked at.
+        """
+        group = self.ref.group
+        if self.counting:
+            return self.stamp if self.is_reconciled else None
+        is_first = is_new and self.item is None and self.is_kept and self.next is None
+        if not (group.is_stamped and is_first) or self.aside or self.foreign:
+            return None
+        self.is_stamping, self._made = True, None
+        return new_stamp(group, self.ref.key, self.generation, self.wanted)
+
     def renew(self) -> None:
         """Discards the writes, and the ranks of earlier attempts, so that both are made again."""
         self.spare, self._made = (), None
@@ -241,16 +319,18 @@ class EdgeState:
         # A node that does not exist has no departures that could stop a process which read the edge before it was
         # removed. So for an edge that waits for its node, the transaction checks the edge itself.
         if ref.group.is_checked if self.near is not None else self.is_waiting:
-            writes.append(Check(table, ref.key, as_read(layout, self.edge, ref.group.edge_attributes)))
+            names = (*ref.group.edge_attributes, *((STAMP,) if ref.group.has_stamps else ()))
+            writes.append(Check(table, ref.key, as_read(layout, self.edge, names)))
             if ref.group.reads_far and self.edge is not None and ref.far != ref.near:
                 writes.append(Check(table, ref.far_key(layout), self.far_as_read(layout)))
         self.ranks = NO_MOVES
-        if not self.is_reconciled:
+        if not self.is_reconciled and not self.is_stamping:
             after = self.after
             self.ranks = self._moves(after)
             if after is not None:
-                after = Ledger(after.generation, after.applied, after.aside, tokens=self.ranks.tokens)
-            writes.append(ledger_write(layout, ref, ref.ledger_key(layout), self.item, after))
+                after = replace(after, tokens=self.ranks.tokens)
+            if after is not None or self.item is not None:
+                writes.append(ledger_write(layout, ref, ref.ledger_key(layout), self.item, after))
         if self.has_ranks_within or self.ranks.together:
             writes += self._rank_writes(layout)
         if self.aside or self.was_aside:
@@ -312,6 +392,18 @@ def _has_ranks(ledger: Ledger) -> bool:
         if "L" in value:
             return True
     return False
+
+
+def added_up(some: Iterable[Mapping[str, AttributeValue]]) -> dict[str, AttributeValue]:
+    """The sum of contributions, by rule."""
+    numbers: dict[str, list[AttributeValue]] = {}
+    for each in some:
+        for name, value in each.items():
+            numbers.setdefault(name, []).append(value)
+    return {
+        name: values[0] if len(values) == 1 else {"N": f"{exact_sum(Decimal(value['N']) for value in values):f}"}
+        for name, values in numbers.items()
+    }
 
 
 def contributions(

@@ -18,6 +18,7 @@ o, i          the part for the node at the source, and the part for the node at 
         t         the token of its rank in this generation
         u         the token of its rank in the present generation, while `l` is the next one
     a         rule to the reason why the edge is set aside for it
+    x         the names of stamps of the edge that are spent, see `stamps`
 s             the length of the edge's partition key, if the ledger lies beside the target
 e             the key of the edge, if it was too long to be part of the ledger's key
 t             the node key of the target, if neither key contains it
@@ -55,7 +56,8 @@ from adjoin.values import AttributeValue, Item
 
 APPLIED, ASIDE, RULES = "applied", "aside", "rules"
 PARTS = "o", "i"
-_GENERATION, _REVISION, _ASIDE = "l", "r", "a"
+_GENERATION, _REVISION, _ASIDE, _SPENT = "l", "r", "a", "x"
+_NO_RULES = (_GENERATION, _REVISION, _ASIDE, _SPENT)
 LENGTH, TARGET = "s", "t"
 SHORTENED = "e"
 WAITING = "-"
@@ -92,6 +94,8 @@ class Ledger:
     """A hash of the rules that a ledger beside a far node was written for."""
     tokens: Mapping[str, Sequence[Tokens]] = field(default_factory=dict)
     """Rule to the tokens of its values, in the order of the values."""
+    spent: frozenset[str] = frozenset()
+    """The names of stamps of the edge that do not count any more."""
 
     @property
     def names(self) -> set[str]:
@@ -109,11 +113,12 @@ def ledger_in(group: RuleGroup, item: Item | None) -> Ledger | None:
     if part is None or _GENERATION not in part:
         return None
     names = group.by_key
-    applied = {names.get(key, key): value for key, value in part.items() if key not in (_GENERATION, _REVISION, _ASIDE)}
+    applied = {names.get(key, key): value for key, value in part.items() if key not in _NO_RULES}
     try:
         aside = _reasons(names, part[_ASIDE]) if _ASIDE in part else {}
         tokens = _taken_out(group, applied)
-        return Ledger(part[_GENERATION]["S"], applied, aside, tokens=tokens)
+        spent = frozenset(part[_SPENT]["SS"]) if _SPENT in part else frozenset[str]()
+        return Ledger(part[_GENERATION]["S"], applied, aside, tokens=tokens, spent=spent)
     except _UNREADABLE:
         return None
 
@@ -181,6 +186,11 @@ def has_part(group: RuleGroup, item: Item | None) -> bool:
 def generation_want(group: RuleGroup) -> tuple[str, ...]:
     """The path to the generation of a rule group's part in the item of a ledger."""
     return group.part, "M", _GENERATION, "S"
+
+
+def spent_want(group: RuleGroup) -> tuple[str, ...]:
+    """The path to the names of the stamps that are spent."""
+    return group.part, "M", _SPENT, "SS"
 
 
 def rule_want(group: RuleGroup, rule: Rule) -> tuple[str, ...]:
@@ -341,6 +351,8 @@ def _part(group: RuleGroup, ledger: Ledger) -> AttributeValue:
     }
     if ledger.aside:
         stored[_ASIDE] = {"M": {keys.get(name, name): {"S": reason} for name, reason in ledger.aside.items()}}
+    if ledger.spent:
+        stored[_SPENT] = {"SS": sorted(ledger.spent)}
     return {"M": stored}
 
 

@@ -90,6 +90,8 @@ class Near:
     """Whether the node has no generation yet, so that the first transaction has to store one."""
     next: str | None = None
     """The next generation, if a recount prepares one."""
+    is_gone: bool = False
+    """Whether the node did not exist after the ledgers of its edges were read, so that these ledgers are void."""
     revision: AttributeValue = field(default_factory=new_revision)
     """The revision that the next transaction sets."""
 
@@ -177,11 +179,12 @@ class NodeTransaction:
         """The writes of the near node and its index copies, or of its waiting marker if it does not exist."""
         near = self.near
         if near.item is None:
+            absent = Check(layout.table, near.key, Not(layout.present))
             if not any(map(waits, self.states)):
-                return []
+                return [absent] if self._is_in_doubt else []
             # A new token each time: a process that looked for edges before must not delete this newer marker.
             marker = layout.ledgers.marker_key(near.node_key) | {MARKED: {"S": uuid.uuid4().hex[:16]}}
-            return [Check(layout.table, near.key, Not(layout.present)), Put(layout.table, marker)]
+            return [absent, Put(layout.table, marker)]
         changes = self.changes()
         replaced = self._replaced(changes)
         moved = {rule.name: rule for state in self.states for rule in moving(state)}
@@ -194,6 +197,15 @@ class NodeTransaction:
         copies = copies_of(layout, near)
         return [Update(layout.table, near.key, actions, wanted), *_updates(layout, copies, actions)]
 
+    @property
+    def _is_in_doubt(self) -> bool:
+        """Whether the node may exist although it was not found.
+
+        A batch of reads is not of one instant. The node may have been created, and an edge counted for it, after the
+        node was read, and before the ledger or the stamp was. Then these are not void.
+        """
+        return not self.near.is_gone and any(state.is_told for state in self.states)
+
     def places(self, layout: BoundLayout) -> tuple[set[Place], set[Place]]:
         """The keys of the items that it writes, and of those that it only checks.
 
@@ -205,6 +217,8 @@ class NodeTransaction:
             held |= {own, *map(place_of, copies_of(layout, near))}
         elif any(map(waits, self.states)):
             return held | {place_of(layout.ledgers.marker_key(near.node_key))}, {*self.writes, own} - held
+        elif self._is_in_doubt:
+            return held, {*self.writes, own} - held
         return held, self.writes.keys() - held
 
     def _own_checks(

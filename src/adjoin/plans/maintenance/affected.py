@@ -26,7 +26,7 @@ from adjoin.entity_types import CountedType, EdgeType, EntityType, NodeType
 from adjoin.errors import NEVER, ConditionFailed, InvalidItem, InvalidKey, TransactionCanceled
 from adjoin.expressions import Not
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.interface import GENERATION, NEXT_GENERATION, WRITTEN
+from adjoin.layouts.interface import GENERATION, NEXT_GENERATION, STAMP, WRITTEN
 from adjoin.plans.copies import copies_on
 from adjoin.plans.counted_deletion import Deletion
 from adjoin.plans.counting.arrivals import Arrival, arrived, departed, is_taken_down, strike_out, take_down
@@ -45,7 +45,7 @@ from adjoin.plans.steps.still import same
 from adjoin.requests import Check, Delete, Get, ItemChange, Plan, Put, TransactWrite
 from adjoin.rules import RuleGroup
 from adjoin.units import MAX_TRANSACTION
-from adjoin.values import Item
+from adjoin.values import AttributeValue, Item
 
 # --- edges of nodes that expired ---------------------------------------------------------------
 
@@ -106,7 +106,14 @@ class _Affecting:
 def _affecting(layout: BoundLayout, kind: CountedType) -> _Affecting:
     # A child is also the far node that rules read. No other edge leads to it, so none has to be found.
     groups = [
-        (group, (*group.edge_attributes, *(group.far_attributes if group.hop.is_child else ())))
+        (
+            group,
+            (
+                *group.edge_attributes,
+                *(group.far_attributes if group.hop.is_child else ()),
+                *((STAMP,) if group.has_stamps else ()),
+            ),
+        )
         for group in counted_by(layout, kind)
     ]
     fields: list[str] = []
@@ -125,6 +132,8 @@ class _Work:
     """Edges to reconcile, each once per rule group."""
     changes: list[ItemChange] = field(default_factory=list)
     """Changes of edges whose node transactions do not check the edge; `_has_moved` needs them."""
+    stamps: dict[tuple[str, Place], list[AttributeValue]] = field(default_factory=dict)
+    """Stamps that changes removed from edges, by the places of the references to them."""
     far: dict[tuple[str, str], RuleGroup] = field(default_factory=dict)
     """Rule groups that read a changed node at the far end, by group name and node key."""
     came: dict[str, NodeType] = field(default_factory=dict)
@@ -160,6 +169,15 @@ class _Work:
         """`reconcile` calls this with each edge once it is reconciled."""
         if state.edge is None:
             self.gone.add(place_of(state.ref.key))
+
+    def add_stamp(self, ref: EdgeRef, stamp: AttributeValue, new: Item | None) -> None:
+        """Lists the stamp that an edge had before a change, unless it has it still."""
+        if new is None or new.get(STAMP) != stamp:
+            self.stamps.setdefault(ref.place, []).append(stamp)
+
+    def removed(self, ref: EdgeRef) -> Sequence[AttributeValue]:
+        """The stamps that changes removed from an edge."""
+        return self.stamps.get(ref.place, ())
 
     @cached_property
     def changes_by_place(self) -> dict[Place, list[ItemChange]]:
@@ -219,7 +237,7 @@ def apply_changes(
     # This adds edges to `work.edges`, so it comes before they are reconciled.
     yield from _reconcile_far(layout, work, tally)
     for some in _portions(work.edges.values()):
-        yield from reconcile(layout, some, tally, work.note, partial(_has_moved, layout, work))
+        yield from reconcile(layout, some, tally, work.note, partial(_has_moved, layout, work), work.removed)
     yield from _look_again(layout, work, tally)
     if work.copied:
         nodes = (At(kind, end, node_key) for (_, end, node_key), kind in work.copied.items())
@@ -292,6 +310,8 @@ def _look_at_edge(layout: BoundLayout, kind: CountedType, change: ItemChange, wo
                 ref = ref_to(layout, group, item, change.key)
                 if counts(layout, ref):
                     work.add_edge(ref)
+                    if change.old is not None and STAMP in change.old and group.has_stamps:
+                        work.add_stamp(ref, change.old[STAMP], change.new)
                     is_unchecked |= not group.is_checked
         names = affecting.copied
         if isinstance(kind, EdgeType) and names and change.new is not None and differs(change, names):
@@ -300,6 +320,9 @@ def _look_at_edge(layout: BoundLayout, kind: CountedType, change: ItemChange, wo
     except (InvalidItem, InvalidKey) as problem:
         # The item has an edge's key, but its ends cannot be read. It contributes to no aggregate.
         work.looks += 1
+        if change.old is not None and change.new is not None and STAMP in change.old:
+            # What its stamp said before is taken back. No later change has this stamp.
+            _look_at_edge(layout, kind, replace(change, new=None), work)
         if change.new is not None:
             work.unapplied.append(Unapplied(change.key, str(problem), change.position, change.at))
     return is_unchecked
@@ -443,7 +466,9 @@ def _reconcile_far(layout: BoundLayout, work: _Work, tally: Tally) -> Plan[None]
             for ref in refs:
                 work.add_edge(ref)
             if len(work.edges) > _MANY:
-                yield from reconcile(layout, work.edges.values(), tally, work.note, partial(_has_moved, layout, work))
+                yield from reconcile(
+                    layout, work.edges.values(), tally, work.note, partial(_has_moved, layout, work), work.removed
+                )
                 work.edges.clear()
             if start is None:
                 break

@@ -39,7 +39,7 @@ from adjoin.entity_types import NodeType
 from adjoin.errors import ConditionFailed, InvalidRequest, InvalidValue, TransactionCanceled
 from adjoin.expressions import Action, Add, And, Condition, Remove, Set, Value, attribute
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.interface import GENERATION, REVISION
+from adjoin.layouts.interface import GENERATION, REVISION, STAMP
 from adjoin.layouts.own_items import COUNTED, at_birth
 from adjoin.plans.counting.edge_state import EdgeState, reason_of
 from adjoin.plans.counting.ledger import LEFT, ledger_touched
@@ -368,11 +368,13 @@ def reconcile(
     tally: Tally,
     note: Callable[[EdgeState], None] | None = None,
     moved: Callable[[EdgeRef], bool] = lambda _: False,
+    removed: Callable[[EdgeRef], Sequence[AttributeValue]] = lambda _: (),
 ) -> Plan[None]:
     """Reconciles these edges. An edge may be given several times.
 
     `note` is called with each edge once it is reconciled. `moved` says whether one of the changes that are being
     applied may have changed what an edge contributes; such an edge needs a touch if there is nothing to write.
+    `removed` has the stamps that these changes removed from an edge.
     """
     waiting = {ref.place: ref for ref in refs}
     pace, rank_attempts = _Pace(), RankAttempts(layout)
@@ -414,7 +416,7 @@ def reconcile(
         return gone
 
     while waiting:
-        states, nears = yield from _read(layout, list(waiting.values()), pace)
+        states, nears = yield from _read(layout, list(waiting.values()), pace, removed)
         yield from write_in_rounds(rank_attempts.look_again(states))
         stale |= {near.node_key: near.kind for near in nears.values() if near.item and STALE in near.item}
         if born := {state.ref.near for state in states if state.near is not None and not state.is_reconciled} & {
@@ -551,7 +553,9 @@ def _rounds(layout: BoundLayout, lanes: deque[_Lane], pace: _Pace) -> Iterator[l
             yield from arranged(layout, heads, is_apart=width <= _SEPARATE)
 
 
-def _read(layout: BoundLayout, refs: Sequence[EdgeRef], pace: _Pace) -> Plan[tuple[list[EdgeState], dict[str, Near]]]:
+def _read(
+    layout: BoundLayout, refs: Sequence[EdgeRef], pace: _Pace, removed: Callable[[EdgeRef], Sequence[AttributeValue]]
+) -> Plan[tuple[list[EdgeState], dict[str, Near]]]:
     """Reads the edge states of some edges, and their near nodes by node key."""
     kinds = {ref.near: ref.group.hop.near for ref in refs}
     nodes = {node_key: key_of_node(layout, kind, node_key) for node_key, kind in kinds.items()}
@@ -561,17 +565,35 @@ def _read(layout: BoundLayout, refs: Sequence[EdgeRef], pace: _Pace) -> Plan[tup
     # Edges are read after ledgers. A maintainer that applies a change of an edge changes the ledger after the edge
     # changed. So if this read sees the edge before that change, it has seen the ledger before it too, and the
     # transaction fails. In the other order it could combine an old edge with the new ledger, and succeed.
-    later = yield from _items(layout, (*(ref.key for ref in refs), *fars.values()))
+    # A node that was not found, but for which an edge was counted, is read once more, because a batch is not of one
+    # instant: if it exists now, it was created between the reads of the node and the ledger, which is not void then.
+    again = {
+        ref.near: nodes[ref.near]
+        for ref, ledger in zip(refs, ledgers, strict=True)
+        if items[place_of(nodes[ref.near])] is None and items[place_of(ledger)] is not None
+    }
+    later = yield from _items(layout, (*(ref.key for ref in refs), *fars.values(), *again.values()))
+    if any(later[place_of(key)] is not None for key in again.values()):
+        return (yield from _read(layout, refs, pace, removed))
     nears = {
-        node_key: Near(kind, node_key, nodes[node_key], items[place_of(nodes[node_key])])
+        node_key: Near(kind, node_key, nodes[node_key], items[place_of(nodes[node_key])], is_gone=node_key in again)
         for node_key, kind in kinds.items()
     }
     states = []
     for ref, ledger in zip(refs, ledgers, strict=True):
         near = nears[ref.near]
         far = later[place_of(fars[ref.far])] if ref.group.reads_far else None
+        edge = later[place_of(ref.key)]
         state = EdgeState(
-            ref, later[place_of(ref.key)], items[place_of(ledger)], near.item, far, near.generation, near.next
+            ref,
+            edge,
+            items[place_of(ledger)],
+            near.item,
+            far,
+            near.generation,
+            near.next,
+            stamp=None if edge is None else edge.get(STAMP),
+            removed=removed(ref),
         )
         state.work_out(layout, pace.refused(ref))
         states.append(state)
