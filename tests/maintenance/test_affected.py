@@ -10,7 +10,7 @@ import pytest
 from adjoin import ConditionFailed, Copy, Count, Edge, Graph, Node
 from adjoin.plans.counting.arrivals import Arrival, strike_out
 from adjoin.plans.counting.references import ref_to
-from adjoin.plans.maintenance.affected import apply_changes
+from adjoin.plans.maintenance.affected import apply_changes, edges_of
 from adjoin.plans.maintenance.reconciling import reconcile
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.steps.again import ATTEMPTS
@@ -18,6 +18,7 @@ from adjoin.requests import ChangesResponse, Delete, ItemChange, Put, ReadChange
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore
+from tests.maintenance.models import Part, Uses
 from tests.maintenance.simulation import stored
 
 
@@ -127,3 +128,22 @@ def test_a_node_that_others_always_begin_first_is_given_up() -> None:
         with pytest.raises(ConditionFailed, match="somebody else was faster"):
             run(reconcile(g._layout, [ref_to(g._layout, group, item)], Tally()), store)
         assert len(tried) == ATTEMPTS
+
+
+def test_which_classes_of_edges_a_node_may_leave() -> None:
+    with Graph(":memory:", MODELS) as g:
+        schema = g._layout.schema
+        for model, labels in ((Shop, ["SOLD"]), (Good, ["SOLD"]), (Street, [])):
+            assert [edge.label for edge in edges_of(g._layout, schema.node(model))] == labels
+
+
+def test_an_edge_that_closed_a_cycle_is_counted_as_soon_as_another_goes() -> None:
+    """With the same changes, not with those that follow from them."""
+    with Graph(":memory:", [Part, Uses]) as g:
+        g.put_many([Part(id="a", cost=1), Part(id="b", cost=2), Uses(source="a", target="b")])
+        g.maintain(once=True)
+        g.put(Uses(source="b", target="a"))
+        assert {each.rule for each in g.maintain(once=True).set_aside} == {"PART.total", "PART.below", "PART.dearest"}
+        changes = changes_of(g, lambda g: g.disconnect(Uses, "a", "b"))
+        run(apply_changes(g._layout, changes, Tally()), g._store)
+        assert [part and part.total for part in g.get_many(Part, "ab")] == [0, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from adjoin import AccessDenied, AdjoinError, Graph, ServiceUnreachable, Throttled
 from adjoin.errors import CancellationReason, TransactionCanceled
 from adjoin.plans.maintenance.isolating import ByTenant, apply_each, layout_for
-from adjoin.plans.maintenance.report import Tally, Unapplied
+from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside
 from adjoin.requests import ItemChange, ReadChanges, Request, TransactWrite, Update
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
@@ -120,6 +121,51 @@ def test_what_is_no_proper_change_is_recorded_in_its_place() -> None:
         assert [each.position for each in tally.records] == [each.position for each in strays]
         assert len([item for item in stored(g) if item["PK"]["S"] == "#=UNAPPLIED"]) == 3
         assert g.get(Customer, "C1").invoices == 1  # type: ignore[union-attr]
+
+
+SHOWN: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"SK": {"S": "b"}, "PK": {"S": "a"}}, {"M": {"PK": {"S": "a"}, "SK": {"S": "b"}}}),
+    ({"SK": {"S": "b"}, "PK": {"N": "1"}}, {"S": '{"PK":{"N":"1"},"SK":{"S":"b"}}'}),
+    ({"PK": {"S": "a"}}, {"S": '{"PK":{"S":"a"}}'}),
+    ({"PK": {"S": 1}, "SK": {"S": "b"}}, {"S": '{"PK":{"S":1},"SK":{"S":"b"}}'}),
+    ({"PK": {"S": "a", "N": "1"}, "SK": {"S": "b"}}, {"S": '{"PK":{"N":"1","S":"a"},"SK":{"S":"b"}}'}),
+    ({"PK": "a", "SK": {"S": "b"}}, {"S": '{"PK":"a","SK":{"S":"b"}}'}),
+    ({"PK": {"S": "a" * 19_970}, "SK": {"S": "b"}}, {"M": {"PK": {"S": "a" * 19_970}, "SK": {"S": "b"}}}),
+    ({"PK": {"S": "a" * 19_971}, "SK": {"S": "b"}}, {"S": '{"PK":{"S":"' + "a" * 1988}),
+    ({}, {"M": {}}),
+    # Half a character, and a number that is none: JSON as Python writes it.
+    ({"SK": {"S": "b"}, "PK": {"S": "\ud800"}}, {"S": '{"PK": {"S": "\\ud800"}, "SK": {"S": "b"}}'}),
+    (
+        {"PK": {"N": Decimal("1E+200")}, "SK": {"S": "b"}},
+        {"S": """{"PK": {"N": "Decimal('1E+200')"}, "SK": {"S": "b"}}"""},
+    ),
+]
+
+
+@pytest.mark.parametrize(("key", "shown"), SHOWN, ids=range(len(SHOWN)))
+def test_a_record_names_the_item_whatever_its_key_is(key: dict[str, Any], shown: dict[str, Any]) -> None:
+    with Graph(":memory:", MODELS) as g:
+        unapplied = Unapplied(key, "why\ud800" + "x" * 3000, "at" + "9" * 1999, 5.6)
+        record = unapplied.record(g._layout)
+        assert record["item"] == shown
+        assert record["reason"]["S"] == "why\\ud800" + "x" * 1996
+        assert record["position"]["S"] == "t" + "9" * 1999
+        assert record["at"] == {"N": "6"}
+        # Equal keys have one record, others another.
+        again = Unapplied(dict(reversed(key.items())), "another reason", "at" + "9" * 1999)
+        assert again.record_key(g._layout) == g._layout.key_of(record)
+        tally = Tally()
+        run(set_aside(g._layout, unapplied, tally), g._store)
+        assert [each.reason for each in tally.records] == [unapplied.reason]
+        assert [item["item"] for item in stored(g)] == [shown]
+
+
+def test_items_have_records_of_their_own() -> None:
+    with Graph(":memory:", MODELS) as g:
+        keys = [Unapplied(key, "why", "here").record_key(g._layout) for key, _ in SHOWN]
+        assert len({repr(key) for key in keys}) == len(keys)
+        # Without a key, it is the position that tells them apart.
+        assert Unapplied({}, "why", "there").record_key(g._layout) not in keys
 
 
 def test_changes_are_told_apart_by_their_tenants() -> None:

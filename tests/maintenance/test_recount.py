@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Graph, MaterializedGraph, field
+from adjoin import Count, Edge, Graph, MaterializedGraph, Node, Ref, field
 from adjoin.entity_types import NodeType
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
@@ -17,11 +17,11 @@ from adjoin.plans.counting.arrivals import strike_out
 from adjoin.plans.counting.ledger import Ledger
 from adjoin.plans.counting.node_transaction import STALE, prepared_sum
 from adjoin.plans.counting.references import EdgeRef
-from adjoin.plans.maintenance.neighbours import reconcile_again, reconcile_found
+from adjoin.plans.maintenance.neighbours import reconcile_above, reconcile_again, reconcile_found
 from adjoin.plans.maintenance.reconciling import reconcile
 from adjoin.plans.maintenance.recounting import begin, begun_before, finish, reconcile_and_compare
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import Delete, Plan, Put, Query
+from adjoin.requests import Delete, Get, Plan, Put, Query
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import Item
@@ -163,6 +163,66 @@ def test_edges_are_looked_at_without_the_stream(g: Graph) -> None:
     assert tally.nodes == {"CUSTOMER#C1", "INVOICE#I1"}
     g.maintain(once=True)
     check(g)
+
+
+class Critic(Node):
+    id: str
+    fame: int = 0
+
+
+class Film(Node):
+    id: str
+    reviews: Annotated[int, Count("Reviews", direction="into")] = 0
+
+
+class Play(Node):
+    id: str
+
+
+class Reviews(Edge[Critic, Film | Play]):
+    pass
+
+
+def test_an_edge_to_a_node_of_another_class_is_not_counted_when_it_is_looked_at() -> None:
+    """Films count their reviews, and plays do not."""
+    with Graph(":memory:", [Critic, Film, Play, Reviews]) as g:
+        layout, tally = g._layout, Tally()
+        kind = layout.schema.edge(Reviews)
+        targets = [Ref(Film, "1"), Ref(Play, "1")]
+        g.put_many([Critic(id="a"), Film(id="1"), Play(id="1")])
+        g.put_many([Reviews(source="a", target=target) for target in targets])
+        found = [
+            ([layout.edge_key(kind, "a", target, {})], "CRITIC#a", text)
+            for target, text in zip(targets, ("FILM#1", "PLAY#1"), strict=True)
+        ]
+        before = stored(g)
+        run(reconcile_again(layout, kind, found[1:], tally), g._store)
+        assert stored(g) == before
+        run(reconcile_again(layout, kind, found, tally), g._store)
+        assert (tally.nodes, tally.edges) == ({"FILM#1"}, 1)
+        assert g.get(Film, "1") == Film(id="1", reviews=1)
+
+
+def test_what_is_computed_from_a_node_that_is_counted_anew_follows_at_once() -> None:
+    """Over all hops, and without the stream; and what was changed on the way is told."""
+    with Graph(":memory:", PARTS) as g:
+        g.put_many([Part(id=id, cost=1) for id in "abcd"])
+        g.put_many([Uses(source=source, target=target) for source, target in ("ab", "bc", "cd")])
+        g.maintain(once=True)
+        layout = g._layout
+        kind = layout.schema.node(Part)
+        (response,) = g._store.execute((Get("adjoin", layout.node_key(kind, "c")),))
+        spoilt: Any = response.item  # type: ignore[union-attr]
+        g._store.execute((Put("adjoin", spoilt | {"total": {"N": "50"}}),))
+        tally = Tally()
+        run(reconcile_above(layout, {"PART#c": kind}, tally), g._store)
+        assert [part and part.total for part in g.get_many(Part, "abcd")] == [52, 51, 50, 0]
+        assert (tally.nodes, tally.edges) == ({"PART#a", "PART#b"}, 2)
+        tally = Tally()
+        begun = run(begin(layout, kind, ["PART#c"]), g._store)
+        run(finish(layout, kind, begun, tally), g._store)
+        assert [part and part.total for part in g.get_many(Part, "abcd")] == [3, 2, 1, 0]
+        assert tally.nodes == {"PART#a", "PART#b", "PART#c"}
 
 
 def test_edges_that_were_found_to_arrive_are_counted_and_taken_down(g: Graph) -> None:
