@@ -17,6 +17,7 @@ from adjoin import (
     Indexed,
     InvalidItem,
     InvalidKey,
+    InvalidModel,
     InvalidValue,
     Keys,
     Node,
@@ -212,6 +213,15 @@ class Film(Node):
 
 class Rated(Edge[Person, Book | Film], key=("year",)):
     year: int = 0
+
+
+def test_a_part_of_an_id_at_an_end_of_several_classes_is_refused() -> None:
+    with pytest.raises(
+        InvalidModel,
+        match=r"^in the key template 'R#\{target.id\}' of Rated, \{target.id\} is part of an id, but the target is "
+        r"Book \| Film, and their ids differ; use \{target\}, the key of the node$",
+    ):
+        Graph(":memory:", [Person, Book, Film, Rated], AdjacencyList(keys={Rated: Keys(sort="R#{target.id}")}))
 
 
 def test_a_range_within_one_of_several_classes_at_an_end() -> None:
