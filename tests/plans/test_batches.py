@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from adjoin.plans.steps.batches import BATCHES_A_ROUND, by_size, chunks, get_all, write_all
-from adjoin.requests import BatchGet, BatchGetResponse, BatchWrite, Delete, Get, Put, WriteResponse
+from adjoin.plans.steps.batches import BATCHES_A_ROUND, Pages, by_size, chunks, get_all, write_all
+from adjoin.requests import BatchGet, BatchGetResponse, BatchWrite, Delete, Get, PageResponse, Put, Query, WriteResponse
 from adjoin.units import MAX_BATCH_GET, MAX_BATCH_SIZE, MAX_BATCH_WRITE, MB
 
 
@@ -72,6 +72,38 @@ def test_writes_that_were_left_undone_are_asked_for_again() -> None:
     assert second == (BatchWrite((writes[0], writes[25], writes[50])),)
     with pytest.raises(StopIteration):
         plan.send([WriteResponse((), ())])
+
+
+def test_pages_of_several_queries() -> None:
+    """A round reads a page of each, or of as many as are allowed; what was begun is read to its end first."""
+
+    def rounds(width: int | None) -> list[list[tuple[str, Any]]]:
+        left = {"a": 2, "b": 0, "c": 1}
+        pages = Pages([(tag, Query("Things", ("PK", {"S": tag}))) for tag in left], width)
+        found: list[list[tuple[str, Any]]] = []
+        while True:
+            plan = pages.next()
+            try:
+                asked: Any = next(plan)
+                answers = []
+                for query in asked:
+                    tag = query.partition[1]["S"]
+                    last = key(left[tag]) if left[tag] else None
+                    left[tag] -= 1
+                    answers.append(PageResponse([], 0, 0, last))
+                plan.send(answers)
+            except StopIteration as ended:
+                if not ended.value:
+                    assert ended.value == []
+                    return found
+                found.append([(query.partition[1]["S"], query.start) for query in asked])
+
+    assert rounds(None) == [[("a", None), ("b", None), ("c", None)], [("a", key(2)), ("c", key(1))], [("a", key(1))]]
+    assert rounds(2) == [
+        [("a", None), ("b", None)],
+        [("a", key(2)), ("c", None)],
+        [("a", key(1)), ("c", key(1))],
+    ]
 
 
 def sized(number: int, size: int) -> Put:
