@@ -29,6 +29,7 @@ _READS = (
     "tests/test_queries.py", "tests/test_shared_partitions.py", "tests/finding/test_find.py",
     "tests/finding/test_declared_indexes.py", "tests/finding/test_requests.py", "tests/plans/test_pages.py",
     "tests/test_graph.py", "tests/test_sharp_corners.py", "tests/test_scans.py", "tests/test_children.py",
+    "tests/layouts/test_targets.py",
 )  # fmt: skip
 _KEYS = (
     "tests/layouts", "tests/test_schema.py", "tests/test_patterns.py", "tests/test_layouts_agree.py",
