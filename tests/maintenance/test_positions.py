@@ -205,6 +205,28 @@ def test_a_step_that_stores_the_position_says_whether_there_may_be_more() -> Non
         assert stored == [before, before, reading.after]
 
 
+@pytest.mark.parametrize(("at", "lag"), [(NOW - 30, 30.0), (NOW, 0.0), (NOW + 30, 0.0)])
+def test_a_step_tells_how_old_the_oldest_change_was_and_how_many_there_were(at: float, lag: float) -> None:
+    with Graph(SQLiteStore(":memory:", clock=lambda: at), MODELS) as g:
+        reading, tally = Reading(), Tally(changes=100)
+
+        def step() -> bool:
+            return run(maintain_step(g._layout, reading, tally, clock=clock), g._store)
+
+        g.put(Customer(id="C1"))
+        assert step()
+        assert (reading.lag, reading.rate.value) == (lag, 1 / 60)
+        while step():
+            pass
+        assert reading.lag == 0.0
+        before, applied = tally.changes, reading.applied
+        g.put(Placed(source="C1", target="I1"))
+        assert step()
+        assert reading.lag == lag
+        assert reading.applied - applied == tally.changes - before == 1
+        assert reading.rate.value == (tally.changes - 100) / 60
+
+
 def test_who_ends_after_storing_early_stores_where_the_stream_ends() -> None:
     """The first position of a table is stored at once, before the end of the stream was seen."""
     with Graph(":memory:", MODELS) as g:

@@ -11,17 +11,19 @@ import pytest
 
 from adjoin import Count, Edge, Graph, MaterializedGraph, Node, Ref, field
 from adjoin.entity_types import NodeType
+from adjoin.expressions import Set, Value, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
+from adjoin.layouts.own_items import COUNTED
 from adjoin.plans.counting.arrivals import strike_out
 from adjoin.plans.counting.ledger import Ledger
-from adjoin.plans.counting.node_transaction import STALE, prepared_sum
+from adjoin.plans.counting.node_transaction import PREPARED, STALE, prepared_sum
 from adjoin.plans.counting.references import EdgeRef
 from adjoin.plans.maintenance.neighbours import reconcile_above, reconcile_again, reconcile_found
 from adjoin.plans.maintenance.reconciling import reconcile
 from adjoin.plans.maintenance.recounting import begin, begun_before, finish, reconcile_and_compare
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import Delete, Get, Plan, Put, Query
+from adjoin.requests import Delete, Get, Plan, Put, Query, Update
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import Item
@@ -223,6 +225,23 @@ def test_what_is_computed_from_a_node_that_is_counted_anew_follows_at_once() -> 
         run(finish(layout, kind, begun, tally), g._store)
         assert [part and part.total for part in g.get_many(Part, "abcd")] == [3, 2, 1, 0]
         assert tally.nodes == {"PART#a", "PART#b", "PART#c"}
+
+
+def test_a_switch_leaves_nothing_of_other_declarations() -> None:
+    """Sums of rules that nobody declares, prepared by another program, and the names of former declarations."""
+    with Graph(":memory:", PARTS) as g:
+        g.put_many([Part(id="a"), Part(id="b", cost=3), Uses(source="a", target="b")])
+        g.maintain(once=True)
+        layout = g._layout
+        kind = layout.schema.node(Part)
+        begun = run(begin(layout, kind, ["PART#a"]), g._store)
+        left = {f"{PREPARED}old": Value({"N": "5"}), COUNTED: Value({"M": {"old": {"S": "x"}}})}
+        actions = tuple(Set(attribute(name), value) for name, value in left.items())
+        g._store.execute((Update("adjoin", layout.node_key(kind, "a"), actions),))
+        run(finish(layout, kind, begun, Tally()), g._store)
+        (item,) = (item for item in stored(g) if item["PK"]["S"] == "PART#a" and item["SK"]["S"] == "#META")
+        assert [name for name in item if name.startswith(NEXT_GENERATION) or name == COUNTED] == []
+        assert g.get(Part, "a") == Part(id="a", total=3, below=1, dearest=3)
 
 
 def test_edges_that_were_found_to_arrive_are_counted_and_taken_down(g: Graph) -> None:

@@ -102,6 +102,35 @@ def test_another_declaration_is_due_until_it_is_rebuilt(store: SQLiteStore) -> N
     assert stands(new) == (set(), set(), {"CUSTOMER.last"}, False)
 
 
+def test_a_program_with_some_of_the_classes_leaves_the_record_as_it_is(store: SQLiteStore) -> None:
+    """All its rules are maintained as it declares them, and the rules of other classes are none of its business."""
+
+    class Shop(Node):
+        id: str
+        goods: Annotated[int, Count("Sold")] = 0
+
+    class Good(Node):
+        id: str
+
+    class Sold(Edge[Shop, Good]):
+        pass
+
+    whole = Graph(store, [*models(invoices=COUNT), Shop, Good, Sold])
+    whole.create_table()
+    run(keep(whole._layout, clock), store)
+    before = run(read_standing(whole._layout), store)
+    part = Graph(store, [Shop, Good, Sold])
+    assert part._layout.rules.mark != whole._layout.rules.mark
+    run(keep(part._layout, clock), store)
+    after = run(read_standing(part._layout), store)
+    assert (before, after and after.item) == (after, before and before.item)
+    # It becomes a former one when it takes the table over and another follows; it may still go on.
+    run(take_up(part._layout, clock), store)
+    run(take_up(whole._layout, clock), store)
+    assert stands(part) == (set(), set(), set(), True)
+    run(keep(part._layout, clock), store)
+
+
 def test_a_rebuild_that_another_declaration_came_after_does_not_end_that(store: SQLiteStore) -> None:
     old, new = opened(store, invoices=COUNT, last=LAST), opened(store, invoices=COUNT, last=LARGEST)
     before = run(take_up(old._layout, clock), store)

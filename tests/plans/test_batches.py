@@ -81,22 +81,19 @@ def test_pages_of_several_queries() -> None:
         left = {"a": 2, "b": 0, "c": 1}
         pages = Pages([(tag, Query("Things", ("PK", {"S": tag}))) for tag in left], width)
         found: list[list[tuple[str, Any]]] = []
-        while True:
-            plan = pages.next()
-            try:
-                asked: Any = next(plan)
-                answers = []
-                for query in asked:
-                    tag = query.partition[1]["S"]
-                    last = key(left[tag]) if left[tag] else None
-                    left[tag] -= 1
-                    answers.append(PageResponse([], 0, 0, last))
+        while asked := next(plan := pages.next(), None):
+            found.append([(query.partition[1]["S"], query.start) for query in asked if isinstance(query, Query)])
+            answers: list[Any] = []
+            for tag, _ in found[-1]:
+                answers.append(PageResponse([], 0, 0, key(left[tag]) if left[tag] else None))
+                left[tag] -= 1
+            with pytest.raises(StopIteration) as ended:
                 plan.send(answers)
-            except StopIteration as ended:
-                if not ended.value:
-                    assert ended.value == []
-                    return found
-                found.append([(query.partition[1]["S"], query.start) for query in asked])
+            assert [tag for tag, _ in ended.value.value] == [tag for tag, _ in found[-1]]
+        with pytest.raises(StopIteration) as ended:
+            next(pages.next())
+        assert ended.value.value == []
+        return found
 
     assert rounds(None) == [[("a", None), ("b", None), ("c", None)], [("a", key(2)), ("c", key(1))], [("a", key(1))]]
     assert rounds(2) == [
