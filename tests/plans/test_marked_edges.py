@@ -6,15 +6,19 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
 from adjoin import AlreadyExists, ConditionFailed, Edge, Graph, Indexed, Node, NotFound, TransactionCanceled, field
 from adjoin.aggregates import Copy, Count
 from adjoin.expressions import Set, Value, attribute
 from adjoin.layouts.interface import DELETING
-from adjoin.requests import Delete, Update
+from adjoin.plans.deletion import TOKENS
+from adjoin.plans.transaction import Buffer
+from adjoin.requests import Delete, Put, Update
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
 from tests.maintenance.simulation import stored
+from tests.plans.test_repair import performed
 
 
 class Hub(Node):
@@ -352,3 +356,41 @@ def test_a_change_that_asks_for_something_asks_an_edge_with_a_mark_for_it_too() 
         with pytest.raises(ConditionFailed):
             g.update(Plain, "hub", "00", only_if=field("note") == "new", note="newer")
         assert g.update(Plain, "hub", "00", only_if=field("note") == "old", note="new").note == "new"
+
+
+class Spelled(Edge[Hub, Spoke]):
+    """No condition says whether its code fits, so an update in a transaction reads it first."""
+
+    code: Annotated[str, Field(pattern="a+")] = "a"
+    note: str = "old"
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_mark_that_comes_after_an_edge_was_read_for_a_transaction(is_gone: bool) -> None:
+    """Only with a record of the delete does the mark hide the edge. Until then it is there, and can change."""
+    with Graph(":memory:", [*MODELS, Spelled]) as g:
+        g.put_many([Hub(id="h"), Spoke(id="s"), Spelled(source="h", target="s")])
+        layout = g._layout
+        key = layout.edge_key(layout.schema.edge(Spelled), "h", "s", {})
+
+        def hide() -> None:
+            mark = Set(attribute(DELETING), Value({"SS": ["token:SPOKE#s"]}))
+            g._store.execute((Update("adjoin", key, (mark,)),))
+            if is_gone:
+                record = layout.deletion_key("SPOKE#s") | {TOKENS: {"SS": ["token"]}}
+                g._store.execute(
+                    (Put("adjoin", record), Delete("adjoin", layout.node_key(layout.schema.node(Spoke), "s")))
+                )
+
+        def transaction() -> Any:
+            made = Buffer(layout)
+            made.update(Spelled, ("h", "s"), {"note": "new"}, None, None)
+            return made.commit()
+
+        if is_gone:
+            with pytest.raises(TransactionCanceled):
+                performed(g, transaction(), hide)
+        else:
+            performed(g, transaction(), hide)
+        (item,) = (item for item in stored(g) if DELETING in item)
+        assert item["note"]["S"] == ("old" if is_gone else "new")
