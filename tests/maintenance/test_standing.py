@@ -9,7 +9,10 @@ import pytest
 from pydantic import create_model
 
 from adjoin import Count, DeclarationReplaced, Edge, Graph, Max, Node
+from adjoin.layouts.own_items import COUNTED, when_counted
+from adjoin.plans.counting.node_transaction import FULL, STALE, Near
 from adjoin.plans.maintenance.progress import key_of
+from adjoin.plans.maintenance.ranks import _rules
 from adjoin.plans.maintenance.standing import RECORD, Record, end_rebuild, keep, read_standing, recounted, take_up
 from adjoin.requests import Get
 from adjoin.runner import run
@@ -129,6 +132,30 @@ def test_a_program_with_some_of_the_classes_leaves_the_record_as_it_is(store: SQ
     run(take_up(whole._layout, clock), store)
     assert stands(part) == (set(), set(), set(), True)
     run(keep(part._layout, clock), store)
+
+
+def customers(g: Graph) -> Any:
+    return next(kind for kind in g._layout.schema.nodes.values() if kind.label == "CUSTOMER")
+
+
+def test_which_values_are_read_from_ranks_again(store: SQLiteStore) -> None:
+    """Those that are stale or had no room, if the node was counted by the declaration that holds now."""
+    old, new = opened(store, invoices=COUNT, last=LAST), opened(store, invoices=COUNT, last=LARGEST)
+    run(keep(old._layout, clock), store)
+    names = {"SS": ["CUSTOMER.last", "CUSTOMER.invoices", "CUSTOMER.other"]}
+
+    def read(g: Graph, item: Any) -> list[str]:
+        return [rule.name for rule in _rules(g._layout, Near(customers(g), "CUSTOMER#C1", {}, item))]
+
+    for name in (STALE, FULL):
+        assert read(old, {name: names}) == ["CUSTOMER.last"]
+    assert read(old, {}) == []
+    run(take_up(new._layout, clock), store)
+    counted = {COUNTED: when_counted(new._layout.rules, customers(new))}
+    assert counted[COUNTED] is not None
+    for name in (STALE, FULL):
+        assert read(new, {name: names}) == []
+        assert read(new, {name: names, **counted}) == ["CUSTOMER.last"]
 
 
 def test_a_rebuild_that_another_declaration_came_after_does_not_end_that(store: SQLiteStore) -> None:
