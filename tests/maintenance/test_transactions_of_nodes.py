@@ -103,7 +103,7 @@ def test_a_ledger_of_a_long_key_names_its_edge() -> None:
         g.put(Follows(source=ids[0], target=ids[1]))
         g.maintain(once=True)
         layout = g._layout
-        key = layout.edge_key(layout.schema.edge(Follows), *ids, {})
+        key = layout.edge_key(layout.schema.edge(Follows), ids[0], ids[1], {})
         ledgers = [item for item in stored(g) if is_ledger(item) and "applied" not in item]
         assert ledgers
         for ledger in ledgers:
