@@ -8,7 +8,18 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from adjoin import AlreadyExists, ConditionFailed, Edge, Graph, Indexed, Node, NotFound, TransactionCanceled, field
+from adjoin import (
+    AlreadyExists,
+    Child,
+    ConditionFailed,
+    Edge,
+    Graph,
+    Indexed,
+    Node,
+    NotFound,
+    TransactionCanceled,
+    field,
+)
 from adjoin.aggregates import Copy, Count
 from adjoin.expressions import Set, Value, attribute
 from adjoin.layouts.interface import DELETING
@@ -394,3 +405,31 @@ def test_a_mark_that_comes_after_an_edge_was_read_for_a_transaction(is_gone: boo
             performed(g, transaction(), hide)
         (item,) = (item for item in stored(g) if DELETING in item)
         assert item["note"]["S"] == ("old" if is_gone else "new")
+
+
+class Owner(Node):
+    id: str
+
+
+class Thing(Child[Owner]):
+    id: str
+
+
+def test_of_many_children_those_of_a_deleted_node_are_not_there() -> None:
+    """A mark alone hides nothing: the delete that left it may not have passed its switch."""
+    with Graph(":memory:", [Owner, Thing]) as g:
+        g.put_many([Thing(parent=parent, id=id) for parent in "ab" for id in "12"])
+        layout = g._layout
+        kind = layout.schema.node(Thing)
+        mark = {"a": "token:OWNER#a", "b": "other:OWNER#b"}
+        for parent in "ab":
+            key = layout.node_key(kind, (parent, "1"))
+            g._store.execute((Update("adjoin", key, (Set(attribute(DELETING), Value({"SS": [mark[parent]]})),)),))
+        for parent in "ab":
+            record = layout.deletion_key(f"OWNER#{parent}") | {TOKENS: {"SS": ["token"]}}
+            g._store.execute((Put("adjoin", record),))
+        ids = [("a", "1"), ("a", "2"), ("b", "1"), ("b", "3"), ("b", "2"), ("a", "2")]
+        assert [each and (each.parent, each.id) for each in g.get_many(Thing, ids)] == [
+            None, ("a", "2"), ("b", "1"), None, ("b", "2"), ("a", "2"),
+        ]  # fmt: skip
+        assert [g.get(Thing, id) is None for id in ids] == [True, False, False, True, False, False]

@@ -1,4 +1,4 @@
-"""The marker of edges that wait for a node which counts at once: what a put of the node asks of it, and does with it."""
+"""The marker of edges that wait for a node which counts at once: what a put of the node asks of it and does with it."""
 
 from __future__ import annotations
 
