@@ -10,15 +10,18 @@ import pytest
 from adjoin import AdjacencyList, Copy, Count, Edge, Graph, Keys, Max, Node, Sum, Top
 from adjoin.expressions import Compare, Not, Path, Value, attribute
 from adjoin.plans.counting.arrivals import is_taken_down, lookups
+from adjoin.plans.counting.contributions import RANK, VALUE
 from adjoin.plans.counting.edge_state import EdgeState
 from adjoin.plans.counting.ledger import Ledger, LedgerWrite, edge_of, ledger_in, ref_beside
 from adjoin.plans.counting.node_transaction import Near, NodeTransaction, arranged
+from adjoin.plans.counting.rank_items import Rank, first_moves, moves
 from adjoin.plans.counting.references import ref_to
 from adjoin.plans.maintenance.cycles import is_structural
 from adjoin.plans.maintenance.ranks import values_of_an_edge
 from adjoin.plans.steps.batches import place_of
 from adjoin.requests import Check, Put
 from adjoin.units import MAX_TRANSACTION
+from adjoin.values import AttributeValue
 from tests.maintenance.ledgers import is_ledger
 from tests.maintenance.models import MODELS, Follows, Part, Person, Uses
 from tests.maintenance.simulation import stored
@@ -48,6 +51,8 @@ ARRANGED: list[tuple[str, list[tuple[list[str], list[str]]], bool, list[list[lis
     ("a check of what another writes", [(["a"], []), (["b"], ["a"])], False, [[[0], [1]]]),
     ("a write of what another checks", [(["a", "c"], ["b"]), (["b"], [])], False, [[[0], [1]]]),
     ("the same check twice", [(["a"], ["c"]), (["b"], ["c"])], False, [[[0, 1]]]),
+    ("only checks", [([], ["a"]), (["b"], []), ([], ["c"])], False, [[[1, 0, 2]]]),
+    ("only checks, each by itself", [([], ["a"]), ([], ["a"])], True, [[[0], [1]]]),
     ("full", [(FULL, []), (["a"], [])], False, [[[0], [1]]]),
     ("just full", [(FULL[1:], []), (["a"], [])], False, [[[0, 1]]]),
     ("full with checks", [(FULL[2:], ["x"]), (["a"], ["y"])], False, [[[0], [1]]]),
@@ -106,11 +111,11 @@ def test_a_ledger_of_a_long_key_names_its_edge() -> None:
         key = layout.edge_key(layout.schema.edge(Follows), ids[0], ids[1], {})
         ledgers = [item for item in stored(g) if is_ledger(item) and "applied" not in item]
         assert ledgers
-        for ledger in ledgers:
-            assert edge_of(layout, ledger) == key
+        for each in ledgers:
+            assert edge_of(layout, each) == key
             for group in layout.rules.groups:
-                if not group.reads_far and group.edge.label == "FOLLOWS" and ledger_in(group, ledger) is not None:
-                    ref = ref_beside(layout, group, ledger)
+                if not group.reads_far and group.edge.label == "FOLLOWS" and ledger_in(group, each) is not None:
+                    ref = ref_beside(layout, group, each)
                     texts = [f"PERSON#{id}" for id in ids]
                     assert [ref.near, ref.far] == (texts if group.hop.direction == "out" else texts[::-1])
         # The edge is found again by its ledger.
@@ -131,6 +136,59 @@ def test_a_part_without_a_revision_is_compared_as_a_whole() -> None:
         ({**key, "o": with_revision}, Compare("=", Path(("o", "r")), Value({"S": "abc"}))),
     ):
         assert LedgerWrite("adjoin", key, there, {"o": None}).condition == condition
+
+
+# --- which ranks are put and deleted ------------------------------------------------------------
+
+
+def entry(value: int) -> dict[str, AttributeValue]:
+    return {RANK: {"S": f"rank {value}"}, VALUE: {"N": str(value)}}
+
+
+def rank(value: int, number: int, token: str | None, generation: str = "now") -> Rank:
+    return Rank(generation, "k", number, entry(value), token)
+
+
+def ledger(*values: int, generation: str = "now") -> Ledger:
+    return Ledger(generation, {"RULE": {"L": [{"M": entry(value)} for value in values]}, "SUM": {"N": "1"}}, {})
+
+
+def test_a_value_that_stays_keeps_its_rank() -> None:
+    """Whatever its place among the values of the edge is now; but a rank of an earlier version keeps its place."""
+    made = moves(ledger(7, 5), None, {"RULE": "k"}, [rank(5, 0, "t5"), rank(3, 1, "t3")], [])
+    (put,) = made.puts
+    assert (put.generation, put.rule, put.number, put.entry) == ("now", "k", 0, entry(7))
+    assert (made.spare, made.deletes, made.together) == ((), (rank(3, 1, "t3"),), ())
+    assert made.tokens == {"RULE": ((put.token, None), ("t5", None))}
+    # Without a token, the number is part of its key.
+    made = moves(ledger(7, 5), None, {"RULE": "k"}, [rank(5, 0, None), rank(3, 1, None)], [])
+    assert [(put.number, put.entry) for put in made.puts] == [(0, entry(7)), (1, entry(5))]
+    assert (made.deletes, made.together) == ((), (rank(5, 0, None), rank(3, 1, None)))
+    made = moves(ledger(5, 3), None, {"RULE": "k"}, [rank(5, 0, None), rank(3, 1, None)], [])
+    assert (made.puts, made.deletes, made.together) == ((), (), ())
+    assert made.tokens == {"RULE": ((None, None), (None, None))}
+
+
+def test_what_an_earlier_attempt_put_is_used_again() -> None:
+    spare = [rank(7, 0, "s7"), rank(9, 1, "s9"), rank(5, 0, "s5")]
+    made = moves(ledger(7, 5), None, {"RULE": "k"}, [rank(5, 0, "t5")], spare)
+    assert (made.puts, made.spare, made.deletes) == ((), (rank(7, 0, "s7"),), ())
+    assert made.tokens == {"RULE": (("s7", None), ("t5", None))}
+
+
+def test_a_node_that_is_recounted_has_ranks_in_both_generations() -> None:
+    there = [rank(5, 0, "t5")]
+    made = moves(ledger(5, generation="next"), "now", {"RULE": "k"}, there, [])
+    (put,) = made.puts
+    assert (put.generation, put.entry) == ("next", entry(5))
+    assert (made.deletes, made.tokens) == ((), {"RULE": ((put.token, "t5"),)})
+    first = first_moves(ledger(5, generation="next"), "now", {"RULE": "k"})
+    assert [(put.generation, put.rule, put.number, put.entry) for put in first.puts] == [
+        ("next", "k", 0, entry(5)),
+        ("now", "k", 0, entry(5)),
+    ]
+    assert first.tokens == {"RULE": (tuple(put.token for put in first.puts),)}
+    assert [put.generation for put in first_moves(ledger(5), None, {}).puts] == ["now"]
 
 
 # --- which queries find the edges of a node ----------------------------------------------------

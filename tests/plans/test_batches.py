@@ -63,6 +63,21 @@ def test_gets_that_were_left_undone_are_asked_for_again() -> None:
     assert ended.value.value == [None if each % 7 == 0 else key(each) for each in range(250)]
 
 
+def test_a_round_of_gets_holds_those_that_were_left_undone() -> None:
+    """They come first, and as many new ones as there is room for."""
+    most = BATCHES_A_ROUND * MAX_BATCH_GET
+    plan = get_all([Get("Things", key(each)) for each in range(2 * most)])
+    first: Any = next(plan)
+    assert [len(batch.gets) for batch in first] == [MAX_BATCH_GET] * BATCHES_A_ROUND
+    second: Any = plan.send([answer(batch, frozenset(range(150))) for batch in first])
+    asked = [int(get.key["PK"]["S"]) for batch in second for get in batch.gets]
+    assert asked == [*range(150), *range(most, 2 * most - 150)]
+    third: Any = plan.send([answer(batch) for batch in second])
+    with pytest.raises(StopIteration) as ended:
+        plan.send([answer(batch) for batch in third])
+    assert ended.value.value == [None if each % 7 == 0 else key(each) for each in range(2 * most)]
+
+
 def test_writes_that_were_left_undone_are_asked_for_again() -> None:
     writes = [Put("Things", key(each)) for each in range(60)]
     plan = write_all(writes)

@@ -270,6 +270,20 @@ def test_a_number_costs_one_read_at_open_and_one_in_a_find_after_each_lease() ->
     assert sum(map(is_of_records, store.requests)) == 1
 
 
+def test_a_number_is_never_read_as_it_was_before() -> None:
+    """An old number would let a reader miss the items in new shards."""
+    store, clock = Watched(SQLiteStore(":memory:")), Clock()
+    for _ in range(2):
+        graph = opened(store, 2, clock)
+        clock.now += LEASE
+        list(graph.find(Person, order="name"))
+        graph.raise_shards("ByName", 3)
+        run(index_shards(graph._layout), store)
+    read = [each for each in store.requests if is_of_records(each) and isinstance(each, Get | Query)]
+    assert {type(each) for each in read} == {Get, Query}
+    assert all(each.consistent for each in read)
+
+
 def test_a_graph_without_sharded_keys_asks_for_no_number() -> None:
     store = Watched(SQLiteStore(":memory:"))
     for _ in range(2):

@@ -1,0 +1,158 @@
+"""What writes are made of, each part by itself: actions on an item, conditions for edges with marks, what misfits."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any
+
+import pytest
+from pydantic import Field
+
+from adjoin import Edge, Graph, Immutable, InvalidItem, InvalidValue, Node, Version, field
+from adjoin.expressions import Action, Add, Compare, Exists, Not, Or, Remove, Set, Value, all_of, attribute
+from adjoin.layouts.interface import DELETING
+from adjoin.plans.deletion import UNMARKED
+from adjoin.plans.managed_fields import refuse_changed
+from adjoin.plans.steps.conditions import initial
+from adjoin.plans.steps.joining import acted
+from adjoin.plans.steps.predicates import holds
+from adjoin.plans.update import identified, misfits
+from adjoin.plans.write import relieved
+
+
+@pytest.mark.parametrize(
+    ("item", "action", "after"),
+    [
+        ({}, Set(attribute("a"), Value({"S": "x"})), {"a": {"S": "x"}}),
+        ({"a": {"S": "x"}}, Set(attribute("a"), Value({"N": "1"})), {"a": {"N": "1"}}),
+        # What another attribute holds is not known here.
+        ({"a": {"S": "x"}}, Set(attribute("b"), attribute("a")), {"a": {"S": "x"}}),
+        ({"a": {"S": "x"}, "b": {"N": "1"}}, Remove(attribute("a")), {"b": {"N": "1"}}),
+        ({}, Remove(attribute("a")), {}),
+        ({}, Add(attribute("a"), {"N": "2"}), {"a": {"N": "2"}}),
+        ({"a": {"N": "1.5"}}, Add(attribute("a"), {"N": "-2"}), {"a": {"N": "-0.5"}}),
+        ({}, Add(attribute("a"), {"SS": ["y", "x"]}), {"a": {"SS": ["x", "y"]}}),
+        ({"a": {"SS": ["z", "x"]}}, Add(attribute("a"), {"SS": ["y", "x"]}), {"a": {"SS": ["x", "y", "z"]}}),
+        ({"b": {"N": "1"}}, Add(attribute("a"), {"BS": ["eA=="]}), {"b": {"N": "1"}}),
+    ],
+)
+def test_an_item_after_an_action(item: Any, action: Action, after: Any) -> None:
+    before = dict(item)
+    assert acted(item, [action]) == after
+    assert item == before, "what was read stays as it was"
+
+
+class Person(Node):
+    id: str
+    size: int = 0
+    limited: Annotated[int, Field(ge=1)] = 1
+    anything: Any = None
+    owner: Annotated[str | None, Immutable()] = None
+
+
+class Knows(Edge[Person, Person]):
+    since: int = 0
+
+
+MARK = {"SS": ["token:PERSON#a"]}
+SINCE = Compare("=", attribute("since"), Value({"N": "1"}))
+
+
+def test_conditions_for_an_edge_with_a_mark() -> None:
+    """A visible edge must fulfil the rest. A hidden one counts as absent, as long as its mark stays the same."""
+    with Graph(":memory:", [Person, Knows]) as g:
+        layout = g._layout
+        absent, hidden = Not(layout.present), Compare("=", attribute(DELETING), Value(MARK))
+        gone = Or((absent, hidden))
+        for wanted, shown, not_shown in (
+            (UNMARKED, None, gone),
+            (all_of(UNMARKED, SINCE), SINCE, None),
+            (all_of(SINCE, UNMARKED, Not(Exists(attribute("x")))), all_of(SINCE, Not(Exists(attribute("x")))), None),
+            (all_of(UNMARKED, Not(SINCE)), Not(SINCE), gone),
+            (absent, None, gone),
+            (all_of(absent, UNMARKED), None, gone),
+        ):
+            assert wanted is not None
+            assert relieved(layout, wanted, MARK, is_shown=True) == shown
+            assert relieved(layout, wanted, MARK, is_shown=False) == not_shown
+
+
+def test_fields_that_fail_their_conditions_although_they_can_be_read() -> None:
+    with Graph(":memory:", [Person, Knows]) as g:
+        layout = g._layout
+
+        def found(changes: dict[str, Any], **stored: Any) -> list[str]:
+            identity, rest = identified(layout, Person, ("a",), changes)
+            return misfits(layout, identity, rest, {**identity.keys[0], **stored})
+
+        fitting = {"size": {"N": "5"}, "limited": {"N": "2"}, "anything": {"L": []}}
+        assert found({"size": 3}, **fitting) == []
+        # Another program wrote a text, which is read as a number.
+        assert found({"limited": 3}, **fitting | {"size": {"S": "5"}}) == ["size"]
+        assert found({"size": field("size") + 1}, **fitting | {"size": {"S": "5"}}) == ["size"]
+        # What is replaced need not fit.
+        assert found({"size": 3}, **fitting | {"size": {"S": "5"}}) == []
+        with pytest.raises(InvalidItem):
+            found({"size": 3}, **fitting | {"limited": {"N": "0"}})
+
+
+def test_an_immutable_field_that_has_another_value() -> None:
+    with Graph(":memory:", [Person, Knows]) as g:
+        kind = g._layout.schema.node(Person)
+        ann, none = {"owner": {"S": "ann"}}, {"size": {"N": "1"}}
+        for item, there in ((ann, None), (ann, none), (ann, ann), (none, none), (none, None)):
+            refuse_changed(g._layout, kind, item, there, "Person 'a'")
+        for item in (none, {"owner": {"S": "bob"}}):
+            with pytest.raises(
+                InvalidValue,
+                match=r"^Person.owner is immutable, and Person 'a' already has another value; put it as it is stored$",
+            ):
+                refuse_changed(g._layout, kind, item, ann, "Person 'a'")
+
+
+class Plain(Node):
+    id: str
+    version: Annotated[int, Version()] = 3
+
+
+class Made(Node):
+    id: str
+    version: Annotated[int, Version()] = Field(default_factory=lambda: 7)
+
+
+class Required(Node):
+    id: str
+    version: Annotated[int, Version()]
+
+
+@pytest.mark.parametrize(("model", "version"), [(Plain, 3), (Made, 7), (Required, 0)])
+def test_the_first_version(model: Any, version: int) -> None:
+    with Graph(":memory:", [model]) as g:
+        assert initial(g._layout.schema.node(model)) == version
+
+
+class Item(Node):
+    id: Decimal
+
+
+class Holds(Edge[Person, Item]):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("predicate", "is_so"),
+    [
+        (field("target") == 7, True),
+        (field("target") == Decimal(7), True),
+        (field("target") == "7", True),
+        (field("target.id") == "7", True),
+        (field("target").is_in(["6", "7"]), True),
+        (field("target") == "8", False),
+        (field("target") == None, False),  # noqa: E711
+        (field("target") > "10", False),
+    ],
+)
+def test_an_end_is_compared_as_the_id_that_it_is(predicate: Any, is_so: bool) -> None:
+    with Graph(":memory:", [Person, Item, Holds]) as g:
+        edge: Any = Holds(source="a", target=Decimal(7))
+        assert holds(g._layout.schema.edge(Holds), predicate, edge) is is_so
