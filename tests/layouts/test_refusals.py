@@ -1,0 +1,267 @@
+"""Declarations that a layout refuses, and those that look alike and are right."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import field_validator
+
+from adjoin import (
+    AdjacencyList,
+    Copy,
+    Count,
+    Edge,
+    Graph,
+    Index,
+    Indexed,
+    InvalidItem,
+    InvalidKey,
+    InvalidModel,
+    Keys,
+    Node,
+    PageRank,
+    field,
+)
+from adjoin.requests import Put, SortCondition
+from adjoin.schema import Schema
+
+# --- a table that cannot hold adjoin's own items -----------------------------------------------
+
+
+class User(Node):
+    id: int
+
+
+class Ranked(Node):
+    id: int
+    rank: Annotated[float, PageRank("Follows")] = 0.0
+
+
+class Counting(Node):
+    id: int
+    following: Annotated[int, Count("Follows")] = 0
+
+
+class Named(Node):
+    id: int
+    name: str = ""
+
+
+def followed(node: Any, **fields: Any) -> list[Any]:
+    """A class, and edges from and to it."""
+
+    class Follows(Edge[node, node]):
+        __annotations__ = {name: annotation for name, (annotation, _) in fields.items()}
+        locals().update({name: default for name, (_, default) in fields.items()})
+
+    return [node, Follows]
+
+
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        (followed(Ranked), "Ranked.rank is a summary, and how far it is rebuilt is in items of adjoin's own"),
+        (followed(Counting), "Counting.following is an aggregate, and what it counts is in items of adjoin's own"),
+        (
+            followed(Named, name=(Annotated[str, Copy("source.name")], "")),
+            "Follows.name is a copied field, and what keeps it true is in items of adjoin's own",
+        ),
+    ],
+)
+def test_what_needs_items_of_its_own_is_refused_where_keys_are_numbers(models: list[Any], words: str) -> None:
+    node, follows = models
+    keys = {node: Keys("{id}", "{id}"), follows: Keys("{source.id}", "{target.id}")}
+    layout = AdjacencyList(
+        table="Users", partition_key="id", sort_key="to", types={"id": "N", "to": "N"}, reverse=None, keys=keys
+    )
+    with pytest.raises(InvalidModel, match=f"^{words}, which this table cannot hold: .*; remove it, or use a table"):
+        layout.bind(Schema(models))
+
+
+# --- indexes that the layout needs itself ------------------------------------------------------
+
+
+class Person(Node):
+    id: str
+
+
+class Knows(Edge[Person, Person], order="since"):
+    since: int = 0
+
+
+class Citizen(Node):
+    id: str
+    city: Annotated[str, Indexed()] = ""
+
+
+@pytest.mark.parametrize(
+    ("models", "name", "words"),
+    [
+        ([Person, Knows], "GSI2", "the order of edges; give the layout ordered=Index"),
+        ([Citizen], "GSI3", "fields that are marked Indexed(); give the layout indexed=Index"),
+    ],
+)
+def test_a_declared_index_cannot_have_the_name_of_one_that_is_needed(models: Any, name: str, words: str) -> None:
+    layout = AdjacencyList(indexes=[Index(name, "a", "b")])
+    with pytest.raises(InvalidModel) as refused:
+        layout.bind(Schema(models))
+    assert str(refused.value) == f"indexes= declares {name!r}, which the layout needs for {words}(…) with another name"
+    named: dict[str, Any] = {"ordered" if name == "GSI2" else "indexed": Index("Other", "c", "d")}
+    keys = {models[0]: Keys(indexes={name: ("a#{id}", "b")})}
+    bound = AdjacencyList(indexes=[Index(name, "a", "b")], keys=keys, **named).bind(Schema(models))
+    assert {name, "Other"} <= {index.name for index in bound.definition.indexes}
+
+
+# --- families, and edges beside each other -----------------------------------------------------
+
+
+class Vehicle(Node, discriminator="kind"):
+    id: str
+    kind: Literal["vehicle", "car"] = "vehicle"
+
+
+class Car(Vehicle):
+    kind: Literal["car"] = "car"
+
+
+def test_a_class_of_a_family_has_the_keys_of_the_family() -> None:
+    same = Keys("v#{id}", "v")
+    AdjacencyList(keys={Vehicle: same, Car: same}).bind(Schema([Vehicle, Car]))
+    for other in (Keys("c#{id}", "v"), Keys("v#{id}", "c")):
+        with pytest.raises(
+            InvalidModel, match=r"^Car has the keys of Vehicle, v#\{id\} and v, but the layout gives it .\#\{id\} and ."
+        ):
+            AdjacencyList(keys={Vehicle: same, Car: other}).bind(Schema([Vehicle, Car]))
+
+
+class Likes(Edge[Person, Person]):
+    pass
+
+
+class Hates(Edge[Person, Person]):
+    pass
+
+
+def test_edges_in_different_partitions_may_have_the_same_sort_keys() -> None:
+    alike, apart = Keys(sort="x#{target.id}"), Keys("likes#{source.id}", "x#{target.id}")
+    for keys in ({Likes: apart, Hates: alike}, {Likes: alike, Hates: apart}):
+        with Graph(":memory:", [Person, Likes, Hates], AdjacencyList(keys=keys)) as g:
+            edges: list[Any] = [Likes(source="a", target="b"), Hates(source="a", target="b")]
+            g.put_many(edges)
+            assert [*g.out("a", Likes), *g.out("a", Hates)] == edges
+    with pytest.raises(InvalidModel, match=r"^Likes and Hates can have the same key x#\{target.id\}"):
+        AdjacencyList(keys={Likes: alike, Hates: alike}).bind(Schema([Person, Likes, Hates]))
+    with pytest.raises(InvalidModel, match="can have the same key"):
+        AdjacencyList(keys={Likes: apart, Hates: apart}).bind(Schema([Person, Likes, Hates]))
+
+
+# --- placeholders ------------------------------------------------------------------------------
+
+
+class Country(Node):
+    id: str
+
+
+class Visited(Edge[Person, Country]):
+    pass
+
+
+def test_the_name_of_a_class_at_an_end_is_the_id_of_its_node() -> None:
+    for template in ("V#{country}", "V#{target.id}"):
+        layout = AdjacencyList(keys={Visited: Keys(sort=template)}).bind(Schema([Person, Country, Visited]))
+        (item,) = layout.items(Visited(source="a", target="it"))
+        assert item["SK"] == {"S": "V#it"}
+        kind = layout.schema.edge(Visited)
+        assert layout.edge_key(kind, "a", "it", {}) == {"PK": {"S": "PERSON#a"}, "SK": {"S": "V#it"}}
+        assert layout.ends(kind, item) == ("PERSON#a", "COUNTRY#it")
+        # An empty text is no id.
+        with pytest.raises(InvalidKey):
+            layout.edge_key(kind, "a", "", {})
+
+
+# --- ranges of keys that are numbers -----------------------------------------------------------
+
+
+class Follows(Edge[User, User]):
+    pass
+
+
+def test_ranges_of_a_sort_key_that_is_a_number() -> None:
+    keys = {Follows: Keys("{source.id}", "{target.id}"), User: Keys("{id}", "{id}")}
+    layout = AdjacencyList(
+        table="Follows",
+        partition_key="user",
+        sort_key="follows",
+        types={"user": "N", "follows": "N"},
+        reverse=None,
+        keys=keys,
+    )
+    bound = layout.bind(Schema([User, Follows]))
+    found = bound.out(bound.schema.edge(Follows), 1)
+    for low, high, operator, operands in (
+        (3, 50, "between", ["3", "50"]),
+        (3, 3, "between", ["3", "3"]),
+        (None, 2, "<=", ["2"]),
+        (10, None, ">=", ["10"]),
+    ):
+        assert found.between(low, high) == SortCondition(
+            "follows", operator, tuple({"N": operand} for operand in operands)
+        )
+    assert found.between(None, None) is None
+
+
+# --- validators --------------------------------------------------------------------------------
+
+
+class Careful(Node):
+    id: str
+    name: str = ""
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name == "key":
+            raise InvalidKey("the name is a key")
+        if name == "memory":
+            raise MemoryError
+        if name == "lost":
+            raise LookupError("it is on no shelf")
+        return name
+
+
+@pytest.mark.parametrize(("name", "error"), [("key", InvalidKey), ("memory", MemoryError), ("lost", InvalidItem)])
+def test_what_a_validator_raises_of_adjoins_own_is_raised(name: str, error: type[Exception]) -> None:
+    with Graph(":memory:", [Careful]) as g:
+        g._store.execute((Put("adjoin", {"PK": {"S": "CAREFUL#a"}, "SK": {"S": "#META"}, "name": {"S": name}}),))
+        with pytest.raises(error) as raised:
+            g.get(Careful, "a")
+        assert type(raised.value) is error
+
+
+# --- what an update has to know for an index key -----------------------------------------------
+
+
+class Task(Node):
+    id: str
+    state: str = "open"
+    day: int = 0
+    count: int = 0
+    note: str | None = None
+
+
+def test_which_fields_are_read_before_an_index_key_changes() -> None:
+    layout = AdjacencyList(
+        indexes=[Index("ByState", "GPK", "GSK"), Index("ByNote", "NPK", "note")],
+        keys={Task: Keys(indexes={"ByState": ("S#{state}", "{day:05}#{count:05}"), "ByNote": "N#{state}"})},
+    ).bind(Schema([Task]))
+    kind = layout.schema.node(Task)
+    for changes, needed in (
+        ({}, []),
+        ({"state": "done"}, []),
+        ({"day": 3}, ["count"]),
+        ({"day": 3, "count": 4}, []),
+        ({"count": field("count") + 1}, ["day"]),
+    ):
+        found = layout.needed_for_index(kind, {"id": "a"}, changes)
+        assert [name for name in found if name in ("day", "count")] == needed, changes
