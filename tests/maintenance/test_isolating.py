@@ -143,7 +143,9 @@ SHOWN: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("key", "shown"), SHOWN, ids=range(len(SHOWN)))
-def test_a_record_names_the_item_whatever_its_key_is(key: dict[str, Any], shown: dict[str, Any]) -> None:
+def test_a_record_names_the_item_whatever_its_key_is(
+    key: dict[str, Any], shown: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
     with Graph(":memory:", MODELS) as g:
         unapplied = Unapplied(key, "why\ud800" + "x" * 3000, "at" + "9" * 1999, 5.6)
         record = unapplied.record(g._layout)
@@ -158,6 +160,12 @@ def test_a_record_names_the_item_whatever_its_key_is(key: dict[str, Any], shown:
         run(set_aside(g._layout, unapplied, tally), g._store)
         assert [each.reason for each in tally.records] == [unapplied.reason]
         assert [item["item"] for item in stored(g)] == [shown]
+        (logged,) = (each.getMessage() for each in caplog.records)
+        where = str(shown["S"]) if "S" in shown else '{"PK":{"S":"a' if key else "an item without a key"
+        assert logged.startswith(f"set aside: {where}")
+        assert f" (change t{'9' * 1999}): why\\ud800x" in logged
+        Unapplied(key, "why").note(tally)
+        assert " (change -): why" in caplog.records[-1].getMessage()
 
 
 def test_items_have_records_of_their_own() -> None:

@@ -15,7 +15,7 @@ from adjoin.expressions import Set, Value, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
 from adjoin.layouts.own_items import COUNTED
-from adjoin.plans.counting.arrivals import strike_out
+from adjoin.plans.counting.arrivals import Arrival, strike_out, take_down
 from adjoin.plans.counting.ledger import Ledger
 from adjoin.plans.counting.node_transaction import PREPARED, STALE, prepared_sum
 from adjoin.plans.counting.references import EdgeRef
@@ -225,6 +225,32 @@ def test_what_is_computed_from_a_node_that_is_counted_anew_follows_at_once() -> 
         run(finish(layout, kind, begun, tally), g._store)
         assert [part and part.total for part in g.get_many(Part, "abcd")] == [3, 2, 1, 0]
         assert tally.nodes == {"PART#a", "PART#b", "PART#c"}
+
+
+def test_an_edge_that_is_found_when_nodes_are_compared_counts_above_them_too() -> None:
+    with Graph(":memory:", PARTS) as g:
+        g.put_many([Part(id=id, cost=1) for id in "abcd"])
+        g.put_many([Uses(source=source, target=target) for source, target in ("ab", "bc")])
+        g.maintain(once=True)
+        g.put(Uses(source="c", target="d"))
+        layout, tally = g._layout, Tally()
+        kind = layout.schema.node(Part)
+        compared = run(reconcile_and_compare(layout, kind, ["PART#c"], tally), g._store)
+        assert (compared.off, compared.gone, compared.aside) == ([], set(), {})
+        assert [part and part.total for part in g.get_many(Part, "abcd")] == [3, 2, 1, 0]
+        assert tally.nodes == {"PART#a", "PART#b", "PART#c"}
+
+
+def test_an_arrival_of_an_edge_that_is_not_there_goes_when_the_edge_is_looked_at(g: Graph) -> None:
+    layout = g._layout
+    kind = layout.schema.edge(Placed)
+    keys = [layout.edge_key(kind, "C1", target, {}) for target in ("I1", "I2")]
+    arrivals = [Arrival(kind, key, "CUSTOMER#C1", f"INVOICE#I{number}") for number, key in enumerate(keys, 1)]
+    g.put(Placed(source="C1", target="I1"))
+    run(take_down(layout, arrivals), g._store)
+    found = [([edge.key], edge.source, edge.target) for edge in arrivals]
+    run(reconcile_again(layout, kind, found, Tally()), g._store)
+    assert [item["edge"]["M"] for item in stored(g) if "edge" in item and "marked" in item] == keys[:1]
 
 
 def test_a_switch_leaves_nothing_of_other_declarations() -> None:

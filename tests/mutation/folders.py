@@ -29,11 +29,11 @@ _READS = (
     "tests/test_queries.py", "tests/test_shared_partitions.py", "tests/finding/test_find.py",
     "tests/finding/test_declared_indexes.py", "tests/finding/test_requests.py", "tests/plans/test_pages.py",
     "tests/test_graph.py", "tests/test_sharp_corners.py", "tests/test_scans.py", "tests/test_children.py",
-    "tests/layouts/test_targets.py",
+    "tests/layouts/test_targets.py", "tests/test_sharded_graph.py",
 )  # fmt: skip
 _KEYS = (
     "tests/layouts", "tests/test_schema.py", "tests/test_patterns.py", "tests/test_layouts_agree.py",
-    "tests/test_sharded_graph.py", "tests/test_tenants.py", "tests/test_unique.py", "tests/test_versions.py",
+    "tests/test_tenants.py", "tests/test_unique.py", "tests/test_versions.py",
     "tests/test_index_updates.py", "tests/test_hostile_arguments.py", "tests/test_failed_updates.py",
     "tests/maintenance/test_tenants.py", "tests/maintenance/test_by_hand.py", "tests/examples/test_education.py",
     "tests/examples/test_homes.py", "tests/examples/test_invoices.py", "tests/examples/test_people.py",
