@@ -18,6 +18,7 @@ from adjoin import (
     InvalidItem,
     InvalidKey,
     InvalidModel,
+    InvalidValue,
     Keys,
     Node,
     PageRank,
@@ -265,3 +266,51 @@ def test_which_fields_are_read_before_an_index_key_changes() -> None:
     ):
         found = layout.needed_for_index(kind, {"id": "a"}, changes)
         assert [name for name in found if name in ("day", "count")] == needed, changes
+
+
+# --- words for types, and fields in formats ----------------------------------------------------
+
+
+def test_what_items_have_as_their_type() -> None:
+    for keys, word in ((Keys(type="a person"), "a person"), (Keys(), "PERSON")):
+        layout = AdjacencyList(type_attribute="type", keys={Person: keys}).bind(Schema([Person]))
+        (item,) = layout.items(Person(id="a"))
+        assert item["type"] == {"S": word}
+    with pytest.raises(InvalidModel, match=r"^Keys\(type='x'\) of Person is used by nothing: the layout has no type"):
+        AdjacencyList(keys={Person: Keys(type="x")}).bind(Schema([Person]))
+    for wrong in ("", "{id}"):
+        with pytest.raises(InvalidModel, match="of Person must be text without placeholders"):
+            AdjacencyList(type_attribute="type", keys={Person: Keys(type=wrong)}).bind(Schema([Person]))
+
+
+def test_a_value_of_an_indexed_field_is_checked_before_it_is_looked_for() -> None:
+    with Graph(":memory:", [Sized]) as g:
+        g.put_many([Sized(id=str(size), size=size) for size in (2, 10)])
+        index = g._layout.overloaded
+        assert index is not None
+        size = index.field(g._layout.schema.node(Sized), "size")
+        assert size.text("10") == size.text(10) != size.text(2)
+        with pytest.raises(InvalidValue):
+            size.text("ten")
+        assert [each.id for each in g.find(Sized, field("size") == "10")] == ["10"]
+
+
+class Sized(Node):
+    id: str
+    size: Annotated[int, Indexed()] = 0
+
+
+def test_which_keys_are_adjoins_own_for_every_tenant() -> None:
+    layout = AdjacencyList().bind(Schema([Citizen, Person, Knows]))
+    for partition, sort, is_own in (
+        ("#=MAINTAIN", "=position", True),
+        ("PERSON#a#=", "=M", True),
+        ("PERSON#a", "#META", False),
+        ("acme#PERSON#a", "#META", False),
+        ("acme##=MAINTAIN", "=position", True),
+        ("acme#PERSON#a#=", "=M", True),
+    ):
+        assert layout.is_own_record({"PK": {"S": partition}, "SK": {"S": sort}}) is is_own, partition
+    acme = layout.for_tenant("acme")
+    assert acme.is_own_record({"PK": {"S": "acme##=MAINTAIN"}, "SK": {"S": "=position"}})
+    assert not acme.is_own_record({"PK": {"S": "acme#PERSON#a"}, "SK": {"S": "#META"}})

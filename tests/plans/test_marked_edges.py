@@ -407,6 +407,21 @@ def test_a_mark_that_comes_after_an_edge_was_read_for_a_transaction(is_gone: boo
         assert item["note"]["S"] == ("old" if is_gone else "new")
 
 
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_an_edge_that_is_hidden_cannot_change_in_a_transaction(is_gone: bool) -> None:
+    with Graph(":memory:", MODELS) as g:
+        g.put_many([Hub(id="h"), Spoke(id="s"), Plain(source="h", target="s")])
+        layout = g._layout
+        key = layout.edge_key(layout.schema.edge(Plain), "h", "s", {})
+        g._store.execute((Update("adjoin", key, (Set(attribute(DELETING), Value({"SS": ["token:SPOKE#s"]})),)),))
+        record = layout.deletion_key("SPOKE#s") | {TOKENS: {"SS": ["token" if is_gone else "another"]}}
+        g._store.execute((Put("adjoin", record),))
+        change = _committed(g, lambda t: t.update(Plain, "h", "s", note="new"))
+        assert _raises(change, TransactionCanceled) is is_gone
+        (item,) = (item for item in stored(g) if DELETING in item)
+        assert item["note"]["S"] == ("old" if is_gone else "new")
+
+
 class Owner(Node):
     id: str
 

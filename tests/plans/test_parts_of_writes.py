@@ -8,7 +8,22 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from adjoin import Edge, Graph, Immutable, InvalidItem, InvalidValue, Node, Version, field
+from adjoin import (
+    AdjacencyList,
+    ConditionFailed,
+    Edge,
+    Graph,
+    Immutable,
+    Index,
+    InvalidItem,
+    InvalidRequest,
+    InvalidValue,
+    Keys,
+    Node,
+    NotFound,
+    Version,
+    field,
+)
 from adjoin.expressions import Action, Add, Compare, Exists, Not, Or, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.interface import DELETING
 from adjoin.plans.deletion import UNMARKED
@@ -16,8 +31,11 @@ from adjoin.plans.managed_fields import refuse_changed
 from adjoin.plans.steps.conditions import initial
 from adjoin.plans.steps.joining import acted
 from adjoin.plans.steps.predicates import holds
+from adjoin.plans.transaction import Buffer
 from adjoin.plans.update import identified, misfits
+from adjoin.plans.versions import Seen, as_seen
 from adjoin.plans.write import relieved
+from adjoin.runner import run
 
 
 @pytest.mark.parametrize(
@@ -156,3 +174,70 @@ def test_an_end_is_compared_as_the_id_that_it_is(predicate: Any, is_so: bool) ->
     with Graph(":memory:", [Person, Item, Holds]) as g:
         edge: Any = Holds(source="a", target=Decimal(7))
         assert holds(g._layout.schema.edge(Holds), predicate, edge) is is_so
+
+
+class Versioned(Edge[Person, Person]):
+    version: Annotated[int, Version()] = 0
+
+
+def test_a_put_holds_as_long_as_the_item_is_what_was_seen() -> None:
+    with Graph(":memory:", [Person, Plain, Versioned]) as g:
+        layout = g._layout
+        edge, node = layout.schema.edge(Versioned), layout.schema.node(Plain)
+        three = Compare("=", attribute("version"), Value({"N": "3"}))
+        none = Not(Exists(attribute("version")))
+        zero = Or((Compare("=", attribute("version"), Value({"N": "0"})), none))
+        marked = Compare("=", attribute(DELETING), Value(MARK))
+        for kind, seen, condition in (
+            (edge, Seen(), Not(layout.present)),
+            (edge, Seen(mark=MARK), marked),
+            (edge, Seen(3), all_of(layout.present, three, UNMARKED)),
+            (edge, Seen(0), all_of(layout.present, zero, UNMARKED)),
+            (edge, Seen(3, MARK), all_of(layout.present, three, marked)),
+            # A node has no marks. Its first version is 3, which it has also without one.
+            (node, Seen(3), all_of(layout.present, Or((three, none)))),
+            (node, Seen(), Not(layout.present)),
+        ):
+            assert as_seen(layout, kind, seen) == condition
+
+
+def test_a_transaction_of_too_many_items_is_refused() -> None:
+    with Graph(":memory:", [Person, Knows]) as g:
+        for number in (100, 101):
+            made = Buffer(g._layout)
+            for each in range(number):
+                made.put(Person(id=str(each)), None, None)
+            if number == 100:
+                run(made.commit(), g._store)
+                continue
+            with pytest.raises(
+                InvalidRequest, match=r"^the transaction would have 101 items, but DynamoDB takes 100; split it$"
+            ):
+                run(made.commit(), g._store)
+        assert g.count(Person) == 100
+
+
+class Order(Node):
+    id: str
+
+
+class Line(Edge[Order, Person], key=("number",)):
+    number: int
+    amount: int = 1
+
+
+def test_an_update_of_an_edge_whose_key_does_not_tell_its_target() -> None:
+    """There is an edge with this key, but it leads elsewhere."""
+    keys = Keys(sort="LINE#{number:03}", attributes={"person": "{target.id}"})
+    layout = AdjacencyList(reverse=None, indexes=[Index("ByPerson", "person")], keys={Line: keys})
+    with Graph(":memory:", [Order, Person, Line], layout) as g:
+        g.put(Line(source="o", target="ann", number=1))
+        with pytest.raises(
+            NotFound, match=r"^there is no Line from 'o' to 'bob'; the edge with this key has other ends$"
+        ):
+            g.update(Line, "o", "bob", number=1, amount=5)
+        with pytest.raises(ConditionFailed):
+            g.update(Line, "o", "ann", number=1, amount=5, only_if=field("amount") == 7)
+        with pytest.raises(NotFound, match="put it first"):
+            g.update(Line, "o", "ann", number=2, amount=5)
+        assert g.update(Line, "o", "ann", number=1, amount=5).amount == 5
