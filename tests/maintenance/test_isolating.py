@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from adjoin import AccessDenied, AdjoinError, Graph, ServiceUnreachable, Throttled
 from adjoin.errors import CancellationReason, TransactionCanceled
 from adjoin.plans.maintenance.isolating import ByTenant, apply_each, layout_for
-from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside
+from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside, take_back
 from adjoin.requests import ItemChange, ReadChanges, Request, TransactWrite, Update
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
@@ -161,11 +162,28 @@ def test_a_record_names_the_item_whatever_its_key_is(
         assert [each.reason for each in tally.records] == [unapplied.reason]
         assert [item["item"] for item in stored(g)] == [shown]
         (logged,) = (each.getMessage() for each in caplog.records)
-        where = str(shown["S"]) if "S" in shown else '{"PK":{"S":"a' if key else "an item without a key"
-        assert logged.startswith(f"set aside: {where}")
+        where = "an item without a key" if not key else str(shown["S"]) if "S" in shown else spelled(key)[:2000]
+        assert logged.startswith(f"set aside: {where} (change t99")
         assert f" (change t{'9' * 1999}): why\\ud800x" in logged
         Unapplied(key, "why").note(tally)
         assert " (change -): why" in caplog.records[-1].getMessage()
+
+
+def spelled(key: dict[str, Any]) -> str:
+    return json.dumps(key, sort_keys=True, separators=(",", ":"))
+
+
+def test_a_record_goes_when_its_item_was_applied_unless_it_was_set_aside_again() -> None:
+    with Graph(":memory:", MODELS) as g:
+        layout = g._layout
+        keys = [layout.node_key(layout.schema.node(Customer), id) for id in "abc"]
+        for key in keys:
+            run(set_aside(layout, Unapplied(key, "before"), Tally()), g._store)
+        tally = Tally()
+        run(set_aside(layout, Unapplied(keys[0], "now"), tally), g._store)
+        run(take_back(layout, keys[:2], tally), g._store)
+        left = sorted((item["item"]["M"]["PK"]["S"], item["reason"]["S"]) for item in stored(g))
+        assert left == [("CUSTOMER#a", "now"), ("CUSTOMER#c", "before")]
 
 
 def test_items_have_records_of_their_own() -> None:

@@ -13,6 +13,8 @@ from adjoin.layouts.own_items import COUNTED, when_counted
 from adjoin.plans.counting.node_transaction import FULL, STALE, Near
 from adjoin.plans.maintenance.progress import key_of
 from adjoin.plans.maintenance.ranks import _rules
+from adjoin.plans.maintenance.recounting import reconcile_and_compare
+from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.standing import RECORD, Record, end_rebuild, keep, read_standing, recounted, take_up
 from adjoin.requests import Get
 from adjoin.runner import run
@@ -136,6 +138,25 @@ def test_a_program_with_some_of_the_classes_leaves_the_record_as_it_is(store: SQ
 
 def customers(g: Graph) -> Any:
     return next(kind for kind in g._layout.schema.nodes.values() if kind.label == "CUSTOMER")
+
+
+def test_a_value_of_another_declaration_is_wrong_also_if_it_is_the_same(store: SQLiteStore) -> None:
+    old, new = opened(store, invoices=COUNT, last=LAST), opened(store, invoices=COUNT, last=LARGEST)
+    customer, _, placed = (
+        kind.model for kind in (*old._layout.schema.nodes.values(), *old._layout.schema.edges.values())
+    )
+    old.put_many([customer(id="C1"), placed(source="C1", target="I1", day=5, size=5), customer(id="C2")])
+    old.maintain(once=True)
+
+    def off(g: Graph) -> list[str]:
+        node_keys = ["CUSTOMER#C1", "CUSTOMER#C2", "CUSTOMER#C3"]
+        return run(reconcile_and_compare(g._layout, customers(g), node_keys, Tally()), store).off
+
+    assert off(old) == []
+    run(take_up(new._layout, clock), store)
+    new.put(next(iter(new._layout.schema.nodes))(id="C3"))
+    # The last one is new, and nothing was ever counted for it.
+    assert off(new) == ["CUSTOMER#C1", "CUSTOMER#C2"]
 
 
 def test_which_values_are_read_from_ranks_again(store: SQLiteStore) -> None:
