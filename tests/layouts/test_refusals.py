@@ -24,6 +24,9 @@ from adjoin import (
     PageRank,
     field,
 )
+from adjoin.layouts.adjacency_reader import keep_unexplained
+from adjoin.layouts.indexed_fields import Stretch
+from adjoin.model import UNEXPLAINED
 from adjoin.requests import Put, SortCondition
 from adjoin.schema import Schema
 
@@ -210,6 +213,9 @@ def test_ranges_of_a_sort_key_that_is_a_number() -> None:
             "follows", operator, tuple({"N": operand} for operand in operands)
         )
     assert found.between(None, None) is None
+    # An edge from a node to itself would have the key of the node, and there is no room for a label.
+    with pytest.raises(InvalidKey, match="would have the key of the User itself; a key that is not text has no room"):
+        bound.edge_key(bound.schema.edge(Follows), 1, 1, {})
 
 
 # --- validators --------------------------------------------------------------------------------
@@ -314,3 +320,32 @@ def test_which_keys_are_adjoins_own_for_every_tenant() -> None:
     acme = layout.for_tenant("acme")
     assert acme.is_own_record({"PK": {"S": "acme##=MAINTAIN"}, "SK": {"S": "=position"}})
     assert not acme.is_own_record({"PK": {"S": "acme#PERSON#a"}, "SK": {"S": "#META"}})
+
+
+@pytest.mark.parametrize(
+    ("stretch", "before", "within", "after"),
+    [
+        (Stretch("b", "d"), ["a", ""], ["b", "c", "d"], ["d#", "e"]),
+        (Stretch("b"), ["a"], ["b", "z"], []),
+        (Stretch(prefix="b"), ["a", ""], ["b", "bz"], ["c"]),
+        (Stretch(), [], ["", "z"], []),
+    ],
+)
+def test_where_a_key_is_seen_from_a_stretch(
+    stretch: Stretch, before: list[str], within: list[str], after: list[str]
+) -> None:
+    assert [[stretch.side_of(key) for key in keys] for keys in (before, within, after)] == [
+        [-1] * len(before),
+        [0] * len(within),
+        [1] * len(after),
+    ]
+
+
+def test_what_no_field_explains_is_kept_apart_from_adjoins_own() -> None:
+    person = Person(id="a")
+    item = {"PK": {"S": "PERSON#a"}, "more": {"N": "1"}, "adjoin:life": {"S": "x"}}
+    keep_unexplained(person, item, frozenset({"PK"}))
+    assert person.__dict__[UNEXPLAINED][1] == {"more": {"N": "1"}}
+    plain = Person(id="b")
+    keep_unexplained(plain, {"PK": {"S": "PERSON#b"}, "adjoin:life": {"S": "x"}}, frozenset({"PK"}))
+    assert UNEXPLAINED not in plain.__dict__
