@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from adjoin import AlreadyExists, Graph
+from adjoin.expressions import Exists, attribute
 from adjoin.layouts.interface import DELETING
 from adjoin.plans.deletion import Neighbourhood, _transactions
 from adjoin.requests import Scan, TransactWrite
@@ -226,3 +227,15 @@ def test_how_many_edges_a_transaction_takes(sizes: list[int], most: int, groups:
     around = Neighbourhood(sizes=dict(zip(places, sizes, strict=True)))
     found = list(_transactions(around, places, 10, most))
     assert found == [[places[number] for number in group] for group in groups]
+
+
+def test_an_edge_that_an_index_no_longer_shows_is_known_from_the_look_before() -> None:
+    one, two, three = (("P", name) for name in "123")
+    held = {name: Exists(attribute(name)) for name in "ab"}
+    before = Neighbourhood(None, {one: {"x": {"N": "1"}}, two: {}}, {one: 5, two: 6}, own={one}, held={one: held["a"]})
+    now = Neighbourhood({"y": {"N": "2"}}, {one: {}, three: {}}, {one: 7, three: 8}, own={three}, held={one: held["b"]})
+    both = now.also(before)
+    assert both.node == now.node
+    assert both.edges == {one: {}, two: {}, three: {}}
+    assert both.sizes == {one: 7, two: 6, three: 8}
+    assert (both.own, both.held) == ({one, three}, {one: held["b"]})
