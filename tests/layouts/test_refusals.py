@@ -349,3 +349,36 @@ def test_what_no_field_explains_is_kept_apart_from_adjoins_own() -> None:
     plain = Person(id="b")
     keep_unexplained(plain, {"PK": {"S": "PERSON#b"}, "adjoin:life": {"S": "x"}}, frozenset({"PK"}))
     assert UNEXPLAINED not in plain.__dict__
+
+
+def test_which_stretches_may_hold_a_value() -> None:
+    """In a sort key, a separator and the key of the item follow the value."""
+    for stretch, values in (
+        (Stretch(), ["a", "b", "c"]),
+        (Stretch("b"), ["b", "c"]),
+        (Stretch(high="b~"), ["a", "b"]),
+        (Stretch(prefix="b"), ["b"]),
+        (Stretch("a#x", "b~"), ["a", "b"]),
+        (Stretch(high="b"), ["a"]),
+    ):
+        assert [value for value in "abc" if stretch.may_hold(value)] == values, stretch
+
+
+class Reviewed(Edge[Person, Country | Citizen]):
+    pass
+
+
+def test_a_node_of_one_of_several_classes_has_no_range() -> None:
+    with Graph(":memory:", [Person, Country, Citizen, Reviewed]) as g:
+        words = r"^Reviewed.target.* is a node of one of several classes, so there is no range of it; narrow the query"
+        for ask in (lambda query: query.begins_with("C"), lambda query: query.between("a", "b")):
+            with pytest.raises(InvalidValue, match=words):
+                ask(g.out("a", Reviewed))
+
+
+def test_a_placeholder_that_no_field_has_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(InvalidModel) as refused:
+        AdjacencyList(keys={Visited: Keys(sort="V#{nowhere}")}).bind(Schema([Person, Country, Visited]))
+    assert str(refused.value).startswith("in the key template 'V#{nowhere}': ")
+    assert "'source', 'target', 'label'" in str(refused.value)
+    assert "source.id" not in str(refused.value), "the whole node is named instead"
