@@ -263,7 +263,7 @@ def test_a_switch_leaves_nothing_of_other_declarations() -> None:
         # Two of them are fields of the class now, one of them an aggregate.
         layout.rules.forgotten = {"PART": frozenset({"former", "cost", "total"})}
         begun = run(begin(layout, kind, ["PART#a"]), g._store)
-        left = {f"{PREPARED}old": {"N": "5"}, COUNTED: {"M": {"old": {"S": "x"}}}, "former": {"N": "9"}}
+        left: Item = {f"{PREPARED}old": {"N": "5"}, COUNTED: {"M": {"old": {"S": "x"}}}, "former": {"N": "9"}}
         actions = tuple(Set(attribute(name), Value(value)) for name, value in left.items())
         g._store.execute((Update("adjoin", layout.node_key(kind, "a"), actions),))
         run(finish(layout, kind, begun, Tally()), g._store)
