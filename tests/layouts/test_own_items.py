@@ -139,3 +139,12 @@ def test_a_copy_is_told_apart_also_where_any_text_is_an_id(keys: Keys) -> None:
         copies = [satellite.key for satellite in layout.satellites_beside(kind, item)]
         assert len(copies) == 1
         assert [layout.is_bookkeeping(each) for each in (item, *copies)] == [False, True]
+
+
+def test_a_rank_of_an_earlier_version_has_its_number_in_its_key() -> None:
+    keys = [LEDGERS.untold_rank_key("CUSTOMER#C1", "now", "rule", "5", EDGE, number) for number in (0, 1)]
+    assert [texts(key)[0] for key in keys] == ["CUSTOMER#C1#="] * 2
+    ends = [texts(key)[1].removeprefix("=R#now#rule#5#") for key in keys]
+    assert [len(end) for end in ends] == [20, 20]
+    assert len({*ends}) == 2
+    assert texts(LEDGERS.rank_key("CUSTOMER#C1", "now", "rule", "5", EDGE, "token123"))[1].endswith("token123")

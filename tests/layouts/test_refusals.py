@@ -22,6 +22,7 @@ from adjoin import (
     Keys,
     Node,
     PageRank,
+    UnknownField,
     field,
 )
 from adjoin.layouts.adjacency_reader import keep_unexplained
@@ -299,12 +300,17 @@ def test_a_value_of_an_indexed_field_is_checked_before_it_is_looked_for() -> Non
         assert size.text("10") == size.text(10) != size.text(2)
         with pytest.raises(InvalidValue):
             size.text("ten")
+        with pytest.raises(UnknownField, match="'sise'"):
+            index.field(g._layout.schema.node(Sized), "sise")
+        with pytest.raises(InvalidKey, match=r"^Sized\.name is not indexed"):
+            index.field(g._layout.schema.node(Sized), "name")
         assert [each.id for each in g.find(Sized, field("size") == "10")] == ["10"]
 
 
 class Sized(Node):
     id: str
     size: Annotated[int, Indexed()] = 0
+    name: str = ""
 
 
 def test_which_keys_are_adjoins_own_for_every_tenant() -> None:

@@ -39,7 +39,8 @@ _KEYS = (
     "tests/examples/test_homes.py", "tests/examples/test_invoices.py", "tests/examples/test_people.py",
     "tests/test_declarations.py", "tests/maintenance/test_declarations.py", "tests/designs/test_published_graph.py",
     "tests/designs/test_edges_of_their_own.py", "tests/designs/test_typed_keys.py", "tests/designs/test_formats.py",
-    "tests/designs/test_time_series.py", "tests/designs/test_partitions_of_lists.py",
+    "tests/designs/test_time_series.py", "tests/designs/test_partitions_of_lists.py", "tests/test_unexplained.py",
+    "tests/test_families.py", "tests/test_union_ends.py", "tests/test_composite_ids.py",
 )  # fmt: skip
 _WRITES = (
     "tests/plans", "tests/test_transactions.py", "tests/test_explain.py", "tests/copying/test_copy.py",
