@@ -10,6 +10,7 @@ import pytest
 
 from adjoin import Count, Edge, Graph, InvalidModel, Node, Sum, Top
 from adjoin.expressions import Compare, Condition, Value, attribute
+from adjoin.layouts.own_items import COUNTED
 from adjoin.plans.counting.edge_state import EdgeState
 from adjoin.plans.counting.ledger import Ledger, ledger_write, ref_beside
 from adjoin.plans.counting.node_transaction import merged
@@ -63,6 +64,33 @@ def test_an_edge_joins_a_rule_or_leaves_it(
         # If the node has the value of another declaration, nothing is added to it.
         state.foreign = frozenset({rule.name})
         assert (state.joined(rule), state.left(rule), state.delta(rule)) == (False, False, Decimal(0))
+
+
+def test_what_a_ledger_keeps_of_rules_that_are_not_declared_here() -> None:
+    """Another program may maintain them, unless the node names the declarations that it is counted by."""
+    with Graph(":memory:", MODELS) as g:
+        layout, group = g._layout, group_of(g, "FOLLOWS", "out")
+        rule = group.rules[0].name
+        (edge,) = layout.items(Follows(source="a", target="b"))
+        ref = ref_to(layout, group, edge)
+        applied = {rule: ONE, "other": TWO}
+        write: Any = ledger_write(layout, ref, ref.ledger_key(layout), None, Ledger("now", applied, {}))
+        named = {COUNTED: {"M": {"X.y": {"S": "other"}}}}
+        unnamed = {COUNTED: {"M": {"X.y": {"S": "another"}}}}
+        three: AttributeValue = {"N": "3"}
+
+        def after(near: Any, generation: str = "now", foreign: bool = False, forgets: bool = False) -> Any:
+            state = EdgeState(ref, edge, write.whole, near, None, generation)
+            state.wanted, state.forgets = {rule: three}, forgets
+            state.foreign = frozenset({rule} if foreign else ())
+            return state.after and state.after.applied
+
+        assert after({}) == after(named) == {rule: three, "other": TWO}
+        assert after(unnamed) == after({}, forgets=True) == after({}, "later") == {rule: three}
+        # Nothing is added to a value of another declaration, and what was added to it stays in the ledger.
+        assert after({}, foreign=True) == {rule: ONE, "other": TWO}
+        assert after(unnamed, foreign=True) == {rule: ONE}
+        assert after({}, "later", foreign=True) == {}
 
 
 def same(name: str) -> Condition:
