@@ -128,3 +128,16 @@ def test_a_recount_too() -> None:
             run(finish(g._layout, kind, begun, Tally()), store)
         run(end(g._layout, run(begin(g._layout, 5.0), store), REBUILT), store)
         assert [request for request in seen if not is_consistent(request)] == []
+
+
+def test_what_health_says_is_of_now_but_for_numbers_of_records() -> None:
+    store = FaultyStore(SQLiteStore(":memory:"))
+    seen: list[Request] = []
+    with Graph(store, MODELS) as g:
+        filled(g)
+        g.maintain(once=True)
+        store.fault = lambda _, request: seen.append(request)
+        g.health()
+        old = [request for request in seen if not is_consistent(request)]
+        assert all(isinstance(request, Query) and request.count_only for request in old)
+        assert any(isinstance(request, BatchGet) for request in seen)

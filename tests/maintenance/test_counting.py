@@ -8,13 +8,15 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Count, Edge, Graph, InvalidModel, Node, Sum, Top
+from adjoin import Count, Edge, Graph, InvalidModel, Node, Sum, Top, field
 from adjoin.expressions import Compare, Condition, Value, attribute
+from adjoin.layouts.interface import GENERATION
 from adjoin.layouts.own_items import COUNTED
 from adjoin.plans.counting.edge_state import EdgeState
 from adjoin.plans.counting.ledger import Ledger, ledger_write, ref_beside
-from adjoin.plans.counting.node_transaction import merged
+from adjoin.plans.counting.node_transaction import Near, NodeTransaction, merged
 from adjoin.plans.counting.references import EdgeRef, ref_to
+from adjoin.plans.maintenance.reconciling import blame
 from adjoin.plans.steps.joining import parts_of
 from adjoin.requests import Check, Put, Request, TransactWrite
 from adjoin.rules import RuleGroup
@@ -241,3 +243,37 @@ def test_too_many_values_of_one_edge_are_refused_with_the_aggregates_that_have_m
     with pytest.raises(InvalidModel) as refused:
         Graph(":memory:", [Shop, Good, Size, Sells, Comes])
     assert "one Sells may add 132 values to SHOP.most, SHOP.many, SHOP.some, but" in str(refused.value)
+
+
+def test_a_condition_that_can_never_hold_is_refused() -> None:
+    class Shop(Node):
+        id: str
+        large: Annotated[int, Count("Sold", where=field("size") > "large")] = 0
+
+    class Good(Node):
+        id: str
+
+    class Sold(Edge[Shop, Good]):
+        size: int = 0
+
+    with pytest.raises(InvalidModel, match=r"^where= of SHOP.large: .*'large'"):
+        Graph(":memory:", [Shop, Good, Sold])
+
+
+def test_which_rules_are_tried_one_after_another() -> None:
+    """A rule to which the edge contributes nothing is not the cause; without a sum, something has to be left out."""
+    with Graph(":memory:", MODELS) as g:
+        layout, group = g._layout, group_of(g, "PLACED", "out")
+        (edge,) = layout.items(Placed(source="C1", target="I1", balance=Decimal(5), status="paid"))
+        (node,) = layout.items(Customer(id="C1"))
+        for owed, sums in (({"N": "1"}, []), ({"N": "1E+45"}, ["CUSTOMER.owed"])):
+            item = node | {GENERATION: {"S": "now"}, "owed": owed}
+            ref = ref_to(layout, group, edge)
+            near = Near(group.hop.near, ref.near, layout.key_of(node), item)
+            state = EdgeState(ref, edge, None, item, None, "now")
+            state.work_out(layout)
+            names = tuple(name for name in state.wanted if name not in sums)
+            assert {"CUSTOMER.open", "CUSTOMER.largest"}.isdisjoint(names)
+            found = blame(NodeTransaction(near, [state]))
+            assert [*found.sums] == sums
+            assert found.left == [*([()] if sums else []), *((name,) for name in names), names]
