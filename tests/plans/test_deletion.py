@@ -10,12 +10,9 @@ from typing import Any
 import pytest
 
 from adjoin import AlreadyExists, Graph
-from adjoin.expressions import Exists, attribute
 from adjoin.layouts.interface import DELETING
-from adjoin.plans.deletion import Neighbourhood, _transactions
 from adjoin.requests import Scan, TransactWrite
 from adjoin.stores.sqlite import SQLiteStore
-from adjoin.units import MAX_TRANSACTION_SIZE
 from tests.faults import FaultyStore, Interrupted
 from tests.maintenance.simulation import Process
 from tests.models import SCHOOL, Attendance, Course, Enrollment, Exam, Friendship, Student
@@ -206,36 +203,3 @@ def test_what_is_connected_just_before_goes_with_the_node(g: Graph, store: Fault
     g.connect(Enrollment, "hub", "new")
     deleting.finish()
     assert leftovers(store) == []
-
-
-@pytest.mark.parametrize(
-    ("sizes", "most", "groups"),
-    [
-        ([], 3, []),
-        ([1, 1, 1], 3, [[0, 1, 2]]),
-        ([1, 1, 1, 1], 3, [[0, 1, 2], [3]]),
-        ([MAX_TRANSACTION_SIZE - 100], 3, [[0]]),
-        # Each grows by ten bytes, and a transaction may be just full.
-        ([MAX_TRANSACTION_SIZE - 30, 10], 3, [[0, 1]]),
-        ([MAX_TRANSACTION_SIZE - 30, 11], 3, [[0], [1]]),
-        ([11, MAX_TRANSACTION_SIZE - 30, 1], 3, [[0], [1, 2]]),
-        ([MAX_TRANSACTION_SIZE, MAX_TRANSACTION_SIZE, 1], 3, [[0], [1], [2]]),
-    ],
-)
-def test_how_many_edges_a_transaction_takes(sizes: list[int], most: int, groups: list[list[int]]) -> None:
-    places = [("a", str(number)) for number in range(len(sizes))]
-    around = Neighbourhood(sizes=dict(zip(places, sizes, strict=True)))
-    found = list(_transactions(around, places, 10, most))
-    assert found == [[places[number] for number in group] for group in groups]
-
-
-def test_an_edge_that_an_index_no_longer_shows_is_known_from_the_look_before() -> None:
-    one, two, three = (("P", name) for name in "123")
-    held = {name: Exists(attribute(name)) for name in "ab"}
-    before = Neighbourhood(None, {one: {"x": {"N": "1"}}, two: {}}, {one: 5, two: 6}, own={one}, held={one: held["a"]})
-    now = Neighbourhood({"y": {"N": "2"}}, {one: {}, three: {}}, {one: 7, three: 8}, own={three}, held={one: held["b"]})
-    both = now.also(before)
-    assert both.node == now.node
-    assert both.edges == {one: {}, two: {}, three: {}}
-    assert both.sizes == {one: 7, two: 6, three: 8}
-    assert (both.own, both.held) == ({one, three}, {one: held["b"]})

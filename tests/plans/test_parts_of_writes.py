@@ -26,7 +26,7 @@ from adjoin import (
 )
 from adjoin.expressions import Action, Add, Compare, Exists, Not, Or, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.interface import DELETING
-from adjoin.plans.deletion import UNMARKED
+from adjoin.plans.deletion import UNMARKED, Neighbourhood, _transactions
 from adjoin.plans.managed_fields import refuse_changed
 from adjoin.plans.steps.conditions import initial
 from adjoin.plans.steps.joining import acted
@@ -36,6 +36,7 @@ from adjoin.plans.update import identified, misfits
 from adjoin.plans.versions import Seen, as_seen
 from adjoin.plans.write import relieved
 from adjoin.runner import run
+from adjoin.units import MAX_TRANSACTION_SIZE
 
 
 @pytest.mark.parametrize(
@@ -241,3 +242,36 @@ def test_an_update_of_an_edge_whose_key_does_not_tell_its_target() -> None:
         with pytest.raises(NotFound, match="put it first"):
             g.update(Line, "o", "ann", number=2, amount=5)
         assert g.update(Line, "o", "ann", number=1, amount=5).amount == 5
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most", "groups"),
+    [
+        ([], 3, []),
+        ([1, 1, 1], 3, [[0, 1, 2]]),
+        ([1, 1, 1, 1], 3, [[0, 1, 2], [3]]),
+        ([MAX_TRANSACTION_SIZE - 100], 3, [[0]]),
+        # Each grows by ten bytes, and a transaction may be just full.
+        ([MAX_TRANSACTION_SIZE - 30, 10], 3, [[0, 1]]),
+        ([MAX_TRANSACTION_SIZE - 30, 11], 3, [[0], [1]]),
+        ([11, MAX_TRANSACTION_SIZE - 30, 1], 3, [[0], [1, 2]]),
+        ([MAX_TRANSACTION_SIZE, MAX_TRANSACTION_SIZE, 1], 3, [[0], [1], [2]]),
+    ],
+)
+def test_how_many_edges_a_transaction_takes(sizes: list[int], most: int, groups: list[list[int]]) -> None:
+    places = [("a", str(number)) for number in range(len(sizes))]
+    around = Neighbourhood(sizes=dict(zip(places, sizes, strict=True)))
+    found = list(_transactions(around, places, 10, most))
+    assert found == [[places[number] for number in group] for group in groups]
+
+
+def test_an_edge_that_an_index_no_longer_shows_is_known_from_the_look_before() -> None:
+    one, two, three = (("P", name) for name in "123")
+    held = {name: Exists(attribute(name)) for name in "ab"}
+    before = Neighbourhood(None, {one: {"x": {"N": "1"}}, two: {}}, {one: 5, two: 6}, own={one}, held={one: held["a"]})
+    now = Neighbourhood({"y": {"N": "2"}}, {one: {}, three: {}}, {one: 7, three: 8}, own={three}, held={one: held["b"]})
+    both = now.also(before)
+    assert both.node == now.node
+    assert both.edges == {one: {}, two: {}, three: {}}
+    assert both.sizes == {one: 7, two: 6, three: 8}
+    assert (both.own, both.held) == ({one, three}, {one: held["b"]})
