@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
 from adjoin import (
     AdjacencyList,
@@ -22,6 +23,7 @@ from adjoin import (
     Keys,
     Node,
     PageRank,
+    Stored,
     UnknownField,
     field,
 )
@@ -390,3 +392,39 @@ def test_a_placeholder_that_no_field_has_is_refused_with_those_that_there_are() 
     assert str(refused.value).startswith("in the key template 'V#{nowhere}': ")
     assert "'source', 'target', 'label'" in str(refused.value)
     assert "source.id" not in str(refused.value), "the whole node is named instead"
+
+
+class Dated(Node):
+    id: str
+    day: Annotated[dt.date | None, Stored("%d.%m.%Y")] = None
+
+
+class Listed(Node):
+    """A class whose validators look at everything, so that each value is made by itself."""
+
+    id: str
+    day: Annotated[dt.date | None, Stored("%d.%m.%Y")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_it_is(cls, values: Any) -> Any:
+        return values
+
+
+@pytest.mark.parametrize("model", [Dated, Listed])
+def test_a_value_in_the_format_of_its_field(model: Any) -> None:
+    """One that is in another format is no entity, but is shown as far as it can be."""
+    layout = AdjacencyList().bind(Schema([model]))
+    kind = layout.schema.node(model)
+    (key,) = layout.items(model(id="a"))
+    day = dt.date(2024, 1, 31)
+    stored: list[tuple[Any, dt.date | None]] = [({"S": "31.01.2024"}, day), ({"NULL": True}, None)]
+    for value, read in stored:
+        item = {**key, "day": value}
+        assert layout.decode(kind, item) == layout.decode_as_far(kind, item) == model(id="a", day=read)
+    assert layout.decode(kind, key) == layout.decode_as_far(kind, key) == model(id="a")
+    wrong = {**key, "day": {"S": "today"}}
+    with pytest.raises(InvalidItem, match=r"day: 'today' is not written as '%d.%m.%Y'"):
+        layout.decode(kind, wrong)
+    shown: Any = layout.decode_as_far(kind, wrong)
+    assert (shown.id, shown.day) == ("a", "today")
