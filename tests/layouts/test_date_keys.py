@@ -167,3 +167,28 @@ def test_texts_that_do_not_sort_are_no_range() -> None:
 def test_templates_that_are_refused(model: Any, keys: Keys) -> None:
     with pytest.raises(InvalidModel):
         Graph(":memory:", MODELS, AdjacencyList(keys={model: keys}))
+
+
+class Stamped(Node):
+    id: str
+    at: dt.datetime
+
+
+def test_a_time_that_one_key_holds_whole_and_another_by_its_day() -> None:
+    """Either key may be the one of an index, or a further attribute."""
+    day, whole = "{at:%Y-%m-%d}", "{at:%Y-%m-%dT%H:%M:%SZ}"
+    stamped = Stamped(id="a", at=at(2, 3))
+    for keys in (
+        Keys("s#{id}", "s", indexes={"ByTime": (day, whole)}, only_in_keys=["at"]),
+        Keys("s#{id}", "s", indexes={"ByTime": (day, "{id}")}, attributes={"time": whole}, only_in_keys=["at"]),
+    ):
+        layout = AdjacencyList(reverse=None, indexes=[Index("ByTime", "TPK", "TSK")], keys={Stamped: keys})
+        with Graph(":memory:", [Stamped], layout) as g:
+            (item,) = g._layout.items(stamped)
+            assert "at" not in item
+            assert g._layout.decode(g._layout.schema.node(Stamped), item) == stamped
+    # If no key holds it whole, a time within the day would be lost, and is refused.
+    keys = Keys("s#{id}", "s", indexes={"ByTime": (day, "{id}")}, only_in_keys=["at"])
+    layout = AdjacencyList(reverse=None, indexes=[Index("ByTime", "TPK", "TSK")], keys={Stamped: keys})
+    with Graph(":memory:", [Stamped], layout) as g, pytest.raises(InvalidValue, match="finer than the day"):
+        g.put(Stamped(id="a", at=dt.datetime(2024, 1, 2, 0, 0, 3)))

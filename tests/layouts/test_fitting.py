@@ -27,6 +27,7 @@ class Thing(Node):
     limited: Annotated[int, Field(ge=1, le=9)] = 1
     colour: Colour = Colour.RED
     tags: set[str] = set()
+    marks: set[str]
     note: str | None = None
     anything: Any = None
     needed: Any
@@ -70,6 +71,8 @@ CONDITIONS: dict[str, Any] = {
     ),
     "colour": Or((absent("colour"), In(at("colour"), (Value({"S": "r"}), Value({"S": "b"}))))),
     "tags": Or((absent("tags"), Or(of_type("tags", "SS", "NS", "BS", "L")))),
+    # A set without members is not stored, so also one that is required may be absent.
+    "marks": Or((absent("marks"), Or(of_type("marks", "SS", "NS", "BS", "L")))),
     "note": Or((absent("note"), *of_type("note", "NULL", "S"))),
     "anything": None,
     "needed": Exists(at("needed")),
@@ -102,6 +105,7 @@ def test_what_can_be_changed_by_what_is_stored() -> None:
         "limited": Or((absent("limited"), *of_type("limited", "N"))),
         "loose": Or((absent("loose"), *of_type("loose", "N"))),
         "tags": Or((absent("tags"), *of_type("tags", "SS", "NS", "BS", "L"))),
+        "marks": Or((absent("marks"), *of_type("marks", "SS", "NS", "BS", "L"))),
         "words": Or((absent("words"), *of_type("words", "L"))),
     }
 

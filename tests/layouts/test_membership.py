@@ -131,3 +131,19 @@ def test_which_fields_decide_about_a_key() -> None:
     assert found.fields(["DSK"]) == ["size", "state", "who"]
     assert found.fields(["APK"]) == ["who", "state", "who", "note", "state"]
     assert found.fields(["FPK"]) == []
+
+
+def test_which_keys_are_removed_after_a_change() -> None:
+    """Those of indexes that the item is certainly not in, if the change is about them; a key may be of two indexes."""
+    found = layout().bind(Schema([Task]))._members[Task]
+    for values, changes, keys in (
+        ({"who": None}, {"who": None}, ["APK", "ASK", "BSK", "DSK"]),
+        # One and Two share a key, so what takes the item out of both takes all keys of both.
+        ({"who": None, "note": None}, {"note": None}, ["APK", "ASK", "BSK", "EPK", "ESK"]),
+        ({"who": "x", "note": None}, {"note": None}, ["BSK", "EPK", "ESK"]),
+        ({"who": None, "due": None}, {"due": None}, ["CPK", "GPK", "GSK"]),
+        ({"who": None, "due": None}, {"state": "b"}, ["APK", "ASK", "BSK", "DSK"]),
+        ({"who": "x"}, {"who": "x"}, []),
+        ({}, {"note": "x"}, []),
+    ):
+        assert found.left(values, changes) == keys, (values, changes)

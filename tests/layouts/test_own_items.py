@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AdjacencyList, Edge, InvalidKey, Node
+from adjoin import AdjacencyList, Edge, Indexed, InvalidKey, Keys, Node
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.own_items import LONGEST_RANK, digest_of, rank_text
 from adjoin.schema import Schema
@@ -115,3 +115,36 @@ def test_digests_tell_items_apart() -> None:
     digests = {digest_of(key) for key in [*keys, {"PK": {"S": "ab"}, "SK": {"S": "c"}}]}
     assert len(digests) == 4
     assert {len(digest) for digest in digests} == {32}
+
+
+class Member(Node):
+    id: str
+    city: Annotated[str, Indexed()] = ""
+    team: Annotated[str, Indexed()] = ""
+
+
+class Knows(Edge[Member, Member]):
+    since: Annotated[int, Indexed()] = 0
+    rank: Annotated[int, Indexed()] = 0
+
+
+@pytest.mark.parametrize("keys", [Keys("{id}", "m"), Keys("MEMBER#{id}", "m")])
+def test_a_copy_is_told_apart_also_where_any_text_is_an_id(keys: Keys) -> None:
+    """An id may not end as a copy's partition does. Then the end alone tells, for the copies of edges too."""
+    layout = AdjacencyList(keys={Member: keys}).bind(Schema([Member, Knows]))
+    entities: list[Any] = [Member(id="a", city="Rome", team="red"), Knows(source="a", target="b", since=1, rank=2)]
+    for entity in entities:
+        kind = layout.schema.node(Member) if isinstance(entity, Member) else layout.schema.edge(Knows)
+        (item,) = layout.items(entity)
+        copies = [satellite.key for satellite in layout.satellites_beside(kind, item)]
+        assert len(copies) == 1
+        assert [layout.is_bookkeeping(each) for each in (item, *copies)] == [False, True]
+
+
+def test_a_rank_of_an_earlier_version_has_its_number_in_its_key() -> None:
+    keys = [LEDGERS.untold_rank_key("CUSTOMER#C1", "now", "rule", "5", EDGE, number) for number in (0, 1)]
+    assert [texts(key)[0] for key in keys] == ["CUSTOMER#C1#="] * 2
+    ends = [texts(key)[1].removeprefix("=R#now#rule#5#") for key in keys]
+    assert [len(end) for end in ends] == [20, 20]
+    assert len({*ends}) == 2
+    assert texts(LEDGERS.rank_key("CUSTOMER#C1", "now", "rule", "5", EDGE, "token123"))[1].endswith("token123")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from decimal import Decimal
 from enum import Enum
 from typing import Annotated, Any
@@ -17,10 +18,12 @@ from adjoin import (
     Indexed,
     InvalidItem,
     InvalidKey,
+    InvalidModel,
     InvalidValue,
     Keys,
     Node,
     Ref,
+    Stored,
     UnknownField,
     field,
 )
@@ -214,6 +217,15 @@ class Rated(Edge[Person, Book | Film], key=("year",)):
     year: int = 0
 
 
+def test_a_part_of_an_id_at_an_end_of_several_classes_is_refused() -> None:
+    with pytest.raises(
+        InvalidModel,
+        match=r"^in the key template 'R#\{target.id\}' of Rated, \{target.id\} is part of an id, but the target is "
+        r"Book \| Film, and their ids differ; use \{target\}, the key of the node$",
+    ):
+        Graph(":memory:", [Person, Book, Film, Rated], AdjacencyList(keys={Rated: Keys(sort="R#{target.id}")}))
+
+
 def test_a_range_within_one_of_several_classes_at_an_end() -> None:
     """What leads to a node of the other class is left out, also where both have the same id."""
     layout = AdjacencyList(keys={Rated: Keys(sort="RATED#{target}#{year}")})
@@ -224,3 +236,52 @@ def test_a_range_within_one_of_several_classes_at_an_end() -> None:
         assert list(g.out("a", Rated).within(target=Ref(Book, "1"), year=2)) == [edges[1]]
         with pytest.raises(UnknownField):
             g.out("a", Rated).within(parent="b")
+
+
+class Seen(Edge[Person, Film]):
+    at: Annotated[dt.datetime, Stored("epoch")]
+
+
+class Noted(Edge[Person, Film]):
+    day: Annotated[dt.date, Stored("%d.%m.%Y")]
+
+
+def at(second: int, microsecond: int = 0) -> dt.datetime:
+    return dt.datetime(2024, 1, 1, 0, 0, second, microsecond, dt.UTC)
+
+
+def test_ranges_of_a_sort_key_that_is_a_field_as_it_is_stored() -> None:
+    """The ends of a range may be finer than what is stored."""
+    layout = AdjacencyList(
+        reverse=None, indexes=[Index("Into", "GPK", "at")], keys={Seen: Keys(indexes={"Into": "{target}"})}
+    )
+    with Graph(":memory:", [Person, Film, Seen], layout) as g:
+        edges = [Seen(source=f"p{second}", target="f", at=at(second)) for second in range(5)]
+        g.put_many(edges)
+        query = g.into("f", Seen)
+        assert list(query.between(at(1), at(3))) == edges[1:4]
+        assert list(query.between(at(1, 5), at(3, 5))) == edges[2:4]
+        assert list(query.between(None, at(1))) == edges[:2]
+        assert list(query.between(at(3), None)) == edges[3:]
+        assert list(query.between(None, None)) == edges
+        assert list(query.within(at=at(2))) == [edges[2]]
+        with pytest.raises(InvalidValue, match="give the lower value first"):
+            query.between(at(3), at(1))
+        with pytest.raises(InvalidValue, match="the sort key 'at' already has a value; between has nothing to work on"):
+            query.within(at=at(2)).between(at(1), at(3))
+        with pytest.raises(InvalidValue, match="'at' of Seen is a number, which has no prefix; use between instead"):
+            query.begins_with("1")
+        with pytest.raises(UnknownField):
+            query.within(day=at(2))
+
+
+def test_a_field_whose_stored_text_does_not_sort_has_no_range() -> None:
+    layout = AdjacencyList(
+        reverse=None, indexes=[Index("Into", "GPK", "day")], keys={Noted: Keys(indexes={"Into": "{target}"})}
+    )
+    with Graph(":memory:", [Person, Film, Noted], layout) as g:
+        noted = Noted(source="p", target="f", day=dt.date(2024, 1, 31))
+        g.put(noted)
+        assert list(g.into("f", Noted).within(day=dt.date(2024, 1, 31))) == [noted]
+        with pytest.raises(InvalidValue, match=r"^Noted.day is stored as '%d.%m.%Y', which does not sort by value"):
+            g.into("f", Noted).between(dt.date(2024, 1, 1), None)

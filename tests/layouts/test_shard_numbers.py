@@ -155,3 +155,17 @@ def test_a_damaged_record_is_refused_with_a_remedy(damaged: Any) -> None:
                 number_of(declared).learn(item, 0.0)
             with pytest.raises(InvalidItem):
                 number_of(declared).raised(item, 8)
+
+
+def test_what_a_record_says_whatever_is_declared() -> None:
+    stored = record(number_of(range(2, 6)), None, 4)
+    for declared in (range(1), range(9), None):
+        number = number_of(declared)
+        found = number.stored(stored)
+        assert found is not None
+        assert found.shards_of() == 4
+        assert number.stored(None) is None
+    assert number_of(None).read(None) == (0, None)
+    first, known = number_of(range(3, 5)).read(None)
+    assert known is not None
+    assert (first, known.shards_of()) == (3, 2)

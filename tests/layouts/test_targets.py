@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AdjacencyList, Edge, Graph, Indexed, InvalidItem, InvalidKey, Keys, Node, field
+from adjoin import AdjacencyList, Child, Edge, Graph, Indexed, InvalidItem, InvalidKey, Keys, Node, field
 from adjoin.requests import Get, ItemResponse, Put
 from adjoin.schema import Schema
 
@@ -147,6 +147,20 @@ def test_an_item_that_tells_its_target_nowhere() -> None:
             list(g.out("ann", Wants))
         with pytest.raises(InvalidItem, match="does not name its target"):
             g._layout.ends(g._layout.schema.edge(Wants), item)
+
+
+class Level(Child[Skill]):
+    id: str
+
+
+def test_a_key_that_tells_no_parent() -> None:
+    layout = AdjacencyList().bind(Schema([Skill, Level]))
+    kind = layout.schema.node(Level)
+    (item,) = layout.items(Level(parent="sql", id="1"))
+    assert layout.source_text(kind, item) == "SKILL#sql"
+    for partition, sort in (("SKILL#sql", "#META"), ("PERSON#ann", "LEVEL#1"), ("SKILL#", "LEVEL#1")):
+        with pytest.raises(InvalidItem, match=f"^the item '{partition}' '{sort}' does not name its parent$"):
+            layout.source_text(kind, {"PK": {"S": partition}, "SK": {"S": sort}})
 
 
 def test_the_shape_of_what_is_stored() -> None:

@@ -221,3 +221,32 @@ def test_an_index_that_tenants_would_share_is_refused(index: Index, given: Any) 
     }
     with pytest.raises(InvalidModel, match=r"'\{state\}' of Post does not begin with"):
         bound_layout(MODELS, AdjacencyList(keys=keys, indexes=[index]), tenant="acme")
+
+
+@pytest.mark.parametrize(
+    "follows",
+    [
+        Keys(sort="F#{tenant}#{target.id}"),
+        Keys(reverse_sort="F#{tenant}"),
+        Keys(indexes={"ByState": ("TENANT#{tenant}#f", "F#{tenant}")}),
+        Keys(attributes={"more": "{tenant}"}),
+    ],
+)
+def test_a_tenant_within_another_key_is_refused(follows: Keys) -> None:
+    layout = AdjacencyList(indexes=LAYOUT.indexes, keys={**LAYOUT.keys, Follows: follows})
+    with pytest.raises(InvalidModel, match="names the tenant in another place than the beginning of a partition key"):
+        bound_layout(MODELS, layout, tenant="acme")
+
+
+def test_a_sort_key_that_an_index_turns_round_begins_with_the_tenant() -> None:
+    """One such index is enough, whatever others there are."""
+    inverted, other = Index("Inverted", "SK", "PK"), Index("ByState", "GSI2PK", "GSI2SK")
+    keys = {
+        Post: Keys(
+            "TENANT#{tenant}#POST#{id}", "TENANT#{tenant}#POST", indexes={"ByState": ("TENANT#{tenant}#s", "{id}")}
+        )
+    }
+    for indexes in ([inverted, other], [other, inverted]):
+        layout = bound_layout([Post], AdjacencyList(reverse=None, indexes=indexes, keys=keys), tenant="acme")
+        (item,) = layout.items(Post(id="1"))
+        assert [item[name]["S"] for name in ("PK", "SK")] == ["TENANT#acme#POST#1", "TENANT#acme#POST"]

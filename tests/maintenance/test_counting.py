@@ -8,12 +8,15 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Count, Edge, Graph, InvalidModel, Node, Sum, Top
+from adjoin import Count, Edge, Graph, InvalidModel, Node, Sum, Top, field
 from adjoin.expressions import Compare, Condition, Value, attribute
+from adjoin.layouts.interface import GENERATION
+from adjoin.layouts.own_items import COUNTED
 from adjoin.plans.counting.edge_state import EdgeState
 from adjoin.plans.counting.ledger import Ledger, ledger_write, ref_beside
-from adjoin.plans.counting.node_transaction import merged
+from adjoin.plans.counting.node_transaction import Near, NodeTransaction, merged
 from adjoin.plans.counting.references import EdgeRef, ref_to
+from adjoin.plans.maintenance.reconciling import blame
 from adjoin.plans.steps.joining import parts_of
 from adjoin.requests import Check, Put, Request, TransactWrite
 from adjoin.rules import RuleGroup
@@ -63,6 +66,33 @@ def test_an_edge_joins_a_rule_or_leaves_it(
         # If the node has the value of another declaration, nothing is added to it.
         state.foreign = frozenset({rule.name})
         assert (state.joined(rule), state.left(rule), state.delta(rule)) == (False, False, Decimal(0))
+
+
+def test_what_a_ledger_keeps_of_rules_that_are_not_declared_here() -> None:
+    """Another program may maintain them, unless the node names the declarations that it is counted by."""
+    with Graph(":memory:", MODELS) as g:
+        layout, group = g._layout, group_of(g, "FOLLOWS", "out")
+        rule = group.rules[0].name
+        (edge,) = layout.items(Follows(source="a", target="b"))
+        ref = ref_to(layout, group, edge)
+        applied = {rule: ONE, "other": TWO}
+        write: Any = ledger_write(layout, ref, ref.ledger_key(layout), None, Ledger("now", applied, {}))
+        named = {COUNTED: {"M": {"X.y": {"S": "other"}}}}
+        unnamed = {COUNTED: {"M": {"X.y": {"S": "another"}}}}
+        three: AttributeValue = {"N": "3"}
+
+        def after(near: Any, generation: str = "now", foreign: bool = False, forgets: bool = False) -> Any:
+            state = EdgeState(ref, edge, write.whole, near, None, generation)
+            state.wanted, state.forgets = {rule: three}, forgets
+            state.foreign = frozenset({rule} if foreign else ())
+            return state.after and state.after.applied
+
+        assert after({}) == after(named) == {rule: three, "other": TWO}
+        assert after(unnamed) == after({}, forgets=True) == after({}, "later") == {rule: three}
+        # Nothing is added to a value of another declaration, and what was added to it stays in the ledger.
+        assert after({}, foreign=True) == {rule: ONE, "other": TWO}
+        assert after(unnamed, foreign=True) == {rule: ONE}
+        assert after({}, "later", foreign=True) == {}
 
 
 def same(name: str) -> Condition:
@@ -213,3 +243,37 @@ def test_too_many_values_of_one_edge_are_refused_with_the_aggregates_that_have_m
     with pytest.raises(InvalidModel) as refused:
         Graph(":memory:", [Shop, Good, Size, Sells, Comes])
     assert "one Sells may add 132 values to SHOP.most, SHOP.many, SHOP.some, but" in str(refused.value)
+
+
+def test_a_condition_that_can_never_hold_is_refused() -> None:
+    class Shop(Node):
+        id: str
+        large: Annotated[int, Count("Sold", where=field("size") > "large")] = 0
+
+    class Good(Node):
+        id: str
+
+    class Sold(Edge[Shop, Good]):
+        size: int = 0
+
+    with pytest.raises(InvalidModel, match=r"^where= of SHOP.large: .*'large'"):
+        Graph(":memory:", [Shop, Good, Sold])
+
+
+def test_which_rules_are_tried_one_after_another() -> None:
+    """A rule to which the edge contributes nothing is not the cause; without a sum, something has to be left out."""
+    with Graph(":memory:", MODELS) as g:
+        layout, group = g._layout, group_of(g, "PLACED", "out")
+        (edge,) = layout.items(Placed(source="C1", target="I1", balance=Decimal(5), status="paid"))
+        (node,) = layout.items(Customer(id="C1"))
+        for owed, sums in (({"N": "1"}, []), ({"N": "1E+45"}, ["CUSTOMER.owed"])):
+            item = node | {GENERATION: {"S": "now"}, "owed": owed}
+            ref = ref_to(layout, group, edge)
+            near = Near(group.hop.near, ref.near, layout.key_of(node), item)
+            state = EdgeState(ref, edge, None, item, None, "now")
+            state.work_out(layout)
+            names = tuple(name for name in state.wanted if name not in sums)
+            assert {"CUSTOMER.open", "CUSTOMER.largest"}.isdisjoint(names)
+            found = blame(NodeTransaction(near, [state]))
+            assert [*found.sums] == sums
+            assert found.left == [*([()] if sums else []), *((name,) for name in names), names]

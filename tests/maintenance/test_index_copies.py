@@ -11,7 +11,10 @@ import pytest
 
 from adjoin import Edge, Graph, Indexed, MaterializedGraph, Node, field
 from adjoin.aggregates import Copy, Count, Max
+from adjoin.expressions import Remove, Set, Value, attribute
+from adjoin.plans.counting.node_transaction import STALE
 from adjoin.plans.maintenance.affected import apply_changes
+from adjoin.plans.maintenance.ranks import refresh
 from adjoin.plans.maintenance.report import Tally
 from adjoin.requests import ChangesResponse, ReadChanges, TransactWrite, Update
 from tests.maintenance.simulation import Process
@@ -161,3 +164,23 @@ def test_an_edge_gets_another_copy_while_its_own_are_made_fresh() -> None:
         (found,) = g.find(Tagged, field("points") == 5)
         assert found.title == "second"
         assert found == g.edge(Tagged, "P1", "P2")
+
+
+@pytest.mark.parametrize("born", [None, 1])
+def test_a_copy_that_comes_while_ranks_are_read_has_what_they_say(born: int | None) -> None:
+    """A program gives the node another copy, or takes one away, after the node was read."""
+    with Graph(":memory:", MODELS) as g:
+        g.put_many([ART, Student(id="S1", born=born), ENROLLED])
+        g.maintain(once=True)
+        layout = g._layout
+        kind = layout.schema.node(Student)
+        key = layout.node_key(kind, "S1")
+        actions = (Set(attribute(STALE), Value({"SS": ["STUDENT.best"]})), Remove(attribute("best")))
+        g._store.execute((Update("adjoin", key, actions),))
+        slow = Process(g, refresh(layout, {"STUDENT#S1": kind}, Tally()), "slow")
+        while not (slow.is_about(TransactWrite) or slow.is_about(Update)):
+            slow.step(random.Random(0))
+        g.update(Student, "S1", born=2 if born is None else None)
+        slow.finish()
+        check(g)
+        assert g.verify(threads=1).findings == ()

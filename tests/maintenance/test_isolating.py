@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from adjoin import AccessDenied, AdjoinError, Graph, ServiceUnreachable, Throttled
 from adjoin.errors import CancellationReason, TransactionCanceled
 from adjoin.plans.maintenance.isolating import ByTenant, apply_each, layout_for
-from adjoin.plans.maintenance.report import Tally, Unapplied
+from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside, take_back
 from adjoin.requests import ItemChange, ReadChanges, Request, TransactWrite, Update
 from adjoin.reserved import DECLARED
 from adjoin.runner import run
@@ -122,6 +124,76 @@ def test_what_is_no_proper_change_is_recorded_in_its_place() -> None:
         assert [each.position for each in tally.records] == [each.position for each in strays]
         assert len([item for item in stored(g) if item["PK"]["S"] == "#=UNAPPLIED"]) == 3
         assert g.get(Customer, "C1").invoices == 1  # type: ignore[union-attr]
+
+
+SHOWN: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"SK": {"S": "b"}, "PK": {"S": "a"}}, {"M": {"PK": {"S": "a"}, "SK": {"S": "b"}}}),
+    ({"SK": {"S": "b"}, "PK": {"N": "1"}}, {"S": '{"PK":{"N":"1"},"SK":{"S":"b"}}'}),
+    ({"PK": {"S": "a"}}, {"S": '{"PK":{"S":"a"}}'}),
+    ({"PK": {"S": 1}, "SK": {"S": "b"}}, {"S": '{"PK":{"S":1},"SK":{"S":"b"}}'}),
+    ({"PK": {"S": "a", "N": "1"}, "SK": {"S": "b"}}, {"S": '{"PK":{"N":"1","S":"a"},"SK":{"S":"b"}}'}),
+    ({"PK": "a", "SK": {"S": "b"}}, {"S": '{"PK":"a","SK":{"S":"b"}}'}),
+    ({"PK": {"S": "a" * 19_970}, "SK": {"S": "b"}}, {"M": {"PK": {"S": "a" * 19_970}, "SK": {"S": "b"}}}),
+    ({"PK": {"S": "a" * 19_971}, "SK": {"S": "b"}}, {"S": '{"PK":{"S":"' + "a" * 1988}),
+    ({}, {"M": {}}),
+    # Half a character, and a number that is none: JSON as Python writes it.
+    ({"SK": {"S": "b"}, "PK": {"S": "\ud800"}}, {"S": '{"PK": {"S": "\\ud800"}, "SK": {"S": "b"}}'}),
+    (
+        {"PK": {"N": Decimal("1E+200")}, "SK": {"S": "b"}},
+        {"S": """{"PK": {"N": "Decimal('1E+200')"}, "SK": {"S": "b"}}"""},
+    ),
+]
+
+
+@pytest.mark.parametrize(("key", "shown"), SHOWN, ids=range(len(SHOWN)))
+def test_a_record_names_the_item_whatever_its_key_is(
+    key: dict[str, Any], shown: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    with Graph(":memory:", MODELS) as g:
+        unapplied = Unapplied(key, "why\ud800" + "x" * 3000, "at" + "9" * 1999, 5.6)
+        record = unapplied.record(g._layout)
+        assert record["item"] == shown
+        assert record["reason"]["S"] == "why\\ud800" + "x" * 1996
+        assert record["position"]["S"] == "t" + "9" * 1999
+        assert record["at"] == {"N": "6"}
+        # Equal keys have one record, others another.
+        again = Unapplied(dict(reversed(key.items())), "another reason", "at" + "9" * 1999)
+        assert again.record_key(g._layout) == g._layout.key_of(record)
+        tally = Tally()
+        run(set_aside(g._layout, unapplied, tally), g._store)
+        assert [each.reason for each in tally.records] == [unapplied.reason]
+        assert [item["item"] for item in stored(g)] == [shown]
+        (logged,) = (each.getMessage() for each in caplog.records)
+        where = "an item without a key" if not key else str(shown["S"]) if "S" in shown else spelled(key)[:2000]
+        assert logged.startswith(f"set aside: {where} (change t99")
+        assert f" (change t{'9' * 1999}): why\\ud800x" in logged
+        Unapplied(key, "why").note(tally)
+        assert " (change -): why" in caplog.records[-1].getMessage()
+
+
+def spelled(key: dict[str, Any]) -> str:
+    return json.dumps(key, sort_keys=True, separators=(",", ":"))
+
+
+def test_a_record_goes_when_its_item_was_applied_unless_it_was_set_aside_again() -> None:
+    with Graph(":memory:", MODELS) as g:
+        layout = g._layout
+        keys = [layout.node_key(layout.schema.node(Customer), id) for id in "abc"]
+        for key in keys:
+            run(set_aside(layout, Unapplied(key, "before"), Tally()), g._store)
+        tally = Tally()
+        run(set_aside(layout, Unapplied(keys[0], "now"), tally), g._store)
+        run(take_back(layout, keys[:2], tally), g._store)
+        left = sorted((item["item"]["M"]["PK"]["S"], item["reason"]["S"]) for item in stored(g))
+        assert left == [("CUSTOMER#a", "now"), ("CUSTOMER#c", "before")]
+
+
+def test_items_have_records_of_their_own() -> None:
+    with Graph(":memory:", MODELS) as g:
+        keys = [Unapplied(key, "why", "here").record_key(g._layout) for key, _ in SHOWN]
+        assert len({repr(key) for key in keys}) == len(keys)
+        # Without a key, it is the position that tells them apart.
+        assert Unapplied({}, "why", "there").record_key(g._layout) not in keys
 
 
 def test_changes_are_told_apart_by_their_tenants() -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Copy, Count, Edge, Graph, Node
+from adjoin import Copy, Count, Edge, Graph, Node, Throttled
 from adjoin.errors import CancellationReason, TransactionCanceled
 from adjoin.expressions import Set, Value, attribute
 from adjoin.plans.maintenance.progress import (
@@ -25,12 +25,22 @@ from adjoin.plans.maintenance.progress import (
     number_in,
 )
 from adjoin.plans.maintenance.report import Tally
-from adjoin.plans.maintenance.stream import Rate, Reading, _forgotten, _is_due, _is_worth_storing, faded, maintain_step
-from adjoin.requests import Get, Put, Update
+from adjoin.plans.maintenance.stream import (
+    Rate,
+    Reading,
+    _forgotten,
+    _is_due,
+    _is_worth_storing,
+    faded,
+    leave,
+    maintain_step,
+)
+from adjoin.requests import BatchWrite, Get, Put, ReadChanges, Request, TransactWrite, Update
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.units import MAX_CHANGES
-from tests.maintenance.models import MODELS, Customer, Placed
+from tests.faults import FaultyStore
+from tests.maintenance.models import MODELS, Customer, Part, Placed
 from tests.maintenance.test_simulation import check
 
 NOW = 1_700_000_000.0
@@ -142,6 +152,93 @@ def test_who_comes_second_does_not_move_the_position_back() -> None:
         assert False in is_begun
         assert stored() == second.record == after
         check(g)
+
+
+def position_in(g: Graph) -> str | None:
+    (response,) = g._store.execute((Get("adjoin", key_of(g._layout, POSITION)),))
+    item = response.item  # type: ignore[union-attr]
+    return None if item is None else str(item[POSITION]["S"])
+
+
+def test_where_some_changes_fail_the_position_is_that_of_the_last_one_applied() -> None:
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, MODELS) as g:
+        edges = [Placed(source="C1", target="I1"), Placed(source="C2", target="I2")]
+        g.put_many([Customer(id="C1"), Customer(id="C2")])
+        for edge in edges:
+            g.put(edge)
+        read: Any
+        (read,) = store.execute((ReadChanges("adjoin", None),))
+        last = [
+            change.position for change in read.changes if change.key == g._layout.key_of(g._layout.items(edges[0])[0])
+        ]
+
+        def refuse(_: int, request: Request) -> None:
+            # Whatever writes about the second edge; the position is a put of its own.
+            if isinstance(request, TransactWrite | BatchWrite) and "PLACED#INVOICE#I2" in repr(request):
+                raise Throttled("slow down")
+
+        store.fault = refuse
+        with pytest.raises(Throttled):
+            run(maintain_step(g._layout, Reading(), Tally(), clock=clock), store)
+        assert [position_in(g)] == last
+        store.recover()
+        g.maintain(once=True)
+        check(g)
+
+
+def test_a_step_that_stores_the_position_says_whether_there_may_be_more() -> None:
+    with Graph(":memory:", MODELS) as g:
+        reading = Reading()
+        g.put(Customer(id="C1"))
+        while run(maintain_step(g._layout, reading, Tally(), clock=clock), g._store):
+            pass
+        before = position_in(g)
+        g.put(Placed(source="C1", target="I1"))
+        more: list[bool] = []
+        stored: list[str | None] = []
+        while not more or more[-1]:
+            more.append(run(maintain_step(g._layout, reading, Tally(), clock=clock), g._store))
+            stored.append(position_in(g))
+        # It applies what was written, sees what it wrote itself, and ends with the first step that finds nothing.
+        assert more == [True, True, False]
+        assert stored == [before, before, reading.after]
+
+
+@pytest.mark.parametrize(("at", "lag"), [(NOW - 30, 30.0), (NOW, 0.0), (NOW + 30, 0.0)])
+def test_a_step_tells_how_old_the_oldest_change_was_and_how_many_there_were(at: float, lag: float) -> None:
+    with Graph(SQLiteStore(":memory:", clock=lambda: at), MODELS) as g:
+        reading, tally = Reading(), Tally(changes=100)
+
+        def step() -> bool:
+            return run(maintain_step(g._layout, reading, tally, clock=clock), g._store)
+
+        g.put(Customer(id="C1"))
+        assert step()
+        assert (reading.lag, reading.rate.value) == (lag, 1 / 60)
+        while step():
+            pass
+        assert reading.lag == 0.0
+        before, applied = tally.changes, reading.applied
+        g.put(Placed(source="C1", target="I1"))
+        assert step()
+        assert reading.lag == lag
+        assert reading.applied - applied == tally.changes - before == 1
+        assert reading.rate.value == (tally.changes - 100) / 60
+
+
+def test_who_ends_after_storing_early_stores_where_the_stream_ends() -> None:
+    """The first position of a table is stored at once, before the end of the stream was seen."""
+    with Graph(":memory:", MODELS) as g:
+        g.put(Part(id="a"))
+        reading = Reading()
+        assert run(maintain_step(g._layout, reading, Tally(), clock=clock), g._store)
+        early = position_in(g)
+        assert early == reading.after
+        while run(maintain_step(g._layout, reading, Tally(), clock=clock), g._store):
+            pass
+        run(leave(g._layout, reading, clock), g._store)
+        assert position_in(g) == reading.after != early
 
 
 class Counted(Node):

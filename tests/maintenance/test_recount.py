@@ -5,23 +5,25 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Graph, MaterializedGraph, field
+from adjoin import Count, Edge, Graph, MaterializedGraph, Node, Ref, field
 from adjoin.entity_types import NodeType
+from adjoin.expressions import Set, Value, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
-from adjoin.plans.counting.arrivals import strike_out
+from adjoin.layouts.own_items import COUNTED
+from adjoin.plans.counting.arrivals import Arrival, strike_out, take_down
 from adjoin.plans.counting.ledger import Ledger
-from adjoin.plans.counting.node_transaction import STALE, prepared_sum
+from adjoin.plans.counting.node_transaction import PREPARED, STALE, prepared_sum
 from adjoin.plans.counting.references import EdgeRef
-from adjoin.plans.maintenance.neighbours import reconcile_again, reconcile_found
+from adjoin.plans.maintenance.neighbours import reconcile_above, reconcile_again, reconcile_found
 from adjoin.plans.maintenance.reconciling import reconcile
 from adjoin.plans.maintenance.recounting import begin, begun_before, finish, reconcile_and_compare
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import Delete, Plan, Put, Query
+from adjoin.requests import Delete, Get, Plan, Put, Query, Update
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import Item
@@ -163,6 +165,111 @@ def test_edges_are_looked_at_without_the_stream(g: Graph) -> None:
     assert tally.nodes == {"CUSTOMER#C1", "INVOICE#I1"}
     g.maintain(once=True)
     check(g)
+
+
+class Critic(Node):
+    id: str
+    fame: int = 0
+
+
+class Film(Node):
+    id: str
+    reviews: Annotated[int, Count("Reviews", direction="into")] = 0
+
+
+class Play(Node):
+    id: str
+
+
+class Reviews(Edge[Critic, Film | Play]):
+    pass
+
+
+def test_an_edge_to_a_node_of_another_class_is_not_counted_when_it_is_looked_at() -> None:
+    """Films count their reviews, and plays do not."""
+    with Graph(":memory:", [Critic, Film, Play, Reviews]) as g:
+        layout, tally = g._layout, Tally()
+        kind = layout.schema.edge(Reviews)
+        targets = [Ref(Film, "1"), Ref(Play, "1")]
+        g.put_many([Critic(id="a"), Film(id="1"), Play(id="1")])
+        g.put_many([Reviews(source="a", target=target) for target in targets])
+        found = [
+            ([layout.edge_key(kind, "a", target, {})], "CRITIC#a", text)
+            for target, text in zip(targets, ("FILM#1", "PLAY#1"), strict=True)
+        ]
+        before = stored(g)
+        run(reconcile_again(layout, kind, found[1:], tally), g._store)
+        assert stored(g) == before
+        run(reconcile_again(layout, kind, found, tally), g._store)
+        assert (tally.nodes, tally.edges) == ({"FILM#1"}, 1)
+        assert g.get(Film, "1") == Film(id="1", reviews=1)
+
+
+def test_what_is_computed_from_a_node_that_is_counted_anew_follows_at_once() -> None:
+    """Over all hops, and without the stream; and what was changed on the way is told."""
+    with Graph(":memory:", PARTS) as g:
+        g.put_many([Part(id=id, cost=1) for id in "abcd"])
+        g.put_many([Uses(source=source, target=target) for source, target in ("ab", "bc", "cd")])
+        g.maintain(once=True)
+        layout = g._layout
+        kind = layout.schema.node(Part)
+        (response,) = g._store.execute((Get("adjoin", layout.node_key(kind, "c")),))
+        spoilt: Any = response.item  # type: ignore[union-attr]
+        g._store.execute((Put("adjoin", spoilt | {"total": {"N": "50"}}),))
+        tally = Tally()
+        run(reconcile_above(layout, {"PART#c": kind}, tally), g._store)
+        assert [part and part.total for part in g.get_many(Part, "abcd")] == [52, 51, 50, 0]
+        assert (tally.nodes, tally.edges) == ({"PART#a", "PART#b"}, 2)
+        tally = Tally()
+        begun = run(begin(layout, kind, ["PART#c"]), g._store)
+        run(finish(layout, kind, begun, tally), g._store)
+        assert [part and part.total for part in g.get_many(Part, "abcd")] == [3, 2, 1, 0]
+        assert tally.nodes == {"PART#a", "PART#b", "PART#c"}
+
+
+def test_an_edge_that_is_found_when_nodes_are_compared_counts_above_them_too() -> None:
+    with Graph(":memory:", PARTS) as g:
+        g.put_many([Part(id=id, cost=1) for id in "abcd"])
+        g.put_many([Uses(source=source, target=target) for source, target in ("ab", "bc")])
+        g.maintain(once=True)
+        g.put(Uses(source="c", target="d"))
+        layout, tally = g._layout, Tally()
+        kind = layout.schema.node(Part)
+        compared = run(reconcile_and_compare(layout, kind, ["PART#c"], tally), g._store)
+        assert (compared.off, compared.gone, compared.aside) == ([], set(), {})
+        assert [part and part.total for part in g.get_many(Part, "abcd")] == [3, 2, 1, 0]
+        assert tally.nodes == {"PART#a", "PART#b", "PART#c"}
+
+
+def test_an_arrival_of_an_edge_that_is_not_there_goes_when_the_edge_is_looked_at(g: Graph) -> None:
+    layout = g._layout
+    kind = layout.schema.edge(Placed)
+    keys = [layout.edge_key(kind, "C1", target, {}) for target in ("I1", "I2")]
+    arrivals = [Arrival(kind, key, "CUSTOMER#C1", f"INVOICE#I{number}") for number, key in enumerate(keys, 1)]
+    g.put(Placed(source="C1", target="I1"))
+    run(take_down(layout, arrivals), g._store)
+    found = [([edge.key], edge.source, edge.target) for edge in arrivals]
+    run(reconcile_again(layout, kind, found, Tally()), g._store)
+    assert [item["edge"]["M"] for item in stored(g) if "edge" in item and "marked" in item] == keys[:1]
+
+
+def test_a_switch_leaves_nothing_of_other_declarations() -> None:
+    """Sums of rules that nobody declares, prepared by another program, and the names of former declarations."""
+    with Graph(":memory:", PARTS) as g:
+        g.put_many([Part(id="a", cost=2), Part(id="b", cost=3), Uses(source="a", target="b")])
+        g.maintain(once=True)
+        layout = g._layout
+        kind = layout.schema.node(Part)
+        # Two of them are fields of the class now, one of them an aggregate.
+        layout.rules.forgotten = {"PART": frozenset({"former", "cost", "total"})}
+        begun = run(begin(layout, kind, ["PART#a"]), g._store)
+        left: Item = {f"{PREPARED}old": {"N": "5"}, COUNTED: {"M": {"old": {"S": "x"}}}, "former": {"N": "9"}}
+        actions = tuple(Set(attribute(name), Value(value)) for name, value in left.items())
+        g._store.execute((Update("adjoin", layout.node_key(kind, "a"), actions),))
+        run(finish(layout, kind, begun, Tally()), g._store)
+        (item,) = (item for item in stored(g) if item["PK"]["S"] == "PART#a" and item["SK"]["S"] == "#META")
+        assert [name for name in item if name.startswith(NEXT_GENERATION) or name in left] == []
+        assert g.get(Part, "a") == Part(id="a", cost=2, total=3, below=1, dearest=3)
 
 
 def test_edges_that_were_found_to_arrive_are_counted_and_taken_down(g: Graph) -> None:

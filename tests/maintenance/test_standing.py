@@ -9,7 +9,12 @@ import pytest
 from pydantic import create_model
 
 from adjoin import Count, DeclarationReplaced, Edge, Graph, Max, Node
+from adjoin.layouts.own_items import COUNTED, when_counted
+from adjoin.plans.counting.node_transaction import FULL, STALE, Near
 from adjoin.plans.maintenance.progress import key_of
+from adjoin.plans.maintenance.ranks import _rules
+from adjoin.plans.maintenance.recounting import reconcile_and_compare
+from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.standing import RECORD, Record, end_rebuild, keep, read_standing, recounted, take_up
 from adjoin.requests import Get
 from adjoin.runner import run
@@ -78,7 +83,9 @@ def test_the_first_program_has_nothing_due(store: SQLiteStore) -> None:
 
 def test_another_declaration_is_due_until_it_is_rebuilt(store: SQLiteStore) -> None:
     old, new = opened(store, invoices=COUNT, last=LAST), opened(store, invoices=COUNT, last=LARGEST)
+    watching = opened(store, invoices=COUNT, last=LARGEST)
     run(keep(old._layout, clock), store)
+    assert watching.health().uncounted == ("CUSTOMER.last",)
     assert stands(new) == ({"CUSTOMER.last"}, set(), set(), False)
     assert new.health().uncounted == ("CUSTOMER.last",)
     before = run(take_up(new._layout, clock), store)
@@ -96,8 +103,80 @@ def test_another_declaration_is_due_until_it_is_rebuilt(store: SQLiteStore) -> N
         run(end_rebuild(new._layout, unknown, read_at), store)
         assert new.health().uncounted == ("CUSTOMER.last",), "it read what was there before the declaration"
     run(end_rebuild(new._layout, before, 1000.0), store)
-    assert new.health().uncounted == ()
+    assert new.health().uncounted == watching.health().uncounted == ()
     assert stands(new) == (set(), set(), {"CUSTOMER.last"}, False)
+
+
+def test_a_program_with_some_of_the_classes_leaves_the_record_as_it_is(store: SQLiteStore) -> None:
+    """All its rules are maintained as it declares them, and the rules of other classes are none of its business."""
+
+    class Shop(Node):
+        id: str
+        goods: Annotated[int, Count("Sold")] = 0
+
+    class Good(Node):
+        id: str
+
+    class Sold(Edge[Shop, Good]):
+        pass
+
+    whole = Graph(store, [*models(invoices=COUNT), Shop, Good, Sold])
+    whole.create_table()
+    run(keep(whole._layout, clock), store)
+    before = run(read_standing(whole._layout), store)
+    part = Graph(store, [Shop, Good, Sold])
+    assert part._layout.rules.mark != whole._layout.rules.mark
+    run(keep(part._layout, clock), store)
+    after = run(read_standing(part._layout), store)
+    assert (before, after and after.item) == (after, before and before.item)
+    # It becomes a former one when it takes the table over and another follows; it may still go on.
+    run(take_up(part._layout, clock), store)
+    run(take_up(whole._layout, clock), store)
+    assert stands(part) == (set(), set(), set(), True)
+    run(keep(part._layout, clock), store)
+
+
+def customers(g: Graph) -> Any:
+    return next(kind for kind in g._layout.schema.nodes.values() if kind.label == "CUSTOMER")
+
+
+def test_a_value_of_another_declaration_is_wrong_also_if_it_is_the_same(store: SQLiteStore) -> None:
+    old, new = opened(store, invoices=COUNT, last=LAST), opened(store, invoices=COUNT, last=LARGEST)
+    customer, _, placed = (
+        kind.model for kind in (*old._layout.schema.nodes.values(), *old._layout.schema.edges.values())
+    )
+    old.put_many([customer(id="C1"), placed(source="C1", target="I1", day=5, size=5), customer(id="C2")])
+    old.maintain(once=True)
+
+    def off(g: Graph) -> list[str]:
+        node_keys = ["CUSTOMER#C1", "CUSTOMER#C2", "CUSTOMER#C3"]
+        return run(reconcile_and_compare(g._layout, customers(g), node_keys, Tally()), store).off
+
+    assert off(old) == []
+    run(take_up(new._layout, clock), store)
+    new.put(next(iter(new._layout.schema.nodes))(id="C3"))
+    # The last one is new, and nothing was ever counted for it.
+    assert off(new) == ["CUSTOMER#C1", "CUSTOMER#C2"]
+
+
+def test_which_values_are_read_from_ranks_again(store: SQLiteStore) -> None:
+    """Those that are stale or had no room, if the node was counted by the declaration that holds now."""
+    old, new = opened(store, invoices=COUNT, last=LAST), opened(store, invoices=COUNT, last=LARGEST)
+    run(keep(old._layout, clock), store)
+    names = {"SS": ["CUSTOMER.last", "CUSTOMER.invoices", "CUSTOMER.other"]}
+
+    def read(g: Graph, item: Any) -> list[str]:
+        return [rule.name for rule in _rules(g._layout, Near(customers(g), "CUSTOMER#C1", {}, item))]
+
+    for name in (STALE, FULL):
+        assert read(old, {name: names}) == ["CUSTOMER.last"]
+    assert read(old, {}) == []
+    run(take_up(new._layout, clock), store)
+    counted = {COUNTED: when_counted(new._layout.rules, customers(new))}
+    assert counted[COUNTED] is not None
+    for name in (STALE, FULL):
+        assert read(new, {name: names}) == []
+        assert read(new, {name: names, **counted}) == ["CUSTOMER.last"]
 
 
 def test_a_rebuild_that_another_declaration_came_after_does_not_end_that(store: SQLiteStore) -> None:

@@ -29,14 +29,18 @@ _READS = (
     "tests/test_queries.py", "tests/test_shared_partitions.py", "tests/finding/test_find.py",
     "tests/finding/test_declared_indexes.py", "tests/finding/test_requests.py", "tests/plans/test_pages.py",
     "tests/test_graph.py", "tests/test_sharp_corners.py", "tests/test_scans.py", "tests/test_children.py",
+    "tests/layouts/test_targets.py", "tests/test_sharded_graph.py",
 )  # fmt: skip
 _KEYS = (
     "tests/layouts", "tests/test_schema.py", "tests/test_patterns.py", "tests/test_layouts_agree.py",
-    "tests/test_sharded_graph.py", "tests/test_tenants.py", "tests/test_unique.py", "tests/test_versions.py",
+    "tests/test_tenants.py", "tests/test_unique.py", "tests/test_versions.py",
     "tests/test_index_updates.py", "tests/test_hostile_arguments.py", "tests/test_failed_updates.py",
     "tests/maintenance/test_tenants.py", "tests/maintenance/test_by_hand.py", "tests/examples/test_education.py",
     "tests/examples/test_homes.py", "tests/examples/test_invoices.py", "tests/examples/test_people.py",
     "tests/test_declarations.py", "tests/maintenance/test_declarations.py", "tests/designs/test_published_graph.py",
+    "tests/designs/test_edges_of_their_own.py", "tests/designs/test_typed_keys.py", "tests/designs/test_formats.py",
+    "tests/designs/test_time_series.py", "tests/designs/test_partitions_of_lists.py", "tests/test_unexplained.py",
+    "tests/test_families.py", "tests/test_union_ends.py", "tests/test_composite_ids.py",
 )  # fmt: skip
 _WRITES = (
     "tests/plans", "tests/test_transactions.py", "tests/test_explain.py", "tests/copying/test_copy.py",

@@ -80,8 +80,12 @@ def reach_of(items: Iterable[pytest.Item], package: Path, keep: Path) -> Reach:
     keep.mkdir(parents=True, exist_ok=True)
     whole = Reach()
     groups = [(path, list(group)) for path, group in groupby(items, key=lambda item: item.path)]
-    # All at once and at first: somebody may write tests meanwhile, which are not those that were imported.
-    places = [keep / sha256(source + path.read_bytes()).hexdigest() for path, _ in groups]
+    # All at once and at first: somebody may write tests meanwhile, which are not those that were imported. And another
+    # choice of the same file's tests is measured anew.
+    places = [
+        keep / sha256(b"\0".join((source, path.read_bytes(), *(item.nodeid.encode() for item in group)))).hexdigest()
+        for path, group in groups
+    ]
     for (path, group), kept in zip(groups, places, strict=True):
         if not kept.exists():
             found = _measured(group, package)

@@ -79,8 +79,7 @@ class Trials:
         settings.load_profile("mutation")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        # Tests with this fixture start programs of others.
-        items = {item.nodeid: item for item in session.items if "servers" not in getattr(item, "fixturenames", ())}
+        items = {item.nodeid: item for item in session.items if not _starts_others(item)}
         live = _live_functions({mutant.path for mutant in self.mutants})
         gc.collect()
         gc.freeze()
@@ -113,6 +112,13 @@ class Trials:
         if passed:
             return Verdict(mutant, SURVIVED, f"{len(chosen)} tests")
         return Verdict(mutant, ENDLESS if passed is None else KILLED, told[-1] if told else "")
+
+
+def _starts_others(item: pytest.Item) -> bool:
+    """Whether a test starts programs of others. Of a test that runs on several stores, only the embedded one counts."""
+    callspec = getattr(item, "callspec", None)
+    is_embedded = callspec is not None and "embedded" in callspec.params.values()
+    return "servers" in getattr(item, "fixturenames", ()) and not is_embedded
 
 
 def _live_functions(paths: set[Path]) -> list[FunctionType]:

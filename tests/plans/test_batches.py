@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from adjoin.plans.steps.batches import BATCHES_A_ROUND, by_size, chunks, get_all, write_all
-from adjoin.requests import BatchGet, BatchGetResponse, BatchWrite, Delete, Get, Put, WriteResponse
+from adjoin.plans.steps.batches import BATCHES_A_ROUND, Pages, by_size, chunks, get_all, write_all
+from adjoin.requests import BatchGet, BatchGetResponse, BatchWrite, Delete, Get, PageResponse, Put, Query, WriteResponse
 from adjoin.units import MAX_BATCH_GET, MAX_BATCH_SIZE, MAX_BATCH_WRITE, MB
 
 
@@ -63,6 +63,21 @@ def test_gets_that_were_left_undone_are_asked_for_again() -> None:
     assert ended.value.value == [None if each % 7 == 0 else key(each) for each in range(250)]
 
 
+def test_a_round_of_gets_holds_those_that_were_left_undone() -> None:
+    """They come first, and as many new ones as there is room for."""
+    most = BATCHES_A_ROUND * MAX_BATCH_GET
+    plan = get_all([Get("Things", key(each)) for each in range(2 * most)])
+    first: Any = next(plan)
+    assert [len(batch.gets) for batch in first] == [MAX_BATCH_GET] * BATCHES_A_ROUND
+    second: Any = plan.send([answer(batch, frozenset(range(150))) for batch in first])
+    asked = [int(get.key["PK"]["S"]) for batch in second for get in batch.gets]
+    assert asked == [*range(150), *range(most, 2 * most - 150)]
+    third: Any = plan.send([answer(batch) for batch in second])
+    with pytest.raises(StopIteration) as ended:
+        plan.send([answer(batch) for batch in third])
+    assert ended.value.value == [None if each % 7 == 0 else key(each) for each in range(2 * most)]
+
+
 def test_writes_that_were_left_undone_are_asked_for_again() -> None:
     writes = [Put("Things", key(each)) for each in range(60)]
     plan = write_all(writes)
@@ -72,6 +87,35 @@ def test_writes_that_were_left_undone_are_asked_for_again() -> None:
     assert second == (BatchWrite((writes[0], writes[25], writes[50])),)
     with pytest.raises(StopIteration):
         plan.send([WriteResponse((), ())])
+
+
+def test_pages_of_several_queries() -> None:
+    """A round reads a page of each, or of as many as are allowed; what was begun is read to its end first."""
+
+    def rounds(width: int | None) -> list[list[tuple[str, Any]]]:
+        left = {"a": 2, "b": 0, "c": 1}
+        pages = Pages([(tag, Query("Things", ("PK", {"S": tag}))) for tag in left], width)
+        found: list[list[tuple[str, Any]]] = []
+        while asked := next(plan := pages.next(), None):
+            found.append([(query.partition[1]["S"], query.start) for query in asked if isinstance(query, Query)])
+            answers: list[Any] = []
+            for tag, _ in found[-1]:
+                answers.append(PageResponse([], 0, 0, key(left[tag]) if left[tag] else None))
+                left[tag] -= 1
+            with pytest.raises(StopIteration) as ended:
+                plan.send(answers)
+            assert [tag for tag, _ in ended.value.value] == [tag for tag, _ in found[-1]]
+        with pytest.raises(StopIteration) as ended:
+            next(pages.next())
+        assert ended.value.value == []
+        return found
+
+    assert rounds(None) == [[("a", None), ("b", None), ("c", None)], [("a", key(2)), ("c", key(1))], [("a", key(1))]]
+    assert rounds(2) == [
+        [("a", None), ("b", None)],
+        [("a", key(2)), ("c", None)],
+        [("a", key(1)), ("c", key(1))],
+    ]
 
 
 def sized(number: int, size: int) -> Put:

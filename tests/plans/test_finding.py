@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Edge, Graph, Indexed, InvalidCursor, Node, field
+from adjoin import Edge, Graph, Indexed, InvalidCursor, MaterializedGraph, Node, field
 from adjoin.plans.read import decode_cursor, encode_cursor
+from adjoin.requests import PageResponse, Query, Request, Response
+from adjoin.stores.sqlite import SQLiteStore
 
 
 class Person(Node):
@@ -91,3 +94,29 @@ def test_a_token_is_spelled_as_ever() -> None:
     for query, secret in ((b"other", b"secret"), (b"query", b"other")):
         with pytest.raises(InvalidCursor):
             decode_cursor(token, query, secret)
+
+
+class Counting:
+    """A store with short pages of an index, which counts the entries that it returns."""
+
+    def __init__(self) -> None:
+        self.inner, self.creates_tables, self.returned = SQLiteStore(":memory:"), True, 0
+
+    def execute(self, requests: Sequence[Request]) -> list[Response]:
+        short = [replace(each, limit=3) if isinstance(each, Query) and each.index else each for each in requests]
+        responses = self.inner.execute(short)
+        self.returned += sum(len(page.items) for page in responses if isinstance(page, PageResponse))
+        return responses
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def test_shards_that_cannot_change_are_read_once() -> None:
+    """What was read of one shard beyond the last entry of another is kept for the next step."""
+    store = Counting()
+    with Graph(store, [Person], MaterializedGraph(shards=4)) as g:
+        g.put_many(Person(id=f"{number:02}", city=f"c{number:02}") for number in range(30))
+        store.returned = 0
+        assert [int(person.id) for person in g.find(Person, field("city").exists())] == list(range(30))
+        assert store.returned == 30

@@ -6,15 +6,30 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
-from adjoin import AlreadyExists, ConditionFailed, Edge, Graph, Indexed, Node, NotFound, TransactionCanceled, field
+from adjoin import (
+    AlreadyExists,
+    Child,
+    ConditionFailed,
+    Edge,
+    Graph,
+    Indexed,
+    Node,
+    NotFound,
+    TransactionCanceled,
+    field,
+)
 from adjoin.aggregates import Copy, Count
 from adjoin.expressions import Set, Value, attribute
 from adjoin.layouts.interface import DELETING
-from adjoin.requests import Delete, Update
+from adjoin.plans.deletion import TOKENS
+from adjoin.plans.transaction import Buffer
+from adjoin.requests import Delete, Put, Update
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
 from tests.maintenance.simulation import stored
+from tests.plans.test_repair import performed
 
 
 class Hub(Node):
@@ -352,3 +367,84 @@ def test_a_change_that_asks_for_something_asks_an_edge_with_a_mark_for_it_too() 
         with pytest.raises(ConditionFailed):
             g.update(Plain, "hub", "00", only_if=field("note") == "new", note="newer")
         assert g.update(Plain, "hub", "00", only_if=field("note") == "old", note="new").note == "new"
+
+
+class Spelled(Edge[Hub, Spoke]):
+    """No condition says whether its code fits, so an update in a transaction reads it first."""
+
+    code: Annotated[str, Field(pattern="a+")] = "a"
+    note: str = "old"
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_mark_that_comes_after_an_edge_was_read_for_a_transaction(is_gone: bool) -> None:
+    """Only with a record of the delete does the mark hide the edge. Until then it is there, and can change."""
+    with Graph(":memory:", [*MODELS, Spelled]) as g:
+        g.put_many([Hub(id="h"), Spoke(id="s"), Spelled(source="h", target="s")])
+        layout = g._layout
+        key = layout.edge_key(layout.schema.edge(Spelled), "h", "s", {})
+
+        def hide() -> None:
+            mark = Set(attribute(DELETING), Value({"SS": ["token:SPOKE#s"]}))
+            g._store.execute((Update("adjoin", key, (mark,)),))
+            if is_gone:
+                record = layout.deletion_key("SPOKE#s") | {TOKENS: {"SS": ["token"]}}
+                g._store.execute(
+                    (Put("adjoin", record), Delete("adjoin", layout.node_key(layout.schema.node(Spoke), "s")))
+                )
+
+        def transaction() -> Any:
+            made = Buffer(layout)
+            made.update(Spelled, ("h", "s"), {"note": "new"}, None, None)
+            return made.commit()
+
+        if is_gone:
+            with pytest.raises(TransactionCanceled):
+                performed(g, transaction(), hide)
+        else:
+            performed(g, transaction(), hide)
+        (item,) = (item for item in stored(g) if DELETING in item)
+        assert item["note"]["S"] == ("old" if is_gone else "new")
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_an_edge_that_is_hidden_cannot_change_in_a_transaction(is_gone: bool) -> None:
+    with Graph(":memory:", MODELS) as g:
+        g.put_many([Hub(id="h"), Spoke(id="s"), Plain(source="h", target="s")])
+        layout = g._layout
+        key = layout.edge_key(layout.schema.edge(Plain), "h", "s", {})
+        g._store.execute((Update("adjoin", key, (Set(attribute(DELETING), Value({"SS": ["token:SPOKE#s"]})),)),))
+        record = layout.deletion_key("SPOKE#s") | {TOKENS: {"SS": ["token" if is_gone else "another"]}}
+        g._store.execute((Put("adjoin", record),))
+        change = _committed(g, lambda t: t.update(Plain, "h", "s", note="new"))
+        assert _raises(change, TransactionCanceled) is is_gone
+        (item,) = (item for item in stored(g) if DELETING in item)
+        assert item["note"]["S"] == ("old" if is_gone else "new")
+
+
+class Owner(Node):
+    id: str
+
+
+class Thing(Child[Owner]):
+    id: str
+
+
+def test_of_many_children_those_of_a_deleted_node_are_not_there() -> None:
+    """A mark alone hides nothing: the delete that left it may not have passed its switch."""
+    with Graph(":memory:", [Owner, Thing]) as g:
+        g.put_many([Thing(parent=parent, id=id) for parent in "ab" for id in "12"])
+        layout = g._layout
+        kind = layout.schema.node(Thing)
+        mark = {"a": "token:OWNER#a", "b": "other:OWNER#b"}
+        for parent in "ab":
+            key = layout.node_key(kind, (parent, "1"))
+            g._store.execute((Update("adjoin", key, (Set(attribute(DELETING), Value({"SS": [mark[parent]]})),)),))
+        for parent in "ab":
+            record = layout.deletion_key(f"OWNER#{parent}") | {TOKENS: {"SS": ["token"]}}
+            g._store.execute((Put("adjoin", record),))
+        ids = [("a", "1"), ("a", "2"), ("b", "1"), ("b", "3"), ("b", "2"), ("a", "2")]
+        assert [each and (each.parent, each.id) for each in g.get_many(Thing, ids)] == [
+            None, ("a", "2"), ("b", "1"), None, ("b", "2"), ("a", "2"),
+        ]  # fmt: skip
+        assert [g.get(Thing, id) is None for id in ids] == [True, False, False, True, False, False]

@@ -24,7 +24,7 @@ from adjoin.errors import (
 from adjoin.layouts.interface import Layout
 from adjoin.layouts.shard_numbers import SHARDS, VERSION
 from adjoin.plans.read import encode_cursor
-from adjoin.plans.shards import raise_shards
+from adjoin.plans.shards import index_shards, raise_shards
 from adjoin.requests import CreateTable, Delete, Get, Put, Query, Request, Response
 from adjoin.runner import run
 from adjoin.sharding.maps import FIRST_GRACE, FIRST_LEASE, GRACE, LEASE
@@ -270,6 +270,20 @@ def test_a_number_costs_one_read_at_open_and_one_in_a_find_after_each_lease() ->
     assert sum(map(is_of_records, store.requests)) == 1
 
 
+def test_a_number_is_never_read_as_it_was_before() -> None:
+    """An old number would let a reader miss the items in new shards."""
+    store, clock = Watched(SQLiteStore(":memory:")), Clock()
+    for _ in range(2):
+        graph = opened(store, 2, clock)
+        clock.now += LEASE
+        list(graph.find(Person, order="name"))
+        graph.raise_shards("ByName", 3)
+        run(index_shards(graph._layout), store)
+    read = [each for each in store.requests if is_of_records(each) and isinstance(each, Get | Query)]
+    assert {type(each) for each in read} == {Get, Query}
+    assert all(each.consistent for each in read)
+
+
 def test_a_graph_without_sharded_keys_asks_for_no_number() -> None:
     store = Watched(SQLiteStore(":memory:"))
     for _ in range(2):
@@ -345,6 +359,36 @@ def test_an_open_graph_learns_a_higher_number_before_anybody_writes_to_new_shard
     for each in (graph, reader, idle, opened(store, 2, clock), opened(store, 8, clock)):
         assert ids(each.find(Person, order="name")) == ALL
         assert ids(each.index("ByName")) == ALL
+
+
+def test_what_is_told_of_the_shards_of_an_index() -> None:
+    """What the table says, and from when on; or only what the layout says."""
+    store, clock = SQLiteStore(":memory:"), Clock()
+    graph = opened(store, 2, clock)
+
+    def told() -> list[tuple[Any, str]]:
+        return [
+            ((each.index, each.declared, each.stored, each.written), str(each))
+            for each in run(index_shards(graph._layout), store)
+        ]
+
+    assert told() == [(("ByName", 2, 2, 2), "ByName: 2 shards")]
+    graph.raise_shards("ByName", 5)
+    clock.now += FIRST_GRACE - 1
+    ((numbers, text),) = told()
+    assert numbers == ("ByName", 2, 5, 2)
+    assert text == "ByName: 5 shards; items are written to 2 of them until 2023-11-14 22:15:50 UTC"
+    clock.now += 1
+    assert told() == [(("ByName", 2, 5, 5), "ByName: 5 shards")]
+    store.execute((Delete("adjoin", RECORD_KEY),))
+    ((numbers, text),) = told()
+    assert numbers == ("ByName", 2, None, None)
+    assert text == "ByName: 2 shards, as the layout says; the table does not say it"
+    assert [each.since for each in run(index_shards(graph._layout), store)] == [0.0]
+    adaptive = Graph(store, [Citizen], AdjacencyList())
+    assert [str(each) for each in run(index_shards(adaptive._layout), store)] == [
+        "GSI3: adaptive shards, as the layout says; the table does not say it"
+    ]
 
 
 def test_an_update_keeps_the_item_in_the_index() -> None:
