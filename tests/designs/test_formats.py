@@ -228,7 +228,8 @@ def test_aggregates(servers: Stores, is_maintained: bool) -> None:
             g.put(Placed(source="2", target="d", at=at(30), total=Decimal(1)))
             g.put(Placed(source="2", target="d", at=at(8), total=Decimal(1)))
             g.maintain(once=True)
-            assert {each.kind for each in g.verify().findings} == {"claim"}, "nobody claimed the card"
+            # Another program filled the table: nobody claimed the card, or indexed when the order was shipped.
+            assert {each.kind for each in g.verify().findings} == {"claim", "index entry"}
         else:
             g.put(Placed(source="2", target="d", at=at(8), total=Decimal(1)))
             g.rebuild()

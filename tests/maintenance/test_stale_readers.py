@@ -12,8 +12,8 @@ import pytest
 from adjoin import Count, Edge, Graph, Node
 from adjoin.plans.maintenance.affected import apply_changes
 from adjoin.plans.maintenance.report import Tally
-from adjoin.requests import ChangesResponse, ItemChange, ReadChanges, TransactWrite
-from tests.maintenance.models import MODELS, Customer, Invoice, Part, Placed, Uses
+from adjoin.requests import ChangesResponse, Delete, ItemChange, ReadChanges, TransactWrite, Update
+from tests.maintenance.models import MODELS, PEOPLE, Customer, Follows, Invoice, Part, Person, Placed, Uses
 from tests.maintenance.simulation import Process
 from tests.maintenance.test_simulation import check
 
@@ -64,6 +64,27 @@ def test_it_writes_nothing_that_is_not_true_any_more(what: str) -> None:
         assert slow.error is None
         g.maintain(once=True)
         check(g)
+
+
+def test_the_ledger_of_a_waiting_edge_stays_if_the_edge_was_put_again() -> None:
+    """A maintainer saw that the edge was removed, and deletes its ledger after the edge was put and applied anew."""
+    with Graph(":memory:", PEOPLE) as g:
+        g.put(Follows(source="N2", target="N1"))
+        g.maintain(once=True)
+        before = [change.position for change in g.changes()][-1]
+        g.disconnect(Follows, "N2", "N1")
+        (response,) = g._store.execute((ReadChanges(g._layout.table, before),))
+        assert isinstance(response, ChangesResponse)
+        slow = Process(g, apply_changes(g._layout, response.changes, Tally()), "slow")
+        while not (slow.is_about(TransactWrite) or slow.is_about(Update) or slow.is_about(Delete)):
+            slow.step(random.Random(0))
+        g.put(Follows(source="N2", target="N1"))
+        g.maintain(once=True)
+        slow.finish()
+        check(g)
+        g.put(Person(id="N1"))
+        g.maintain(once=True)
+        assert g.get(Person, "N1").followers == 1  # type: ignore[union-attr]
 
 
 class Shop(Node):

@@ -172,6 +172,11 @@ class EdgeState:
         return is_counted and not group.reads_far and group.hop.direction == "into"
 
     @property
+    def _stops_waiting(self) -> bool:
+        """Whether the ledger says only that the edge waits for its node, and is deleted."""
+        return self.goes and self.ledger is not None and self.ledger.generation == WAITING
+
+    @property
     def is_reconciled(self) -> bool:
         """Whether the ledger already says what it should say, so that nothing has to be written."""
         ledger = self.ledger
@@ -317,8 +322,10 @@ class EdgeState:
         table, ref = layout.table, self.ref
         writes: list[AnyWrite] = []
         # A node that does not exist has no departures that could stop a process which read the edge before it was
-        # removed. So for an edge that waits for its node, the transaction checks the edge itself.
-        if ref.group.is_checked if self.near is not None else self.is_waiting:
+        # removed. So for an edge that waits for its node, the transaction checks the edge itself. So does one that
+        # deletes the ledger of such an edge: if the edge was put again since, its maintainer finds the ledger as it
+        # should be, and does not write it.
+        if ref.group.is_checked if self.near is not None else self.is_waiting or self._stops_waiting:
             names = (*ref.group.edge_attributes, *((STAMP,) if ref.group.has_stamps else ()))
             writes.append(Check(table, ref.key, as_read(layout, self.edge, names)))
             if ref.group.reads_far and self.edge is not None and ref.far != ref.near:
