@@ -149,17 +149,19 @@ def test_whatever_lambda_does(store: Faulty, g: Graph, models: list[Any], seed: 
         AccessDenied("no"),
     ]
     store.chance = chance
-    for number in range(60):
+    number = 0
+    # Aggregates that are counted in the transaction leave little to apply, so it goes on until something failed.
+    while number < 60 or mapping.failures == 0:
         store.error = None
         with suppress(adjoin.NotFound, adjoin.AlreadyExists, adjoin.TransactionCanceled):
             run(generation.act()[0], store)
         if number % 2 == 0:
             store.error = chance.choice(errors)
             mapping.poll()
+        number += 1
     store.error = None
     mapping.drain()
     check(g)
-    assert mapping.failures > 0
     assert unapplied(g) == []
 
 
