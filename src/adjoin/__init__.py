@@ -80,7 +80,8 @@ from adjoin.plans.declared import DeclaredDifference
 from adjoin.plans.maintenance.health import Health
 from adjoin.plans.maintenance.progress import RebuildDue
 from adjoin.plans.maintenance.report import MaintenanceReport, SetAside
-from adjoin.plans.migrating.passes import MigrationPlan, MigrationReport
+from adjoin.plans.migrating.passes import MigrationReport
+from adjoin.plans.migrating.planning import MigrationPlan
 from adjoin.plans.steps.spending import Budget
 from adjoin.plans.subtree import Subtree
 from adjoin.plans.table import Change

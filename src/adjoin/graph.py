@@ -31,7 +31,8 @@ from adjoin.plans.declared import DeclaredDifference
 from adjoin.plans.maintenance.health import Health
 from adjoin.plans.maintenance.report import MaintenanceReport
 from adjoin.plans.migrating.completing import Fill
-from adjoin.plans.migrating.passes import MigrationPlan, MigrationReport
+from adjoin.plans.migrating.passes import MigrationReport
+from adjoin.plans.migrating.planning import MigrationPlan
 from adjoin.plans.scan import SEGMENTS
 from adjoin.plans.shards import IndexShards, index_shards, raise_shards
 from adjoin.plans.table import Change, read_changes

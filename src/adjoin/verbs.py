@@ -40,7 +40,8 @@ from adjoin.plans.maintenance.ranks import check_room
 from adjoin.plans.maintenance.standing import opened_standing
 from adjoin.plans.maintenance.stream import Daemon
 from adjoin.plans.migrating.completing import Fill
-from adjoin.plans.migrating.passes import Migration, MigrationPlan, planned, wishes_of
+from adjoin.plans.migrating.passes import Migration
+from adjoin.plans.migrating.planning import MigrationPlan, planned, wishes_of
 from adjoin.plans.read import Question, edge, get, get_by, get_many
 from adjoin.plans.scan import MAX_SEGMENTS, ScanQuestion
 from adjoin.plans.shards import learn_number, number_of, open_shard_numbers, raise_shards, read_shard_maps, written

@@ -28,12 +28,13 @@ from adjoin.entity_types import EntityType, NodeType
 from adjoin.field_types import may_be_none, plain_type
 from adjoin.fields import Comparison
 from adjoin.formats import EPOCHS, Format, dates_between, divides_dates
+from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, sole_keys
 from adjoin.layouts.families import telling
 from adjoin.layouts.interface import DELETING, Index
 from adjoin.layouts.keys import SEPARATOR, SHARD, Part, ShardedTemplate, Template
 from adjoin.layouts.ranges import after, order_of
 from adjoin.layouts.shard_numbers import ShardNumber
-from adjoin.layouts.templates import AdjacencyKeys, EdgeKeys, NodeKeys, sole_keys
+from adjoin.layouts.templates import AdjacencyKeys
 from adjoin.requests import SortCondition
 from adjoin.tables import KeyType
 from adjoin.values import AttributeValue, encode

@@ -18,9 +18,11 @@ from adjoin.errors import InvalidItem, InvalidKey, InvalidModel, InvalidValue
 from adjoin.expressions import Action, Compare, Condition, Exists, Remove, Set, Value, all_of, attribute
 from adjoin.fields import RelativeChange
 from adjoin.layouts.access_patterns import AccessPattern, AccessPatterns, ShardPartitions
-from adjoin.layouts.adjacency_reader import AdjacencyAccesses, AdjacencyReader
+from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.conflicts import check, check_own_items
+from adjoin.layouts.edge_accesses import AdjacencyAccesses
 from adjoin.layouts.ends import id_of
+from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys
 from adjoin.layouts.fitting import Fit, fit
 from adjoin.layouts.forms import Due, ItemForm, forms_of
 from adjoin.layouts.indexed_fields import OverloadedIndex, ShardBook
@@ -32,7 +34,7 @@ from adjoin.layouts.ranges import EdgeAccess, Range, ScanAccess, only_at
 from adjoin.layouts.scanning import ScanAccesses
 from adjoin.layouts.shard_numbers import ShardNumber
 from adjoin.layouts.table_keys import text_of
-from adjoin.layouts.templates import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys
+from adjoin.layouts.templates import DELETION_SORT_KEY, AdjacencyKeys
 from adjoin.model import UNEXPLAINED, Edge, Node, Ref, identity_of, node_id
 from adjoin.reserved import OWN, OWN_NAMES, is_tenant, tenant_prefix
 from adjoin.rules import Rules

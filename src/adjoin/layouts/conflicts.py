@@ -11,10 +11,11 @@ from itertools import combinations
 
 from adjoin.errors import InvalidModel
 from adjoin.field_types import plain_type
+from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, rest_of
 from adjoin.layouts.families import check_discriminator
 from adjoin.layouts.keys import SEPARATOR, spellings
 from adjoin.layouts.template_texts import is_number
-from adjoin.layouts.templates import DELETION_SORT_KEY, AdjacencyKeys, EdgeKeys, NodeKeys, rest_of
+from adjoin.layouts.templates import DELETION_SORT_KEY, AdjacencyKeys
 from adjoin.reserved import OWN
 from adjoin.rules import Rules
 

@@ -19,7 +19,8 @@ from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import MigrationDue, TableMismatch
 
 if TYPE_CHECKING:
-    from adjoin.layouts.templates import AdjacencyKeys, EdgeKeys, NodeKeys
+    from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys
+    from adjoin.layouts.templates import AdjacencyKeys
 
 PartKind: TypeAlias = Literal["index", "indexed", "unique", "symmetric", "keys"]
 FormPart: TypeAlias = tuple[PartKind, str]

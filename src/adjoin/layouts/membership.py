@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from adjoin.field_types import may_be_none
-from adjoin.layouts.templates import AdjacencyKeys, EdgeKeys, NodeKeys, sole_keys
+from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, sole_keys
+from adjoin.layouts.templates import AdjacencyKeys
 from adjoin.values import Item
 
 

@@ -28,7 +28,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from adjoin.entity_types import EntityType
 from adjoin.errors import (
     ChangesTrimmed,
     ConditionFailed,
@@ -36,14 +35,11 @@ from adjoin.errors import (
     InvalidValue,
     shown,
 )
-from adjoin.field_types import unknown_field
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.forms import lacks
 from adjoin.layouts.interface import REVISION
 from adjoin.plans.declared import (
-    DeclaredDifference,
     RecordedForms,
-    differences_of,
     lacking,
     read_record,
     record_declared,
@@ -51,11 +47,10 @@ from adjoin.plans.declared import (
 from adjoin.plans.migrating.completing import (
     Fill,
     Refusal,
-    Shortcoming,
-    Wishes,
     complete,
     shortcomings,
 )
+from adjoin.plans.migrating.planning import PAGE, SHOWN, wishes_of
 from adjoin.plans.steps.batches import get_all, place_of
 from adjoin.plans.steps.still import new_revision, same
 from adjoin.requests import (
@@ -78,117 +73,14 @@ from adjoin.values import Item, decode, encode
 T = TypeVar("T")
 MigrationStage: TypeAlias = Literal["reading", "waiting", "following", "ended"]
 
-_PAGE = 500
-"""How many items of a segment are read at a time."""
-_SAMPLE = 2000
-"""How many items a dry run reads. The rest of a larger table is estimated."""
 _SAVE = 2.0
 """Seconds after which the position is stored again."""
 _ALIVE = 60.0
 """Seconds after which a migration that has not stored its position counts as stopped."""
 _CLOCKS = 60.0
 """Seconds by which the clocks of programs may differ from that of the change stream."""
-_SHOWN = 100
-"""How many items that cannot be completed are named."""
 _PROGRESS, _NAME = "MIGRATE", "progress"
 _STATE = "adjoin:migration"
-
-
-# --- what is asked -----------------------------------------------------------------------------
-
-
-def wishes_of(
-    layout: BoundLayout, fill: Mapping[str, Fill], drop: Iterable[str], *, finish: bool
-) -> tuple[Wishes, bool]:
-    """What to fill, rename and drop; and whether the last step removes anything.
-
-    Fields are named as "Student.year". Fields that a class does not declare any more are dropped by the name of their
-    attribute.
-    """
-    kinds = {kind.name: kind for kind in layout.schema.types}
-    fills: dict[tuple[str, str], Fill] = {}
-    if not isinstance(fill, Mapping):
-        raise InvalidValue(f'fill takes a dict such as {{"Student.year": function}}, got {shown(fill)}')
-    for given, function in fill.items():
-        kind, name = _field(kinds, given, "fill")
-        if name not in kind.attributes:
-            raise InvalidValue("fill: " + unknown_field(kind.name, name, kind.attributes))
-        if not callable(function):
-            raise InvalidValue(f"fill[{given!r}] must be a function of the stored item, got {shown(function)}")
-        fills[kind.word, name] = function
-    if isinstance(drop, str) or not isinstance(drop, Iterable):
-        raise InvalidValue(f'drop takes a list such as ["Student.nickname"], got {shown(drop)}')
-    drops: dict[str, set[str]] = {}
-    for given in drop:
-        kind, name = _field(kinds, given, "drop")
-        if name in layout.explained(kind):
-            raise InvalidValue(f"{given} is still declared, so it cannot be dropped; remove it from the class first")
-        drops.setdefault(kind.word, set()).add(name)
-    has_former = any(kind.former for kind in kinds.values())
-    removes = bool(drops) or has_former
-    if not finish:
-        return Wishes(fills), removes
-    return Wishes(fills, {word: frozenset(names) for word, names in drops.items()}, has_former), removes
-
-
-def _field(kinds: Mapping[str, EntityType], given: object, argument: str) -> tuple[EntityType, str]:
-    name, dot, rest = given.partition(".") if isinstance(given, str) else ("", "", "")
-    if not dot or not rest:
-        raise InvalidValue(f'{argument} names fields as "Student.year", got {shown(given)}')
-    if name not in kinds:
-        raise InvalidValue(f"{argument}: " + unknown_field("the graph", name, kinds, "class"))
-    return kinds[name], rest
-
-
-# --- what comes out ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class MigrationStep:
-    """One step of a migration, with what it costs."""
-
-    phase: Literal["expand", "migrate", "contract"]
-    what: str
-    items: int = 0
-    rcu: float = 0.0
-    wcu: float = 0.0
-
-    def __str__(self) -> str:
-        cost = f" ({self.items:,} items, {self.rcu:,.0f} read and {self.wcu:,.0f} write units)" if self.rcu else ""
-        return f"{self.phase}: {self.what}{cost}"
-
-
-@dataclass(frozen=True, slots=True)
-class MigrationPlan:
-    """What a migration would do, in order, and what it costs. Nothing was written."""
-
-    differences: tuple[DeclaredDifference, ...]
-    steps: tuple[MigrationStep, ...]
-    refused: tuple[Refusal, ...]
-    """Items of the sample that cannot be completed."""
-    is_exact: bool
-    """Whether the whole table was read. If not, numbers are estimated from a part of it."""
-
-    @property
-    def rcu(self) -> float:
-        return sum(step.rcu for step in self.steps)
-
-    @property
-    def wcu(self) -> float:
-        return sum(step.wcu for step in self.steps)
-
-    @property
-    def items(self) -> int:
-        """How many items lack something."""
-        return sum(step.items for step in self.steps if step.phase == "migrate")
-
-    def __bool__(self) -> bool:
-        """Whether there is anything to do."""
-        return bool(self.steps)
-
-    def __str__(self) -> str:
-        lines = [str(step) for step in self.steps] or ["nothing is due"]
-        return "\n".join([*lines, *(f"cannot be completed: {each}" for each in self.refused)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +237,7 @@ class Migration:
             state.read,
             max(self._total, state.read),
             state.written,
-            tuple(self._refused[:_SHOWN]),
+            tuple(self._refused[:SHOWN]),
             state.rcu,
             state.wcu,
             state.seconds,
@@ -506,7 +398,7 @@ class Migration:
                 layout.table,
                 start=state.starts[number],
                 segment=None if state.segments == 1 else (int(number), state.segments),
-                limit=_PAGE,
+                limit=PAGE,
                 consistent=True,
             )
             for number in numbers
@@ -649,49 +541,3 @@ class Migration:
         except StopIteration as done:
             result: T = done.value
             return result
-
-
-# --- a dry run ---------------------------------------------------------------------------------
-
-
-def planned(layout: BoundLayout, wishes: Wishes, removes: bool, absent: Sequence[str]) -> Plan[MigrationPlan]:
-    """What a migration would do and cost. It reads at most some thousand items, and estimates the rest."""
-    described: TableResponse
-    (described,) = yield (DescribeTable(layout.table),)
-    recorded = yield from read_record(layout)
-    found = [] if recorded is None else differences_of(layout, recorded)
-    is_due = recorded is None or bool(wishes) or removes or any(lacking(layout.forms(), recorded).values())
-    steps = [MigrationStep("expand", f"add the index {name!r} with create_table() or migrate()") for name in absent]
-    if not is_due:
-        return MigrationPlan(tuple(found), tuple(steps), (), True)
-    refused: list[Refusal] = []
-    lacks: list[Shortcoming] = []
-    read, start, is_exact = 0, None, False
-    while read < _SAMPLE and not is_exact:
-        page: PageResponse
-        (page,) = yield (Scan(layout.table, limit=_PAGE, start=start, consistent=True),)
-        lacks += yield from shortcomings(layout, page.items, wishes, refused)
-        read, start = read + page.scanned, page.last
-        is_exact = start is None
-    total = read if is_exact else max(read, described.item_count)
-    share = total / read if read else 1.0
-    rcu = max(described.size, 1) / 4096
-    steps.append(MigrationStep("expand", "deploy programs with the new declarations; older ones may go on"))
-    counted: dict[str, list[Shortcoming]] = {}
-    for each in lacks:
-        counted.setdefault(each.kind.name, []).append(each)
-    for name, some in sorted(counted.items()):
-        items, wcu = round(len(some) * share), sum(each.wcu for each in some) * share
-        steps.append(MigrationStep("migrate", f"write what items of {name} lack", items, 0.0, wcu))
-    steps.append(MigrationStep("migrate", "read the table", 0, rcu))
-    again = "read the table again" if removes or not described.definition.stream else "read the change stream"
-    steps.append(
-        MigrationStep(
-            "contract",
-            f"when no program with former declarations writes any more, run migrate with finish: {again}, and record "
-            f"that nothing is due",
-            0,
-            rcu if again.startswith("read the table") else 0.0,
-        )
-    )
-    return MigrationPlan(tuple(found), tuple(steps), tuple(refused[:_SHOWN]), is_exact)

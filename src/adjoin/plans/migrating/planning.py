@@ -1,0 +1,176 @@
+"""What is asked of a migration, and what it would do and cost: the plan that a dry run returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from adjoin.entity_types import EntityType
+from adjoin.errors import (
+    InvalidValue,
+    shown,
+)
+from adjoin.field_types import unknown_field
+from adjoin.layouts.bound import BoundLayout
+from adjoin.plans.declared import (
+    DeclaredDifference,
+    differences_of,
+    lacking,
+    read_record,
+)
+from adjoin.plans.migrating.completing import (
+    Fill,
+    Refusal,
+    Shortcoming,
+    Wishes,
+    shortcomings,
+)
+from adjoin.requests import (
+    DescribeTable,
+    PageResponse,
+    Plan,
+    Scan,
+    TableResponse,
+)
+
+PAGE = 500
+"""How many items of a segment are read at a time."""
+SHOWN = 100
+"""How many items that cannot be completed are named."""
+_SAMPLE = 2000
+"""How many items a dry run reads. The rest of a larger table is estimated."""
+
+
+def wishes_of(
+    layout: BoundLayout, fill: Mapping[str, Fill], drop: Iterable[str], *, finish: bool
+) -> tuple[Wishes, bool]:
+    """What to fill, rename and drop; and whether the last step removes anything.
+
+    Fields are named as "Student.year". Fields that a class does not declare any more are dropped by the name of their
+    attribute.
+    """
+    kinds = {kind.name: kind for kind in layout.schema.types}
+    fills: dict[tuple[str, str], Fill] = {}
+    if not isinstance(fill, Mapping):
+        raise InvalidValue(f'fill takes a dict such as {{"Student.year": function}}, got {shown(fill)}')
+    for given, function in fill.items():
+        kind, name = _field(kinds, given, "fill")
+        if name not in kind.attributes:
+            raise InvalidValue("fill: " + unknown_field(kind.name, name, kind.attributes))
+        if not callable(function):
+            raise InvalidValue(f"fill[{given!r}] must be a function of the stored item, got {shown(function)}")
+        fills[kind.word, name] = function
+    if isinstance(drop, str) or not isinstance(drop, Iterable):
+        raise InvalidValue(f'drop takes a list such as ["Student.nickname"], got {shown(drop)}')
+    drops: dict[str, set[str]] = {}
+    for given in drop:
+        kind, name = _field(kinds, given, "drop")
+        if name in layout.explained(kind):
+            raise InvalidValue(f"{given} is still declared, so it cannot be dropped; remove it from the class first")
+        drops.setdefault(kind.word, set()).add(name)
+    has_former = any(kind.former for kind in kinds.values())
+    removes = bool(drops) or has_former
+    if not finish:
+        return Wishes(fills), removes
+    return Wishes(fills, {word: frozenset(names) for word, names in drops.items()}, has_former), removes
+
+
+def _field(kinds: Mapping[str, EntityType], given: object, argument: str) -> tuple[EntityType, str]:
+    name, dot, rest = given.partition(".") if isinstance(given, str) else ("", "", "")
+    if not dot or not rest:
+        raise InvalidValue(f'{argument} names fields as "Student.year", got {shown(given)}')
+    if name not in kinds:
+        raise InvalidValue(f"{argument}: " + unknown_field("the graph", name, kinds, "class"))
+    return kinds[name], rest
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationStep:
+    """One step of a migration, with what it costs."""
+
+    phase: Literal["expand", "migrate", "contract"]
+    what: str
+    items: int = 0
+    rcu: float = 0.0
+    wcu: float = 0.0
+
+    def __str__(self) -> str:
+        cost = f" ({self.items:,} items, {self.rcu:,.0f} read and {self.wcu:,.0f} write units)" if self.rcu else ""
+        return f"{self.phase}: {self.what}{cost}"
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPlan:
+    """What a migration would do, in order, and what it costs. Nothing was written."""
+
+    differences: tuple[DeclaredDifference, ...]
+    steps: tuple[MigrationStep, ...]
+    refused: tuple[Refusal, ...]
+    """Items of the sample that cannot be completed."""
+    is_exact: bool
+    """Whether the whole table was read. If not, numbers are estimated from a part of it."""
+
+    @property
+    def rcu(self) -> float:
+        return sum(step.rcu for step in self.steps)
+
+    @property
+    def wcu(self) -> float:
+        return sum(step.wcu for step in self.steps)
+
+    @property
+    def items(self) -> int:
+        """How many items lack something."""
+        return sum(step.items for step in self.steps if step.phase == "migrate")
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.steps)
+
+    def __str__(self) -> str:
+        lines = [str(step) for step in self.steps] or ["nothing is due"]
+        return "\n".join([*lines, *(f"cannot be completed: {each}" for each in self.refused)])
+
+
+def planned(layout: BoundLayout, wishes: Wishes, removes: bool, absent: Sequence[str]) -> Plan[MigrationPlan]:
+    """What a migration would do and cost. It reads at most some thousand items, and estimates the rest."""
+    described: TableResponse
+    (described,) = yield (DescribeTable(layout.table),)
+    recorded = yield from read_record(layout)
+    found = [] if recorded is None else differences_of(layout, recorded)
+    is_due = recorded is None or bool(wishes) or removes or any(lacking(layout.forms(), recorded).values())
+    steps = [MigrationStep("expand", f"add the index {name!r} with create_table() or migrate()") for name in absent]
+    if not is_due:
+        return MigrationPlan(tuple(found), tuple(steps), (), True)
+    refused: list[Refusal] = []
+    lacks: list[Shortcoming] = []
+    read, start, is_exact = 0, None, False
+    while read < _SAMPLE and not is_exact:
+        page: PageResponse
+        (page,) = yield (Scan(layout.table, limit=PAGE, start=start, consistent=True),)
+        lacks += yield from shortcomings(layout, page.items, wishes, refused)
+        read, start = read + page.scanned, page.last
+        is_exact = start is None
+    total = read if is_exact else max(read, described.item_count)
+    share = total / read if read else 1.0
+    rcu = max(described.size, 1) / 4096
+    steps.append(MigrationStep("expand", "deploy programs with the new declarations; older ones may go on"))
+    counted: dict[str, list[Shortcoming]] = {}
+    for each in lacks:
+        counted.setdefault(each.kind.name, []).append(each)
+    for name, some in sorted(counted.items()):
+        items, wcu = round(len(some) * share), sum(each.wcu for each in some) * share
+        steps.append(MigrationStep("migrate", f"write what items of {name} lack", items, 0.0, wcu))
+    steps.append(MigrationStep("migrate", "read the table", 0, rcu))
+    again = "read the table again" if removes or not described.definition.stream else "read the change stream"
+    steps.append(
+        MigrationStep(
+            "contract",
+            f"when no program with former declarations writes any more, run migrate with finish: {again}, and record "
+            f"that nothing is due",
+            0,
+            rcu if again.startswith("read the table") else 0.0,
+        )
+    )
+    return MigrationPlan(tuple(found), tuple(steps), tuple(refused[:SHOWN]), is_exact)
