@@ -305,7 +305,7 @@ def test_a_dry_run_writes_nothing_and_says_what_it_costs() -> None:
 
 
 def test_it_stops_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adjoin.plans.migrating.passes._PAGE", 7)
+    monkeypatch.setattr("adjoin.plans.migrating.passes.PAGE", 7)
     store = filled(40)
     read: list[MigrationReport] = []
     stop = threading.Event()
