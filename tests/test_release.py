@@ -110,8 +110,8 @@ def one_life(
     if location.startswith("dynamodb"):
         graph.create_table()
     use(graph, models, number)
-    if location.startswith("dynamodb"):
-        graph.drop_table()
+    # The next classes have the same names and other labels. In the same table, that would be a change of the labels.
+    graph.drop_table()
     if is_closed:
         graph.close()
     inner = graph if loop is None else graph._inner

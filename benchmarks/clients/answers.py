@@ -69,6 +69,11 @@ def refusal(target: bytes) -> bytes:
     return _response("400 Bad Request", said)
 
 
+def no_item() -> Answer:
+    """The answer to a get that finds nothing."""
+    return _answer({}, 1.0)
+
+
 def _answer(body: Mapping[str, Any], read: float | None) -> Answer:
     plain = _response("200 OK", body)
     if read is None:

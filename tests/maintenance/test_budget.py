@@ -116,7 +116,7 @@ def recount(g: Graph) -> None:
         (late, (26, 56, 94)),
         (uncounted, (5, 2, 1)),
         (extremes, (31, 33, 43)),
-        (gone, (42, 86.5, 105)),
+        (gone, (42, 86.5, 111)),
         (cycles, (48, 44, 44)),
         (copied, (26, 40, 36)),
         (again, (3, 1, 0)),
