@@ -11,8 +11,23 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel
 
-from adjoin import AdjacencyList, Child, Count, Edge, Graph, Index, Indexed, Keys, Node, Unique, Version, field
+from adjoin import (
+    AdjacencyList,
+    Child,
+    Count,
+    Edge,
+    Graph,
+    Index,
+    Indexed,
+    Keys,
+    Node,
+    Projection,
+    Unique,
+    Version,
+    field,
+)
 from adjoin.expressions import Set, Value, attribute
+from adjoin.layouts.interface import DELETING
 from adjoin.requests import Get, Put, Update
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
@@ -242,3 +257,99 @@ def test_a_delete_and_an_update_are_as_before(g: Graph) -> None:
     g.delete(Person, "p")
     g.add(changed)
     assert others_of(g, person) == [OTHERS], "it is put as it was read"
+
+
+# --- found in an index that does not hold them -------------------------------------------------
+
+
+class Parcel(Node):
+    id: str
+    town: str
+    weight: int = 0
+
+
+class Sealed(Node):
+    id: str
+    town: str
+    weight: int = 0
+    version: Annotated[int, Version()] = 0
+
+
+class Tracked(Node):
+    id: str
+    town: str
+    weight: int = 0
+    stops: Annotated[int, Count("Stop")] = 0
+
+
+class Stop(Edge[Tracked, Parcel]):
+    pass
+
+
+class Sent(Edge[Parcel, Parcel]):
+    town: str
+    weight: int = 0
+
+
+def in_towns(*models: type[Any]) -> Graph:
+    """The index holds all fields of the classes, and no other attribute."""
+    projection = Projection("INCLUDE", ("weight", "version", "stops", DELETING))
+    layout = AdjacencyList(indexes=[Index("ByTown", "town", projection=projection)])
+    return Graph(SQLiteStore(":memory:"), models, layout)
+
+
+def marked_by_others(g: Graph, *keys: Item) -> None:
+    for key in keys:
+        g._store.execute((Update(g._layout.table, key, (Set(attribute("fragile"), Value({"BOOL": True})),)),))
+
+
+def is_fragile(g: Graph, key: Item) -> bool:
+    (response,) = g._store.execute((Get(g._layout.table, key),))
+    item: Item = response.item  # type: ignore[union-attr, assignment]
+    assert item["weight"] == {"N": "7"}
+    return "fragile" in item
+
+
+def put_one(g: Graph, entity: Any) -> None:
+    g.put(entity)
+
+
+def put_all(g: Graph, entity: Any) -> None:
+    g.put_many([entity])
+
+
+def put_together(g: Graph, entity: Any) -> None:
+    with g.transaction() as t:
+        t.put(entity)
+
+
+@pytest.mark.parametrize("write", [put_one, put_all, put_together])
+@pytest.mark.parametrize("model", [Parcel, Sealed, Tracked, Sent])
+def test_what_was_found_in_an_index_keeps_them_too(model: type[Any], write: Any) -> None:
+    g = in_towns(Parcel, Sealed, Tracked, Stop, Sent)
+    made: Any = Sent(source="1", target="2", town="Oslo") if model is Sent else model(id="1", town="Oslo")
+    g.put(made)
+    key = g._layout.key_of(g._layout.items(made)[0])
+    marked_by_others(g, key)
+    with g.meter() as meter:
+        found = g.find(model, field("town") == "Oslo", index="ByTown").first()
+    assert (meter.requests, found) == (1, made), "the index alone answers it"
+    found.weight = 7
+    write(g, found)
+    assert is_fragile(g, key)
+    # It is known from now on, and not read again.
+    with g.meter() as meter:
+        g.put(found)
+    assert meter.rcu == 0 or model is Sealed
+
+
+def test_another_entity_does_not_get_them() -> None:
+    g = in_towns(Parcel)
+    g.put(Parcel(id="1", town="Oslo"))
+    marked_by_others(g, g._layout.node_key(g._schema.node(Parcel), "1"))
+    found = g.find(Parcel, field("town") == "Oslo", index="ByTown").first()
+    assert found is not None
+    with g.meter() as meter:
+        g.put(found.model_copy(update={"id": "2", "weight": 7}))
+    assert meter.requests == 1
+    assert not is_fragile(g, g._layout.node_key(g._schema.node(Parcel), "2"))

@@ -52,7 +52,8 @@ record too, so a copy with another id must be recognized as another entity."""
 
 UNEXPLAINED = "_adjoin:unexplained"
 """The name under which a node or an edge keeps the stored attributes that no field explains, so that a later put does
-not drop them: its identity, and the attributes. It is in `__dict__`, as `AS_READ` is."""
+not drop them: its identity, and the attributes. These are None if it was read from an index that does not hold them; a
+put then reads them first. It is in `__dict__`, as `AS_READ` is."""
 
 SHARDS_READ = "_adjoin:shards"
 """The name under which a node or an edge keeps the shards of its index keys that another program chose, so that a later

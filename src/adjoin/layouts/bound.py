@@ -18,7 +18,7 @@ from adjoin.errors import InvalidItem, InvalidKey, InvalidModel, InvalidValue
 from adjoin.expressions import Action, Compare, Condition, Exists, Remove, Set, Value, all_of, attribute
 from adjoin.fields import RelativeChange
 from adjoin.layouts.access_patterns import AccessPattern, AccessPatterns, ShardPartitions
-from adjoin.layouts.adjacency_reader import AdjacencyReader
+from adjoin.layouts.adjacency_reader import AdjacencyReader, keep_unexplained
 from adjoin.layouts.conflicts import check, check_own_items
 from adjoin.layouts.edge_accesses import AdjacencyAccesses
 from adjoin.layouts.ends import id_of
@@ -434,6 +434,16 @@ class BoundLayout:
                 raise InvalidValue(
                     f"a {head.name} with {name}={entity.__dict__[name]!r} is a {kind.name}; make it a {kind.name}"
                 )
+
+    def lacks_unexplained(self, entity: Entity) -> bool:
+        """Whether an instance was read from an index that does not hold the attributes which no field explains."""
+        whose, others = entity.__dict__.get(UNEXPLAINED, (None, {}))
+        return others is None and whose == identity_of(entity)
+
+    def keep_unexplained(self, entity: Entity, item: Item) -> None:
+        """Notes on an instance the attributes of its stored item that no field explains."""
+        of = self.schema.edge if isinstance(entity, Edge) else self.schema.node
+        keep_unexplained(entity, item, self.explained(of(type(entity))))
 
     def explained(self, kind: EntityType) -> frozenset[str]:
         """The attributes that adjoin writes or reads on items of a class."""
@@ -1087,5 +1097,5 @@ def _keep(entity: Entity, keys: NodeKeys | EdgeKeys, item: Item) -> None:
     identity = identity_of(entity)
     if isinstance(keys.kind, EdgeType) and keys.kind.symmetric and whose != identity:
         whose = (whose[1], whose[0], *whose[2:])
-    if whose == identity:
+    if whose == identity and others is not None:
         item.update((name, value) for name, value in others.items() if name not in keys.explained)

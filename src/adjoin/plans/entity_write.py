@@ -38,13 +38,13 @@ from adjoin.fields import RelativeChange
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import is_rehearsed
 from adjoin.layouts.interface import DELETING, OWNER, REVISION, STAMP, Satellite
-from adjoin.model import Edge, Node, node_id
+from adjoin.model import UNEXPLAINED, Edge, Node, node_id
 from adjoin.plans.copies import copies_on, filling
 from adjoin.plans.deletion import visible
 from adjoin.plans.in_transaction import Coming, companions, counted_in_transaction, written_edge
 from adjoin.plans.managed_fields import is_kept_by_reading, kept_fields, put_request, unchangeable, written_items
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, until_written
-from adjoin.plans.steps.batches import Place, place_of
+from adjoin.plans.steps.batches import Place, get_all, place_of
 from adjoin.plans.steps.conditions import check_amount
 from adjoin.plans.steps.joining import joined, joined_checks, write_key
 from adjoin.plans.steps.still import claimable, new_revision, unchanged
@@ -127,6 +127,21 @@ def described(entity: Entity) -> str:
     if isinstance(entity, Node):
         return f"{type(entity).__name__} {shown(node_id(entity))}"
     return f"{type(entity).__name__} from {shown(entity.source)} to {shown(entity.target)}"
+
+
+def read_unexplained(layout: BoundLayout, entities: Iterable[Entity]) -> Plan[None]:
+    """Reads the unexplained attributes of instances that were found in an index which does not hold them.
+
+    So a put of such an instance keeps them, as a put of one that was read from the table does.
+    """
+    lacking = [entity for entity in entities if UNEXPLAINED in entity.__dict__ and layout.lacks_unexplained(entity)]
+    keys = [layout.key_of(layout.items(entity)[0]) for entity in lacking]
+    by_place = {place_of(key): Get(layout.table, key, consistent=True) for key in keys}
+    found = dict(zip(by_place, (yield from get_all(list(by_place.values()))), strict=True))
+    for entity, key in zip(lacking, keys, strict=True):
+        del entity.__dict__[UNEXPLAINED]
+        if (item := found[place_of(key)]) is not None:
+            layout.keep_unexplained(entity, item)
 
 
 def revised(layout: BoundLayout, kind: EntityType, item: Item) -> Item:

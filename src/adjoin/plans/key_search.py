@@ -36,6 +36,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
 from adjoin.layouts.keys import key_text
 from adjoin.layouts.ranges import order_of
+from adjoin.model import UNEXPLAINED, identity_of
 from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import visible
 from adjoin.plans.read import Found, Question, changed, is_told_by_keys, read_or_plain, whole
@@ -418,6 +419,7 @@ class _Reading:
         if kind is None:
             return self._any
         keys_only = self._asked.only is not None
+        is_of_index = self._asked.held is not None and not self._asked.is_partial and not kind.takes_any
 
         def decode(item: Item) -> Any:
             # An index copy has the fields of its entity, and so it is in an index over fields too. The index may also
@@ -427,7 +429,11 @@ class _Reading:
             if keys_only:
                 return True if layout.is_one(kind, item) else None
             entity = layout.decode(kind, item) if read is None else read(item)
-            return entity if entity is not None and all(holds(kind, each, entity) for each in rest) else None
+            if entity is None or not all(holds(kind, each, entity) for each in rest):
+                return None
+            if is_of_index:
+                entity.__dict__[UNEXPLAINED] = identity_of(entity), None
+            return entity
 
         return decode
 

@@ -38,6 +38,7 @@ from adjoin.plans.entity_write import (
     entity_put,
     entity_update,
     is_worth_another,
+    read_unexplained,
     revised,
 )
 from adjoin.plans.in_transaction import Coming, counted_in_transaction, marker
@@ -168,16 +169,31 @@ class Buffer:
                 )
 
             self._later.append(_Later(kind, made, purpose))
+        elif layout.lacks_unexplained(entity):
+            version = {} if lock is None else lock.choose(lock.guess)
+
+            def completed(_: Claims) -> Plan[EntityWrite]:
+                yield from read_unexplained(layout, [entity])
+                whole = tuple(item | version for item in written_items(layout, kind, entity))
+                return EntityWrite(*self._plain_writes(kind, entity, whole, wanted, is_new), ())
+
+            self._later.append(_Later(kind, completed, purpose))
         else:
-            puts = [self._own(kind, item, wanted, is_new) for item in items]
-            others = [
-                Put(layout.table, each.item) if each.item is not None else Delete(layout.table, each.key)
-                for each in layout.satellites(kind, items, entity.__dict__)
-            ]
-            self._writes += [(write, purpose) for write in (*puts, *others)]
+            own, others = self._plain_writes(kind, entity, items, wanted, is_new)
+            self._writes += [(write, purpose) for write in (*own, *others) if not isinstance(write, Check)]
         if isinstance(entity, Edge):
             kind = self._layout.schema.edge(type(entity))
             self._edges.append((purpose, [check.key for check in end_checks(self._layout, kind, entity)]))
+
+    def _plain_writes(
+        self, kind: EntityType, entity: Entity, items: tuple[Item, ...], wanted: Condition | None, is_new: bool
+    ) -> tuple[list[Put | Update], list[Put | Delete | Check]]:
+        """The writes of the items of an entity, and of its satellites, for which nothing has to be read."""
+        others: list[Put | Delete | Check] = [
+            Put(self._layout.table, each.item) if each.item is not None else Delete(self._layout.table, each.key)
+            for each in self._layout.satellites(kind, items, entity.__dict__)
+        ]
+        return [self._own(kind, item, wanted, is_new) for item in items], others
 
     def _own(self, kind: EntityType, item: Item, wanted: Condition | None, is_new: bool) -> Put | Update:
         """The write of one item of an entity; a new node has no managed fields to keep."""

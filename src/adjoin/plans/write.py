@@ -25,7 +25,7 @@ from adjoin.expressions import Compare, Condition, Not, Or, Value, all_of, attri
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
-from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, node_id
+from adjoin.model import OWN_VERSION, UNEXPLAINED, Edge, IfVersion, Node, node_id
 from adjoin.plans.copies import copies_on, fillings
 from adjoin.plans.deletion import UNMARKED, refuse_foreign, visible
 from adjoin.plans.entity_write import (
@@ -35,6 +35,7 @@ from adjoin.plans.entity_write import (
     described,
     entity_put,
     may_succeed,
+    read_unexplained,
     refuse_copies,
     revised,
     room_beside,
@@ -88,7 +89,8 @@ def put(
     layout: BoundLayout, entity: Entity, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION
 ) -> Plan[None]:
     """Writes an instance in place of whatever is stored under its key."""
-    if only_if is None and if_version is OWN_VERSION and type(entity) in layout.plain:
+    is_simple = only_if is None and if_version is OWN_VERSION and UNEXPLAINED not in entity.__dict__
+    if is_simple and type(entity) in layout.plain:
         # Fast path: nothing of such a class has to be read, kept or checked.
         yield tuple(Put(layout.table, item) for item in layout.items(entity))
         return
@@ -96,6 +98,7 @@ def put(
     refuse_given(layout, kind, entity)
     wanted = write_condition(layout, kind, only_if)
     lock = lock_for(kind, entity, if_version)
+    yield from read_unexplained(layout, [entity])
     if wanted is not None and kind.can_be_hidden:
         wanted = all_of(wanted, UNMARKED)
     while True:
@@ -298,6 +301,7 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
     for chunk in chunks(entities, MAX_BATCH_WRITE * BATCHES_A_ROUND):
         for entity in chunk:
             refuse_given(layout, kind_of(layout, entity), entity)
+        yield from read_unexplained(layout, chunk)
         filled = yield from _filled(layout, chunk)
         writes: dict[Place, Put | Delete] = {}
         alone: dict[Place, Put | Update] = {}
