@@ -332,7 +332,7 @@ def test_what_was_found_in_an_index_keeps_them_too(model: type[Any], write: Any)
     key = g._layout.key_of(g._layout.items(made)[0])
     marked_by_others(g, key)
     with g.meter() as meter:
-        found = g.find(model, field("town") == "Oslo", index="ByTown").first()
+        found: Any = g.find(model, field("town") == "Oslo", index="ByTown").first()
     assert (meter.requests, found) == (1, made), "the index alone answers it"
     found.weight = 7
     write(g, found)
