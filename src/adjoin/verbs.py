@@ -404,8 +404,9 @@ class Verbs(ABC):
 
     def _index_consistency(self, consistent: bool | None, name: str | None) -> bool:
         """Whether reads of the table (None) or of an index are strongly consistent."""
-        if not self._consistency(consistent) or name is None:
-            return self._consistency(consistent)
+        is_consistent = self._consistency(consistent)
+        if not is_consistent or name is None:
+            return is_consistent
         index = self._layout.definition.index(name)
         is_local = index is not None and index.local
         if consistent and not is_local:

@@ -684,7 +684,7 @@ class Template:
             return self._node_text(part, value)
         try:
             text = part.transform.encode(value)
-            return text if self.held(part) else self.quoting.quote(text)
+            return text if self._held and self.held(part) else self.quoting.quote(text)
         except InvalidKey as error:
             raise InvalidKey(f"{self.owner}.{part.name}: {error}") from None
 
