@@ -89,8 +89,8 @@ def put(
     layout: BoundLayout, entity: Entity, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION
 ) -> Plan[None]:
     """Writes an instance in place of whatever is stored under its key."""
-    is_simple = only_if is None and if_version is OWN_VERSION and UNEXPLAINED not in entity.__dict__
-    if is_simple and type(entity) in layout.plain:
+    is_plain = only_if is None and if_version is OWN_VERSION and type(entity) in layout.plain
+    if is_plain and UNEXPLAINED not in entity.__dict__:
         # Fast path: nothing of such a class has to be read, kept or checked.
         yield tuple(Put(layout.table, item) for item in layout.items(entity))
         return
