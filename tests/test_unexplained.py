@@ -343,6 +343,18 @@ def test_what_was_found_in_an_index_keeps_them_too(model: type[Any], write: Any)
     assert meter.rcu == 0 or model is Sealed
 
 
+def test_explain_does_not_take_them_for_read() -> None:
+    g = in_towns(Parcel)
+    g.put(Parcel(id="1", town="Oslo"))
+    key = g._layout.node_key(g._schema.node(Parcel), "1")
+    marked_by_others(g, key)
+    found: Any = g.find(Parcel, field("town") == "Oslo", index="ByTown").first()
+    found.weight = 7
+    assert len(g.explain(g.put, found).requests) == 2
+    g.put(found)
+    assert is_fragile(g, key)
+
+
 def test_another_entity_does_not_get_them() -> None:
     g = in_towns(Parcel)
     g.put(Parcel(id="1", town="Oslo"))
