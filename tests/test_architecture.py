@@ -109,9 +109,15 @@ MAY_IMPORT: dict[str, set[str]] = {
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
         "locations", "walks", "traversals",
     },
+    "async_graph": {
+        "errors", "units", "values", "tables", "expressions", "requests",
+        "model", "entity_types", "field_types", "schema", "fields", "layouts",
+        "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
+        "locations", "walks", "traversals", "graph",
+    },
     "aws": {
         "errors", "units", "values", "tables", "reserved", "requests",
-        "model", "entity_types", "field_types", "schema", "layouts", "plans", "graph",
+        "model", "entity_types", "field_types", "schema", "layouts", "plans", "graph", "async_graph",
         "stores.definitions", "stores.records",
     },
     # A program for a table is tried on a graph in memory.
@@ -122,13 +128,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {
         "", "aws", "batch", "beginning", "errors", "units", "values", "tables", "expressions", "requests", "graph",
         "cost", "copying", "reserved", "runner", "server", "stores.interface", "locations", "inferring",
+        "layouts", "plans",
     },
     "__main__": {"cli"},
     # Public names only: it may name everything but the command line.
     "": {
         "beginning", "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields",
-        "aggregates", "layouts", "plans", "queries", "scans", "graph", "cost", "server",
+        "aggregates", "layouts", "plans", "queries", "scans", "graph", "async_graph", "cost", "server",
         "walks", "walk_steps",
     },
 }  # fmt: skip

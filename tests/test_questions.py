@@ -61,6 +61,7 @@ QUESTIONS = (
         "checked, and where is the method itself?",
         (
             "graph.py",
+            "async_graph.py",
             "verbs.py",
             "plans/read.py",
             "docs/access-patterns.md",

@@ -19,6 +19,7 @@ from adjoin.aggregates import (
     Sum,
     Top,
 )
+from adjoin.async_graph import AsyncGraph
 from adjoin.cost import Counting, Explanation, FanOut, Meter, WalkCost, WholeTable
 from adjoin.errors import (
     AccessDenied,
@@ -71,7 +72,7 @@ from adjoin.errors import (
     UnknownField,
 )
 from adjoin.fields import field
-from adjoin.graph import AsyncGraph, Graph
+from adjoin.graph import Graph
 from adjoin.layouts.adjacency_list import AdjacencyList
 from adjoin.layouts.interface import Index, Keys
 from adjoin.layouts.materialized_graph import MaterializedGraph

@@ -1,16 +1,14 @@
-"""`Graph` and `AsyncGraph`: two thin shells over the same plans.
+"""`Graph`: the graph of a program that blocks.
 
-`adjoin.verbs` checks the arguments of each call and makes its plan, once for both. The shells only
-run the plans: `Graph` blocks until a plan is done, `AsyncGraph` awaits it.
+`adjoin.verbs` checks the arguments of each call and makes its plan, once for this class and for `AsyncGraph` in
+`adjoin.async_graph`. Both only run the plans: `Graph` blocks until a plan is done, `AsyncGraph` awaits it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from inspect import isawaitable
 from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast, overload, runtime_checkable
@@ -18,14 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast, o
 from pydantic import BaseModel
 
 from adjoin.batch.calls import Over, rebuilt, verified
-from adjoin.cost import Explanation, Rehearsing, WalkCost
+from adjoin.cost import Explanation, Rehearsing
 from adjoin.entity_types import AnyEdge, Entity
 from adjoin.errors import InvalidValue, shown
 from adjoin.fields import Predicate
-from adjoin.layouts.adjacency_list import bound_layout
 from adjoin.layouts.indexed_fields import rehearsed
 from adjoin.layouts.interface import Layout
-from adjoin.locations import open_async_store, open_store, table_named_by
+from adjoin.locations import open_store, table_named_by
 from adjoin.model import OWN_VERSION, IfVersion, Node, Ref
 from adjoin.plans.declared import DeclaredDifference
 from adjoin.plans.maintenance.health import Health
@@ -34,34 +31,26 @@ from adjoin.plans.migrating.completing import Fill
 from adjoin.plans.migrating.passes import MigrationReport
 from adjoin.plans.migrating.planning import MigrationPlan
 from adjoin.plans.scan import SEGMENTS
-from adjoin.plans.shards import IndexShards, index_shards, raise_shards
 from adjoin.plans.table import Change, read_changes
 from adjoin.queries import (
-    AsyncChildQuery,
-    AsyncCollectionQuery,
-    AsyncEdgeQuery,
-    AsyncPairQuery,
     ChildQuery,
     CollectionQuery,
     EdgeQuery,
     PairQuery,
 )
 from adjoin.requests import Plan
-from adjoin.runner import run, run_async, unwatched
-from adjoin.scans import AsyncScanQuery, AsyncTableScanQuery, ScanQuery, TableScanQuery
+from adjoin.runner import run, unwatched
+from adjoin.scans import ScanQuery, TableScanQuery
 from adjoin.searches import (
-    AsyncFindPairQuery,
-    AsyncFindQuery,
-    AsyncIndexQuery,
     FindPairQuery,
     FindQuery,
     IndexQuery,
 )
-from adjoin.stores.interface import AsyncStore, Store
-from adjoin.traversals import AsyncTraversals, Traversals
+from adjoin.stores.interface import Store
+from adjoin.traversals import Traversals
 from adjoin.units import MAX_CHANGES
 from adjoin.verbs import TransactionVerbs
-from adjoin.walks import AsyncReached, AsyncWalk, Reached, Walk
+from adjoin.walks import Reached, Walk, cost_of_walk
 
 if TYPE_CHECKING:
     from adjoin.batch.audit import Audit
@@ -85,27 +74,6 @@ _QUERIES = (
     Walk,
     Reached,
 )
-_ASYNC_QUERIES = (
-    AsyncEdgeQuery,
-    AsyncPairQuery,
-    AsyncChildQuery,
-    AsyncCollectionQuery,
-    AsyncFindQuery,
-    AsyncFindPairQuery,
-    AsyncIndexQuery,
-    AsyncScanQuery,
-    AsyncTableScanQuery,
-    AsyncWalk,
-    AsyncReached,
-)
-
-
-def _walk_of(call: Any) -> WalkCost | None:
-    """What a walk costs, for one that is explained itself, or by one of its methods."""
-    walk = getattr(call, "__self__", call)
-    if isinstance(walk, Walk | AsyncWalk):
-        return (walk.nodes() if walk is call else walk).cost
-    return walk.cost if isinstance(walk, Reached | AsyncReached) else None
 
 
 @runtime_checkable
@@ -117,9 +85,6 @@ class Stop(Protocol):
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until the signal is set, at most `timeout` seconds; returns whether it is set."""
         ...
-
-
-# --- synchronous -------------------------------------------------------------------------------
 
 
 class Transaction(TransactionVerbs):
@@ -578,7 +543,7 @@ class Graph(Traversals):
         Pass a query, a method with its arguments, or a function without parameters: `g.explain(g.out("S1",
         Enrollment))`, `g.explain(g.put, student)` or `g.explain(lambda: g.delete(Student, "S1"))`.
         """
-        walk = _walk_of(call)
+        walk = cost_of_walk(call)
         with Rehearsing(self._layout.definition) as rehearsal, rehearsed():
             if isinstance(call, _QUERIES):
                 call = call.page
@@ -589,524 +554,8 @@ class Graph(Traversals):
                 )
             result = call(*args, **kwargs)
             if isinstance(result, _QUERIES):
-                walk = _walk_of(result)
+                walk = cost_of_walk(result)
                 result.page()
         explanation = replace(rehearsal.explanation(self._fan_outs, self._countings), walk=walk)
         with unwatched():
             return self._run(self._sized(explanation))
-
-
-# --- asynchronous ------------------------------------------------------------------------------
-
-
-class AsyncTransaction(TransactionVerbs):
-    """`async with g.transaction() as t:` writes everything at the end of the block, or nothing.
-
-    A block that raises writes nothing.
-    """
-
-    async def __aenter__(self) -> Self:
-        return self._begin()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._is_open = False
-        if kind is None:
-            await self._graph._run(self._commit())
-
-
-class AsyncGraph(AsyncTraversals):
-    """The same graph for asyncio: the same methods, awaited. It opens with the first call, or with `async with`."""
-
-    def __init__(
-        self,
-        location: str | os.PathLike[str] | AsyncStore,
-        models: Iterable[type[Any]],
-        layout: Layout | None = None,
-        *,
-        cursor_secret: str | bytes | None = None,
-        consistent: bool = False,
-        tenant: str | None = None,
-    ) -> None:
-        """Opens a graph of the classes `models`.
-
-        A file and its table are created if they do not exist; on DynamoDB, `create_table` creates the table.
-        `location` is a path, a URL such as "dynamodb://table", or a store. `layout` says how nodes and edges
-        become items; the default is `AdjacencyList`. `cursor_secret` signs page tokens, so that clients cannot
-        change them. `consistent` makes strongly consistent reads the default, where DynamoDB has them. `tenant`
-        is a prefix of every key of this graph, in the table and in its indexes, so that several graphs share a
-        table without seeing each other.
-        """
-        super().__init__(models, layout, table_named_by(location), cursor_secret, consistent, tenant)
-        self._store = open_async_store(location) if isinstance(location, str | os.PathLike) else location
-        self._is_owner, self._is_open, self._is_table_open = True, False, False
-
-    async def _run(self, plan: Plan[T]) -> T:
-        if not self._is_open:
-            # A constructor cannot await, so the first call opens the table. Its meter does not count that.
-            with unwatched():
-                await self._open()
-        return await run_async(plan, self._store)
-
-    async def _open(self) -> None:
-        plan = self._maps_plan() if self._is_table_open else self._open_plan(self._store.creates_tables)
-        await run_async(plan, self._store)
-        self._is_open = self._is_table_open = True
-
-    async def close(self) -> None:
-        """Closes the store; does nothing on a view that `for_tenant` made."""
-        if self._is_owner:
-            await self._store.close()
-
-    async def __aenter__(self) -> Self:
-        try:
-            await self._open()
-        except BaseException:
-            await self.close()
-            raise
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def create_table(self) -> None:
-        """Creates the table, or adds the indexes that it lacks.
-
-        Raises `TableMismatch` if the table exists with other keys.
-        """
-        await run_async(self._open_plan(creates_tables=True), self._store)
-        self._is_open = self._is_table_open = True
-
-    async def drop_table(self) -> None:
-        """Deletes the table and everything in it."""
-        await self._run(self._drop_plan())
-
-    async def raise_shards(self, index: str, number: int) -> None:
-        """Raises the number of shards of an index, for all programs that use the table.
-
-        It is one write, and moves no items. New items go to more shards when every open graph knows them: after two and
-        a half minutes the first time, later after 45 seconds.
-        """
-        await self._run(self._raise_shards(index, number))
-
-    async def put(
-        self, entity: Entity, *, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION
-    ) -> None:
-        """Writes a node or an edge. It replaces a stored one with the same key.
-
-        With `only_if`, it is written only if the predicate holds for what is stored. If its class has a `Version()`,
-        it is written only if it is new or the stored version equals that of the instance; `if_version` compares with
-        another number, and None replaces whatever is stored. The instance then has the new version. Raises
-        `ConditionFailed` if `only_if` or the version does not hold.
-        """
-        await self._run(self._put(entity, only_if, if_version))
-
-    async def add(self, entity: Entity) -> None:
-        """Writes a new node or edge. Raises `AlreadyExists` if one with the same key is stored."""
-        await self._run(self._add(entity))
-
-    async def put_many(self, entities: Iterable[BaseModel], *, progress: Callable[[int], None] | None = None) -> int:
-        """Writes any number of nodes and edges in batches, and returns how many. It is not a transaction.
-
-        `progress` is called with the number written so far. If two have the same key, the later one stays. Instances
-        of a class with a `Version()` or a unique field are written one by one.
-        """
-        return await self._run(self._put_many(entities, progress))
-
-    async def get(self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any) -> N | None:
-        """Returns the node with this id, or with this value of a unique field (`email="…"`); None if none exists.
-
-        `consistent` overrides the default of the graph for this read.
-        """
-        return await self._run(self._get(model, id, unique, consistent))
-
-    async def get_many(self, model: type[N], ids: Iterable[Any], *, consistent: bool | None = None) -> list[N | None]:
-        """Returns the nodes with these ids in the same order, with None for each that does not exist."""
-        return await self._run(self._get_many(model, ids, consistent))
-
-    async def edge(
-        self, model: type[E], source: Any, target: Any, /, *, consistent: bool | None = None, **key: Any
-    ) -> E | None:
-        """Returns the edge between two nodes, or None if it does not exist.
-
-        `source` and `target` are nodes, refs or ids. If the class has key fields, pass them by name: they
-        distinguish parallel edges.
-        """
-        return await self._run(self._edge(model, source, target, key, consistent))
-
-    async def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
-        """Creates an edge between two nodes that exist, and returns it.
-
-        `source` and `target` are nodes, refs or ids; `fields` are the fields of the edge. Raises `NotFound` if one
-        of the nodes does not exist, `AlreadyExists` if the edge does.
-        """
-        return await self._run(self._connect(model, source, target, fields))
-
-    async def disconnect(
-        self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
-    ) -> bool:
-        """Deletes an edge; returns whether it existed.
-
-        Raises `ConditionFailed` if `if_version` is given and the stored edge has another version.
-        """
-        return await self._run(self._disconnect(model, source, target, key, if_version))
-
-    async def update(
-        self,
-        model: type[M],
-        /,
-        *ids: Any,
-        if_version: int | None = None,
-        only_if: Predicate | None = None,
-        **changes: Any,
-    ) -> M:
-        """Changes the named fields of a node (one id) or an edge (source and target), and returns it.
-
-        A change is a value, or is made of the stored one: `credits=field("credits") + 1`. Raises `NotFound` if the
-        node or edge does not exist, `ConditionFailed` if it has another version than `if_version` or if `only_if`
-        does not hold.
-        """
-        return cast(M, await self._run(self._update(model, ids, if_version, only_if, changes)))
-
-    async def delete(
-        self,
-        what: type[Node] | Entity | Ref[Any],
-        id: Any = None,
-        *,
-        if_version: IfVersion = OWN_VERSION,
-        edges: str = "all",
-    ) -> bool:
-        """Deletes a node with all its edges, or one edge; returns whether it existed.
-
-        Pass a class and an id, a ref, a node or an edge. If the call is interrupted, no reader sees half of it, and
-        calling it again finishes it. An instance of a class with a `Version()` is deleted only if the stored version
-        is the same; `if_version` compares with another number, and None deletes whatever is stored. Raises
-        `ConditionFailed` if the version differs, and `InvalidModel` if neither keys nor indexes can find the
-        edges of the node; `edges="found"` leaves these.
-        """
-        return await self._run(self._delete(what, id, if_version, edges))
-
-    def out(self, x: Any, model: type[E], *, consistent: bool | None = None) -> AsyncEdgeQuery[E]:
-        """Returns a query for the edges of one class that leave a node. `x` is the node, its ref or its id."""
-        return AsyncEdgeQuery(self._context, self._out(model, x, consistent), None, "target")
-
-    def into(self, x: Any, model: type[E], *, consistent: bool | None = None) -> AsyncEdgeQuery[E]:
-        """Returns a query for the edges of one class that arrive at a node. `x` is the node, its ref or its id."""
-        return AsyncEdgeQuery(self._context, self._into(model, x, consistent), None, "source")
-
-    def children(self, x: Any, model: type[N], *, consistent: bool | None = None) -> AsyncChildQuery[N]:
-        """Returns a query for the children of one class of a node. `x` is the node, its ref or its id."""
-        return AsyncChildQuery(self._context, self._children(x, model, consistent))
-
-    def collection(
-        self, x: Node | Ref[Any], *, direction: str = "out", consistent: bool | None = None
-    ) -> AsyncCollectionQuery:
-        """Returns a query for a node together with its children and the edges of every class that leave it.
-
-        With `direction="into"`, the edges are those that arrive at it.
-        """
-        return AsyncCollectionQuery(self._context, self._collection(x, direction, consistent), _node=x)
-
-    def find(
-        self,
-        model: type[M],
-        predicate: Predicate | None = None,
-        *,
-        order: str | None = None,
-        index: str | None = None,
-        consistent: bool | None = None,
-    ) -> AsyncFindQuery[M]:
-        """Returns a query for nodes or edges by the keys of an index: `g.find(Person, field("name") == "Ann")`.
-
-        The index that narrows most is used; `index` names one instead. Results come in the order of its sort key, and
-        `order` names the field to sort by. Comparisons that no key answers, joined with `&`, filter what is read.
-        """
-        return AsyncFindQuery(self._context, self._search(model, predicate, order, index, consistent))
-
-    def index(self, name: str, *, consistent: bool | None = None) -> AsyncIndexQuery:
-        """Returns a query for the items of an index, whatever their class: `g.index("GSI1").begins_with("John")`.
-
-        It reads all shards of a sharded partition key; `partition` chooses a partition of another index, which is
-        otherwise read as a whole, by a scan without an order.
-        """
-        return AsyncIndexQuery(self._context, self._index_search(name, consistent))
-
-    @overload
-    def scan(
-        self,
-        model: None = None,
-        *,
-        segments: int = SEGMENTS,
-        consistent: bool | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> AsyncTableScanQuery: ...
-
-    @overload
-    def scan(
-        self,
-        model: type[M],
-        *,
-        segments: int = SEGMENTS,
-        consistent: bool | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> AsyncScanQuery[M]: ...
-
-    def scan(
-        self,
-        model: type[Any] | None = None,
-        *,
-        segments: int = SEGMENTS,
-        consistent: bool | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> AsyncTableScanQuery | AsyncScanQuery[Any]:
-        """Returns a query for all nodes or edges of a class, or of all classes, in no order. It reads the whole table.
-
-        The table is read in `segments`, side by side. `progress` is called with the number of items read so far.
-        Without a class, `.others` gives the items that belong to none, and `.collect()` reads all into memory.
-        """
-        query = AsyncTableScanQuery if model is None else AsyncScanQuery
-        return query(self._context, self._scan(model, segments, consistent, progress))
-
-    async def count(
-        self,
-        model: type[BaseModel],
-        *,
-        segments: int = SEGMENTS,
-        consistent: bool | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> int:
-        """Returns the number of nodes or edges of a class. It reads the whole table, as `scan` does.
-
-        Only keys are sent, or only numbers where a condition on keys tells the class exactly.
-        """
-        return await self.scan(model, segments=segments, consistent=consistent, progress=progress).count()
-
-    def transaction(self) -> AsyncTransaction:
-        """Returns a transaction: `async with g.transaction() as t:` applies all writes on `t` at the end, or none.
-
-        Raises `TransactionCanceled` at the end of the block if a condition of a write does not hold.
-        """
-        return AsyncTransaction(self)
-
-    async def changes(self, after: str | None = None) -> AsyncIterator[Change]:
-        """Yields the changes in the change stream, oldest first, and ends when there are no more for now.
-
-        `after` is the position of the last change that the caller has seen; without it, all are read. Raises
-        `ChangesTrimmed` if the stream no longer reaches back to that position.
-        """
-        while True:
-            changes, after_these = await self._run(read_changes(self._layout, after, MAX_CHANGES))
-            for change in changes:
-                yield change
-            if after_these is None:
-                return
-            after = after_these
-
-    async def maintain(
-        self,
-        *,
-        once: bool = False,
-        every: float = 1.0,
-        progress: Callable[[MaintenanceReport], None] | None = None,
-    ) -> MaintenanceReport:
-        """Applies the change stream to aggregates and copied fields, from the position where it stopped last.
-
-        With `once`, it returns when there are no more changes, and raises any error. Otherwise it looks for changes
-        every `every` seconds until its task is cancelled; it retries after passing errors, such as throttling and
-        lost connections, and raises all others. `progress` is called with a report of the work so far. Any number of
-        maintainers may run at the same time, and each may stop at any time. Without a tenant, it maintains all
-        tenants of the table.
-        """
-        daemon = self._daemon(once, every)
-        while True:
-            pause = await self._run(daemon.step(self._layout))
-            if progress is not None:
-                progress(daemon.report())
-            if pause is None:
-                break
-            if pause > 0:
-                await asyncio.sleep(pause)
-        await self._run(daemon.leave(self._layout))
-        return daemon.report()
-
-    async def differences(self) -> list[DeclaredDifference]:
-        """Returns what this graph declares differently from what is recorded in the table."""
-        return await self._run(self._differences())
-
-    @overload
-    async def migrate(
-        self,
-        *,
-        dry_run: Literal[True],
-        fill: Mapping[str, Fill] | None = None,
-        drop: Iterable[str] = (),
-        finish: bool = False,
-        units: float | None = None,
-        segments: int = 1,
-        progress: Callable[[MigrationReport], None] | None = None,
-        stop: asyncio.Event | None = None,
-    ) -> MigrationPlan: ...
-
-    @overload
-    async def migrate(
-        self,
-        *,
-        dry_run: Literal[False] = False,
-        fill: Mapping[str, Fill] | None = None,
-        drop: Iterable[str] = (),
-        finish: bool = False,
-        units: float | None = None,
-        segments: int = 1,
-        progress: Callable[[MigrationReport], None] | None = None,
-        stop: asyncio.Event | None = None,
-    ) -> MigrationReport: ...
-
-    async def migrate(
-        self,
-        *,
-        dry_run: bool = False,
-        fill: Mapping[str, Fill] | None = None,
-        drop: Iterable[str] = (),
-        finish: bool = False,
-        units: float | None = None,
-        segments: int = 1,
-        progress: Callable[[MigrationReport], None] | None = None,
-        stop: asyncio.Event | None = None,
-    ) -> MigrationPlan | MigrationReport:
-        """Brings what is stored to what the classes declare, while programs run. Returns what it did.
-
-        It adds indexes that the table lacks, and writes index entries, orders, index copies and claims that stored
-        items lack. `fill` makes values of fields that they lack: `{"Student.year": lambda item: 1}`. `drop` names
-        attributes to remove, such as "Student.nickname". With `dry_run`, nothing is written, and the plan is returned
-        with its cost. `finish` does the last step: pass it when no program with former declarations writes any more.
-        `units` limits the capacity units a second, `segments` are parts of the table to read side by side. `progress`
-        is called with a report after each step, and `stop` ends the run; the next one goes on from there.
-        """
-        drop = list(drop) if not isinstance(drop, str) else drop
-        migration = self._migration(fill, drop, finish, units, segments, not self._store.creates_tables)
-        if dry_run:
-            return await self._run(self._planned(fill, drop))
-        await run_async(self._open_plan(creates_tables=True, tells=False), self._store)
-        self._is_open = self._is_table_open = True
-        while (pause := await self._run(migration.step())) is not None:
-            if progress is not None:
-                progress(migration.report())
-            if stop is not None and stop.is_set():
-                await self._run(migration.stop())
-                break
-            if pause > 0:
-                await asyncio.sleep(pause)
-        if progress is not None:
-            progress(migration.report())
-        return migration.report()
-
-    async def health(self) -> Health:
-        """Returns the state of maintenance: its lag, what was set aside or missed, and the last rebuild and audit."""
-        return await self._run(self._health())
-
-    def for_tenant(self, tenant: str) -> Self:
-        """Returns the same graph for another tenant. It shares the store; closing it leaves the store open."""
-        view = self._view(tenant)
-        view._is_owner, view._is_open, view._is_table_open = False, False, self._is_table_open
-        return view
-
-    async def rebuild(
-        self,
-        source: str | os.PathLike[str] | None = None,
-        *,
-        engine: Any = "duckdb",
-        only: Iterable[str] | None = None,
-        dry_run: bool = False,
-        state: str | os.PathLike[str] | None = None,
-        diff: str | os.PathLike[str] | None = None,
-        progress: Callable[[str, int], None] | None = None,
-        **options: Any,
-    ) -> Rebuilt:
-        """Recomputes aggregates and summaries from all edges, and writes those that differ. Others may write meanwhile.
-
-        `source` is an export, in a folder or on S3, or "scan" to read the table item by item; without it, the file of
-        the graph is read. `engine` is "duckdb" or "spark", and `options` are passed to it. `only` names fields, such
-        as "CUSTOMER.owed". With `dry_run`, nothing is written. `state` is a file that records how far the writing
-        from an export came, so that another run continues there. `diff` is a file for all differences, one per line.
-        `progress` is called with the name of a step and a number. Without a tenant, all tenants of the table are
-        rebuilt.
-        """
-        run = await self._driven()
-        over = Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
-        return await asyncio.to_thread(rebuilt, over, only, dry_run, state, diff)
-
-    async def verify(
-        self,
-        source: str | os.PathLike[str] | None = None,
-        *,
-        engine: Any = "duckdb",
-        repair: bool | Iterable[str | bool] = False,
-        report: str | os.PathLike[str] | None = None,
-        progress: Callable[[str, int], None] | None = None,
-        **options: Any,
-    ) -> Audit:
-        """Compares everything that adjoin derives with the edges it is derived from; the result is true if all agree.
-
-        `repair=True` repairs all findings except dangling edges; `repair=["dangling"]` removes those. `report` is a
-        file for the findings, as JSON. `source`, `engine`, `options` and `progress` are the same as for `rebuild`.
-        Without a tenant, all tenants of the table are verified.
-        """
-        run = await self._driven()
-        over = Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
-        return await asyncio.to_thread(verified, over, repair, report)
-
-    async def _driven(self) -> Callable[[Plan[Any]], Any]:
-        """Returns a function with which another thread runs plans: they run on this loop while the thread waits."""
-        if not self._is_open:
-            await self._open()
-        loop = asyncio.get_running_loop()
-        return lambda plan: asyncio.run_coroutine_threadsafe(self._run(plan), loop).result()
-
-    async def explain(self, call: Any, *args: Any, **kwargs: Any) -> Explanation:
-        """Returns the requests that a call would make, and their cost, without making them.
-
-        Pass a query, a coroutine, or a method with its arguments: `await g.explain(g.out("S1", Enrollment))`,
-        `await g.explain(g.put(student))` or `await g.explain(g.put, student)`.
-        """
-        walk = _walk_of(call)
-        with Rehearsing(self._layout.definition) as rehearsal, rehearsed():
-            if callable(call):
-                call = call(*args, **kwargs)
-            if isinstance(call, _ASYNC_QUERIES):
-                walk = _walk_of(call)
-                call = call.page()
-            if not isawaitable(call):
-                raise InvalidValue(
-                    f"explain takes a query, a coroutine or a method, got {shown(call)}; pass a method and then its "
-                    f"arguments, as in g.explain(g.put, student)"
-                )
-            await call
-        explanation = replace(rehearsal.explanation(self._fan_outs, self._countings), walk=walk)
-        with unwatched():
-            return await self._run(self._sized(explanation))
-
-
-# --- shards, without a graph -------------------------------------------------------------------
-
-
-def shards_of(
-    location: str | os.PathLike[str],
-    models: Iterable[type[Any]],
-    layout: Layout | None = None,
-    wanted: Iterable[tuple[str, int]] = (),
-) -> list[IndexShards]:
-    """Raises numbers of shards, by index, and returns the shards of all indexes that can have a number of them.
-
-    No graph is opened: its classes may declare more shards than the table has, and a graph of them would be refused.
-    """
-    bound = bound_layout(models, layout, table_named_by(location))
-    store = open_store(location)
-    try:
-        for index, number in wanted:
-            run(raise_shards(bound, index, number), store)
-        return run(index_shards(bound), store)
-    finally:
-        store.close()

@@ -266,3 +266,14 @@ class AsyncWalk(Steps):
         """Returns the nodes, or the last edges, with the greatest values of a field, each once, the greatest first."""
         found: WalkResult[Any] = await self._run(self._top_plan(field, number, on))
         return found
+
+
+# --- either ------------------------------------------------------------------------------------
+
+
+def cost_of_walk(call: Any) -> WalkCost | None:
+    """What a walk costs, if the call is a walk, its results, or one of their methods."""
+    walk = getattr(call, "__self__", call)
+    if isinstance(walk, Walk | AsyncWalk):
+        return (walk.nodes() if walk is call else walk).cost
+    return walk.cost if isinstance(walk, Reached | AsyncReached) else None

@@ -411,7 +411,7 @@ def test_a_task_that_waits_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None
         inner = SQLiteStore(":memory:")
         graph = AsyncGraph(Awaited(inner), MODELS)
         await graph.put_many([Customer(id="C1"), Placed(source="C1", target="I1")])
-        monkeypatch.setattr("adjoin.graph.asyncio.sleep", counted)
+        monkeypatch.setattr("adjoin.async_graph.asyncio.sleep", counted)
         task = asyncio.ensure_future(graph.maintain(every=9.0))
         with pytest.raises(asyncio.CancelledError):
             await task

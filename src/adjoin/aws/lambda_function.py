@@ -28,9 +28,10 @@ from typing import Any, TypeAlias
 
 from orjson import dumps
 
+from adjoin.async_graph import AsyncGraph
 from adjoin.entity_types import EntityType, NodeType
 from adjoin.errors import InvalidItem, InvalidValue, shown
-from adjoin.graph import AsyncGraph, Graph
+from adjoin.graph import Graph
 from adjoin.layouts.adjacency_list import bound_layout
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import Layout

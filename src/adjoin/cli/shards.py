@@ -6,11 +6,17 @@ It works also where a graph could not be opened, because its classes declare a h
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
+from typing import Any
 
 from adjoin import AdjacencyList
 from adjoin.cli.batch import check_there
 from adjoin.cli.command import Command, InvalidArguments, imported, layout_in, models_in
-from adjoin.graph import shards_of
+from adjoin.layouts.adjacency_list import bound_layout
+from adjoin.layouts.interface import Layout
+from adjoin.locations import open_store, table_named_by
+from adjoin.plans.shards import IndexShards, index_shards, raise_shards
+from adjoin.runner import run as perform
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,11 +42,31 @@ def run(arguments: argparse.Namespace) -> None:
     module = imported(name)
     models, layout = models_in(module, arguments.models), layout_in(module, layout_name)
     check_there(arguments.location, (layout or AdjacencyList()).table)
-    found = shards_of(arguments.location, models, layout, arguments.wanted)
+    found = _shards_of(arguments.location, models, layout, arguments.wanted)
     if not found:
         raise InvalidArguments(f"no index of the layout in {name} has shards; name another layout")
     for each in found:
         print(each)
+
+
+def _shards_of(
+    location: str,
+    models: Iterable[type[Any]],
+    layout: Layout | None = None,
+    wanted: Iterable[tuple[str, int]] = (),
+) -> list[IndexShards]:
+    """Raises numbers of shards, by index, and returns the shards of all indexes that can have a number of them.
+
+    No graph is opened: its classes may declare more shards than the table has, and a graph of them would be refused.
+    """
+    bound = bound_layout(models, layout, table_named_by(location))
+    store = open_store(location)
+    try:
+        for index, number in wanted:
+            perform(raise_shards(bound, index, number), store)
+        return perform(index_shards(bound), store)
+    finally:
+        store.close()
 
 
 COMMAND = Command(
