@@ -27,6 +27,8 @@ def _texts(*names: str) -> list[dict[str, str]]:
     return [{"AttributeName": name, "AttributeType": "S"} for name in names]
 
 
+SOON = {"Delay": 1, "MaxAttempts": 300}
+"""How boto3 waits for a table: a busy dynalite takes a moment, for which boto3 would wait 20 seconds."""
 UNITS = {"ReadCapacityUnits": 100, "WriteCapacityUnits": 100}
 ALL = {"ProjectionType": "ALL"}
 
@@ -107,7 +109,7 @@ def filled(request: pytest.FixtureRequest, endpoint: str) -> Iterator[tuple[Modu
         aws_secret_access_key="local",
     )
     made = service.create_table(**table)
-    made.wait_until_exists()
+    made.wait_until_exists(WaiterConfig=SOON)
     try:
         with made.batch_writer() as batch:
             for item in items:
@@ -116,7 +118,7 @@ def filled(request: pytest.FixtureRequest, endpoint: str) -> Iterator[tuple[Modu
             yield example, g, items
     finally:
         made.delete()
-        made.wait_until_not_exists()
+        made.wait_until_not_exists(WaiterConfig=SOON)
 
 
 def measured(g: Graph, pattern: Callable[[Graph], Any], *, units: bool) -> tuple[Any, int, int, float | None]:
