@@ -14,6 +14,8 @@ from tests.servers.processes import NotInstalled, Server, Servers
 
 _DEADLINE = 60.0
 """Seconds for a request with its retries. A server of this machine, busy or not, that has no answer then never will."""
+_SHORT_DEADLINE = 5.0
+"""The same for a test that is expected to fail: a server that fails inside is asked again until then."""
 
 
 class Stores:
@@ -21,15 +23,20 @@ class Stores:
 
     def __init__(self) -> None:
         self._servers = Servers()
-        self._stores: dict[Server, DynamoDBStore] = {}
+        self._stores: dict[tuple[Server, bool], DynamoDBStore] = {}
 
-    def open(self, name: str, there: Iterable[TableDefinition] = ()) -> OwnTables:
-        """Tables of one's own on the server of that name; skips the test where the server is not installed."""
+    def open(self, name: str, there: Iterable[TableDefinition] = (), *, fails: bool = False) -> OwnTables:
+        """Tables of one's own on the server of that name; skips the test where the server is not installed.
+
+        `fails` says that the test is expected to fail there.
+        """
         server = self._server(name)
-        if server not in self._stores:
-            deadline = _DEADLINE if server.is_ours else DEADLINE
-            self._stores[server] = DynamoDBStore(endpoint=server.endpoint, region=server.region, deadline=deadline)
-        return OwnTables(self._stores[server], server, there)
+        if (server, fails) not in self._stores:
+            deadline = (_SHORT_DEADLINE if fails else _DEADLINE) if server.is_ours else DEADLINE
+            self._stores[server, fails] = DynamoDBStore(
+                endpoint=server.endpoint, region=server.region, deadline=deadline
+            )
+        return OwnTables(self._stores[server, fails], server, there)
 
     def address(self, name: str) -> str:
         """Where that server answers, which must be one of ours."""

@@ -49,7 +49,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, servers:
     """Any store, with the example tables."""
     opened: Store
     if request.param in processes.NAMES:
-        opened = servers.open(request.param, (EDGES, PLAIN, SINGLE))
+        fails = request.node.get_closest_marker("xfail") is not None
+        opened = servers.open(request.param, (EDGES, PLAIN, SINGLE), fails=fails)
     else:
         opened = open_embedded(request.param, tmp_path, clock)
         opened.execute([CreateTable(definition) for definition in (EDGES, PLAIN, SINGLE)])
