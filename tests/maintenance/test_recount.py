@@ -22,7 +22,7 @@ from adjoin.plans.counting.references import EdgeRef
 from adjoin.plans.maintenance.neighbours import reconcile_above, reconcile_again, reconcile_found
 from adjoin.plans.maintenance.reconciling import reconcile
 from adjoin.plans.maintenance.recounting import begin, begun_before, finish, reconcile_and_compare
-from adjoin.plans.maintenance.report import Tally
+from adjoin.plans.maintenance.report import Tally, remove_left
 from adjoin.requests import Delete, Get, Plan, Put, Query, Update
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
@@ -67,7 +67,7 @@ def repair(graph: Graph, *, everything: bool) -> Plan[None]:
     """What a rebuild does with what it found at one instant, which is now: stray ledgers first, then nodes.
 
     Between the two come edges that have lost what says that they count, or that they wait for nodes that are not there.
-    Arrivals that a repair left which was thrown away go last.
+    Arrivals that a repair left which was thrown away go last, and records of edges that are not set aside any more.
 
     The batch job takes long, and this plan may be made to wait before any of its requests; so what it found may be
     of long ago when it is used.
@@ -99,6 +99,8 @@ def repair(graph: Graph, *, everything: bool) -> Plan[None]:
                 begun = yield from prepare(layout, kind, wrong)
                 yield from finish(layout, kind, begun, tally)
         yield from strike_out(layout, left)
+        for group in layout.rules.groups:
+            yield from remove_left(layout, group)
 
     return plan()
 

@@ -15,7 +15,7 @@ from tests.maintenance.simulation import stored
 
 
 class Vandals:
-    """Spoils one thing at a time; `touches_ranks` tells whether also those that no value shows."""
+    """Spoils one thing at a time; `touches_ranks` tells whether also those that no value shows: ranks and records."""
 
     def __init__(self, graph: Graph, chance: random.Random, *, touches_ranks: bool) -> None:
         self._graph, self._chance = graph, chance
@@ -29,7 +29,7 @@ class Vandals:
             self._add_ledger,
         ]
         if touches_ranks:
-            self._ways += [self._lose_rank, self._add_rank]
+            self._ways += [self._lose_rank, self._add_rank, self._lose_record]
 
     def act(self) -> None:
         request = self._chance.choice(self._ways)(stored(self._graph))
@@ -76,7 +76,7 @@ class Vandals:
         return None if picked is None else self._set(picked[0], picked[1].attribute, {"S": "many"})
 
     def _ledgers(self, items: list[Any]) -> list[Any]:
-        return [item for item in items if is_ledger(item) and "aside" not in item]
+        return [*filter(is_ledger, items)]
 
     def _lose_ledger(self, items: list[Any]) -> Request | None:
         ledger = self._pick(self._ledgers(items))
@@ -105,3 +105,8 @@ class Vandals:
             return None
         sort = list(self._layout.key_of(rank))[1]
         return Put(self._layout.table, rank | {sort: {"S": rank[sort]["S"][:-3] + "abc"}})
+
+    def _lose_record(self, items: list[Any]) -> Request | None:
+        """That an edge is set aside."""
+        record = self._pick([item for item in items if "rule" in item and "reason" in item])
+        return None if record is None else Delete(self._layout.table, self._layout.key_of(record))

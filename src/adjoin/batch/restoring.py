@@ -36,7 +36,7 @@ from adjoin.plans.maintenance.neighbours import reconcile_found, reconcile_near
 from adjoin.plans.maintenance.ranks import remove_dead
 from adjoin.plans.maintenance.reconciling import reconcile
 from adjoin.plans.maintenance.recounting import Compared, begin, begun_before, finish, reconcile_and_compare
-from adjoin.plans.maintenance.report import SetAside, Tally
+from adjoin.plans.maintenance.report import SetAside, Tally, remove_left
 from adjoin.plans.steps.batches import chunks
 from adjoin.rules import RuleGroup
 
@@ -266,14 +266,16 @@ class Restorer:
         """Removes what is left of edges that do not exist, and has no effect.
 
         These are arrivals that a repair left which was cut off: maintenance removes an arrival when its edge goes, but
-        this edge was gone before the arrival was recorded. And they are ledgers that say only which stamps of former
-        generations are spent.
+        this edge was gone before the arrival was recorded. They are ledgers that say only which stamps of former
+        generations are spent. And they are records that an edge is set aside, if another program removed the ledger
+        that said so.
         """
         for group in stage.groups:
             for refs in chunks(ledgers.left_ledgers(group), ROUND):
                 self._run(reconcile(self._layout, refs, Tally()))
             for some in chunks(ledgers.left_arrivals(group), ROUND):
                 self._run(strike_out(self._layout, some))
+            self._run(remove_left(self._layout, group))
 
     def _restore(self, stage: RestoringStage, chunk: Sequence[list[Suspect]]) -> None:
         try:

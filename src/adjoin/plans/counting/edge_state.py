@@ -386,7 +386,8 @@ class EdgeState:
         """The records that the edge is set aside: put for new reasons, deleted for rules that apply it again."""
         kept = self.aside if self.is_kept else {}
         for name, reason in kept.items():
-            if self.was_aside.get(name) != reason:
+            # While the node is counted anew, records are written again: another program may have removed them.
+            if self.next is not None or self.was_aside.get(name) != reason:
                 about = {RULE: {"S": name}, REASON: {"S": reason}, GROUP: {"S": self.ref.group.name}}
                 yield Put(layout.table, aside_key(layout, name, self.ref) | named_in(self.ref) | about)
         for name in self.was_aside.keys() - kept.keys():

@@ -36,10 +36,10 @@ from adjoin.plans.counting.node_transaction import MARKED, TURN, Near
 from adjoin.plans.counting.references import EdgeRef, counted_by, counts, dependents, key_of_node, ref_to
 from adjoin.plans.deletion import Counted
 from adjoin.plans.maintenance.copies import At, CopyRef, copy_ref, freshen, freshen_at, key_companions
-from adjoin.plans.maintenance.cycles import moved, set_aside_by
+from adjoin.plans.maintenance.cycles import moved
 from adjoin.plans.maintenance.neighbours import reconcile_near
 from adjoin.plans.maintenance.reconciling import begin_generations, reconcile
-from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside, take_back
+from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside, set_aside_by, take_back
 from adjoin.plans.steps.batches import Place, chunks, get_all, place_of
 from adjoin.plans.steps.still import same
 from adjoin.requests import Check, Delete, Get, ItemChange, Plan, Put, TransactWrite

@@ -22,7 +22,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
 from adjoin.plans.counting.ledger import APPLIED
 from adjoin.plans.counting.node_transaction import NodeTransaction
-from adjoin.plans.counting.references import EdgeRef, key_of_node, ref_in, refs_in
+from adjoin.plans.counting.references import key_of_node, ref_in
 from adjoin.plans.steps.batches import Pages, get_all
 from adjoin.plans.steps.still import same
 from adjoin.requests import Check, Get, ItemResponse, Plan, Query, Update
@@ -132,13 +132,3 @@ def moved(layout: BoundLayout, rule: Rule) -> Plan[None]:
     """Counts up the number of a rule because a node was deleted, and with it the contributions of its edges."""
     key = layout.ledgers.record_key("ORDER", rule.name)
     yield (Update(layout.table, key, (Add(attribute(CHANGES), {"N": "1"}),)),)
-
-
-def set_aside_by(layout: BoundLayout, group: RuleGroup, rule: Rule) -> Plan[list[EdgeRef]]:
-    """The edges that are set aside for a rule, found by their records."""
-    partition, sort = layout.ledgers.records("ASIDE", f"{rule.name}#")
-    refs: list[EdgeRef] = []
-    pages = Pages([(rule, Query(layout.table, partition, sort, consistent=True))])
-    while found := (yield from pages.next()):
-        refs += [ref for _, page in found for ref in refs_in(layout, group, page.items)]
-    return refs

@@ -8,7 +8,8 @@ each. The module also has the report of a run, and the `Tally` in which all modu
 
 There is one record per item. So if the same change is delivered again, the same record is written again. The record is
 removed when the item changes and can be applied. If an edge is set aside for a single rule, it has a record of another
-kind, which is written in the node transaction, see `plans/counting/edge_state`.
+kind, which is written in the node transaction together with its ledger, see `plans/counting/edge_state`. If another
+program removed the ledger, nothing says any more that there is such a record; `remove_left` finds it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,13 @@ from dataclasses import dataclass, field
 import orjson
 
 from adjoin.layouts.bound import BoundLayout
-from adjoin.plans.steps.batches import Place, chunks, get_all, place_of
-from adjoin.requests import Delete, Get, PageResponse, Plan, Put, Query
+from adjoin.plans.counting.edge_state import aside_key
+from adjoin.plans.counting.ledger import LedgerWrite, ledger_held, ledger_in
+from adjoin.plans.counting.references import EdgeRef, refs_in
+from adjoin.plans.steps.again import Attempt, Done, always_again, until_written
+from adjoin.plans.steps.batches import Pages, Place, chunks, get_all, place_of
+from adjoin.requests import Delete, Get, ItemResponse, PageResponse, Plan, Put, Query, TransactWrite
+from adjoin.rules import Rule, RuleGroup
 from adjoin.units import MAX_BATCH_WRITE
 from adjoin.values import AttributeValue, Item
 
@@ -217,3 +223,48 @@ def _recorded(layout: BoundLayout, own: dict[Place, Item]) -> Plan[list[Item]]:
         found = yield from get_all([Get(layout.table, key, consistent=True) for key in own.values()])
     there = {place_of(layout.key_of(item)) for item in found if item is not None}
     return [key for place, key in own.items() if place in there]
+
+
+# --- edges that are set aside for a rule -------------------------------------------------------
+
+
+def set_aside_by(layout: BoundLayout, group: RuleGroup, rule: Rule) -> Plan[list[EdgeRef]]:
+    """The edges that are set aside for a rule, found by their records."""
+    partition, sort = layout.ledgers.records("ASIDE", f"{rule.name}#")
+    refs: list[EdgeRef] = []
+    pages = Pages([(rule, Query(layout.table, partition, sort, consistent=True))])
+    while found := (yield from pages.next()):
+        refs += [ref for _, page in found for ref in refs_in(layout, group, page.items)]
+    return refs
+
+
+def remove_left(layout: BoundLayout, group: RuleGroup) -> Plan[None]:
+    """Removes the records of edges that are not set aside by the rules of a group, as their ledgers say."""
+    for rule in group.rules:
+        refs = yield from set_aside_by(layout, group, rule)
+        ledgers = yield from get_all([Get(layout.table, ref.ledger_key(layout), consistent=True) for ref in refs])
+        for ref, ledger in zip(refs, ledgers, strict=True):
+            if not _is_aside(rule, ref, ledger):
+                yield from _remove_record(layout, rule, ref)
+
+
+def _is_aside(rule: Rule, ref: EdgeRef, ledger: Item | None) -> bool:
+    found = ledger_in(ref.group, ledger)
+    return found is not None and rule.name in found.aside
+
+
+def _remove_record(layout: BoundLayout, rule: Rule, ref: EdgeRef) -> Plan[None]:
+    """Removes the record of one edge, if its ledger still does not say that it is set aside."""
+    key = ref.ledger_key(layout)
+
+    def attempt() -> Plan[Attempt[None] | Done[None]]:
+        response: ItemResponse
+        (response,) = yield (Get(layout.table, key, consistent=True),)
+        if _is_aside(rule, ref, response.item):
+            return Done(None)
+        held = ledger_held(layout, ref, key, response.item)
+        check = held.request(layout) if isinstance(held, LedgerWrite) else held
+        delete = Delete(layout.table, aside_key(layout, rule.name, ref))
+        return Attempt((TransactWrite((check, delete)),), lambda _: None, always_again)
+
+    yield from until_written(attempt)
