@@ -64,12 +64,12 @@ class EntityType:
         """The word for the class in a type attribute."""
         return self.label
 
-    @property
+    @cached_property
     def whole(self) -> EntityType:
         """The class that says where entities are stored: the head of a family, or the class itself."""
         return self
 
-    @property
+    @cached_property
     def fields(self) -> dict[str, FieldInfo]:
         fields: dict[str, FieldInfo] = self.model.model_fields
         return fields
@@ -257,11 +257,11 @@ class NodeType(EntityType):
     def word(self) -> str:
         return str(self.model.__declaration__.label)
 
-    @property
+    @cached_property
     def whole(self) -> NodeType:
         return self.head or self
 
-    @property
+    @cached_property
     def classes(self) -> tuple[NodeType, ...]:
         """The classes of nodes that an end of this type has: several for a union."""
         return (self,)
@@ -554,7 +554,7 @@ class EdgeType(EntityType):
     union: EdgeType | None = field(default=None, repr=False, compare=False)
     """For a variant, the class that it is one of."""
 
-    @property
+    @cached_property
     def whole(self) -> EdgeType:
         return self.union or self
 
@@ -599,6 +599,9 @@ class EdgeType(EntityType):
 
     def end_values(self, source: Any, target: Any) -> dict[str, Any]:
         """Returns the values of both ids by the names of their parts, such as "source.id" and "target.id"."""
+        if self.single_ends is not None:
+            near, far = self.single_ends
+            return {near: source, far: target}
         return {**self.source.part_values(source, "source."), **self.target.part_values(target, "target.")}
 
     @cached_property

@@ -63,9 +63,20 @@ def paths_in(expression: object) -> Iterator[Path]:
     elif isinstance(expression, tuple):
         for part in expression:
             yield from paths_in(part)
-    elif is_dataclass(expression) and not isinstance(expression, Value):
-        for field in fields(expression):
-            yield from paths_in(getattr(expression, field.name))
+    elif not isinstance(expression, Value | str):
+        for name in _fields_of(type(expression)):
+            yield from paths_in(getattr(expression, name))
+
+
+_FIELDS: dict[type[Any], tuple[str, ...]] = {}
+
+
+def _fields_of(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of a class of conditions, actions or operands; empty for another class."""
+    found = _FIELDS.get(kind)
+    if found is None:
+        found = _FIELDS[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+    return found
 
 
 # --- operands ----------------------------------------------------------------------------------

@@ -293,16 +293,16 @@ class _Asking(Ordered[T]):
         return None if self._question.range.number is None else merged(self._question)
 
     def _step(self, start: Any, left: int | None) -> Plan[Found]:
-        search = self._search
-        if search is not None:
-            return search.page(self._context.layout, left, start)
-        return page(self._context.layout, self._question, left, start)
+        question = self._question
+        if question.range.number is None:
+            return page(self._context.layout, question, left, start)
+        return merged(question).page(self._context.layout, left, start)
 
     def _count_plan(self) -> Plan[int]:
-        search = self._search
-        if search is not None:
-            return search.count(self._context.layout, self._most)
-        return count(self._context.layout, self._question, self._most)
+        question = self._question
+        if question.range.number is None:
+            return count(self._context.layout, question, self._most)
+        return merged(question).count(self._context.layout, self._most)
 
     def _key_at(self, start: Any) -> Item:
         search = self._search

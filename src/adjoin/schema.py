@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
+from functools import cached_property
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -142,9 +143,15 @@ class Schema:
             unions[found] = _union(tuple(self.nodes[model] for model in found))
         return unions[found]
 
-    def children(self, kind: NodeType) -> list[NodeType]:
+    def children(self, kind: NodeType) -> tuple[NodeType, ...]:
         """Returns the classes of children whose parents are of a class; of a family, only the head."""
-        return [child for child in self.nodes.values() if child.parent is kind.whole and child.head is None]
+        return self._children.get(kind.whole.model, ())
+
+    @cached_property
+    def _children(self) -> dict[type[Any], tuple[NodeType, ...]]:
+        heads = [child for child in self.nodes.values() if child.parent is not None and child.head is None]
+        parents = dict.fromkeys(child.source.model for child in heads)
+        return {model: tuple(child for child in heads if child.source.model is model) for model in parents}
 
     @property
     def types(self) -> list[EntityType]:

@@ -264,6 +264,8 @@ class Verbs(ABC):
     ) -> tuple[EdgeType, Any, Any, dict[str, Any]]:
         kind = self._schema.edge(model)
         names = self._layout.key_fields(kind)
+        if not names and not key:
+            return kind, kind.source.id(source), kind.target.id(target), {}
         if unknown := [name for name in key if name not in names]:
             raise InvalidValue(
                 f"{unknown[0]!r} is not a key field of {kind.name}; pass only the two nodes and the key fields"
@@ -366,9 +368,9 @@ class Verbs(ABC):
         kind = self._schema.node(model)
         entity = what if isinstance(what, Node) else None
         lock = delete_lock(self._layout, kind, entity, if_version)
-        told = self._layout.told_apart(kind)
-        if told is not None:
-            lock = all_of(lock, Or((Not(self._layout.present), told)))
+        if kind.head is not None:
+            told = self._layout.told_apart(kind)
+            lock = lock if told is None else all_of(lock, Or((Not(self._layout.present), told)))
         return kind, kind.id(id), lock
 
     def _countings(self, requests: Sequence[Request]) -> list[Counting]:
@@ -400,6 +402,8 @@ class Verbs(ABC):
         return health(self._layout, self._clock)
 
     def _question(self, range: Range, consistent: bool | None) -> Question:
+        if consistent is None and not self._consistent:
+            return Question(range)
         return Question(range, consistent=self._index_consistency(consistent, range.access.index))
 
     def _index_consistency(self, consistent: bool | None, name: str | None) -> bool:

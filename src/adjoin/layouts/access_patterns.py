@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeAlias, cast
 
 from adjoin.entity_types import EntityType, NodeType
@@ -206,10 +206,14 @@ class AccessPattern:
 
     def conditions(self, comparisons: Sequence[Comparison]) -> PatternConditions | None:
         """The conditions for comparisons that all have to hold; None if they do not choose the partition."""
+        asked = {one.field for one in comparisons}
+        for name, side in self._wanted:
+            if name not in asked and side not in asked:
+                return None
         by_parts = [(one, self._by_parts(one)) for one in comparisons]
         comparisons = [each for _, parts in by_parts for each in parts]
         choices = _choices(comparisons)
-        names = tuple(dict.fromkeys(name for source in self.partition for name in source.names))
+        names = tuple(name for name, _ in self._wanted)
         dates = {name: self._dates(name, comparisons) for name in names if name not in choices}
         if not all(dates.values()):
             return None
@@ -241,6 +245,12 @@ class AccessPattern:
             narrowing.order,
             self._is_complete(comparisons),
         )
+
+    @cached_property
+    def _wanted(self) -> tuple[tuple[str, str], ...]:
+        """The values that choose the partition, each with the field that holds it or the node whose id it is of."""
+        names = dict.fromkeys(name for source in self.partition for name in source.names)
+        return tuple((name, name.partition(".")[0]) for name in names)
 
     @property
     def has_dates(self) -> bool:

@@ -79,7 +79,7 @@ class AdjacencyReader:
             if told is None:
                 continue
             own = node.sort.match(sort) if not node.is_echoed or node.told(partition, sort) else None
-            if own is not None and all(told.get(name, text) == text for name, text in own.items()):
+            if own is not None and (not own or all(told.get(name, text) == text for name, text in own.items())):
                 if self._is_labelled(item, node.kind):
                     return node.kind
                 continue
@@ -266,6 +266,8 @@ class AdjacencyReader:
         """
         if isinstance(kind, EdgeType):
             return kind.source.covers(node) and self.source_text(kind, item) == text
+        if kind is node and self._are_text and not self._keys.nodes[node.model].rest:
+            return bool(item[self._pk]["S"] == text)
         partition, sort = self._texts(item)
         if kind is node:
             return self._keys.nodes[node.model].text_in(partition, sort) == text

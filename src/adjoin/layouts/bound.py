@@ -106,9 +106,13 @@ class BoundLayout:
         self._accesses = AdjacencyAccesses(self._keys, self._reader)
         self._check_maintained()
         self._patterns = AccessPatterns(self._keys)
-        self._telling = {kind.model: self._keys.telling(self._keys_of(kind)) for kind in schema.types}
-        self._scans = ScanAccesses(self._keys)
         self._fits: dict[type[Any], Fit] = {}
+        self.due: Due = self._keys.due
+        """What stored items lack of what the classes declare now."""
+        self.shard_numbers: Mapping[str, ShardNumber] = {}
+        """The number of shards of each sharded key attribute, if the table can hold a record of it."""
+        if self.why_no_own_items is None:
+            self.shard_numbers = self._keys.shard_numbers
 
     @property
     def tenant_lead(self) -> str:
@@ -120,17 +124,7 @@ class BoundLayout:
         """Why the table cannot hold items of adjoin's own, because of its keys; None if it can."""
         return self._keys.table.why_no_own_items
 
-    @property
-    def shard_numbers(self) -> Mapping[str, ShardNumber]:
-        """The number of shards of each sharded key attribute, if the table can hold a record of it."""
-        return self._keys.shard_numbers if self.why_no_own_items is None else {}
-
     # --- changes of classes --------------------------------------------------------------------
-
-    @property
-    def due(self) -> Due:
-        """What stored items lack of what the classes declare now."""
-        return self._keys.due
 
     def forms(self) -> dict[str, ItemForm]:
         """How the items of each class are stored, by the word of the class."""
@@ -287,9 +281,9 @@ class BoundLayout:
         """Whether an item is adjoin's own or another tenant's, and so not a node or an edge of this graph."""
         if not self._are_text:
             return not text_of(item[self._pk]).startswith(self._keys.prefix)
-        if item[self._sk] == {"S": self._deletion_sort} or self._satellites.is_one(item):
-            return True
         partition: str = item[self._pk]["S"]
+        if item[self._sk]["S"] == self._deletion_sort or self._satellites.is_at(partition):
+            return True
         if not self._keys.prefix:
             return self._keys.record_of_tenant.match(partition) is not None
         return not partition.startswith(self._keys.prefix)
@@ -304,13 +298,15 @@ class BoundLayout:
 
     def key_fields(self, kind: EdgeType) -> tuple[str, ...]:
         """The fields that are part of an edge's identity in this layout."""
-        keys = self._keys.edges[kind.model]
-        return tuple(name for name in keys.fields if name != keys.target_field)
+        return self._keys.edges[kind.model].own_fields
 
     def edge_key(self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> Item:
         """The key of the edge between two ids; `fields` holds at least its key fields."""
         keys = self._keys.edges[kind.model]
-        return self._edge_key(keys, source, target, _with_ends(kind, fields, source, target))
+        values = _with_ends(kind, fields, source, target)
+        if keys.target_field is None and not keys.meets:
+            return self._key(kind, keys.partition.render(values), keys.sort.render(values))
+        return self._edge_key(keys, source, target, values)
 
     def _edge_key(self, keys: EdgeKeys, source: Any, target: Any, values: dict[str, Any]) -> Item:
         """The key of an edge whose values include those of both ids."""
@@ -332,7 +328,8 @@ class BoundLayout:
 
     def loose(self, kind: EdgeType) -> list[str]:
         """The attributes that tell ends of an edge which are not part of its key."""
-        return [name for names in self._keys.edges[kind.model].loose.values() for name in names]
+        loose = self._keys.edges[kind.model].loose
+        return [name for names in loose.values() for name in names] if loose else []
 
     def has_ends(self, kind: EdgeType, source: Any, target: Any) -> Condition | None:
         """Holds for an item whose ends are these; None if the key alone tells them."""
@@ -643,7 +640,7 @@ class BoundLayout:
 
     def copy_keys(self, kind: EntityType, key: Item) -> list[Item]:
         """The keys that index copies of an item can have."""
-        return self._satellites.copy_keys(kind, key)
+        return self._satellites.copy_keys(kind, key) if len(kind.indexed) > 1 else []
 
     def claim_key(self, kind: NodeType, name: str, value: Any) -> Item:
         """The key of the claim to a value of a unique field."""
@@ -678,11 +675,12 @@ class BoundLayout:
         members, templates = self._members[kind.model], self._keys_of(kind).index_keys
         if members.decisive.isdisjoint(changes):
             return []
-        in_keys = {part for template in templates.values() for part in template.names}
-        # A relative change is of a field that has a value, and stays one unless the field is in a key.
-        touched = members.changed(
-            {name: each for name, each in changes.items() if name in in_keys or not isinstance(each, RelativeChange)}
-        )
+        if members.is_sparse:
+            # A relative change is of a field that has a value, and stays one unless the field is in a key.
+            kept = {name for name, each in changes.items() if isinstance(each, RelativeChange)} - members.parts
+            touched = members.changed({name: each for name, each in changes.items() if name not in kept})
+        else:
+            touched = members.changed(changes)
         parts = [part for name in touched for part in templates[name].names]
         needed = [name for name in dict.fromkeys(parts) if name not in identity and name not in changes]
         if not needed:
@@ -736,6 +734,13 @@ class BoundLayout:
         """Whether a field has an attribute of its own; otherwise it is in keys only."""
         return name in self._keys_of(kind).record.stored_names
 
+    def encode_stored(self, kind: EntityType, name: str, value: Any) -> AttributeValue | None:
+        """The stored form of one field's value; None for a value or a field that has no attribute of its own."""
+        record = self._keys_of(kind).record
+        if name not in record.stored_names or record.is_absent(name, value):
+            return None
+        return record.encode_field(name, value)
+
     def encode_field(self, kind: EntityType, name: str, value: Any) -> AttributeValue | None:
         """The stored form of one field's value, also of a field in keys only; None for a value that is not stored."""
         record = self._keys_of(kind).record
@@ -753,10 +758,12 @@ class BoundLayout:
         return stored
 
     def _keys_of(self, kind: EntityType) -> NodeKeys | EdgeKeys:
+        if type(kind) is EdgeType:
+            return self._keys.edges[kind.model]
         if type(kind) is NodeUnion:
             # What all its classes have in common is stored as the first stores it.
             kind = kind.classes[0]
-        return self._keys.edges[kind.model] if isinstance(kind, EdgeType) else self._keys.nodes[kind.model]
+        return self._keys.nodes[kind.model]
 
     def shape(self, kind: EntityType) -> Shape:
         """The attributes of the items of a class, for people and tools."""
@@ -775,7 +782,7 @@ class BoundLayout:
         templates = KeyTemplates(
             keys.partition,
             keys.sort,
-            self._telling[keys.kind.model],
+            self._keys.telling(keys),
             target_field=keys.target_field if isinstance(keys, EdgeKeys) else None,
             meets=keys.meets if isinstance(keys, EdgeKeys) else (),
             type_attribute=self._type,
@@ -813,7 +820,9 @@ class BoundLayout:
 
     def twin_keys(self, kind: EdgeType, item: Item) -> list[Item]:
         """The key of the other item of a symmetric edge; empty for other edges."""
-        edge = self.decode(kind, item) if kind.symmetric else None
+        if not kind.symmetric:
+            return []
+        edge = self.decode(kind, item)
         if not isinstance(edge, Edge) or edge.source == edge.target:
             return []
         return [self.edge_key(kind, edge.target, edge.source, edge.__dict__)]
@@ -891,6 +900,8 @@ class BoundLayout:
         access = self._accesses.leaving[kind.model]
         if access is None:
             raise InvalidModel(self._not_together(kind, "source"))
+        if access.partition is None and not self._keys.edges[kind.model].rest:
+            return Range(access, self.node_text(kind.source, source))
         return self._at_source(access, kind, source)
 
     def _at_source(self, access: EdgeAccess, kind: EdgeType, source: Any) -> Range:
@@ -984,16 +995,27 @@ class BoundLayout:
         """Where the edges of a class are that arrive at a node: one range, or one in each shard of an index."""
         return self.into(kind, target).parts
 
+    def ranges_around(
+        self, kind: NodeType, id: Any, text: str, *, must_find: bool = True
+    ) -> tuple[list[Range], list[Range]]:
+        """Where the node with this id and node key is, with all that leaves it, and where all that arrives at it is."""
+        accesses = self._accesses
+        if accesses.are_some_apart or accesses.all_arriving is None or self._keys.nodes[kind.model].rest:
+            own = [self.collection(kind, id, arriving=False), *self.ranges_beside(kind, id, must_find=must_find)]
+            return own, self.ranges_at(kind, id, must_find=must_find)
+        arriving = [Range(accesses.all_arriving, text)] if accesses.edges_at.get(kind.model) else []
+        return [Range(accesses.all_leaving, text)], arriving
+
     def ranges_at(self, kind: NodeType, id: Any, *, must_find: bool = True) -> list[Range]:
         """Where all edges are that arrive at a node; edges of other nodes can be there too.
 
         Edges that cannot be found raise, or are left out if they need not be found.
         """
-        edges = [edge for edge in self.schema.edges.values() if edge.target.covers(kind) and not edge.symmetric]
+        edges = self._accesses.edges_at.get(kind.model, ())
         if not edges or self._accesses.all_arriving is not None:
             return [self.collection(kind, id, arriving=True)] if edges else []
         if not must_find:
-            edges = [edge for edge in edges if self._accesses.arriving[edge.model] is not None]
+            edges = tuple(edge for edge in edges if self._accesses.arriving[edge.model] is not None)
         node = Ref(kind.model, id)
         with _leaving_told():
             found = [(edge, each) for edge in edges for each in self.ranges_into(edge, edge.target.id(node))]
@@ -1019,7 +1041,7 @@ class BoundLayout:
                 f"give it one with reverse=Index(…)"
             )
         node = Ref(kind.model, id)
-        edges = [edge for edge in self.schema.edges.values() if edge.target.covers(kind) and not edge.symmetric]
+        edges = self._accesses.edges_at.get(kind.model, ())
         found = {edge.name: self.into(edge, edge.target.id(node)) for edge in edges}
         places = {(each.access.index, each.partition, each.number is None, not each.known) for each in found.values()}
         if len(places) != 1 or not all(places.copy().pop()):
@@ -1045,7 +1067,7 @@ class BoundLayout:
 
     def scan(self, kind: EntityType | None) -> ScanAccess:
         """Where a scan finds the items of a class; None for everything in the graph."""
-        return self._scans.of(kind)
+        return ScanAccesses(self._keys).of(kind)
 
 
 def _told_range(access: EdgeAccess, partition: Template, values: Mapping[str, Any]) -> Range:

@@ -35,6 +35,11 @@ class AdjacencyAccesses:
         self.stems = {model: self._stem(node) for model, node in keys.nodes.items() if node.rest}
         """What the sort keys of a node in a shared partition and of its edges begin with; None if nothing."""
         self.arriving: dict[type[Any], EdgeAccess | None] = {each.kind.model: self._arriving(each) for each in edges}
+        self.edges_at = {
+            node.model: tuple(each.kind for each in edges if each.kind.target.covers(node) and not each.kind.symmetric)
+            for node in keys.schema.nodes.values()
+        }
+        """The classes of edges that arrive at nodes of a class; those of a symmetric edge leave them."""
         self.children: dict[type[Any], EdgeAccess] = {
             model: self._child(node) for model, node in keys.nodes.items() if node.kind.parent is not None
         }

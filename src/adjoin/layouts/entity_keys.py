@@ -101,6 +101,11 @@ class EdgeKeys:
         return _sole_fields(self)
 
     @cached_property
+    def own_fields(self) -> tuple[str, ...]:
+        """The fields of the edge's identity besides its ends."""
+        return tuple(name for name in self.fields if name != self.target_field)
+
+    @cached_property
     def target_parts(self) -> list[str]:
         """The names of the parts of the target's id."""
         return [f"target.{name}" for name in self.kind.target.parts]

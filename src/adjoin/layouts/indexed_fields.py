@@ -77,7 +77,7 @@ class ShardBook:
 
     @property
     def is_adaptive(self) -> bool:
-        return not self.number.is_fixed
+        return self.number.known is None
 
     def map(self, scope: str) -> ShardMap:
         return self._maps[scope][0] if scope in self._maps else ShardMap()
@@ -304,6 +304,7 @@ class OverloadedIndex:
             kind.model: tuple(IndexedField(kind, name, place == 0) for place, name in enumerate(kind.indexed))
             for kind in schema.types
         }
+        self._by_name = {model: {each.name: each for each in fields} for model, fields in self._fields.items()}
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -313,11 +314,11 @@ class OverloadedIndex:
         return self._fields[kind.model]
 
     def field(self, kind: EntityType, name: str) -> IndexedField:
-        fields = {each.name: each for each in self.fields(kind)}
-        if name not in fields:
+        found = self._by_name[kind.model].get(name)
+        if found is None:
             kind.attribute(name)
             raise InvalidKey(unindexed(kind, name))
-        return fields[name]
+        return found
 
     def partition(self, scope: str, shard: object) -> str:
         return f"{self._prefix}{scope}{SEPARATOR}{shard}"

@@ -49,7 +49,7 @@ def key_text(value: object) -> str:
     if type(value) is str:
         return value if value.isascii() else _carried(value)
     if type(value) is int:
-        return _int_text(value)
+        return str(value) if -_SHORT < value < _SHORT else _int_text(value)
     match value:
         case Enum():
             return key_text(value.value)
@@ -78,6 +78,8 @@ def _carried(text: str) -> str:
     return text
 
 
+_SHORT = 2**63
+"""Below this, a whole number is printed without looking at its length."""
 _MOST_BITS = 6800
 """Bits of the largest int in a key: about as many digits as a key has bytes. Python prints no int over 4,300 digits."""
 
@@ -567,6 +569,10 @@ class Template:
         is_plain = self.is_tail and not self.parts[0].transform.name
         self._plain = (self.parts[0].name, quoting.special) if is_plain else None
         """The only part and what it must not contain, if text that needs no quoting is written as it is."""
+        only = self.parts[0] if is_plain else None
+        self._is_text = only is not None and only.plain is str
+        self._is_whole = only is not None and only.plain is int and only.least is None and only.most is None
+        """Whether the only part is any text, or any whole number."""
 
     def __str__(self) -> str:
         return "".join(piece if isinstance(piece, str) else f"{{{piece.name}}}" for piece in self.pieces)
@@ -640,14 +646,17 @@ class Template:
         if self._plain is not None:
             name, special = self._plain
             value = values[name]
-            # Most ids are short texts; for these, the functions below would only cost time.
-            if type(value) is str and value and value.isascii() and special(value) is None:
-                return self.lead + value
+            # Most ids are short texts or whole numbers; for these, the functions below would only cost time.
+            if type(value) is str:
+                if value and value.isascii() and special(value) is None:
+                    return self.lead + value
+            elif type(value) is int and -_SHORT < value < _SHORT and special(text := str(value)) is None:
+                return self.lead + text
         if self.is_tail:
             return self.lead + self._filled(self.parts[0], values)
         if not self.parts:
             return self.lead
-        return "".join(piece if isinstance(piece, str) else self._filled(piece, values) for piece in self.pieces)
+        return "".join([piece if isinstance(piece, str) else self._filled(piece, values) for piece in self.pieces])
 
     def _filled(self, part: Part, values: Mapping[str, Any]) -> str:
         text = self.text(part, values[part.name])
@@ -712,10 +721,11 @@ class Template:
             return None
         if self.is_tail:
             rest = key[len(self.lead) :]
-            if self._plain is not None and self.parts[0].plain is str:
-                name, special = self._plain
-                if rest and rest.isascii() and special(rest) is None:
-                    return {name: rest}
+            if self._plain is not None and rest.isascii() and self._plain[1](rest) is None:
+                if self._is_text and rest:
+                    return {self._plain[0]: rest}
+                if self._is_whole and len(rest) < 19 and rest.isdigit() and (rest[0] != "0" or rest == "0"):
+                    return {self._plain[0]: rest}
             if not self.quoting.is_quoted(rest):
                 return None
             texts: tuple[str, ...] = (rest,)

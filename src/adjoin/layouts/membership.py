@@ -44,6 +44,8 @@ class Membership:
         parts = [*(template.names for template in self._templates.values()), *self._fields.values()]
         self.decisive = frozenset(field for names in parts for field in names)
         """The fields that decide about index keys. A change of others changes none of them."""
+        self.parts = frozenset(name for template in self._templates.values() for name in template.names)
+        """The values from which index keys are made."""
 
     @property
     def is_sparse(self) -> bool:
@@ -63,6 +65,8 @@ class Membership:
         indexes for which it matters, because until now the item may have had none.
         """
         names = [name for name, template in self._templates.items() if not changes.keys().isdisjoint(template.names)]
+        if not self._groups:
+            return names
         entered = self._optional & {field for field, value in changes.items() if value is not None}
         for group in self._groups:
             if any(not entered.isdisjoint(self._fields[name]) for name in group):
@@ -76,6 +80,8 @@ class Membership:
 
     def left(self, values: Mapping[str, object], changes: Mapping[str, object]) -> list[str]:
         """The keys to remove, because the item is certainly in none of their indexes after a change of these fields."""
+        if not self._groups:
+            return []
         outside = [group for group in self._groups if self._is_outside(group, values)]
         within = {name for group in self._groups if group not in outside for name in group}
         touched = [group for group in outside if not changes.keys().isdisjoint(self.fields(list(group)))]

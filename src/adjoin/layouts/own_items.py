@@ -54,6 +54,7 @@ class Satellites:
         layout = keys.layout
         self._pk, self._sk, self._index = layout.partition_key, layout.sort_key or "", index
         self._prefix, self._sort_prefix = keys.prefix, keys.tenant_part(self._sk)
+        self._own = keys.prefix + OWN
         self._keys = keys
         owners = {model: node.partition for model, node in keys.nodes.items()}
         owners |= {model: edge.partition for model, edge in keys.edges.items() if edge.is_apart}
@@ -61,9 +62,9 @@ class Satellites:
         self._taken = frozenset((keys.attributes - {layout.type_attribute, DELETING}) | {STAMP})
         """Attributes that only the entity's own item has, and index copies do not."""
 
-    def is_one(self, key: Item) -> bool:
-        partition: str = key[self._pk]["S"]
-        return partition.startswith(self._prefix + OWN) or self._is_copy(partition)
+    def is_at(self, partition: str) -> bool:
+        """Whether what has this partition key is an item of adjoin's own."""
+        return partition.startswith(self._own) or (partition.endswith(OWN) and self._is_copy(partition))
 
     def _is_copy(self, partition: str) -> bool:
         if not partition.endswith(OWN):

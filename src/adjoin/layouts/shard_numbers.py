@@ -48,13 +48,15 @@ class ShardNumber:
         self.is_recorded = is_recorded
         self.attribute, self.indexes, self.declared = attribute, indexes, declared
         self.clock = clock
-        self._first, self._map = self._declared_map()
+        self.known: ShardMap | None
+        """The shards that this graph knows; None if they are adaptive."""
+        self._first, self.known = self._declared_map()
         self._read_at: float | None = None
 
     @property
     def is_fixed(self) -> bool:
         """Whether there is a number: one that is declared, or one that the table has."""
-        return self._map is not None
+        return self.known is not None
 
     @property
     def all(self) -> range:
@@ -68,19 +70,19 @@ class ShardNumber:
     @property
     def may_move(self) -> bool:
         """Whether an item that is put again unchanged may move to another shard."""
-        return self._map is not None and self._map.version > 0
+        return self.known is not None and self.known.version > 0
 
     @property
     def is_stale(self) -> bool:
         """Whether a reader must read the record again, because its lease is over or the clock was set back."""
-        if self._map is None or not self.is_recorded:
+        if self.known is None or not self.is_recorded:
             return False
-        return self._read_at is None or not 0 <= self.clock() - self._read_at < self._map.lease
+        return self._read_at is None or not 0 <= self.clock() - self._read_at < self.known.lease
 
     @property
     def _known(self) -> ShardMap:
-        assert self._map is not None
-        return self._map
+        assert self.known is not None
+        return self.known
 
     def place(self, text: str) -> int:
         """The shard for a new item whose key, or whose chosen fields, have this text."""
@@ -94,8 +96,8 @@ class ShardNumber:
     def learn(self, record: Item | None, read_at: float) -> None:
         """Notes what the table says, as it was at that time, unless something newer is known."""
         first, stored = self.read(record)
-        if stored is not None and (self._map is None or stored.version >= self._map.version):
-            self._first, self._map = first, stored
+        if stored is not None and (self.known is None or stored.version >= self.known.version):
+            self._first, self.known = first, stored
         self._read_at = read_at
 
     def read(self, record: Item | None) -> tuple[int, ShardMap | None]:

@@ -11,6 +11,7 @@ import re
 import string
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType, NodeUnion, tag_of
@@ -104,8 +105,14 @@ class AdjacencyKeys:
 
     def has_edges(self, kind: NodeType) -> bool:
         """Whether nodes of a class have edges or children."""
-        has_children = bool(self.schema.children(kind))
-        return has_children or any(edge.joins(kind) for edge in self.schema.edges.values())
+        return kind.model in self._with_edges
+
+    @cached_property
+    def _with_edges(self) -> frozenset[type[Any]]:
+        edges, nodes = self.schema.edges.values(), self.schema.nodes.values()
+        return frozenset(
+            kind.model for kind in nodes if self.schema.children(kind) or any(edge.joins(kind) for edge in edges)
+        )
 
     def end_text(self, kind: NodeType, side: str) -> str:
         """The text of the template of a node key, as edges write the key of a node at that end."""

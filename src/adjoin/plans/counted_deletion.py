@@ -51,15 +51,16 @@ def delete(
     transaction checks that. If there are several, edges that were removed before the node changed stay removed. Edges
     that cannot be found raise `InvalidModel`, or stay if `must_find` is false.
     """
-    below = yield from joined_children(layout, kind, id)
+    below = (yield from joined_children(layout, kind, id)) if layout.schema.children(kind) else []
     if below and lock is not None:
         (node,) = yield from get_all([Get(layout.table, layout.node_key(kind, id), consistent=True)])
         refuse_stale(kind, id, node, lock)
     for child, child_id in below:
         yield from delete(layout, child, child_id, must_find=must_find)
-    apart = tuple(
-        edge for edge in layout.schema.edges.values() if edge.joins(kind) and counted_in_transaction(layout, edge)
-    )
+    apart: tuple[EdgeType, ...] = ()
+    if layout.rules.groups:
+        edges = layout.schema.edges.values()
+        apart = tuple(edge for edge in edges if edge.joins(kind) and counted_in_transaction(layout, edge))
     if not apart:
         return (yield from delete_node(layout, kind, id, lock, must_find=must_find)) or bool(below)
     return (yield from Deletion(layout, kind, id, apart, lock, must_find).run()) or bool(below)

@@ -97,7 +97,7 @@ class Counted:
     """The condition under which it is removed."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Neighbourhood:
     """A node with its edges by key, their sizes, and the tokens of deletes that have passed their switch."""
 
@@ -114,7 +114,7 @@ class Neighbourhood:
 
     def add(self, key: Item, item: Item, size: int) -> None:
         place = place_of(key)
-        self.edges[place] = key | {name: value for name, value in item.items() if name == DELETING}
+        self.edges[place] = {**key, DELETING: item[DELETING]} if DELETING in item else key
         self.sizes[place] = size
 
     def fits_one_transaction(self, own: int) -> bool:
@@ -172,9 +172,9 @@ def delete_node(
             return [Check(layout.table, key, Not(layout.present))]
         return [*own_writes(layout, kind, key, around.node, lock)]
 
-    while around.fits_one_transaction(len(own())):
+    while around.fits_one_transaction(len(writes := own())):
         edges = [around.delete(layout, place) for place in around.edges]
-        is_gone = (yield from _done([*own(), *edges])) or is_gone
+        is_gone = (yield from _done([*writes, *edges])) or is_gone
         # An edge that was connected between the look and the transaction would be a dangling edge for ever.
         around = yield from gather(layout, kind, id, must_find=must_find)
         if is_gone and (around.node is not None or not around.edges):
@@ -329,34 +329,35 @@ def gather(
     Edges that cannot be found raise `InvalidModel`, or are left out if `must_find` is false.
     """
     around, node_key = Neighbourhood(), layout.node_text(kind, id)
-    has_edges = layout.has_edges(kind)
     if layout.shard_numbers:
         yield from fresh_numbers(layout)
     # Without edges there is no deletion record, and one that is found is of another node in the same partition.
-    has_record = has_edges and layout.why_no_own_items is None
-    record = place_of(layout.deletion_key(node_key)) if has_record else None
-    own = [layout.collection(kind, id, arriving=False), *layout.ranges_beside(kind, id, must_find=must_find)]
-    ranges = [*own, *layout.ranges_at(kind, id, must_find=must_find)]
-    pages = Pages((each, _all_in(layout, each)) for each in ranges)
-    key = place_of(layout.node_key(kind, id))
-    while found := (yield from pages.next()):
-        for stretch, page in found:
-            is_partial, is_own = stretch.access.is_partial, any(stretch is each for each in own)
+    has_record = layout.has_edges(kind) and layout.why_no_own_items is None
+    record = layout.deletion_key(node_key) if has_record else None
+    own, arriving = layout.ranges_around(kind, id, node_key, must_find=must_find)
+    queries = [((each.access, True), _all_in(layout, each)) for each in own]
+    pages = Pages(queries + [((each.access, False), _all_in(layout, each)) for each in arriving])
+    while pages.has_more:
+        for (access, is_own), page in (yield from pages.next()):
+            is_partial = access.is_partial
             for item in page.items:
                 if layout.is_bookkeeping(item):
-                    around.tokens |= _tokens(item) if place_of(layout.key_of(item)) == record else set()
+                    around.tokens |= _tokens(item) if layout.key_of(item) == record else set()
                     continue
                 told = layout.kind_of(item)
-                if told is None and place_of(layout.key_of(item)) == key:
+                if told is None and layout.key_of(item) == layout.node_key(kind, id):
                     raise another_type(kind, item)
-                if layout.belongs_to(kind, node_key, item, told) if is_own else _is_at(kind, stretch.access.kind, told):
+                if layout.belongs_to(kind, node_key, item, told) if is_own else _is_at(kind, access.kind, told):
+                    if told is kind:
+                        around.node = item
+                        continue
                     # The size of an item is unknown if the index holds only some attributes: assume the largest.
                     size = MAX_ITEM_SIZE if is_partial else item_size(item)
                     if is_own:
                         around.own.add(place_of(layout.key_of(item)))
-                    _add(layout, kind, item, told, size, around, apart, is_partial=is_partial)
-    if record is not None and record[0] != ranges[0].partition:
-        (stored,) = yield from get_all([Get(layout.table, layout.deletion_key(node_key), consistent=True)])
+                    _add(layout, item, told, size, around, apart, is_partial=is_partial)
+    if record is not None and node_key != own[0].partition:
+        (stored,) = yield from get_all([Get(layout.table, record, consistent=True)])
         around.tokens |= _tokens(stored)
     return around
 
@@ -372,7 +373,7 @@ def _is_at(kind: NodeType, only: EntityType | None, found: EntityType | None) ->
 def joined_children(layout: BoundLayout, kind: NodeType, id: object) -> Plan[list[tuple[NodeType, object]]]:
     """The children of a node, and their children, that have edges or unique values, and so are deleted one by one."""
     schema = layout.schema
-    below = schema.children(kind)
+    below = [*schema.children(kind)]
     for each in below:
         below += schema.children(each)
     edges = schema.edges.values()
@@ -394,13 +395,12 @@ def joined_children(layout: BoundLayout, kind: NodeType, id: object) -> Plan[lis
 
 def _all_in(layout: BoundLayout, stretch: Range) -> Query:
     """The query for everything in the partition of a range."""
-    access = stretch.access
-    return Query(layout.table, stretch.key, stretch.condition(), access.index, consistent=access.index is None)
+    index = stretch.access.index
+    return Query(layout.table, stretch.key, stretch.condition(), index, consistent=index is None)
 
 
 def _add(
     layout: BoundLayout,
-    kind: NodeType,
     item: Item,
     found: EntityType | None,
     size: int,
@@ -409,9 +409,7 @@ def _add(
     *,
     is_partial: bool,
 ) -> None:
-    if found is kind:
-        around.node = item
-    elif isinstance(found, EdgeType):
+    if isinstance(found, EdgeType):
         # Without all attributes it is unknown which index copies the edge has. Deleting an absent one does no harm.
         copies = (
             layout.copy_keys(found, layout.key_of(item))

@@ -92,6 +92,8 @@ class Companions:
 
 def counted_in_transaction(layout: BoundLayout, kind: EntityType) -> list[RuleGroup]:
     """The rule groups over a class of edges that have a rule with consistency="transaction"."""
+    if not layout.rules.groups:
+        return []
     return [
         group
         for group in layout.rules.groups

@@ -17,14 +17,14 @@ import heapq
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from adjoin.entity_types import EntityType
 from adjoin.errors import InvalidCursor, InvalidValue
 from adjoin.expressions import Condition, Exists, Not, all_of, attribute
 from adjoin.fields import Comparison, Predicate
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.indexed_fields import IndexedField, OverloadedIndex, Stretch
+from adjoin.layouts.indexed_fields import IndexedField, Stretch
 from adjoin.layouts.interface import DELETING
 from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import visible
@@ -108,17 +108,21 @@ def indexed_search(
     index = layout.overloaded
     if index is None or not kind.indexed or (order is not None and order not in kind.indexed):
         return None
+    ranges: Ranges = {}
     if order is not None:
         chosen = index.field(kind, order)
     elif not parts:
         chosen = index.fields(kind)[0]
     else:
-        usable = [part for part in parts if isinstance(part, Comparison) and _narrows(index, kind, part)]
+        for part in parts:
+            if isinstance(part, Comparison) and part.field in kind.indexed:
+                ranges[id(part)] = index.field(kind, part.field).stretches(part)
+        usable = [part for part in parts if isinstance(part, Comparison) and ranges.get(id(part)) is not None]
         if not usable:
             return None
         best = min(usable, key=lambda part: _RANKS[part.operator])
         chosen = index.field(kind, best.field)
-    stretches, rest = _narrowed(chosen, list(parts))
+    stretches, rest = _narrowed(chosen, list(parts), ranges)
     if rest and index.is_partial:
         raise InvalidValue(
             f"the index {index.name!r} holds only parts of the items, and DynamoDB filters by what it holds; "
@@ -128,14 +132,15 @@ def indexed_search(
     return IndexedSearch(chosen, index.partition(chosen.scope, ""), stretches, wanted)
 
 
-def _narrows(index: OverloadedIndex, kind: EntityType, part: Comparison) -> bool:
-    return part.field in kind.indexed and index.field(kind, part.field).stretches(part) is not None
+Ranges: TypeAlias = dict[int, tuple[Stretch, ...] | None]
+"""The ranges of sort keys for comparisons, by the identity of the comparison; None if it has none."""
 
 
-def _narrowed(chosen: IndexedField, parts: list[Any]) -> tuple[tuple[Stretch, ...], list[Any]]:
+def _narrowed(chosen: IndexedField, parts: list[Any], known: Ranges) -> tuple[tuple[Stretch, ...], list[Any]]:
     """The ranges of sort keys to read, and the comparisons that are left to filter by."""
     own = [part for part in parts if isinstance(part, Comparison) and part.field == chosen.name]
-    usable = [(part, stretches) for part in own if (stretches := chosen.stretches(part)) is not None]
+    found = [(part, known[id(part)] if id(part) in known else chosen.stretches(part)) for part in own]
+    usable = [(part, stretches) for part, stretches in found if stretches is not None]
     usable.sort(key=lambda each: _RANKS[each[0].operator])
     if not usable:
         return (Stretch(),), parts

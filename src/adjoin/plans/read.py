@@ -15,13 +15,13 @@ import orjson
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidCursor, InvalidKey
 from adjoin.evaluate import condition_test
-from adjoin.expressions import Condition, Exists, Not, attribute
+from adjoin.expressions import Condition, attribute
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, OWNER
 from adjoin.layouts.ranges import Range
 from adjoin.plans.declared import check_due
-from adjoin.plans.deletion import another_type, visible
+from adjoin.plans.deletion import UNMARKED, another_type, visible
 from adjoin.plans.steps.batches import Place, get_all, place_of
 from adjoin.plans.steps.predicates import holds
 from adjoin.requests import Get, ItemResponse, PageResponse, Plan, Query, SortCondition
@@ -170,7 +170,10 @@ def changed(value: V, changes: Mapping[str, Any]) -> V:
     """A copy with some fields changed; `dataclasses.replace` takes three times as long."""
     copy = object.__new__(type(value))
     old: dict[str, Any] = value.__dict__
-    copy.__dict__.update({name: old[name] for name in value.__dataclass_fields__}, **changes)
+    names = value.__dataclass_fields__
+    # What else an instance has was worked out from its fields, and may be different for the copy.
+    fields = old if len(old) == len(names) else {name: old[name] for name in names}
+    copy.__dict__.update(fields, **changes)
     return copy
 
 
@@ -189,14 +192,26 @@ class Question:
     rest: tuple[Predicate, ...] = ()
     """The predicates that are checked here, on the entities, because DynamoDB cannot filter by them."""
 
-    def request(self, table: str, limit: int | None, start: Item | None, *, count: bool = False) -> Query:
-        access = self.range.access
+    def request(
+        self,
+        table: str,
+        limit: int | None,
+        start: Item | None,
+        *,
+        count: bool = False,
+        filter: Condition | None = None,
+    ) -> Query:
+        """The request for a page; `filter` replaces that of a question without one."""
+        range = self.range
+        access, sort = range.access, self.sort
+        if sort is None:
+            sort = range.condition() if range.known or range.stem else access.condition
         return Query(
             table,
-            self.range.key,
-            self.sort or self.range.condition(),
+            (access.partition_key, {access.partition_type: range.partition}),
+            sort,
             access.index,
-            self.filter,
+            self.filter or filter,
             None if self.only is None else tuple(map(attribute, self.only)),
             count,
             limit,
@@ -259,7 +274,8 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
     access, is_exact = question.range.access, question.is_exact
     if layout.due.is_any:
         yield from check_due(layout, lambda due: due.check_range(access.kind, access.index))
-    decode_item = question.decoder(layout)
+    is_plain = access.kind is not None and access.shows is None and not question.rest
+    decode_item = access.decode if is_plain else question.decoder(layout)
     entities: list[Any] = []
     entries: dict[Place, Item] = {}
     ask = limit if limit is None or is_exact else max(4 * limit, 100)
@@ -330,28 +346,25 @@ def count(layout: BoundLayout, question: Question, most: int | None) -> Plan[int
     access, counted = question.range.access, _counted_as_items
     if layout.due.is_any:
         yield from check_due(layout, lambda due: due.check_range(access.kind, access.index))
+    is_counted_by_service = False
     if question.is_exact and access.told_by_keys and not access.is_partial:
-        if not access.is_literal:
-            counted = _counted_by_service
-        elif access.kind is not None and is_told_by_keys(layout, access.kind):
+        is_counted_by_service = not access.is_literal
+        if access.is_literal and access.kind is not None and is_told_by_keys(layout, access.kind):
             counted = _counted_by_keys
+    response: PageResponse | None
     total, start = 0, None
     while True:
-        found, start = yield from counted(layout, question, start)
+        response = None
+        if is_counted_by_service:
+            (response,) = yield (question.request(layout.table, None, start, count=True, filter=UNMARKED),)
+        if response is not None and response.count == response.scanned:
+            found, start = response.count, response.last
+        else:
+            # The items have to be looked at, if only because some have the mark of a delete.
+            found, start = yield from counted(layout, question, start)
         total += found
         if start is None or (most is not None and total >= most):
             return total if most is None else min(total, most)
-
-
-def _counted_by_service(layout: BoundLayout, question: Question, start: Item | None) -> Plan[tuple[int, Item | None]]:
-    """The number of entities on a page, and where the next page begins."""
-    response: PageResponse
-    blind = question.with_(filter=Not(Exists(attribute(DELETING))))
-    (response,) = yield (blind.request(layout.table, None, start, count=True),)
-    if response.count == response.scanned:
-        return response.count, response.last
-    # Some edges are marked by a delete, which has to be looked up.
-    return (yield from _counted_as_items(layout, question, start))
 
 
 def _counted_by_keys(layout: BoundLayout, question: Question, start: Item | None) -> Plan[tuple[int, Item | None]]:

@@ -193,12 +193,17 @@ def is_accompanied(layout: BoundLayout, kind: EntityType) -> bool:
 def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> Plan[Any]:
     """Writes an instance that must not exist yet, and returns it; `checks` must hold in the same transaction."""
     kind = kind_of(layout, entity)
-    copies = isinstance(kind, EdgeType) and bool(copies_on(layout, kind))
+    is_plain = isinstance(kind, EdgeType) and kind.model in layout.plain
+    copies = isinstance(kind, EdgeType) and not is_plain and bool(copies_on(layout, kind))
     refuse_counted(layout, kind, entity)
     wanted = absent(layout)
     claims, coming = Claims(), Coming()
 
     def attempt() -> Plan[Attempt[Any]]:
+        if is_plain:
+            # Fast path: such an edge is one item, with nothing beside it but the checks.
+            own = Put(layout.table, layout.items(entity)[0], wanted)
+            return Attempt((TransactWrite((*checks, own)),) if checks else (own,), kept, partial(failed, checks, 1, ()))
         items = written_items(layout, kind, entity)
         made = yield from companioned(layout, kind, entity, items, checks)
         items, first, held = made.items, made.writes, made.held
@@ -222,6 +227,10 @@ def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> 
             added,
             partial(failed, first, len(puts), others),
         )
+
+    def kept(_: Sequence[Any]) -> Any:
+        remember(kind, entity)
+        return entity
 
     def failed(
         first: Sequence[AnyRequest], puts: int, others: Sequence[Put | Delete | Check], failure: Failure
@@ -428,9 +437,12 @@ def disconnect(
     """Removes an edge, if it has the version that a lock asks for; returns whether it existed."""
     keys = edge_keys(layout, kind, source, target, fields)
     ends = layout.has_ends(kind, source, target)
-    between = all_of(layout.fit(kind).labelled, ends_lock(layout, ends))
+    between = layout.fit(kind).labelled
+    if ends is not None:
+        between = all_of(between, ends_lock(layout, ends))
     try:
-        return (yield from _disconnected(layout, kind, source, target, keys, all_of(between, lock)))
+        wanted = between if lock is None else all_of(between, lock)
+        return (yield from _disconnected(layout, kind, source, target, keys, wanted))
     except (ConditionFailed, TransactionCanceled) as error:
         item = met(error)
         if item is not None:

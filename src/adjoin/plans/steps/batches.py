@@ -94,6 +94,11 @@ class Pages(Generic[K]):
         self._open = [*queries]
         self._width = width
 
+    @property
+    def has_more(self) -> bool:
+        """Whether there may be further pages."""
+        return bool(self._open)
+
     def next(self) -> Plan[list[tuple[K, PageResponse]]]:
         """The next pages, with the tags of their queries; an empty list when everything is read."""
         if not self._open:
@@ -101,12 +106,16 @@ class Pages(Generic[K]):
         some, later = self._open, []
         if self._width is not None:
             some, later = self._open[: self._width], self._open[self._width :]
-        responses: list[PageResponse] = yield tuple(query for _, query in some)
-        pages = [*zip(some, responses, strict=True)]
-        rest = [(tag, replace(query, start=page.last)) for (tag, query), page in pages if page.last is not None]
+        responses: list[PageResponse] = yield tuple([query for _, query in some])
+        rest: list[tuple[K, Query]] = []
+        pages: list[tuple[K, PageResponse]] = []
+        for (tag, query), page in zip(some, responses, strict=True):
+            pages.append((tag, page))
+            if page.last is not None:
+                rest.append((tag, replace(query, start=page.last)))
         # A query that was begun is read to its end before others begin.
         self._open = [*rest, *later]
-        return [(tag, page) for (tag, _), page in pages]
+        return pages
 
 
 Cut: TypeAlias = Callable[[Iterable[Put | Delete]], Iterable[tuple[Put | Delete, ...]]]

@@ -175,7 +175,7 @@ def update_actions(
             actions.append(_change(kind, name, stored, value))
             continue
         plain[name] = value = kind.validated(name, value)
-        encoded = layout.encode_field(kind, name, value) if layout.is_stored(kind, name) else None
+        encoded = layout.encode_stored(kind, name, value)
         actions.append(Remove(attribute(stored)) if encoded is None else Set(attribute(stored), Value(encoded)))
     actions += layout.index_actions(kind, identity, plain)
     if kind.version and kind.version not in changes:
