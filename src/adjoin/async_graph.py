@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
 from inspect import isawaitable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from pydantic import BaseModel
 
 from adjoin.batch.calls import Over, rebuilt, verified
+from adjoin.changing import AsyncChanges
 from adjoin.cost import Explanation, Rehearsing
 from adjoin.entity_types import AnyEdge, Entity
 from adjoin.errors import InvalidValue, shown
@@ -35,6 +36,7 @@ from adjoin.queries import (
     AsyncEdgeQuery,
     AsyncPairQuery,
 )
+from adjoin.reading import AsyncReads
 from adjoin.requests import Plan
 from adjoin.runner import run_async, unwatched
 from adjoin.scans import AsyncScanQuery, AsyncTableScanQuery
@@ -44,9 +46,9 @@ from adjoin.searches import (
     AsyncIndexQuery,
 )
 from adjoin.stores.interface import AsyncStore
+from adjoin.transactions import TransactionVerbs
 from adjoin.traversals import AsyncTraversals
 from adjoin.units import MAX_CHANGES
-from adjoin.verbs import TransactionVerbs
 from adjoin.walks import AsyncReached, AsyncWalk, cost_of_walk
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ class AsyncTransaction(TransactionVerbs):
             await self._graph._run(self._commit())
 
 
-class AsyncGraph(AsyncTraversals):
+class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals):
     """The same graph for asyncio: the same methods, awaited. It opens with the first call, or with `async with`."""
 
     def __init__(
@@ -190,27 +192,6 @@ class AsyncGraph(AsyncTraversals):
         """
         return await self._run(self._put_many(entities, progress))
 
-    async def get(self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any) -> N | None:
-        """Returns the node with this id, or with this value of a unique field (`email="…"`); None if none exists.
-
-        `consistent` overrides the default of the graph for this read.
-        """
-        return await self._run(self._get(model, id, unique, consistent))
-
-    async def get_many(self, model: type[N], ids: Iterable[Any], *, consistent: bool | None = None) -> list[N | None]:
-        """Returns the nodes with these ids in the same order, with None for each that does not exist."""
-        return await self._run(self._get_many(model, ids, consistent))
-
-    async def edge(
-        self, model: type[E], source: Any, target: Any, /, *, consistent: bool | None = None, **key: Any
-    ) -> E | None:
-        """Returns the edge between two nodes, or None if it does not exist.
-
-        `source` and `target` are nodes, refs or ids. If the class has key fields, pass them by name: they
-        distinguish parallel edges.
-        """
-        return await self._run(self._edge(model, source, target, key, consistent))
-
     async def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
         """Creates an edge between two nodes that exist, and returns it.
 
@@ -227,23 +208,6 @@ class AsyncGraph(AsyncTraversals):
         Raises `ConditionFailed` if `if_version` is given and the stored edge has another version.
         """
         return await self._run(self._disconnect(model, source, target, key, if_version))
-
-    async def update(
-        self,
-        model: type[M],
-        /,
-        *ids: Any,
-        if_version: int | None = None,
-        only_if: Predicate | None = None,
-        **changes: Any,
-    ) -> M:
-        """Changes the named fields of a node (one id) or an edge (source and target), and returns it.
-
-        A change is a value, or is made of the stored one: `credits=field("credits") + 1`. Raises `NotFound` if the
-        node or edge does not exist, `ConditionFailed` if it has another version than `if_version` or if `only_if`
-        does not hold.
-        """
-        return cast(M, await self._run(self._update(model, ids, if_version, only_if, changes)))
 
     async def delete(
         self,

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from adjoin.cost import Counting, Explanation, FanOut, Meter
 from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType, NodeType
-from adjoin.errors import AdjoinError, InvalidKey, InvalidRequest, InvalidValue, shown
+from adjoin.errors import AdjoinError, InvalidRequest, InvalidValue, shown
 from adjoin.expressions import Condition, Not, Or, all_of
 from adjoin.field_types import problems_in
 from adjoin.fields import Predicate
@@ -42,12 +42,10 @@ from adjoin.plans.maintenance.stream import Daemon
 from adjoin.plans.migrating.completing import Fill
 from adjoin.plans.migrating.passes import Migration
 from adjoin.plans.migrating.planning import MigrationPlan, planned, wishes_of
-from adjoin.plans.read import Question, edge, get, get_by, get_many
+from adjoin.plans.read import Question
 from adjoin.plans.scan import MAX_SEGMENTS, ScanQuestion
 from adjoin.plans.shards import learn_number, number_of, open_shard_numbers, raise_shards, read_shard_maps, written
 from adjoin.plans.table import drop_table, open_table
-from adjoin.plans.transaction import Buffer
-from adjoin.plans.update import identified, update
 from adjoin.plans.versions import delete_lock
 from adjoin.plans.write import add, connect, disconnect, put, put_many
 from adjoin.queries import Context, whole_number
@@ -186,24 +184,6 @@ class Verbs(ABC):
             )
         return drop_table(self._layout.table)
 
-    def _get(self, model: type[N], id: Any, unique: dict[str, Any], consistent: bool | None) -> Plan[N | None]:
-        kind = self._schema.node(model)
-        if not unique:
-            if id is None:
-                raise InvalidValue(f"get needs the id of the {kind.name}{_or_by(kind)}; pass it")
-            return get(self._layout, kind, kind.id(id), self._consistency(consistent))
-        if id is not None or len(unique) > 1:
-            raise InvalidValue(f"get finds a {kind.name} by its id or by one unique field; pass only one of them")
-        ((name, value),) = unique.items()
-        # Raises for a name that is no field at all, with the closest one.
-        kind.attribute(name)
-        if name not in kind.unique:
-            raise InvalidKey(
-                f"{kind.name}.{name} is not unique, so several nodes may have this value; mark it with Unique(), or "
-                f"use find"
-            )
-        return get_by(self._layout, kind, name, kind.coerced(name, value), self._consistency(consistent))
-
     def _search(
         self,
         model: type[Any],
@@ -254,11 +234,6 @@ class Verbs(ABC):
             return explanation.with_table(self._layout.table, None)
         return explanation.with_table(self._layout.table, described)
 
-    def _get_many(self, model: type[N], ids: Iterable[Any], consistent: bool | None) -> Plan[list[N | None]]:
-        if not isinstance(ids, Iterable):
-            raise InvalidValue(f"get_many takes a list of ids, got {shown(ids)}; use get for a single id")
-        return get_many(self._layout, self._schema.node(model), ids, self._consistency(consistent))
-
     def _edge_parts(
         self, model: type[E], source: Any, target: Any, key: dict[str, Any]
     ) -> tuple[EdgeType, Any, Any, dict[str, Any]]:
@@ -269,11 +244,6 @@ class Verbs(ABC):
                 f"{unknown[0]!r} is not a key field of {kind.name}; pass only the two nodes and the key fields"
             )
         return kind, kind.source.id(source), kind.target.id(target), kind.key_values(names, key)
-
-    def _edge(
-        self, model: type[E], source: Any, target: Any, key: dict[str, Any], consistent: bool | None
-    ) -> Plan[E | None]:
-        return edge(self._layout, *self._edge_parts(model, source, target, key), self._consistency(consistent))
 
     def _written(self, plan: Plan[T]) -> Plan[T]:
         """Returns a plan that writes. With adaptive shards, the plan also reports its writes to the shard maps."""
@@ -330,19 +300,8 @@ class Verbs(ABC):
         parts = self._edge_parts(type(edge), edge.source, edge.target, key)
         return *parts, delete_lock(self._layout, kind, edge, if_version)
 
-    def _update(
-        self,
-        model: type[Any],
-        ids: tuple[Any, ...],
-        if_version: int | None,
-        only_if: Predicate | None,
-        changes: dict[str, Any],
-    ) -> Plan[Any]:
-        identity, rest = identified(self._layout, model, ids, changes)
-        return self._written(update(self._layout, identity, rest, if_version, only_if))
-
     def _delete(self, what: Any, id: Any, if_version: IfVersion = OWN_VERSION, edges: str = "all") -> Plan[bool]:
-        must_find = _must_find(edges)
+        must_find = must_find_edges(edges)
         if isinstance(what, Edge):
             return disconnect(self._layout, *self._edge_to_delete(what, if_version))
         return delete_one_of(self._layout, *self._to_delete(what, id, if_version), must_find=must_find)
@@ -451,105 +410,8 @@ def _check_progress(progress: Callable[[int], None] | None) -> None:
         raise InvalidValue(f"progress must be a function that takes a number, got {shown(progress)}")
 
 
-def _must_find(edges: str) -> bool:
+def must_find_edges(edges: str) -> bool:
     """Whether a delete has to find all edges of its node."""
     if edges not in ("all", "found"):
         raise InvalidValue(f'edges must be "all" or "found", got {shown(edges)}')
     return edges == "all"
-
-
-def _or_by(kind: NodeType) -> str:
-    return f" or its {' or '.join(kind.unique)}" if kind.unique else ""
-
-
-class TransactionVerbs:
-    """The writes of a transaction: they are collected, and then applied together. DynamoDB takes 100 items at most."""
-
-    def __init__(self, graph: Verbs) -> None:
-        self._graph = graph
-        self._all = Buffer(graph._layout)
-        self._is_open: bool | None = None
-        """True inside the block, False after it, None before it."""
-
-    def _begin(self) -> Self:
-        if self._is_open is not None:
-            raise InvalidRequest("this transaction has already been used; start another one with transaction()")
-        self._is_open = True
-        return self
-
-    def _commit(self) -> Plan[None]:
-        return self._graph._written(self._all.commit())
-
-    @property
-    def _buffer(self) -> Buffer:
-        """The buffer that collects the writes. After the block, nothing would write them, so it refuses them."""
-        if not self._is_open:
-            raise InvalidRequest(
-                "a transaction takes writes only inside its block; use it as with graph.transaction() as t: t.put(…)"
-            )
-        return self._all
-
-    def put(self, entity: Entity, *, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
-        """Writes a node or an edge. It replaces a stored one with the same key.
-
-        The transaction is cancelled if `only_if` does not hold, or if the class has a `Version()` and the stored
-        version is not that of the instance (or not `if_version`).
-        """
-        self._buffer.put(entity, only_if, if_version)
-
-    def add(self, entity: Entity) -> None:
-        """Writes a new node or edge. The transaction is cancelled if one with the same key is stored."""
-        self._buffer.add(entity)
-
-    def update(
-        self,
-        model: type[Any],
-        /,
-        *ids: Any,
-        if_version: int | None = None,
-        only_if: Predicate | None = None,
-        **changes: Any,
-    ) -> None:
-        """Changes the named fields of a node (one id) or an edge (source and target).
-
-        The transaction is cancelled if the node or edge does not exist, if it has another version than `if_version`,
-        or if `only_if` does not hold.
-        """
-        self._buffer.update(model, ids, changes, if_version, only_if)
-
-    def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
-        """Creates an edge between two nodes, and returns it.
-
-        The transaction is cancelled if one of the nodes does not exist, or if the edge already exists. A node that
-        the same transaction writes counts as existing.
-        """
-        made = self._graph._made(model, source, target, fields)
-        self._buffer.connect(made)
-        return made
-
-    def disconnect(
-        self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
-    ) -> None:
-        """Deletes an edge. The transaction is cancelled if the stored edge has another version than `if_version`."""
-        parts = self._graph._edge_parts(model, source, target, key)
-        self._buffer.disconnect(*parts, delete_lock(self._graph._layout, parts[0], None, if_version))
-
-    def delete(
-        self,
-        what: type[Node] | Entity | Ref[Any],
-        id: Any = None,
-        *,
-        if_version: IfVersion = OWN_VERSION,
-        edges: str = "all",
-    ) -> None:
-        """Deletes a node with all its edges, or one edge. The edges are looked up when the transaction is committed.
-
-        The transaction is cancelled if the class has a `Version()` and the stored version is not that of the instance
-        (or not `if_version`). `edges="found"` leaves edges that neither keys nor indexes can find.
-        """
-        must_find = _must_find(edges)
-        if isinstance(what, Edge):
-            self._buffer.disconnect(*self._graph._edge_to_delete(what, if_version))
-            return
-        kind, id, lock = self._graph._to_delete(what, id, if_version)
-        self._buffer.delete(kind.whole, id, lock, must_find=must_find)

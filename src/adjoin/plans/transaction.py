@@ -58,9 +58,9 @@ from adjoin.plans.steps.purposes import Purpose
 from adjoin.plans.steps.still import same
 from adjoin.plans.transaction_edges import add_companions
 from adjoin.plans.update import (
+    Changed,
     Identity,
     filled_in,
-    identified,
     misfits,
     read_first,
     update_condition,
@@ -95,16 +95,6 @@ class _Later:
     purpose: Purpose
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """A change of fields, as the caller asked for it."""
-
-    identity: Identity
-    fields: Mapping[str, Any]
-    if_version: int | None
-    only_if: Predicate | None
-
-
 class Buffer:
     """Collects the writes of one transaction, each with its purpose."""
 
@@ -119,7 +109,7 @@ class Buffer:
         """The edges that are written, each with the keys of its two nodes."""
         self._guarded: list[tuple[EntityType, Item, str]] = []
         """The nodes that are put and have immutable fields."""
-        self._unseen: list[tuple[Place, _Change]] = []
+        self._unseen: list[tuple[Place, Changed]] = []
         """The changes of items that were not read, by the keys of the items."""
 
     def put(self, entity: Entity, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
@@ -210,15 +200,9 @@ class Buffer:
             self._checks.append((check, _purpose("connect", entity).needing(there_is_none, node.model, node.id)))
         self.add(entity, "connect")
 
-    def update(
-        self,
-        model: type[Any],
-        ids: tuple[Any, ...],
-        changes: Mapping[str, Any],
-        if_version: int | None,
-        only_if: Predicate | None,
-    ) -> None:
-        layout, (identity, rest) = self._layout, identified(self._layout, model, ids, changes)
+    def update(self, change: Changed) -> None:
+        layout, identity, rest = self._layout, change.identity, change.fields
+        if_version, only_if = change.if_version, change.only_if
         if layout.has_satellites(identity.kind) or counted_in_transaction(layout, identity.kind):
             seen = identity.kind.attributes
             wanted = update_condition(layout, identity, rest, if_version, only_if, seen=seen)
@@ -229,7 +213,6 @@ class Buffer:
 
             self._later.append(_Later(identity.kind, made_anew, _updating(identity)))
             return
-        change = _Change(identity, rest, if_version, only_if)
         if names := read_first(layout, identity, rest):
             self._look_first(change, names)
         else:
@@ -238,7 +221,7 @@ class Buffer:
             self._writes += [(request, _updating(identity)) for request in requests]
             self._unseen += [(place_of(request.key), change) for request in requests]
 
-    def _look_first(self, change: _Change, names: list[str]) -> None:
+    def _look_first(self, change: Changed, names: list[str]) -> None:
         layout, identity = self._layout, change.identity
 
         def completed(_: Claims) -> Plan[EntityWrite]:
@@ -435,7 +418,7 @@ class Buffer:
 
     def _has_learned(self, reasons: Mapping[Place, CancellationReason], told: Told) -> bool:
         """Whether an item failed the conditions of its class but can be read; the next attempt then reads it first."""
-        learned: dict[int, tuple[_Change, list[str]]] = {}
+        learned: dict[int, tuple[Changed, list[str]]] = {}
         for place, change in self._unseen:
             reason = reasons.get(place)
             if reason is None or not reason.is_failed_condition or reason.item is None:

@@ -63,6 +63,16 @@ class Identity:
     """Holds if the stored edge has the given ends; None if its key alone tells them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A change of fields, as the caller asked for it."""
+
+    identity: Identity
+    fields: Mapping[str, Any]
+    if_version: int | None = None
+    only_if: Predicate | None = None
+
+
 def identified(
     layout: BoundLayout, model: type[Any], ids: tuple[Any, ...], fields: Mapping[str, Any]
 ) -> tuple[Identity, dict[str, Any]]:
@@ -93,17 +103,12 @@ def _identified_edge(
     return Identity(kind, (source, target), keys, values, name, layout.has_ends(kind, source, target)), rest
 
 
-def update(
-    layout: BoundLayout,
-    identity: Identity,
-    changes: Mapping[str, Any],
-    if_version: int | None = None,
-    only_if: Predicate | None = None,
-) -> Plan[Any]:
+def update(layout: BoundLayout, change: Changed) -> Plan[Any]:
     """Changes fields and returns the node or edge after the change; an edge that a delete has hidden does not exist."""
+    identity = change.identity
     unmarked = UNMARKED if identity.kind.can_be_hidden else None
     try:
-        return (yield from _updated(layout, identity, changes, if_version, only_if, unmarked))
+        return (yield from _updated(layout, change, unmarked))
     except (ConditionFailed, TransactionCanceled) as error:
         item = met(error)
         if item is not None and identity.ends is not None and not condition_test(identity.ends)(dict(item)):
@@ -114,19 +119,13 @@ def update(
         raise NotFound(f"there is no {identity.name}; put it first")
     # The edge has a mark but is visible, so the change is made without the condition that there is no mark.
     try:
-        return (yield from _updated(layout, identity, changes, if_version, only_if, None))
+        return (yield from _updated(layout, change, None))
     except (ConditionFailed, TransactionCanceled) as error:
         raise not_held(identity.kind, identity.name, error) from None
 
 
-def _updated(
-    layout: BoundLayout,
-    identity: Identity,
-    changes: Mapping[str, Any],
-    if_version: int | None,
-    only_if: Predicate | None,
-    also: Condition | None,
-) -> Plan[Any]:
+def _updated(layout: BoundLayout, change: Changed, also: Condition | None) -> Plan[Any]:
+    identity, changes, if_version, only_if = change.identity, change.fields, change.if_version, change.only_if
     kind = identity.kind
     if layout.has_satellites(kind) or counted_in_transaction(layout, kind):
         wanted = update_condition(layout, identity, changes, if_version, only_if, seen=kind.attributes)
