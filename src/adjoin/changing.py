@@ -17,6 +17,7 @@ from adjoin.errors import InvalidValue, shown
 from adjoin.fields import Predicate
 from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref, node_id
 from adjoin.plans.update import Changed, identified, update
+from adjoin.plans.upsert import new_entity, upsert
 from adjoin.plans.versions import expected_version
 from adjoin.requests import Plan
 from adjoin.verbs import Verbs
@@ -81,6 +82,12 @@ class Changing(Verbs):
     ) -> Plan[Any]:
         return self._written(update(self._layout, self._changed("update", what, ids, changes, if_version, only_if)))
 
+    def _upsert(
+        self, what: Any, ids: tuple[Any, ...], only_if: Predicate | None, changes: Mapping[str, Any]
+    ) -> Plan[Any]:
+        change = self._changed("upsert", what, ids, changes, None, only_if)
+        return self._written(upsert(self._layout, change, new_entity(self._layout, change)))
+
 
 def _alone(call: str, what: Any, given: tuple[Any, ...], ids: tuple[Any, ...]) -> tuple[Any, ...]:
     if given:
@@ -140,6 +147,22 @@ class Changes(Changing):
         """
         return self._run(self._update(what, ids, if_version, only_if, changes))
 
+    @overload
+    def upsert(self, model: type[M], /, *ids: Any, only_if: Predicate | None = None, **changes: Any) -> M: ...
+
+    @overload
+    def upsert(self, node: Ref[N], /, *, only_if: Predicate | None = None, **changes: Any) -> N: ...
+
+    def upsert(self, what: Any, /, *ids: Any, only_if: Predicate | None = None, **changes: Any) -> Any:
+        """Changes the named fields of a node or an edge, or makes it with them; returns it as it is stored then.
+
+        Pass a class and an id, or for an edge its source and target; or pass a ref. Fields without a default must be
+        given. If there is none, all other fields have their defaults, and a change such as `visits=field("visits") + 1`
+        starts from the default. It does not check that the ends of an edge exist. Raises `ConditionFailed` if `only_if`
+        does not hold for what is stored, also if nothing is.
+        """
+        return self._run(self._upsert(what, ids, only_if, changes))
+
 
 class AsyncChanges(Changing):
     """The same methods of `AsyncGraph`."""
@@ -192,3 +215,19 @@ class AsyncChanges(Changing):
         `only_if` does not hold.
         """
         return await self._run(self._update(what, ids, if_version, only_if, changes))
+
+    @overload
+    async def upsert(self, model: type[M], /, *ids: Any, only_if: Predicate | None = None, **changes: Any) -> M: ...
+
+    @overload
+    async def upsert(self, node: Ref[N], /, *, only_if: Predicate | None = None, **changes: Any) -> N: ...
+
+    async def upsert(self, what: Any, /, *ids: Any, only_if: Predicate | None = None, **changes: Any) -> Any:
+        """Changes the named fields of a node or an edge, or makes it with them; returns it as it is stored then.
+
+        Pass a class and an id, or for an edge its source and target; or pass a ref. Fields without a default must be
+        given. If there is none, all other fields have their defaults, and a change such as `visits=field("visits") + 1`
+        starts from the default. It does not check that the ends of an edge exist. Raises `ConditionFailed` if `only_if`
+        does not hold for what is stored, also if nothing is.
+        """
+        return await self._run(self._upsert(what, ids, only_if, changes))

@@ -1,7 +1,7 @@
 """The methods of a graph that read nodes and edges by their ids.
 
-`ReadingById` checks the arguments of each call and makes its plan, once for both graphs. `Reads` and `AsyncReads` run the
-plans; `Graph` and `AsyncGraph` inherit from them.
+`ReadingById` checks the arguments of each call and makes its plan, once for both graphs. `Reads` and `AsyncReads` run
+the plans; `Graph` and `AsyncGraph` inherit from them.
 """
 
 from __future__ import annotations

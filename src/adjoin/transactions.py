@@ -75,6 +75,15 @@ class TransactionVerbs:
         """
         self._buffer.update(self._graph._changed("update", what, ids, changes, if_version, only_if))
 
+    def upsert(
+        self, what: type[Any] | Ref[Any], /, *ids: Any, only_if: Predicate | None = None, **changes: Any
+    ) -> None:
+        """Changes the named fields of a node or an edge, or makes it with them.
+
+        The transaction is cancelled if `only_if` does not hold.
+        """
+        self._buffer.upsert(self._graph._changed("upsert", what, ids, changes, None, only_if))
+
     def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
         """Creates an edge between two nodes, and returns it.
 

@@ -127,7 +127,7 @@ def update(layout: BoundLayout, change: Changed) -> Plan[Any]:
 def _updated(layout: BoundLayout, change: Changed, also: Condition | None) -> Plan[Any]:
     identity, changes, if_version, only_if = change.identity, change.fields, change.if_version, change.only_if
     kind = identity.kind
-    if layout.has_satellites(kind) or counted_in_transaction(layout, kind):
+    if is_written_anew(layout, kind):
         wanted = update_condition(layout, identity, changes, if_version, only_if, seen=kind.attributes)
 
         def made(claims: Claims) -> Plan[EntityWrite]:
@@ -158,6 +158,35 @@ def _updated(layout: BoundLayout, change: Changed, also: Condition | None) -> Pl
             if not names:
                 raise
     return (yield from _filled_in(layout, identity, changes, if_version, only_if, also, names))
+
+
+def is_written_anew(layout: BoundLayout, kind: EntityType) -> bool:
+    """Whether a change reads the entity and writes all its items: it has satellites, or is counted in transaction."""
+    return layout.has_satellites(kind) or bool(counted_in_transaction(layout, kind))
+
+
+def changed_write(
+    layout: BoundLayout, change: Changed, claims: Claims, names: Sequence[str] | None = None
+) -> Plan[EntityWrite]:
+    """The entity write of a change in a larger transaction, which reads first.
+
+    `names` are the fields whose stored values must be known; without them, those that this change needs.
+    """
+    identity, kind, fields = change.identity, change.identity.kind, change.fields
+    if_version, only_if = change.if_version, change.only_if
+    if is_written_anew(layout, kind):
+        wanted = update_condition(layout, identity, fields, if_version, only_if, seen=kind.attributes)
+        made = entity_update(layout, kind, identity.keys, fields, wanted, identity.name, claims, add_companions=False)
+        return (yield from made)
+    names = read_first(layout, identity, fields) if names is None else names
+    known, absolute, as_read, item, _after = yield from filled_in(layout, identity, fields, names)
+    watched = [kind.attributes[each] for each in names]
+    if kind.can_be_hidden:
+        # It was visible with the marks that it had; a new mark could hide it.
+        as_read = all_of(as_read, same(item, DELETING))
+        watched.append(DELETING)
+    updates = update_requests(layout, known, absolute, if_version, only_if, as_read, names)
+    return EntityWrite(updates, [], [item] * len(updates), watched=watched)
 
 
 # --- what is read first ------------------------------------------------------------------------

@@ -197,7 +197,8 @@ def _change(kind: EntityType, name: str, stored: str, change: RelativeChange) ->
         return _sum(kind, name, path, origin, change)
     operand = encode(kind.coerced(name, change.operand))
     if change.operator == "append":
-        return Set(path, ListAppend(IfNotExists(origin, Value({"L": []})), Value(operand)))
+        start = encode(list(start_of(kind, change.field) or ()))
+        return Set(path, ListAppend(IfNotExists(origin, Value(start)), Value(operand)))
     if origin != path or "L" in operand:
         raise InvalidValue(
             f"{kind.name}.{name}: elements can be put into or taken out of a set of text, numbers or bytes only, "
@@ -210,9 +211,11 @@ def _sum(kind: EntityType, name: str, path: Path, origin: Path, change: Relative
     """The action for `field(...) + amount` or `- amount`. `origin` is the field that the amount is added to."""
     amount = change.operand
     check_amount(kind, name, amount)
-    # ADD can only change an attribute in place. For the sum of another field, arithmetic in SET is needed.
-    if origin != path:
-        operands = IfNotExists(origin, Value({"N": "0"})), Value(encode(amount))
+    # ADD can only change an attribute in place, and begins with 0. For the sum of another field, or for a field with
+    # another default, arithmetic in SET is needed.
+    start = encode(start_of(kind, change.field) or 0)
+    if origin != path or start != {"N": "0"}:
+        operands = IfNotExists(origin, Value(start if "N" in start else {"N": "0"})), Value(encode(amount))
         return Set(path, Arithmetic("+" if change.operator == "+" else "-", *operands))
     if change.operator == "-":
         # The operator `-` would round a Decimal to the precision of the context.
@@ -244,9 +247,14 @@ def bounds(kind: EntityType, changes: Mapping[str, Any]) -> Condition | None:
     return all_of(*conditions)
 
 
+def start_of(kind: EntityType, name: str) -> Any:
+    """The value that a field has where none is stored: its default; None if it has none."""
+    info = kind.fields[name]
+    return None if info.is_required() else info.get_default(call_default_factory=True, validated_data={})
+
+
 def initial(kind: EntityType) -> int:
     """The version of a new instance. An item without a version counts as having this one."""
     assert kind.version is not None
-    info = kind.fields[kind.version]
-    default = None if info.is_required() else info.get_default(call_default_factory=True, validated_data={})
+    default = start_of(kind, kind.version)
     return default if isinstance(default, int) else 0
