@@ -196,22 +196,34 @@ class Graph(Reads, Changes, Traversals):
         """
         return self._run(self._put_many(entities, progress))
 
-    def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
+    def connect(
+        self, model: type[E], source: Any, target: Any, /, *, only_if: Predicate | None = None, **fields: Any
+    ) -> E:
         """Creates an edge between two nodes that exist, and returns it.
 
-        `source` and `target` are nodes, refs or ids; `fields` are the fields of the edge. Raises `NotFound` if one
-        of the nodes does not exist, `AlreadyExists` if the edge does.
+        `source` and `target` are nodes, refs or ids; `fields` are the fields of the edge. `only_if` is about the fields
+        of the nodes: `field("target.seats") > 0`. Raises `NotFound` if one of the nodes does not exist, `AlreadyExists`
+        if the edge does, and `ConditionFailed` if `only_if` does not hold.
         """
-        return self._run(self._connect(model, source, target, fields))
+        return self._run(self._connect(model, source, target, fields, only_if))
 
     def disconnect(
-        self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
+        self,
+        model: type[AnyEdge],
+        source: Any,
+        target: Any,
+        /,
+        *,
+        if_version: int | None = None,
+        only_if: Predicate | None = None,
+        **key: Any,
     ) -> bool:
         """Deletes an edge; returns whether it existed.
 
-        Raises `ConditionFailed` if `if_version` is given and the stored edge has another version.
+        Raises `ConditionFailed` if `if_version` is given and the stored edge has another version, or if `only_if` does
+        not hold for it.
         """
-        return self._run(self._disconnect(model, source, target, key, if_version))
+        return self._run(self._disconnect(model, source, target, key, if_version, only_if))
 
     def delete(
         self,
@@ -219,6 +231,7 @@ class Graph(Reads, Changes, Traversals):
         id: Any = None,
         *,
         if_version: IfVersion = OWN_VERSION,
+        only_if: Predicate | None = None,
         edges: str = "all",
     ) -> bool:
         """Deletes a node with all its edges, or one edge; returns whether it existed.
@@ -226,10 +239,20 @@ class Graph(Reads, Changes, Traversals):
         Pass a class and an id, a ref, a node or an edge. If the call is interrupted, no reader sees half of it, and
         calling it again finishes it. An instance of a class with a `Version()` is deleted only if the stored version
         is the same; `if_version` compares with another number, and None deletes whatever is stored. Raises
-        `ConditionFailed` if the version differs, and `InvalidModel` if neither keys nor indexes can find the
-        edges of the node; `edges="found"` leaves these.
+        `ConditionFailed` if the version differs, or if it is stored and `only_if` does not hold for it; and
+        `InvalidModel` if neither keys nor indexes can find the edges of the node; `edges="found"` leaves these.
         """
-        return self._run(self._delete(what, id, if_version, edges))
+        return self._run(self._delete(what, id, if_version, edges, only_if))
+
+    def delete_many(
+        self, entities: Iterable[Entity | Ref[Any]], *, progress: Callable[[int], None] | None = None
+    ) -> int:
+        """Deletes any number of nodes and edges, and returns how many were given. It is not a transaction.
+
+        Edges, and nodes of classes that have no edges, are deleted in batches; other nodes one by one, with their
+        edges. `progress` is called with the number deleted so far.
+        """
+        return self._run(self._delete_many(entities, progress))
 
     def out(self, x: Any, model: type[E], *, consistent: bool | None = None) -> EdgeQuery[E]:
         """Returns a query for the edges of one class that leave a node. `x` is the node, its ref or its id."""

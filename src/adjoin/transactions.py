@@ -13,7 +13,6 @@ from adjoin.errors import InvalidRequest
 from adjoin.fields import Predicate
 from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref
 from adjoin.plans.transaction import Buffer
-from adjoin.plans.versions import delete_lock
 from adjoin.requests import Plan
 from adjoin.verbs import must_find_edges
 
@@ -84,22 +83,36 @@ class TransactionVerbs:
         """
         self._buffer.upsert(self._graph._changed("upsert", what, ids, changes, None, only_if))
 
-    def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
+    def connect(
+        self, model: type[E], source: Any, target: Any, /, *, only_if: Predicate | None = None, **fields: Any
+    ) -> E:
         """Creates an edge between two nodes, and returns it.
 
-        The transaction is cancelled if one of the nodes does not exist, or if the edge already exists. A node that
+        The transaction is cancelled if one of the nodes does not exist, if the edge already exists, or if `only_if`
+        does not hold for the nodes as they are stored before the transaction: `field("target.seats") > 0`. A node that
         the same transaction writes counts as existing.
         """
         made = self._graph._made(model, source, target, fields)
-        self._buffer.connect(made)
+        self._buffer.connect(made, only_if)
         return made
 
     def disconnect(
-        self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
+        self,
+        model: type[AnyEdge],
+        source: Any,
+        target: Any,
+        /,
+        *,
+        if_version: int | None = None,
+        only_if: Predicate | None = None,
+        **key: Any,
     ) -> None:
-        """Deletes an edge. The transaction is cancelled if the stored edge has another version than `if_version`."""
-        parts = self._graph._edge_parts(model, source, target, key)
-        self._buffer.disconnect(*parts, delete_lock(self._graph._layout, parts[0], None, if_version))
+        """Deletes an edge.
+
+        The transaction is cancelled if the stored edge has another version than `if_version`, or if `only_if` does not
+        hold for it.
+        """
+        self._buffer.disconnect(*self._graph._to_disconnect(model, source, target, key, if_version, only_if))
 
     def delete(
         self,
@@ -107,16 +120,18 @@ class TransactionVerbs:
         id: Any = None,
         *,
         if_version: IfVersion = OWN_VERSION,
+        only_if: Predicate | None = None,
         edges: str = "all",
     ) -> None:
         """Deletes a node with all its edges, or one edge. The edges are looked up when the transaction is committed.
 
         The transaction is cancelled if the class has a `Version()` and the stored version is not that of the instance
-        (or not `if_version`). `edges="found"` leaves edges that neither keys nor indexes can find.
+        (or not `if_version`), or if it is stored and `only_if` does not hold for it. `edges="found"` leaves edges that
+        neither keys nor indexes can find.
         """
         must_find = must_find_edges(edges)
         if isinstance(what, Edge):
-            self._buffer.disconnect(*self._graph._edge_to_delete(what, if_version))
+            self._buffer.disconnect(*self._graph._edge_to_delete(what, if_version, only_if))
             return
-        kind, id, lock = self._graph._to_delete(what, id, if_version)
+        kind, id, lock = self._graph._to_delete(what, id, if_version, only_if)
         self._buffer.delete(kind.whole, id, lock, must_find=must_find)

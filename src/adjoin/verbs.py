@@ -18,9 +18,9 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from adjoin.cost import Counting, Explanation, FanOut, Meter
-from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType, NodeType
+from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType
 from adjoin.errors import AdjoinError, InvalidRequest, InvalidValue, shown
-from adjoin.expressions import Condition, Not, Or, all_of
+from adjoin.expressions import Not, Or, all_of
 from adjoin.field_types import problems_in
 from adjoin.fields import Predicate
 from adjoin.layouts.adjacency_list import bound_layout
@@ -32,6 +32,7 @@ from adjoin.plans.copies import fans
 from adjoin.plans.counted_deletion import delete_one_of
 from adjoin.plans.counting.contributions import check_rules
 from adjoin.plans.declared import DeclaredDifference, differences, open_record, record_indexes
+from adjoin.plans.delete_many import EdgeToDelete, NodeToDelete, delete_many
 from adjoin.plans.find import Search, search
 from adjoin.plans.key_search import KeySearch, index_search
 from adjoin.plans.maintenance.expected import expected
@@ -45,6 +46,7 @@ from adjoin.plans.migrating.planning import MigrationPlan, planned, wishes_of
 from adjoin.plans.read import Question
 from adjoin.plans.scan import MAX_SEGMENTS, ScanQuestion
 from adjoin.plans.shards import learn_number, number_of, open_shard_numbers, raise_shards, read_shard_maps, written
+from adjoin.plans.steps.conditions import delete_condition
 from adjoin.plans.table import drop_table, open_table
 from adjoin.plans.versions import delete_lock
 from adjoin.plans.write import add, connect, disconnect, put, put_many
@@ -264,9 +266,11 @@ class Verbs(ABC):
         _check_progress(progress)
         return self._written(put_many(self._layout, entities, progress))
 
-    def _connect(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> Plan[E]:
+    def _connect(
+        self, model: type[E], source: Any, target: Any, fields: dict[str, Any], only_if: Predicate | None = None
+    ) -> Plan[E]:
         made = self._made(model, source, target, fields)
-        connected: E = yield from self._written(connect(self._layout, made))
+        connected: E = yield from self._written(connect(self._layout, made, only_if))
         return connected
 
     def _made(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> E:
@@ -286,27 +290,71 @@ class Verbs(ABC):
             raise InvalidValue(f"this {kind.name} is not valid: {problems_in(error)}") from None
 
     def _disconnect(
-        self, model: type[E], source: Any, target: Any, key: dict[str, Any], if_version: int | None = None
+        self,
+        model: type[E],
+        source: Any,
+        target: Any,
+        key: dict[str, Any],
+        if_version: int | None = None,
+        only_if: Predicate | None = None,
     ) -> Plan[bool]:
+        return disconnect(self._layout, *self._to_disconnect(model, source, target, key, if_version, only_if))
+
+    def _to_disconnect(
+        self,
+        model: type[E],
+        source: Any,
+        target: Any,
+        key: dict[str, Any],
+        if_version: IfVersion,
+        only_if: Predicate | None,
+        edge: AnyEdge | None = None,
+    ) -> EdgeToDelete:
+        """Returns the class, the ends and the key fields of an edge, and the condition under which it is deleted."""
         parts = self._edge_parts(model, source, target, key)
-        return disconnect(self._layout, *parts, delete_lock(self._layout, parts[0], None, if_version))
+        lock = delete_lock(self._layout, parts[0], edge, if_version)
+        return *parts, all_of(lock, delete_condition(self._layout, parts[0], only_if))
 
     def _edge_to_delete(
-        self, edge: AnyEdge, if_version: IfVersion
-    ) -> tuple[EdgeType, Any, Any, dict[str, Any], Condition | None]:
-        """Returns the class, the ends and the key fields of an edge, and the condition under which it is deleted."""
+        self, edge: AnyEdge, if_version: IfVersion = OWN_VERSION, only_if: Predicate | None = None
+    ) -> EdgeToDelete:
         kind = self._schema.edge(type(edge))
         key = {name: getattr(edge, name) for name in self._layout.key_fields(kind)}
-        parts = self._edge_parts(type(edge), edge.source, edge.target, key)
-        return *parts, delete_lock(self._layout, kind, edge, if_version)
+        return self._to_disconnect(type(edge), edge.source, edge.target, key, if_version, only_if, edge)
 
-    def _delete(self, what: Any, id: Any, if_version: IfVersion = OWN_VERSION, edges: str = "all") -> Plan[bool]:
+    def _delete(
+        self,
+        what: Any,
+        id: Any,
+        if_version: IfVersion = OWN_VERSION,
+        edges: str = "all",
+        only_if: Predicate | None = None,
+    ) -> Plan[bool]:
         must_find = must_find_edges(edges)
         if isinstance(what, Edge):
-            return disconnect(self._layout, *self._edge_to_delete(what, if_version))
-        return delete_one_of(self._layout, *self._to_delete(what, id, if_version), must_find=must_find)
+            return disconnect(self._layout, *self._edge_to_delete(what, if_version, only_if))
+        return delete_one_of(self._layout, *self._to_delete(what, id, if_version, only_if), must_find=must_find)
 
-    def _to_delete(self, what: Any, id: Any, if_version: IfVersion) -> tuple[NodeType, Any, Condition | None]:
+    def _delete_many(self, entities: Iterable[Any], progress: Callable[[int], None] | None) -> Plan[int]:
+        if isinstance(entities, BaseModel | Ref) or not isinstance(entities, Iterable):
+            raise InvalidValue(
+                f"delete_many takes a list of nodes, refs and edges, got {shown(entities)}; use delete for a single one"
+            )
+        _check_progress(progress)
+        return delete_many(self._layout, map(self._one_of_many, entities), progress)
+
+    def _one_of_many(self, entity: Any) -> EdgeToDelete | NodeToDelete:
+        if isinstance(entity, Edge):
+            return self._edge_to_delete(entity)
+        if not isinstance(entity, Node | Ref):
+            raise InvalidValue(
+                f"delete_many takes nodes, refs and edges, got {shown(entity)}; pass Model.ref(id) for an id"
+            )
+        return self._to_delete(entity, None)
+
+    def _to_delete(
+        self, what: Any, id: Any, if_version: IfVersion = OWN_VERSION, only_if: Predicate | None = None
+    ) -> NodeToDelete:
         """Returns the class and id of a node, and the condition under which it is deleted."""
         match what:
             case type() if issubclass(what, Edge):
@@ -328,7 +376,7 @@ class Verbs(ABC):
         told = self._layout.told_apart(kind)
         if told is not None:
             lock = all_of(lock, Or((Not(self._layout.present), told)))
-        return kind, kind.id(id), lock
+        return kind, kind.id(id), all_of(lock, delete_condition(self._layout, kind, only_if))
 
     def _countings(self, requests: Sequence[Request]) -> list[Counting]:
         return [

@@ -53,7 +53,7 @@ from adjoin.plans.managed_fields import (
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Done, Failure, until_written
 from adjoin.plans.steps.batches import Place, place_of
 from adjoin.plans.steps.conditions import write_condition
-from adjoin.plans.steps.joining import parts_of, write_place
+from adjoin.plans.steps.joining import joined, parts_of, write_place
 from adjoin.plans.steps.purposes import Purpose
 from adjoin.plans.transaction_edges import add_companions
 from adjoin.plans.update import (
@@ -201,12 +201,13 @@ class Buffer:
             return Put(self._layout.table, revised(self._layout, kind, item), wanted)
         return put_request(self._layout, kind, item, wanted)
 
-    def connect(self, entity: AnyEdge) -> None:
+    def connect(self, entity: AnyEdge, only_if: Predicate | None = None) -> None:
         kind = self._layout.schema.edge(type(entity))
         ends = ((kind.source, entity.source), (kind.target, entity.target))
-        for check, (end, id) in zip(end_checks(self._layout, kind, entity), ends, strict=False):
+        for check, (end, id) in zip(end_checks(self._layout, kind, entity, only_if), ends, strict=False):
             node = id if isinstance(id, Ref) else Ref(end.model, id)
-            there_is_none = f"there is no {node.model.__name__} {shown(node.id)}"
+            name = f"{node.model.__name__} {shown(node.id)}"
+            there_is_none = f"there is no {name}" if only_if is None else f"there is no {name}, or it is not as asked"
             self._checks.append((check, _purpose("connect", entity).needing(there_is_none, node.model, node.id)))
         self.add(entity, "connect")
 
@@ -378,7 +379,8 @@ class Buffer:
                     f"{purpose.text}, because {writes[key][1].text!r} of the same transaction removes it"
                 )
             # A node that this transaction writes will exist, and DynamoDB refuses two operations on one item.
-            writes.setdefault(key, (check, purpose))
+            there = writes.get(key)
+            writes[key] = (check, purpose) if there is None else (joined(self._layout, there[0], check), there[1])
         for later, (_, entity_write) in zip(self._later, entity_writes, strict=True):
             for write in entity_write.others:
                 if isinstance(write, Check):
