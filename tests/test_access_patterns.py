@@ -22,8 +22,8 @@ COLUMNS = ["access pattern", "call", "requests", "rounds", "read units", "write 
 
 # What the tables must speak of, whatever else they do.
 VERBS = [
-    "get", "get_many", "edge", "put", "add", "connect", "disconnect", "update", "out", "into", "children",
-    "collection", "find", "scan", "nodes", "put_many", "delete", "transaction", "page", "count", "first", "changes",
+    "get", "get_many", "edge", "put", "add", "connect", "disconnect", "update", "upsert", "out", "into", "children",
+    "collection", "find", "scan", "nodes", "put_many", "delete", "delete_many", "transaction", "page", "count", "first", "changes",
     "explain", "walk", "shortest_path", "recommend", "common", "subtree", "reachable", "can_reach",
 ]  # fmt: skip
 

@@ -98,6 +98,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "queries", "verbs", "walk_steps",
         "walks",
     },
+    "reading": {"errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs"},
+    "changing": {"errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs"},
+    "transactions": {
+        "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs", "changing",
+    },
     "verbs": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
@@ -107,13 +112,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
-        "locations", "walks", "traversals",
+        "locations", "walks", "traversals", "reading", "changing", "transactions",
     },
     "async_graph": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
-        "locations", "walks", "traversals", "graph",
+        "locations", "walks", "traversals", "reading", "changing", "transactions", "graph",
     },
     "aws": {
         "errors", "units", "values", "tables", "reserved", "requests",

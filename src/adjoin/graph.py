@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, overload, runtime_checkable
 
 from pydantic import BaseModel
 
 from adjoin.batch.calls import Over, rebuilt, verified
+from adjoin.changing import Changes
 from adjoin.cost import Explanation, Rehearsing
 from adjoin.entity_types import AnyEdge, Entity
 from adjoin.errors import InvalidValue, shown
@@ -38,6 +39,7 @@ from adjoin.queries import (
     EdgeQuery,
     PairQuery,
 )
+from adjoin.reading import Reads
 from adjoin.requests import Plan
 from adjoin.runner import run, unwatched
 from adjoin.scans import ScanQuery, TableScanQuery
@@ -47,9 +49,9 @@ from adjoin.searches import (
     IndexQuery,
 )
 from adjoin.stores.interface import Store
+from adjoin.transactions import TransactionVerbs
 from adjoin.traversals import Traversals
 from adjoin.units import MAX_CHANGES
-from adjoin.verbs import TransactionVerbs
 from adjoin.walks import Reached, Walk, cost_of_walk
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ class Transaction(TransactionVerbs):
             self._graph._run(self._commit())
 
 
-class Graph(Traversals):
+class Graph(Reads, Changes, Traversals):
     """A typed graph in one table, in a file, in memory or on DynamoDB."""
 
     def __init__(
@@ -194,60 +196,34 @@ class Graph(Traversals):
         """
         return self._run(self._put_many(entities, progress))
 
-    def get(self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any) -> N | None:
-        """Returns the node with this id, or with this value of a unique field (`email="…"`); None if none exists.
-
-        `consistent` overrides the default of the graph for this read.
-        """
-        return self._run(self._get(model, id, unique, consistent))
-
-    def get_many(self, model: type[N], ids: Iterable[Any], *, consistent: bool | None = None) -> list[N | None]:
-        """Returns the nodes with these ids in the same order, with None for each that does not exist."""
-        return self._run(self._get_many(model, ids, consistent))
-
-    def edge(
-        self, model: type[E], source: Any, target: Any, /, *, consistent: bool | None = None, **key: Any
-    ) -> E | None:
-        """Returns the edge between two nodes, or None if it does not exist.
-
-        `source` and `target` are nodes, refs or ids. If the class has key fields, pass them by name: they
-        distinguish parallel edges.
-        """
-        return self._run(self._edge(model, source, target, key, consistent))
-
-    def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
+    def connect(
+        self, model: type[E], source: Any, target: Any, /, *, only_if: Predicate | None = None, **fields: Any
+    ) -> E:
         """Creates an edge between two nodes that exist, and returns it.
 
-        `source` and `target` are nodes, refs or ids; `fields` are the fields of the edge. Raises `NotFound` if one
-        of the nodes does not exist, `AlreadyExists` if the edge does.
+        `source` and `target` are nodes, refs or ids; `fields` are the fields of the edge. `only_if` is about the fields
+        of the nodes: `field("target.seats") > 0`. Raises `NotFound` if one of the nodes does not exist, `AlreadyExists`
+        if the edge does, and `ConditionFailed` if `only_if` does not hold.
         """
-        return self._run(self._connect(model, source, target, fields))
+        return self._run(self._connect(model, source, target, fields, only_if))
 
     def disconnect(
-        self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
+        self,
+        model: type[AnyEdge],
+        source: Any,
+        target: Any,
+        /,
+        *,
+        if_version: int | None = None,
+        only_if: Predicate | None = None,
+        **key: Any,
     ) -> bool:
         """Deletes an edge; returns whether it existed.
 
-        Raises `ConditionFailed` if `if_version` is given and the stored edge has another version.
+        Raises `ConditionFailed` if `if_version` is given and the stored edge has another version, or if `only_if` does
+        not hold for it.
         """
-        return self._run(self._disconnect(model, source, target, key, if_version))
-
-    def update(
-        self,
-        model: type[M],
-        /,
-        *ids: Any,
-        if_version: int | None = None,
-        only_if: Predicate | None = None,
-        **changes: Any,
-    ) -> M:
-        """Changes the named fields of a node (one id) or an edge (source and target), and returns it.
-
-        A change is a value, or is made of the stored one: `credits=field("credits") + 1`. Raises `NotFound` if the
-        node or edge does not exist, `ConditionFailed` if it has another version than `if_version` or if `only_if`
-        does not hold.
-        """
-        return cast(M, self._run(self._update(model, ids, if_version, only_if, changes)))
+        return self._run(self._disconnect(model, source, target, key, if_version, only_if))
 
     def delete(
         self,
@@ -255,6 +231,7 @@ class Graph(Traversals):
         id: Any = None,
         *,
         if_version: IfVersion = OWN_VERSION,
+        only_if: Predicate | None = None,
         edges: str = "all",
     ) -> bool:
         """Deletes a node with all its edges, or one edge; returns whether it existed.
@@ -262,10 +239,20 @@ class Graph(Traversals):
         Pass a class and an id, a ref, a node or an edge. If the call is interrupted, no reader sees half of it, and
         calling it again finishes it. An instance of a class with a `Version()` is deleted only if the stored version
         is the same; `if_version` compares with another number, and None deletes whatever is stored. Raises
-        `ConditionFailed` if the version differs, and `InvalidModel` if neither keys nor indexes can find the
-        edges of the node; `edges="found"` leaves these.
+        `ConditionFailed` if the version differs, or if it is stored and `only_if` does not hold for it; and
+        `InvalidModel` if neither keys nor indexes can find the edges of the node; `edges="found"` leaves these.
         """
-        return self._run(self._delete(what, id, if_version, edges))
+        return self._run(self._delete(what, id, if_version, edges, only_if))
+
+    def delete_many(
+        self, entities: Iterable[Entity | Ref[Any]], *, progress: Callable[[int], None] | None = None
+    ) -> int:
+        """Deletes any number of nodes and edges, and returns how many were given. It is not a transaction.
+
+        Edges, and nodes of classes that have no edges, are deleted in batches; other nodes one by one, with their
+        edges. `progress` is called with the number deleted so far.
+        """
+        return self._run(self._delete_many(entities, progress))
 
     def out(self, x: Any, model: type[E], *, consistent: bool | None = None) -> EdgeQuery[E]:
         """Returns a query for the edges of one class that leave a node. `x` is the node, its ref or its id."""

@@ -18,9 +18,9 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from adjoin.cost import Counting, Explanation, FanOut, Meter
-from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType, NodeType
-from adjoin.errors import AdjoinError, InvalidKey, InvalidRequest, InvalidValue, shown
-from adjoin.expressions import Condition, Not, Or, all_of
+from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType
+from adjoin.errors import AdjoinError, InvalidRequest, InvalidValue, shown
+from adjoin.expressions import Not, Or, all_of
 from adjoin.field_types import problems_in
 from adjoin.fields import Predicate
 from adjoin.layouts.adjacency_list import bound_layout
@@ -32,6 +32,7 @@ from adjoin.plans.copies import fans
 from adjoin.plans.counted_deletion import delete_one_of
 from adjoin.plans.counting.contributions import check_rules
 from adjoin.plans.declared import DeclaredDifference, differences, open_record, record_indexes
+from adjoin.plans.delete_many import EdgeToDelete, NodeToDelete, delete_many
 from adjoin.plans.find import Search, search
 from adjoin.plans.key_search import KeySearch, index_search
 from adjoin.plans.maintenance.expected import expected
@@ -42,12 +43,11 @@ from adjoin.plans.maintenance.stream import Daemon
 from adjoin.plans.migrating.completing import Fill
 from adjoin.plans.migrating.passes import Migration
 from adjoin.plans.migrating.planning import MigrationPlan, planned, wishes_of
-from adjoin.plans.read import Question, edge, get, get_by, get_many
+from adjoin.plans.read import Question
 from adjoin.plans.scan import MAX_SEGMENTS, ScanQuestion
 from adjoin.plans.shards import learn_number, number_of, open_shard_numbers, raise_shards, read_shard_maps, written
+from adjoin.plans.steps.conditions import delete_condition
 from adjoin.plans.table import drop_table, open_table
-from adjoin.plans.transaction import Buffer
-from adjoin.plans.update import identified, update
 from adjoin.plans.versions import delete_lock
 from adjoin.plans.write import add, connect, disconnect, put, put_many
 from adjoin.queries import Context, whole_number
@@ -186,24 +186,6 @@ class Verbs(ABC):
             )
         return drop_table(self._layout.table)
 
-    def _get(self, model: type[N], id: Any, unique: dict[str, Any], consistent: bool | None) -> Plan[N | None]:
-        kind = self._schema.node(model)
-        if not unique:
-            if id is None:
-                raise InvalidValue(f"get needs the id of the {kind.name}{_or_by(kind)}; pass it")
-            return get(self._layout, kind, kind.id(id), self._consistency(consistent))
-        if id is not None or len(unique) > 1:
-            raise InvalidValue(f"get finds a {kind.name} by its id or by one unique field; pass only one of them")
-        ((name, value),) = unique.items()
-        # Raises for a name that is no field at all, with the closest one.
-        kind.attribute(name)
-        if name not in kind.unique:
-            raise InvalidKey(
-                f"{kind.name}.{name} is not unique, so several nodes may have this value; mark it with Unique(), or "
-                f"use find"
-            )
-        return get_by(self._layout, kind, name, kind.coerced(name, value), self._consistency(consistent))
-
     def _search(
         self,
         model: type[Any],
@@ -254,11 +236,6 @@ class Verbs(ABC):
             return explanation.with_table(self._layout.table, None)
         return explanation.with_table(self._layout.table, described)
 
-    def _get_many(self, model: type[N], ids: Iterable[Any], consistent: bool | None) -> Plan[list[N | None]]:
-        if not isinstance(ids, Iterable):
-            raise InvalidValue(f"get_many takes a list of ids, got {shown(ids)}; use get for a single id")
-        return get_many(self._layout, self._schema.node(model), ids, self._consistency(consistent))
-
     def _edge_parts(
         self, model: type[E], source: Any, target: Any, key: dict[str, Any]
     ) -> tuple[EdgeType, Any, Any, dict[str, Any]]:
@@ -271,11 +248,6 @@ class Verbs(ABC):
                 f"{unknown[0]!r} is not a key field of {kind.name}; pass only the two nodes and the key fields"
             )
         return kind, kind.source.id(source), kind.target.id(target), kind.key_values(names, key)
-
-    def _edge(
-        self, model: type[E], source: Any, target: Any, key: dict[str, Any], consistent: bool | None
-    ) -> Plan[E | None]:
-        return edge(self._layout, *self._edge_parts(model, source, target, key), self._consistency(consistent))
 
     def _written(self, plan: Plan[T]) -> Plan[T]:
         """Returns a plan that writes. With adaptive shards, the plan also reports its writes to the shard maps."""
@@ -296,9 +268,11 @@ class Verbs(ABC):
         _check_progress(progress)
         return self._written(put_many(self._layout, entities, progress))
 
-    def _connect(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> Plan[E]:
+    def _connect(
+        self, model: type[E], source: Any, target: Any, fields: dict[str, Any], only_if: Predicate | None = None
+    ) -> Plan[E]:
         made = self._made(model, source, target, fields)
-        connected: E = yield from self._written(connect(self._layout, made))
+        connected: E = yield from self._written(connect(self._layout, made, only_if))
         return connected
 
     def _made(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> E:
@@ -318,38 +292,71 @@ class Verbs(ABC):
             raise InvalidValue(f"this {kind.name} is not valid: {problems_in(error)}") from None
 
     def _disconnect(
-        self, model: type[E], source: Any, target: Any, key: dict[str, Any], if_version: int | None = None
+        self,
+        model: type[E],
+        source: Any,
+        target: Any,
+        key: dict[str, Any],
+        if_version: int | None = None,
+        only_if: Predicate | None = None,
     ) -> Plan[bool]:
+        return disconnect(self._layout, *self._to_disconnect(model, source, target, key, if_version, only_if))
+
+    def _to_disconnect(
+        self,
+        model: type[E],
+        source: Any,
+        target: Any,
+        key: dict[str, Any],
+        if_version: IfVersion,
+        only_if: Predicate | None,
+        edge: AnyEdge | None = None,
+    ) -> EdgeToDelete:
+        """Returns the class, the ends and the key fields of an edge, and the condition under which it is deleted."""
         parts = self._edge_parts(model, source, target, key)
-        return disconnect(self._layout, *parts, delete_lock(self._layout, parts[0], None, if_version))
+        lock = delete_lock(self._layout, parts[0], edge, if_version)
+        return *parts, all_of(lock, delete_condition(self._layout, parts[0], only_if))
 
     def _edge_to_delete(
-        self, edge: AnyEdge, if_version: IfVersion
-    ) -> tuple[EdgeType, Any, Any, dict[str, Any], Condition | None]:
-        """Returns the class, the ends and the key fields of an edge, and the condition under which it is deleted."""
+        self, edge: AnyEdge, if_version: IfVersion = OWN_VERSION, only_if: Predicate | None = None
+    ) -> EdgeToDelete:
         kind = self._schema.edge(type(edge))
         key = {name: getattr(edge, name) for name in self._layout.key_fields(kind)}
-        parts = self._edge_parts(type(edge), edge.source, edge.target, key)
-        return *parts, delete_lock(self._layout, kind, edge, if_version)
+        return self._to_disconnect(type(edge), edge.source, edge.target, key, if_version, only_if, edge)
 
-    def _update(
+    def _delete(
         self,
-        model: type[Any],
-        ids: tuple[Any, ...],
-        if_version: int | None,
-        only_if: Predicate | None,
-        changes: dict[str, Any],
-    ) -> Plan[Any]:
-        identity, rest = identified(self._layout, model, ids, changes)
-        return self._written(update(self._layout, identity, rest, if_version, only_if))
-
-    def _delete(self, what: Any, id: Any, if_version: IfVersion = OWN_VERSION, edges: str = "all") -> Plan[bool]:
-        must_find = _must_find(edges)
+        what: Any,
+        id: Any,
+        if_version: IfVersion = OWN_VERSION,
+        edges: str = "all",
+        only_if: Predicate | None = None,
+    ) -> Plan[bool]:
+        must_find = must_find_edges(edges)
         if isinstance(what, Edge):
-            return disconnect(self._layout, *self._edge_to_delete(what, if_version))
-        return delete_one_of(self._layout, *self._to_delete(what, id, if_version), must_find=must_find)
+            return disconnect(self._layout, *self._edge_to_delete(what, if_version, only_if))
+        return delete_one_of(self._layout, *self._to_delete(what, id, if_version, only_if), must_find=must_find)
 
-    def _to_delete(self, what: Any, id: Any, if_version: IfVersion) -> tuple[NodeType, Any, Condition | None]:
+    def _delete_many(self, entities: Iterable[Any], progress: Callable[[int], None] | None) -> Plan[int]:
+        if isinstance(entities, BaseModel | Ref) or not isinstance(entities, Iterable):
+            raise InvalidValue(
+                f"delete_many takes a list of nodes, refs and edges, got {shown(entities)}; use delete for a single one"
+            )
+        _check_progress(progress)
+        return delete_many(self._layout, map(self._one_of_many, entities), progress)
+
+    def _one_of_many(self, entity: Any) -> EdgeToDelete | NodeToDelete:
+        if isinstance(entity, Edge):
+            return self._edge_to_delete(entity)
+        if not isinstance(entity, Node | Ref):
+            raise InvalidValue(
+                f"delete_many takes nodes, refs and edges, got {shown(entity)}; pass Model.ref(id) for an id"
+            )
+        return self._to_delete(entity, None)
+
+    def _to_delete(
+        self, what: Any, id: Any, if_version: IfVersion = OWN_VERSION, only_if: Predicate | None = None
+    ) -> NodeToDelete:
         """Returns the class and id of a node, and the condition under which it is deleted."""
         match what:
             case type() if issubclass(what, Edge):
@@ -371,7 +378,7 @@ class Verbs(ABC):
         if kind.head is not None:
             told = self._layout.told_apart(kind)
             lock = lock if told is None else all_of(lock, Or((Not(self._layout.present), told)))
-        return kind, kind.id(id), lock
+        return kind, kind.id(id), all_of(lock, delete_condition(self._layout, kind, only_if))
 
     def _countings(self, requests: Sequence[Request]) -> list[Counting]:
         return [
@@ -455,105 +462,8 @@ def _check_progress(progress: Callable[[int], None] | None) -> None:
         raise InvalidValue(f"progress must be a function that takes a number, got {shown(progress)}")
 
 
-def _must_find(edges: str) -> bool:
+def must_find_edges(edges: str) -> bool:
     """Whether a delete has to find all edges of its node."""
     if edges not in ("all", "found"):
         raise InvalidValue(f'edges must be "all" or "found", got {shown(edges)}')
     return edges == "all"
-
-
-def _or_by(kind: NodeType) -> str:
-    return f" or its {' or '.join(kind.unique)}" if kind.unique else ""
-
-
-class TransactionVerbs:
-    """The writes of a transaction: they are collected, and then applied together. DynamoDB takes 100 items at most."""
-
-    def __init__(self, graph: Verbs) -> None:
-        self._graph = graph
-        self._all = Buffer(graph._layout)
-        self._is_open: bool | None = None
-        """True inside the block, False after it, None before it."""
-
-    def _begin(self) -> Self:
-        if self._is_open is not None:
-            raise InvalidRequest("this transaction has already been used; start another one with transaction()")
-        self._is_open = True
-        return self
-
-    def _commit(self) -> Plan[None]:
-        return self._graph._written(self._all.commit())
-
-    @property
-    def _buffer(self) -> Buffer:
-        """The buffer that collects the writes. After the block, nothing would write them, so it refuses them."""
-        if not self._is_open:
-            raise InvalidRequest(
-                "a transaction takes writes only inside its block; use it as with graph.transaction() as t: t.put(…)"
-            )
-        return self._all
-
-    def put(self, entity: Entity, *, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
-        """Writes a node or an edge. It replaces a stored one with the same key.
-
-        The transaction is cancelled if `only_if` does not hold, or if the class has a `Version()` and the stored
-        version is not that of the instance (or not `if_version`).
-        """
-        self._buffer.put(entity, only_if, if_version)
-
-    def add(self, entity: Entity) -> None:
-        """Writes a new node or edge. The transaction is cancelled if one with the same key is stored."""
-        self._buffer.add(entity)
-
-    def update(
-        self,
-        model: type[Any],
-        /,
-        *ids: Any,
-        if_version: int | None = None,
-        only_if: Predicate | None = None,
-        **changes: Any,
-    ) -> None:
-        """Changes the named fields of a node (one id) or an edge (source and target).
-
-        The transaction is cancelled if the node or edge does not exist, if it has another version than `if_version`,
-        or if `only_if` does not hold.
-        """
-        self._buffer.update(model, ids, changes, if_version, only_if)
-
-    def connect(self, model: type[E], source: Any, target: Any, /, **fields: Any) -> E:
-        """Creates an edge between two nodes, and returns it.
-
-        The transaction is cancelled if one of the nodes does not exist, or if the edge already exists. A node that
-        the same transaction writes counts as existing.
-        """
-        made = self._graph._made(model, source, target, fields)
-        self._buffer.connect(made)
-        return made
-
-    def disconnect(
-        self, model: type[AnyEdge], source: Any, target: Any, /, *, if_version: int | None = None, **key: Any
-    ) -> None:
-        """Deletes an edge. The transaction is cancelled if the stored edge has another version than `if_version`."""
-        parts = self._graph._edge_parts(model, source, target, key)
-        self._buffer.disconnect(*parts, delete_lock(self._graph._layout, parts[0], None, if_version))
-
-    def delete(
-        self,
-        what: type[Node] | Entity | Ref[Any],
-        id: Any = None,
-        *,
-        if_version: IfVersion = OWN_VERSION,
-        edges: str = "all",
-    ) -> None:
-        """Deletes a node with all its edges, or one edge. The edges are looked up when the transaction is committed.
-
-        The transaction is cancelled if the class has a `Version()` and the stored version is not that of the instance
-        (or not `if_version`). `edges="found"` leaves edges that neither keys nor indexes can find.
-        """
-        must_find = _must_find(edges)
-        if isinstance(what, Edge):
-            self._buffer.disconnect(*self._graph._edge_to_delete(what, if_version))
-            return
-        kind, id, lock = self._graph._to_delete(what, id, if_version)
-        self._buffer.delete(kind.whole, id, lock, must_find=must_find)

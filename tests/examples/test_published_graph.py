@@ -104,7 +104,7 @@ def test_every_write_stores_the_same_cells(g: Graph, way: str) -> None:
             if way != "in a transaction":
                 with other.transaction() as t:
                     for each in edges:
-                        own = {"skill": each.skill} if isinstance(each, HasSkill) else {}
+                        own: dict[str, Any] = {"skill": each.skill} if isinstance(each, HasSkill) else {}
                         t.connect(type(each), each.source, each.target, **own)
         assert in_order(stored_items(other, TABLE)) == in_order(stored_items(g, TABLE))
 

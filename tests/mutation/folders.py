@@ -43,7 +43,7 @@ _KEYS = (
     "tests/test_families.py", "tests/test_union_ends.py", "tests/test_composite_ids.py",
 )  # fmt: skip
 _WRITES = (
-    "tests/plans", "tests/test_transactions.py", "tests/test_explain.py", "tests/copying/test_copy.py",
+    "tests/plans", "tests/verbs", "tests/test_transactions.py", "tests/test_explain.py", "tests/copying/test_copy.py",
     "tests/maintenance/test_at_once.py", "tests/maintenance/test_copies.py", "tests/batch/test_audit.py",
 )  # fmt: skip
 _COUNTS = ("tests/maintenance", "tests/test_tenants.py", "tests/test_explain.py")

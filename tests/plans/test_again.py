@@ -115,7 +115,7 @@ def test_a_transaction_that_is_always_outrun_says_what_it_was_for(g: Graph) -> N
 
     def transaction() -> Any:
         made = Buffer(g._layout)
-        made.update(Person, ("a",), {"score": 5}, None, None)
+        made.update(g._changed("update", Person, ("a",), {"score": 5}, None, None))
         return made.commit()
 
     with pytest.raises(TransactionCanceled, match="nothing was written, because of update Person 'a'") as failed:

@@ -395,7 +395,7 @@ def test_a_mark_that_comes_after_an_edge_was_read_for_a_transaction(is_gone: boo
 
         def transaction() -> Any:
             made = Buffer(layout)
-            made.update(Spelled, ("h", "s"), {"note": "new"}, None, None)
+            made.update(g._changed("update", Spelled, ("h", "s"), {"note": "new"}, None, None))
             return made.commit()
 
         if is_gone:

@@ -147,6 +147,13 @@ class BoundLayout:
         keys = {key.name for index in self.definition.indexes for key in index.keys}
         return frozenset(keys.intersection(kind.attributes.values()) - self.entry_attributes(kind))
 
+    def entry_parts(self, kind: EntityType, names: Collection[str]) -> set[str]:
+        """The fields of which these attributes are made, as far as adjoin derives them from fields."""
+        templates = self._keys_of(kind).index_keys
+        parts = {part for name in names if name in templates for part in templates[name].names}
+        is_entry = self.overloaded is not None and kind.indexed and self.overloaded.partition_key in names
+        return parts | {*kind.indexed[:1]} if is_entry else parts
+
     def is_same_entry(self, kind: EntityType, name: str, one: AttributeValue, other: AttributeValue) -> bool:
         """Whether two values of such an attribute differ at most in their shard, in which an entry stays."""
         if one == other:

@@ -257,15 +257,14 @@ def another_type(kind: EntityType, item: Item) -> InvalidItem:
 
 
 def refuse_stale(kind: NodeType, id: object, node: Item | None, lock: Condition | None) -> None:
-    """Refuses to delete a node whose stored version is not the one that the lock asks for."""
+    """Refuses to delete a node for which the lock does not hold: its version, its class, or what only_if asks."""
     if lock is None or node is None or condition_test(lock)(node):
         return
-    if kind.version is None:
-        raise ConditionFailed(f"{kind.name} {id!r} is of another class now; reload it and retry", node)
-    version = node.get(kind.attribute(kind.version), {"N": "none"})
+    stored = None if kind.version is None else node.get(kind.attribute(kind.version))
+    version = "" if stored is None else f" (its version is {next(iter(stored.values()))})"
     raise ConditionFailed(
-        f"{kind.name} {id!r} has another version than the one to delete (its version is {version['N']}); "
-        f"reload it and retry, or pass if_version=None to delete it anyway",
+        f"{kind.name} {id!r} is not as the delete asks{version}: it has another version or another class, or only_if "
+        f"does not hold; reload it and retry",
         node,
     )
 

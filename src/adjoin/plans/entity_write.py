@@ -497,7 +497,7 @@ def changed_fields(
     Raises `ConditionFailed` with the item if a sum exceeds the limits of its field.
     """
     new = {
-        each: _worked_out(kind, values, each, change, item)
+        each: _within_bounds(kind, values, each, change, item)
         if isinstance(change, RelativeChange)
         else kind.validated(each, change)
         for each, change in changes.items()
@@ -507,9 +507,9 @@ def changed_fields(
     return new
 
 
-def _worked_out(kind: EntityType, values: Mapping[str, Any], field: str, change: RelativeChange, item: Item) -> Any:
+def _within_bounds(kind: EntityType, values: Mapping[str, Any], field: str, change: RelativeChange, item: Item) -> Any:
     kind.attribute(change.field)
-    value = _made(kind, field, values[change.field], change)
+    value = worked_out(kind, field, values[change.field], change)
     if change.operator in ("+", "-"):
         for operator, limit in bounds_of(kind.fields[field]):
             if not _COMPARED[operator](value, _number(limit)):
@@ -517,7 +517,8 @@ def _worked_out(kind: EntityType, values: Mapping[str, Any], field: str, change:
     return kind.validated(field, value)
 
 
-def _made(kind: EntityType, field: str, stored: Any, change: RelativeChange) -> Any:
+def worked_out(kind: EntityType, field: str, stored: Any, change: RelativeChange) -> Any:
+    """The value that a relative change of a field makes of a stored one."""
     operand = change.operand
     match change.operator:
         case "+" | "-":

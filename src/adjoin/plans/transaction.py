@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType, NodeType
@@ -36,7 +37,6 @@ from adjoin.plans.entity_write import (
     beside,
     described,
     entity_put,
-    entity_update,
     is_worth_another,
     read_unexplained,
     revised,
@@ -53,19 +53,20 @@ from adjoin.plans.managed_fields import (
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Done, Failure, until_written
 from adjoin.plans.steps.batches import Place, place_of
 from adjoin.plans.steps.conditions import write_condition
-from adjoin.plans.steps.joining import parts_of, write_place
+from adjoin.plans.steps.joining import joined, parts_of, write_place
 from adjoin.plans.steps.purposes import Purpose
-from adjoin.plans.steps.still import same
 from adjoin.plans.transaction_edges import add_companions
 from adjoin.plans.update import (
+    Changed,
     Identity,
-    filled_in,
-    identified,
+    changed_write,
+    is_written_anew,
     misfits,
     read_first,
     update_condition,
     update_requests,
 )
+from adjoin.plans.upsert import new_entity, upsert_request, upsert_write
 from adjoin.plans.versions import Lock, as_seen, lock_for
 from adjoin.plans.write import (
     absent,
@@ -96,13 +97,12 @@ class _Later:
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
-    """A change of fields, as the caller asked for it."""
+class _Unseen:
+    """A change that is made without reading the item, and how to make it if the item has to be read."""
 
-    identity: Identity
-    fields: Mapping[str, Any]
-    if_version: int | None
-    only_if: Predicate | None
+    change: Changed
+    look_first: Callable[[list[str]], None]
+    """Reads the named fields and writes after that."""
 
 
 class Buffer:
@@ -119,7 +119,7 @@ class Buffer:
         """The edges that are written, each with the keys of its two nodes."""
         self._guarded: list[tuple[EntityType, Item, str]] = []
         """The nodes that are put and have immutable fields."""
-        self._unseen: list[tuple[Place, _Change]] = []
+        self._unseen: list[tuple[Place, _Unseen]] = []
         """The changes of items that were not read, by the keys of the items."""
 
     def put(self, entity: Entity, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
@@ -201,57 +201,58 @@ class Buffer:
             return Put(self._layout.table, revised(self._layout, kind, item), wanted)
         return put_request(self._layout, kind, item, wanted)
 
-    def connect(self, entity: AnyEdge) -> None:
+    def connect(self, entity: AnyEdge, only_if: Predicate | None = None) -> None:
         kind = self._layout.schema.edge(type(entity))
         ends = ((kind.source, entity.source), (kind.target, entity.target))
-        for check, (end, id) in zip(end_checks(self._layout, kind, entity), ends, strict=False):
+        for check, (end, id) in zip(end_checks(self._layout, kind, entity, only_if), ends, strict=False):
             node = id if isinstance(id, Ref) else Ref(end.model, id)
-            there_is_none = f"there is no {node.model.__name__} {shown(node.id)}"
+            name = f"{node.model.__name__} {shown(node.id)}"
+            there_is_none = f"there is no {name}" if only_if is None else f"there is no {name}, or it is not as asked"
             self._checks.append((check, _purpose("connect", entity).needing(there_is_none, node.model, node.id)))
         self.add(entity, "connect")
 
-    def update(
-        self,
-        model: type[Any],
-        ids: tuple[Any, ...],
-        changes: Mapping[str, Any],
-        if_version: int | None,
-        only_if: Predicate | None,
-    ) -> None:
-        layout, (identity, rest) = self._layout, identified(self._layout, model, ids, changes)
-        if layout.has_satellites(identity.kind) or counted_in_transaction(layout, identity.kind):
-            seen = identity.kind.attributes
-            wanted = update_condition(layout, identity, rest, if_version, only_if, seen=seen)
-
-            def made_anew(claims: Claims) -> Plan[EntityWrite]:
-                kind, keys = identity.kind, identity.keys
-                return entity_update(layout, kind, keys, rest, wanted, identity.name, claims, add_companions=False)
-
-            self._later.append(_Later(identity.kind, made_anew, _updating(identity)))
-            return
-        change = _Change(identity, rest, if_version, only_if)
-        if names := read_first(layout, identity, rest):
+    def update(self, change: Changed) -> None:
+        layout, identity, rest = self._layout, change.identity, change.fields
+        if is_written_anew(layout, identity.kind):
+            # Raises for fields that cannot change, before anything is read.
+            update_condition(layout, identity, rest, change.if_version, change.only_if)
+            self._look_first(change, [])
+        elif names := read_first(layout, identity, rest):
             self._look_first(change, names)
         else:
             unmarked = UNMARKED if identity.kind.can_be_hidden else None
-            requests = update_requests(layout, identity, rest, if_version, only_if, unmarked)
+            requests = update_requests(layout, identity, rest, change.if_version, change.only_if, unmarked)
             self._writes += [(request, _updating(identity)) for request in requests]
-            self._unseen += [(place_of(request.key), change) for request in requests]
+            unseen = _Unseen(change, partial(self._look_first, change))
+            self._unseen += [(place_of(request.key), unseen) for request in requests]
 
-    def _look_first(self, change: _Change, names: list[str]) -> None:
+    def _look_first(self, change: Changed, names: list[str]) -> None:
         layout, identity = self._layout, change.identity
 
-        def completed(_: Claims) -> Plan[EntityWrite]:
-            known, absolute, as_read, item, _after = yield from filled_in(layout, identity, change.fields, names)
-            watched = [identity.kind.attributes[each] for each in names]
-            if identity.kind.can_be_hidden:
-                # It was visible with the marks that it had; a new mark could hide it.
-                as_read = all_of(as_read, same(item, DELETING))
-                watched.append(DELETING)
-            updates = update_requests(layout, known, absolute, change.if_version, change.only_if, as_read, names)
-            return EntityWrite(updates, [], [item] * len(updates), watched=watched)
+        def completed(claims: Claims) -> Plan[EntityWrite]:
+            return changed_write(layout, change, claims, names)
 
         self._later.append(_Later(identity.kind, completed, _updating(identity)))
+
+    def upsert(self, change: Changed) -> None:
+        layout, identity, new = self._layout, change.identity, new_entity(self._layout, change)
+        purpose = replace(_updating(identity), call="upsert", text=f"upsert {identity.name}")
+        if isinstance(new, Edge):
+            kind = layout.schema.edge(type(new))
+            self._edges.append((purpose, [check.key for check in end_checks(layout, kind, new)]))
+
+        def made(claims: Claims, names: list[str] | None = None) -> Plan[EntityWrite]:
+            return upsert_write(layout, change, new, claims, names)
+
+        def look_first(names: list[str]) -> None:
+            self._later.append(_Later(identity.kind, partial(made, names=names), purpose))
+
+        request = upsert_request(layout, change, new)
+        if request is None:
+            self._later.append(_Later(identity.kind, made, purpose))
+            return
+        self._writes.append((replace(request, returns="none"), purpose))
+        self._unseen.append((place_of(request.key), _Unseen(change, look_first)))
 
     def disconnect(
         self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any], lock: Condition | None = None
@@ -378,7 +379,8 @@ class Buffer:
                     f"{purpose.text}, because {writes[key][1].text!r} of the same transaction removes it"
                 )
             # A node that this transaction writes will exist, and DynamoDB refuses two operations on one item.
-            writes.setdefault(key, (check, purpose))
+            there = writes.get(key)
+            writes[key] = (check, purpose) if there is None else (joined(self._layout, there[0], check), there[1])
         for later, (_, entity_write) in zip(self._later, entity_writes, strict=True):
             for write in entity_write.others:
                 if isinstance(write, Check):
@@ -435,21 +437,22 @@ class Buffer:
 
     def _has_learned(self, reasons: Mapping[Place, CancellationReason], told: Told) -> bool:
         """Whether an item failed the conditions of its class but can be read; the next attempt then reads it first."""
-        learned: dict[int, tuple[_Change, list[str]]] = {}
-        for place, change in self._unseen:
+        learned: dict[int, tuple[_Unseen, list[str]]] = {}
+        for place, unseen in self._unseen:
             reason = reasons.get(place)
             if reason is None or not reason.is_failed_condition or reason.item is None:
                 continue
             if DELETING in reason.item and place not in told:
                 # It is not known yet whether the edge is visible.
                 continue
+            change = unseen.change
             if names := misfits(self._layout, change.identity, change.fields, dict(reason.item)):
-                learned[id(change)] = change, names
-        for change, names in learned.values():
-            places = [place_of(key) for key in change.identity.keys]
+                learned[id(unseen)] = unseen, names
+        for unseen, names in learned.values():
+            places = [place_of(key) for key in unseen.change.identity.keys]
             self._writes = [each for each in self._writes if self._key(each[0]) not in places]
-            self._unseen = [each for each in self._unseen if each[1] is not change]
-            self._look_first(change, names)
+            self._unseen = [each for each in self._unseen if each[1] is not unseen]
+            unseen.look_first(names)
         return bool(learned)
 
     def _refuse_changed(self, reasons: Mapping[Place, CancellationReason]) -> None:

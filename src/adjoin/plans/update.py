@@ -63,6 +63,16 @@ class Identity:
     """Holds if the stored edge has the given ends; None if its key alone tells them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A change of fields, as the caller asked for it."""
+
+    identity: Identity
+    fields: Mapping[str, Any]
+    if_version: int | None = None
+    only_if: Predicate | None = None
+
+
 def identified(
     layout: BoundLayout, model: type[Any], ids: tuple[Any, ...], fields: Mapping[str, Any]
 ) -> tuple[Identity, dict[str, Any]]:
@@ -93,17 +103,12 @@ def _identified_edge(
     return Identity(kind, (source, target), keys, values, name, layout.has_ends(kind, source, target)), rest
 
 
-def update(
-    layout: BoundLayout,
-    identity: Identity,
-    changes: Mapping[str, Any],
-    if_version: int | None = None,
-    only_if: Predicate | None = None,
-) -> Plan[Any]:
+def update(layout: BoundLayout, change: Changed) -> Plan[Any]:
     """Changes fields and returns the node or edge after the change; an edge that a delete has hidden does not exist."""
+    identity = change.identity
     unmarked = UNMARKED if identity.kind.can_be_hidden else None
     try:
-        return (yield from _updated(layout, identity, changes, if_version, only_if, unmarked))
+        return (yield from _updated(layout, change, unmarked))
     except (ConditionFailed, TransactionCanceled) as error:
         item = met(error)
         if item is not None and identity.ends is not None and not condition_test(identity.ends)(dict(item)):
@@ -114,21 +119,15 @@ def update(
         raise NotFound(f"there is no {identity.name}; put it first")
     # The edge has a mark but is visible, so the change is made without the condition that there is no mark.
     try:
-        return (yield from _updated(layout, identity, changes, if_version, only_if, None))
+        return (yield from _updated(layout, change, None))
     except (ConditionFailed, TransactionCanceled) as error:
         raise not_held(identity.kind, identity.name, error) from None
 
 
-def _updated(
-    layout: BoundLayout,
-    identity: Identity,
-    changes: Mapping[str, Any],
-    if_version: int | None,
-    only_if: Predicate | None,
-    also: Condition | None,
-) -> Plan[Any]:
+def _updated(layout: BoundLayout, change: Changed, also: Condition | None) -> Plan[Any]:
+    identity, changes, if_version, only_if = change.identity, change.fields, change.if_version, change.only_if
     kind = identity.kind
-    if layout.has_satellites(kind) or counted_in_transaction(layout, kind):
+    if is_written_anew(layout, kind):
         wanted = update_condition(layout, identity, changes, if_version, only_if, seen=kind.attributes)
 
         def made(claims: Claims) -> Plan[EntityWrite]:
@@ -159,6 +158,35 @@ def _updated(
             if not names:
                 raise
     return (yield from _filled_in(layout, identity, changes, if_version, only_if, also, names))
+
+
+def is_written_anew(layout: BoundLayout, kind: EntityType) -> bool:
+    """Whether a change reads the entity and writes all its items: it has satellites, or is counted in transaction."""
+    return layout.has_satellites(kind) or bool(counted_in_transaction(layout, kind))
+
+
+def changed_write(
+    layout: BoundLayout, change: Changed, claims: Claims, names: Sequence[str] | None = None
+) -> Plan[EntityWrite]:
+    """The entity write of a change in a larger transaction, which reads first.
+
+    `names` are the fields whose stored values must be known; without them, those that this change needs.
+    """
+    identity, kind, fields = change.identity, change.identity.kind, change.fields
+    if_version, only_if = change.if_version, change.only_if
+    if is_written_anew(layout, kind):
+        wanted = update_condition(layout, identity, fields, if_version, only_if, seen=kind.attributes)
+        made = entity_update(layout, kind, identity.keys, fields, wanted, identity.name, claims, add_companions=False)
+        return (yield from made)
+    names = read_first(layout, identity, fields) if names is None else names
+    known, absolute, as_read, item, _after = yield from filled_in(layout, identity, fields, names)
+    watched = [kind.attributes[each] for each in names]
+    if kind.can_be_hidden:
+        # It was visible with the marks that it had; a new mark could hide it.
+        as_read = all_of(as_read, same(item, DELETING))
+        watched.append(DELETING)
+    updates = update_requests(layout, known, absolute, if_version, only_if, as_read, names)
+    return EntityWrite(updates, [], [item] * len(updates), watched=watched)
 
 
 # --- what is read first ------------------------------------------------------------------------

@@ -99,14 +99,18 @@ def lock_for(kind: EntityType, entity: Entity, if_version: IfVersion) -> Lock | 
     return Lock(kind, entity, expected, may_be_new=False)
 
 
+def expected_version(kind: EntityType, entity: Entity | None, if_version: IfVersion) -> int | None:
+    """The version that must be stored: by default that of an instance whose class has a `Version()`; None for any."""
+    if if_version is not OWN_VERSION:
+        return checked_version(kind, if_version)
+    return _own(kind, entity) if entity is not None and kind.is_guarded else None
+
+
 def delete_lock(
     layout: BoundLayout, kind: EntityType, entity: Entity | None, if_version: IfVersion
 ) -> Condition | None:
     """The condition for a delete: the entity does not exist any more, or has the expected version."""
-    if if_version is OWN_VERSION:
-        expected = _own(kind, entity) if entity is not None and kind.is_guarded else None
-    else:
-        expected = checked_version(kind, if_version)
+    expected = expected_version(kind, entity, if_version)
     return None if expected is None else Or((Not(layout.present), _has_version(kind, expected)))
 
 

@@ -60,8 +60,8 @@ from adjoin.plans.managed_fields import (
 from adjoin.plans.shards import report_heat
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, decided, until_written
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
-from adjoin.plans.steps.conditions import write_condition
-from adjoin.plans.steps.joining import AnyRequest, parts_of, write_key, write_place
+from adjoin.plans.steps.conditions import end_conditions, write_condition
+from adjoin.plans.steps.joining import AnyRequest, joined_checks, parts_of, write_key, write_place
 from adjoin.plans.steps.still import same
 from adjoin.plans.versions import Lock, as_seen, lock_for, remember, seen_in, stale
 from adjoin.requests import Check, Delete, ItemResponse, Plan, Put, TransactWrite, Update
@@ -275,12 +275,16 @@ def _raise_missing(
     first: Sequence[Put | Update | Delete | Check],
     canceled: TransactionCanceled,
 ) -> None:
-    nodes = {place_of(check.key) for check in checks}
+    nodes = {place_of(check.key): check.condition for check in checks}
     for write, reason in zip(first, canceled.reasons, strict=False):
         place = write_place(layout, write)
-        if place in nodes and reason.is_failed_condition and reason.item is None:
-            missing = _named(layout, write_key(layout, write))
-            raise NotFound(f"there is no {missing} to connect; put it first, or put the edge itself unchecked")
+        if place not in nodes or not reason.is_failed_condition:
+            continue
+        name = _named(layout, write_key(layout, write))
+        if reason.item is None:
+            raise NotFound(f"there is no {name} to connect; put it first, or put the edge itself unchecked")
+        if not condition_test(nodes[place])(dict(reason.item)):
+            raise ConditionFailed(f"the condition does not hold for {name}, so it was not connected", reason.item)
 
 
 def _named(layout: BoundLayout, key: Item) -> str:
@@ -291,17 +295,25 @@ def _named(layout: BoundLayout, key: Item) -> str:
     return f"{kind.name} {shown(layout.id_in(kind, layout.text_of(kind, key)))}"
 
 
-def connect(layout: BoundLayout, entity: AnyEdge) -> Plan[Any]:
-    """Adds an edge if both its nodes exist, in one transaction; returns it with its copied fields."""
+def connect(layout: BoundLayout, entity: AnyEdge, only_if: Predicate | None = None) -> Plan[Any]:
+    """Adds an edge if both its nodes exist, in one transaction; returns it with its copied fields.
+
+    `only_if` is about the fields of the nodes, such as "target.seats".
+    """
     kind = layout.schema.edge(type(entity))
-    return (yield from add(layout, entity, end_checks(layout, kind, entity)))
+    return (yield from add(layout, entity, end_checks(layout, kind, entity, only_if)))
 
 
-def end_checks(layout: BoundLayout, kind: EdgeType, entity: AnyEdge) -> tuple[Check, ...]:
-    keys = [layout.node_key(kind.source, entity.source), layout.node_key(kind.target, entity.target)]
-    if keys[0] == keys[1]:
-        keys.pop()
-    return tuple(Check(layout.table, key, layout.present) for key in keys)
+def end_checks(
+    layout: BoundLayout, kind: EdgeType, entity: AnyEdge, only_if: Predicate | None = None
+) -> tuple[Check, ...]:
+    """The checks that both nodes of an edge exist and that `only_if` holds for them; one check if they are the same."""
+    wanted = end_conditions(layout, kind, entity, only_if)
+    checks = [
+        Check(layout.table, layout.node_key(end, id), all_of(layout.present, *wanted[side]) or layout.present)
+        for side, end, id in (("source", kind.source, entity.source), ("target", kind.target, entity.target))
+    ]
+    return joined_checks(checks[:1], checks[1:])
 
 
 def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[int], None] | None = None) -> Plan[int]:

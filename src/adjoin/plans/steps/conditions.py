@@ -7,6 +7,7 @@ In: what a program writes, such as `field("age") > 18` or `{"age": Change(...)}`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from adjoin.entity_types import EntityType
+from adjoin.entity_types import AnyEdge, EdgeType, EntityType
 from adjoin.errors import InvalidValue, UnknownField, shown
 from adjoin.expressions import (
     Action,
@@ -43,6 +44,7 @@ from adjoin.expressions import (
 from adjoin.field_types import bounds_of, plain_type, unknown_field
 from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate, RelativeChange
 from adjoin.layouts.bound import BoundLayout
+from adjoin.plans.steps.predicates import compared_fields
 from adjoin.values import AttributeValue, encode, exact_sum, nested_name
 
 NULL: AttributeValue = {"NULL": True}
@@ -83,6 +85,51 @@ def write_condition(layout: BoundLayout, kind: EntityType, only_if: Predicate | 
         return None
     named = partial(layout.filterable, remedy="leave it out of only_if, because the key says its value")
     return condition(layout, kind, only_if, named)
+
+
+def delete_condition(layout: BoundLayout, kind: EntityType, only_if: Predicate | None) -> Condition | None:
+    """The condition of a delete for its `only_if`: it holds as well if there is nothing to delete."""
+    wanted = write_condition(layout, kind, only_if)
+    return None if wanted is None else Or((Not(layout.present), wanted))
+
+
+def end_conditions(
+    layout: BoundLayout, kind: EdgeType, edge: AnyEdge, only_if: Predicate | None
+) -> dict[str, list[Condition]]:
+    """The conditions on the source and on the target of a new edge, for an `only_if` about their fields."""
+    found: dict[str, list[Condition]] = {"source": [], "target": []}
+    for part in () if only_if is None else only_if.predicates if isinstance(only_if, AllOf) else (only_if,):
+        sides = compared_fields(part)
+        if not sides <= found.keys() or not sides:
+            raise InvalidValue(
+                f"only_if of a new {kind.name} is about the fields of its two nodes; write them as "
+                f'field("source.name") or field("target.name")'
+            )
+        if len(sides) > 1:
+            raise InvalidValue(
+                f"only_if of a new {kind.name} compares both nodes in one part, but DynamoDB checks each by itself; "
+                f"join parts about one node each with &"
+            )
+        (side,) = sides
+        node, _ = (kind.source if side == "source" else kind.target).of(getattr(edge, side))
+        wanted = write_condition(layout, node, _of_node(part, side))
+        assert wanted is not None
+        found[side].append(wanted)
+    return found
+
+
+def _of_node(predicate: Predicate, side: str) -> Predicate:
+    """The same predicate about the fields of a node, without the name of the end before them."""
+    match predicate:
+        case AllOf(predicates):
+            return AllOf(tuple(_of_node(each, side) for each in predicates))
+        case AnyOf(predicates):
+            return AnyOf(tuple(_of_node(each, side) for each in predicates))
+        case Negation(inner):
+            return Negation(_of_node(inner, side))
+        case Comparison(name):
+            return replace(predicate, field=name.removeprefix(side).removeprefix("."))
+    raise AssertionError(f"unknown predicate {predicate!r}")
 
 
 def _comparison(layout: BoundLayout, kind: EntityType, path: Path, comparison: Comparison) -> Condition:
@@ -197,7 +244,8 @@ def _change(kind: EntityType, name: str, stored: str, change: RelativeChange) ->
         return _sum(kind, name, path, origin, change)
     operand = encode(kind.coerced(name, change.operand))
     if change.operator == "append":
-        return Set(path, ListAppend(IfNotExists(origin, Value({"L": []})), Value(operand)))
+        start = encode(list(start_of(kind, change.field) or ()))
+        return Set(path, ListAppend(IfNotExists(origin, Value(start)), Value(operand)))
     if origin != path or "L" in operand:
         raise InvalidValue(
             f"{kind.name}.{name}: elements can be put into or taken out of a set of text, numbers or bytes only, "
@@ -210,9 +258,11 @@ def _sum(kind: EntityType, name: str, path: Path, origin: Path, change: Relative
     """The action for `field(...) + amount` or `- amount`. `origin` is the field that the amount is added to."""
     amount = change.operand
     check_amount(kind, name, amount)
-    # ADD can only change an attribute in place. For the sum of another field, arithmetic in SET is needed.
-    if origin != path:
-        operands = IfNotExists(origin, Value({"N": "0"})), Value(encode(amount))
+    # ADD can only change an attribute in place, and begins with 0. For the sum of another field, or for a field with
+    # another default, arithmetic in SET is needed.
+    start = encode(start_of(kind, change.field) or 0)
+    if origin != path or start != {"N": "0"}:
+        operands = IfNotExists(origin, Value(start if "N" in start else {"N": "0"})), Value(encode(amount))
         return Set(path, Arithmetic("+" if change.operator == "+" else "-", *operands))
     if change.operator == "-":
         # The operator `-` would round a Decimal to the precision of the context.
@@ -244,9 +294,14 @@ def bounds(kind: EntityType, changes: Mapping[str, Any]) -> Condition | None:
     return all_of(*conditions)
 
 
+def start_of(kind: EntityType, name: str) -> Any:
+    """The value that a field has where none is stored: its default; None if it has none."""
+    info = kind.fields[name]
+    return None if info.is_required() else info.get_default(call_default_factory=True, validated_data={})
+
+
 def initial(kind: EntityType) -> int:
     """The version of a new instance. An item without a version counts as having this one."""
     assert kind.version is not None
-    info = kind.fields[kind.version]
-    default = None if info.is_required() else info.get_default(call_default_factory=True, validated_data={})
+    default = start_of(kind, kind.version)
     return default if isinstance(default, int) else 0

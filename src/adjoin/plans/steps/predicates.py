@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from adjoin.entity_types import Entity, EntityType
+from adjoin.errors import InvalidValue, shown
 from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -46,7 +47,7 @@ def compared_fields(predicate: Predicate) -> set[str]:
             return compared_fields(inner)
         case Comparison(name):
             return {name.partition(".")[0]}
-    return set()
+    raise InvalidValue(f'{shown(predicate)} is not a comparison; build one with field("name") == value')
 
 
 def operand(kind: EntityType, name: str, value: Any) -> Any:

@@ -73,4 +73,7 @@ class Purpose:
             return NotFound
         if self.fails_as is AlreadyExists and reason.item is None:
             return ConditionFailed
+        if self.fails_as is NotFound and reason.item is not None:
+            # The node exists, and the condition on its fields does not hold.
+            return ConditionFailed
         return self.fails_as

@@ -1,0 +1,233 @@
+"""The methods of a graph that change fields of a node or an edge.
+
+`Changing` checks the arguments of each call and makes its plan, once for both graphs. `Changes` and `AsyncChanges` run
+the plans; `Graph` and `AsyncGraph` inherit from them. A transaction takes the same arguments.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, TypeVar, overload
+
+from pydantic import BaseModel
+
+from adjoin.entity_types import Entity
+from adjoin.errors import InvalidValue, shown
+from adjoin.fields import Predicate
+from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref, node_id
+from adjoin.plans.update import Changed, identified, update
+from adjoin.plans.upsert import new_entity, upsert
+from adjoin.plans.versions import expected_version
+from adjoin.requests import Plan
+from adjoin.verbs import Verbs
+
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+N = TypeVar("N", bound=Node)
+
+
+class Changing(Verbs):
+    """What both graphs share: each call as a plan."""
+
+    def _changed(
+        self,
+        call: str,
+        what: Any,
+        ids: tuple[Any, ...],
+        changes: Mapping[str, Any],
+        if_version: IfVersion,
+        only_if: Predicate | None,
+    ) -> Changed:
+        """What a call changes: the node or edge, the fields, and under which condition."""
+        entity: Entity | None = None
+        fields = dict(changes)
+        match what:
+            case type():
+                model = what
+            case Ref(model=model, id=id):
+                ids = _alone(call, what, ids, (id,))
+            case Node():
+                entity, model = what, type(what)
+                ids = _alone(call, what, ids, (node_id(what),))
+            case Edge():
+                entity, model = what, type(what)
+                ids = _alone(call, what, ids, (what.source, what.target))
+                fields = self._with_key(what, fields)
+            case _:
+                raise InvalidValue(
+                    f"{call} takes a class and an id, a ref, a node or an edge, got {shown(what)}; pass one of these"
+                )
+        identity, rest = identified(self._layout, model, ids, fields)
+        return Changed(identity, rest, expected_version(identity.kind, entity, if_version), only_if)
+
+    def _with_key(self, edge: Edge[Any, Any], fields: dict[str, Any]) -> dict[str, Any]:
+        """Fields to change with the key fields of their edge, which tell it from others between the same nodes."""
+        kind = self._schema.edge(type(edge))
+        names = self._layout.key_fields(kind)
+        for name in names:
+            if name in fields:
+                raise InvalidValue(
+                    f"{name!r} of {kind.name} is its key and cannot change; put a new edge and delete this"
+                )
+        return {**fields, **{name: getattr(edge, name) for name in names}}
+
+    def _update(
+        self,
+        what: Any,
+        ids: tuple[Any, ...],
+        if_version: IfVersion,
+        only_if: Predicate | None,
+        changes: Mapping[str, Any],
+    ) -> Plan[Any]:
+        return self._written(update(self._layout, self._changed("update", what, ids, changes, if_version, only_if)))
+
+    def _upsert(
+        self, what: Any, ids: tuple[Any, ...], only_if: Predicate | None, changes: Mapping[str, Any]
+    ) -> Plan[Any]:
+        change = self._changed("upsert", what, ids, changes, None, only_if)
+        return self._written(upsert(self._layout, change, new_entity(self._layout, change)))
+
+
+def _alone(call: str, what: Any, given: tuple[Any, ...], ids: tuple[Any, ...]) -> tuple[Any, ...]:
+    if given:
+        raise InvalidValue(f"{call} takes {shown(what)} without an id, because it says which one; pass fields by name")
+    return ids
+
+
+class Changes(Changing):
+    """These methods of `Graph`."""
+
+    @abstractmethod
+    def _run(self, plan: Plan[T]) -> T: ...
+
+    @overload
+    def update(
+        self,
+        model: type[M],
+        /,
+        *ids: Any,
+        if_version: int | None = None,
+        only_if: Predicate | None = None,
+        **changes: Any,
+    ) -> M: ...
+
+    @overload
+    def update(
+        self, node: Ref[N], /, *, if_version: int | None = None, only_if: Predicate | None = None, **changes: Any
+    ) -> N: ...
+
+    @overload
+    def update(
+        self,
+        entity: M,
+        /,
+        *,
+        if_version: IfVersion = OWN_VERSION,
+        only_if: Predicate | None = None,
+        **changes: Any,
+    ) -> M: ...
+
+    def update(
+        self,
+        what: Any,
+        /,
+        *ids: Any,
+        if_version: IfVersion = OWN_VERSION,
+        only_if: Predicate | None = None,
+        **changes: Any,
+    ) -> Any:
+        """Changes the named fields of a node or an edge, and returns it as it is stored then.
+
+        Pass a class and an id, or for an edge its source and target; or pass a ref, a node or an edge. A change is a
+        value, or is made of the stored one: `credits=field("credits") + 1`. An instance of a class with a `Version()`
+        is changed only if the stored version is the same; `if_version` compares with another number, and None with
+        nothing. Raises `NotFound` if the node or edge does not exist, `ConditionFailed` if its version differs or if
+        `only_if` does not hold.
+        """
+        return self._run(self._update(what, ids, if_version, only_if, changes))
+
+    @overload
+    def upsert(self, model: type[M], /, *ids: Any, only_if: Predicate | None = None, **changes: Any) -> M: ...
+
+    @overload
+    def upsert(self, node: Ref[N], /, *, only_if: Predicate | None = None, **changes: Any) -> N: ...
+
+    def upsert(self, what: Any, /, *ids: Any, only_if: Predicate | None = None, **changes: Any) -> Any:
+        """Changes the named fields of a node or an edge, or makes it with them; returns it as it is stored then.
+
+        Pass a class and an id, or for an edge its source and target; or pass a ref. Fields without a default must be
+        given. If there is none, all other fields have their defaults, and a change such as `visits=field("visits") + 1`
+        starts from the default. It does not check that the ends of an edge exist. Raises `ConditionFailed` if `only_if`
+        does not hold for what is stored, also if nothing is.
+        """
+        return self._run(self._upsert(what, ids, only_if, changes))
+
+
+class AsyncChanges(Changing):
+    """The same methods of `AsyncGraph`."""
+
+    @abstractmethod
+    async def _run(self, plan: Plan[T]) -> T: ...
+
+    @overload
+    async def update(
+        self,
+        model: type[M],
+        /,
+        *ids: Any,
+        if_version: int | None = None,
+        only_if: Predicate | None = None,
+        **changes: Any,
+    ) -> M: ...
+
+    @overload
+    async def update(
+        self, node: Ref[N], /, *, if_version: int | None = None, only_if: Predicate | None = None, **changes: Any
+    ) -> N: ...
+
+    @overload
+    async def update(
+        self,
+        entity: M,
+        /,
+        *,
+        if_version: IfVersion = OWN_VERSION,
+        only_if: Predicate | None = None,
+        **changes: Any,
+    ) -> M: ...
+
+    async def update(
+        self,
+        what: Any,
+        /,
+        *ids: Any,
+        if_version: IfVersion = OWN_VERSION,
+        only_if: Predicate | None = None,
+        **changes: Any,
+    ) -> Any:
+        """Changes the named fields of a node or an edge, and returns it as it is stored then.
+
+        Pass a class and an id, or for an edge its source and target; or pass a ref, a node or an edge. A change is a
+        value, or is made of the stored one: `credits=field("credits") + 1`. An instance of a class with a `Version()`
+        is changed only if the stored version is the same; `if_version` compares with another number, and None with
+        nothing. Raises `NotFound` if the node or edge does not exist, `ConditionFailed` if its version differs or if
+        `only_if` does not hold.
+        """
+        return await self._run(self._update(what, ids, if_version, only_if, changes))
+
+    @overload
+    async def upsert(self, model: type[M], /, *ids: Any, only_if: Predicate | None = None, **changes: Any) -> M: ...
+
+    @overload
+    async def upsert(self, node: Ref[N], /, *, only_if: Predicate | None = None, **changes: Any) -> N: ...
+
+    async def upsert(self, what: Any, /, *ids: Any, only_if: Predicate | None = None, **changes: Any) -> Any:
+        """Changes the named fields of a node or an edge, or makes it with them; returns it as it is stored then.
+
+        Pass a class and an id, or for an edge its source and target; or pass a ref. Fields without a default must be
+        given. If there is none, all other fields have their defaults, and a change such as `visits=field("visits") + 1`
+        starts from the default. It does not check that the ends of an edge exist. Raises `ConditionFailed` if `only_if`
+        does not hold for what is stored, also if nothing is.
+        """
+        return await self._run(self._upsert(what, ids, only_if, changes))
