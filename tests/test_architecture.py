@@ -133,7 +133,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {
         "", "aws", "batch", "beginning", "errors", "units", "values", "tables", "expressions", "requests", "graph",
         "cost", "copying", "reserved", "runner", "server", "stores.interface", "locations", "inferring",
-        "layouts", "plans",
+        "layouts", "plans", "model", "entity_types", "field_types", "schema", "fields",
     },
     "__main__": {"cli"},
     # Public names only: it may name everything but the command line.

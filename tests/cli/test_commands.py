@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -14,12 +15,13 @@ from typing import Annotated
 import pytest
 
 from adjoin import Edge, Expires, Graph, Indexed, Node, Unique, __version__
-from adjoin.cli import COMMANDS, build_parser, main
+from adjoin.cli import COMMANDS, main
 from adjoin.requests import CreateTable, Put
 from adjoin.reserved import is_own_partition
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from examples import education, invoices
+from tests.cli.reference import PATH, parser_of, reference
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 
@@ -53,7 +55,7 @@ def lines_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_show_draws_the_table(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", file, "--table", "Education"]) == 0
     title, _, header, *rows = lines_of(capsys)
-    assert title == "Education: 7 items"
+    assert title == "table Education: 7 items"
     names = [cell.strip() for cell in header.strip("│").split("│")]
     assert names[:3] == ["PK", "SK", "EntityType"]
     assert names[-2:] == ["GSI1-PK", "GSI1-SK"]
@@ -64,7 +66,7 @@ def test_show_draws_the_table(file: str, capsys: pytest.CaptureFixture[str]) -> 
 def test_show_draws_an_index(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", file, "--table", "InvoiceAndBills", "--index", "GSI_1"]) == 0
     title, _, header, _, first, *_ = lines_of(capsys)
-    assert title == "InvoiceAndBills, index GSI_1: 14 items"
+    assert title == "table InvoiceAndBills, index GSI_1: 14 items"
     assert header.startswith("│ SK     │ PK")
     assert first.startswith("│ B#3392 │ B#3392")
 
@@ -91,12 +93,12 @@ def test_show_draws_what_adjoin_keeps_for_itself_only_where_asked(
 ) -> None:
     assert main(["show", kept]) == 0
     title, _, header, _, *rows, _ = lines_of(capsys)
-    assert title == "adjoin: 1 item, and 2 of adjoin's own; draw them with --all"
+    assert title == "table adjoin: 1 item, and 2 of adjoin's own; draw them with --all"
     assert "adjoin:revision" not in header
     assert len(rows) == 1
     assert main(["show", kept, "--all"]) == 0
     title, *rows = lines_of(capsys)
-    assert title == "adjoin: 4 items", "with the record of what is declared"
+    assert title == "table adjoin: 4 items", "with the record of what is declared"
     assert "adjoin:revision" in rows[1]
     assert sum("#=PERSON#email#ann@example.com" in row for row in rows) == 1
     assert main(["show", kept, "--limit", "1"]) == 0
@@ -106,7 +108,7 @@ def test_show_draws_what_adjoin_keeps_for_itself_only_where_asked(
 def test_show_draws_the_copies_in_an_index(kept: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", kept, "--index", "GSI3"]) == 0
     title, _, _, *rows = lines_of(capsys)
-    assert title == "adjoin, index GSI3: 2 items"
+    assert title == "table adjoin, index GSI3: 2 items"
     assert sum("PERSON#born#0" in row for row in rows) == 1
 
 
@@ -155,11 +157,11 @@ def test_show_fits_a_terminal(file: str, capsys: pytest.CaptureFixture[str], mon
 
 def test_show_stops_at_the_limit(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", file, "--table", "Education", "--limit", "2"]) == 0
-    assert lines_of(capsys)[0] == "Education: the first 2 of 8 items; draw more with --limit"
+    assert lines_of(capsys)[0] == "table Education: the first 2 of 8 items; draw more with --limit"
     assert main(["show", file, "--table", "Education", "--limit", "7"]) == 0
-    assert lines_of(capsys)[0] == "Education: 7 items"
+    assert lines_of(capsys)[0] == "table Education: 7 items"
     assert main(["show", file, "--table", "Education", "--index", "GSI1", "--limit", "1"]) == 0
-    assert lines_of(capsys)[0] == "Education, index GSI1: the first 1 item; draw more with --limit"
+    assert lines_of(capsys)[0] == "table Education, index GSI1: the first 1 item; draw more with --limit"
 
 
 def test_show_reads_on_behind_one_megabyte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,14 +173,14 @@ def test_show_reads_on_behind_one_megabyte(tmp_path: Path, capsys: pytest.Captur
     with Graph(path, [Note]) as g:
         g.put_many(Note(id=number, text="x" * 100_000) for number in range(30))
     assert main(["show", path]) == 0
-    assert lines_of(capsys)[0] == "adjoin: 30 items"
+    assert lines_of(capsys)[0] == "table adjoin: 30 items"
 
 
 def test_show_says_that_a_table_is_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "empty.db")
     education.open_graph(path).close()
     assert main(["show", path]) == 0
-    assert lines_of(capsys) == ["Education: empty"]
+    assert lines_of(capsys) == ["table Education: empty"]
 
 
 def test_tables_lists_keys_indexes_items_and_size(file: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -308,7 +310,7 @@ def test_a_file_without_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str
     with education.open_graph(path) as g:
         g.drop_table()
     assert main(["tables", path]) == 0
-    assert lines_of(capsys) == ["the file has no table yet"]
+    assert lines_of(capsys) == ["there is no table yet"]
     assert main(["show", path]) == 1
     assert "no table yet" in capsys.readouterr().err
 
@@ -356,17 +358,23 @@ def test_a_reader_that_leaves_early_is_no_error(file: str) -> None:
 # --- documentation -----------------------------------------------------------------------------
 
 
-def options_of(command: str) -> list[str]:
-    parsers = next(each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction))
-    actions = parsers.choices[command]._actions
-    return [action.option_strings[-1] for action in actions if action.option_strings and action.dest != "help"]
-
-
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS])
-def test_every_command_and_option_is_documented(command: str) -> None:
+def test_every_command_is_documented_with_an_example(command: str) -> None:
     sections = DOCUMENT.read_text().split("\n## ")
     section = next((each for each in sections if each.startswith(f"`adjoin {command}`")), None)
     assert section, f"docs/cli.md has no section for adjoin {command}"
-    missing = [option for option in options_of(command) if f"| `{option}" not in section]
-    assert not missing, f"docs/cli.md does not explain {', '.join(missing)} of adjoin {command}"
+    known = {option for action in parser_of(command)._actions for option in action.option_strings}
+    unknown = [option for option in re.findall(r"^\| `(--[a-z-]+)", section, re.MULTILINE) if option not in known]
+    assert not unknown, f"docs/cli.md explains {', '.join(unknown)}, which adjoin {command} does not have"
     assert f"$ adjoin {command} " in section, f"docs/cli.md shows no example of adjoin {command}"
+    assert f"| [`adjoin {command}`](#adjoin-{command}) |" in sections[0]
+
+
+def test_the_reference_is_what_the_help_says() -> None:
+    assert PATH.read_text(encoding="utf-8") == reference(), "run python -m tests.cli.reference"
+
+
+def test_every_argument_has_a_help() -> None:
+    for command in COMMANDS:
+        for action in parser_of(command.name)._actions:
+            assert action.help or isinstance(action, argparse._SubParsersAction), f"{command.name} {action.dest}"

@@ -46,9 +46,9 @@ def test_a_table_to_a_new_file(two: str, tmp_path: Path, capsys: pytest.CaptureF
     assert main(["copy", two, to, "--table", "Full", "--verify"]) == 0
     shown = capsys.readouterr()
     copied, verified = shown.out.splitlines()
-    assert copied.startswith(f"Full: copied to {to}: 8 items, ")
+    assert copied.startswith(f"table Full: copied to {to}: 8 items, ")
     assert copied.endswith(" write units, less than $0.01 on demand")
-    assert verified == "Full: verified, 8 items on both sides"
+    assert verified == "table Full: verified, 8 items on both sides"
     assert shown.err == ""
     assert_copied(two, to, "Full")
     assert files(tmp_path) == {"two.db", "new.db"}
@@ -58,7 +58,7 @@ def test_under_another_name_and_without_changes(two: str, capsys: pytest.Capture
     assert main(["copy", two, f"{two}?durability=process", "--table", "Plain", "--to", "Twin", "--segments", "3"]) == 0
     copied, changes = capsys.readouterr().out.splitlines()
     assert f"copied to {two}?durability=process as Twin: 30 items" in copied
-    assert changes == "Plain: the table keeps no changes, so changes made during the copy are not included"
+    assert changes == "table Plain: it keeps no changes, so changes made during the copy are not included"
     assert_copied(two, two, "Plain", "Twin")
 
 
@@ -104,7 +104,7 @@ def test_interrupted_and_run_again(tmp_path: Path, how: signal.Signals) -> None:
     store.execute([Put("Plain", item("new", "x"))])
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert f"adjoin: continuing the copy whose progress is in {states[0]}" in done.stderr
-    assert "Plain: including 1 change made during the copy" in done.stdout
+    assert "table Plain: including 1 change made during the copy" in done.stdout
     assert files(tmp_path) >= {"from.db", "to.db"}
     assert not list(tmp_path.glob("*.json*"))
     store.close()
@@ -124,7 +124,7 @@ def test_a_copy_that_could_not_say_that_it_is_finished_is_run_again(tmp_path: Pa
     assert unheard.returncode == 1
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Plain: copied to" in done.stdout
+    assert "table Plain: copied to" in done.stdout
     assert not list(tmp_path.glob("*.json*"))
     assert_copied(str(path), str(to), "Plain")
 

@@ -29,7 +29,7 @@ def school(tmp_path: Path) -> str:
 def test_the_program_is_printed(school: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["infer", school]) == 0
     shown = capsys.readouterr()
-    assert shown.err == "Education: 7 of 7 items explained (100.0 %) by 3 classes\n"
+    assert shown.err == "table Education: 7 of 7 items explained (100.0 %) by 3 classes\n"
     module = executed(shown.out)
     with module.open_graph(school) as g:
         before = scanned(g._store, "Education")
@@ -42,7 +42,9 @@ def test_the_program_is_printed(school: str, capsys: pytest.CaptureFixture[str])
 def test_the_program_is_written_once(school: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "school.py"
     assert main(["infer", school, "--out", str(out)]) == 0
-    assert capsys.readouterr().out == f"Education: 7 of 7 items explained (100.0 %) by 3 classes; written to {out}\n"
+    assert (
+        capsys.readouterr().out == f"table Education: 7 of 7 items explained (100.0 %) by 3 classes; written to {out}\n"
+    )
     written = out.read_text()
     assert main(["infer", school, "--out", str(out)]) == 1
     assert "already exists; choose another name" in capsys.readouterr().err

@@ -156,7 +156,7 @@ def test_options_of_another_kind(options: list[str], message: str, capsys: pytes
     assert message in output.err
 
 
-@pytest.mark.parametrize("name", ["nowhere", "examples.nowhere", "examples/homes.py", ":LAYOUT", ".homes"])
+@pytest.mark.parametrize("name", ["nowhere", "examples.nowhere", "examples/nowhere.py", ":LAYOUT", ".homes"])
 def test_a_module_that_is_not_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["render", "cdk", name]) == 1
     error = capsys.readouterr().err

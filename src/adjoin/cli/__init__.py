@@ -17,26 +17,51 @@ from adjoin import __version__
 from adjoin.beginning import INTERRUPTED, over
 from adjoin.cli import (
     changes,
+    children,
     copy,
+    count,
+    delete,
+    explain,
     export,
+    find,
+    get,
     infer,
+    into,
     maintain,
     migrate,
+    out,
+    put,
     rebuild,
     render,
+    scan,
     serve,
     shards,
     show,
+    stats,
     tables,
     verify,
+    walk,
 )
 from adjoin.cli.command import FAILED, MISUSED, Command, InvalidArguments, told
+from adjoin.cli.parsing import Parser
 from adjoin.errors import AdjoinError
 
 COMMANDS: tuple[Command, ...] = (
     show.COMMAND,
     tables.COMMAND,
     changes.COMMAND,
+    get.COMMAND,
+    out.COMMAND,
+    into.COMMAND,
+    children.COMMAND,
+    find.COMMAND,
+    walk.COMMAND,
+    scan.COMMAND,
+    count.COMMAND,
+    put.COMMAND,
+    delete.COMMAND,
+    explain.COMMAND,
+    stats.COMMAND,
     copy.COMMAND,
     export.COMMAND,
     infer.COMMAND,
@@ -51,9 +76,9 @@ COMMANDS: tuple[Command, ...] = (
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="adjoin",
-        description="Shows, copies, maintains and serves graphs that adjoin stores, and renders their tables for AWS.",
+        description="Reads, writes, copies, maintains and serves graphs that adjoin stores.",
     )
     parser.add_argument("--version", action="version", version=f"adjoin {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

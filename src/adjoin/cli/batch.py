@@ -77,12 +77,17 @@ def carried_out(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
 
 @contextmanager
 def opened(arguments: argparse.Namespace) -> Iterator[Graph]:
+    models, layout = declared(arguments)
+    check_there(arguments.location, (layout or AdjacencyList()).table)
+    with Graph(arguments.location, models, layout, tenant=arguments.tenant) as graph:
+        yield graph
+
+
+def declared(arguments: argparse.Namespace) -> tuple[list[Any], Any]:
+    """The classes and the layout in the module that the arguments name; None for the default layout."""
     name, _, layout_name = arguments.module.partition(":")
     module = imported(name)
-    layout = layout_in(module, layout_name)
-    check_there(arguments.location, (layout or AdjacencyList()).table)
-    with Graph(arguments.location, models_in(module, arguments.models), layout, tenant=arguments.tenant) as graph:
-        yield graph
+    return models_in(module, arguments.models), layout_in(module, layout_name)
 
 
 def check_there(location: str, table: str) -> None:

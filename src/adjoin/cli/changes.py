@@ -7,7 +7,7 @@ import datetime as dt
 import json
 from collections.abc import Iterator
 
-from adjoin.cli.command import Command, chosen_table, existing_file
+from adjoin.cli.command import Command, existing, table_at
 from adjoin.cli.drawing import is_own, printable, shortened, shown, shown_key, without_own_attributes
 from adjoin.requests import ChangesResponse, ItemChange, ReadChanges
 from adjoin.stores.interface import Store
@@ -15,6 +15,7 @@ from adjoin.values import Item
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("location", metavar="LOCATION", help="a file, or a table such as dynamodb://Education")
     parser.add_argument("--table", metavar="T", help="the table; not needed if the file has only one")
     parser.add_argument("--after", metavar="P", help="only changes after this position")
     parser.add_argument("--all", action="store_true", help="also changes of adjoin's own items")
@@ -25,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     line = _as_json if arguments.json else _as_text
-    with existing_file(arguments.file) as store:
-        table = chosen_table(store, arguments.table).definition
+    with existing(arguments.location) as store:
+        table = table_at(store, arguments.location, arguments.table).definition
         for change in _changes(store, table.name, arguments.after):
             if arguments.all:
                 print(line(change))
@@ -93,4 +94,4 @@ def _time(at: float) -> str:
     return dt.datetime.fromtimestamp(at, dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-COMMAND = Command("changes", "lists the changes of a table, oldest first", add_arguments, run)
+COMMAND = Command("changes", "lists the changes of a table, oldest first", add_arguments, run, takes_file=False)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib
+import importlib.util
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,13 +20,16 @@ from types import ModuleType
 from typing import Any
 
 from adjoin import Child, Edge, Node
-from adjoin.errors import AdjoinError, InvalidLocation, InvalidModel, InvalidValue, NotFound, TableNotFound
-from adjoin.locations import SERVICE, open_store
+from adjoin.errors import AdjoinError, InvalidLocation, InvalidModel, InvalidValue, NotFound, TableNotFound, shown
+from adjoin.locations import SERVICE, open_store, table_named_by
 from adjoin.requests import DescribeTable, ListTables, TableResponse, TablesResponse
 from adjoin.stores.interface import Store
 
-FAILED, MISUSED = 1, 2
-"""Exit statuses of all commands: an error; invalid arguments."""
+FAILED, MISUSED, IN_PART, ABSENT = 1, 2, 3, 4
+"""Exit statuses: an error; invalid arguments; done in part; what was asked for does not exist."""
+
+_MOST = 999_999_999
+"""No table has more items, and int() refuses a text of thousands of digits."""
 
 
 class InvalidArguments(AdjoinError):
@@ -46,6 +51,13 @@ def told(error: Exception) -> str:
     return f"adjoin: {line.encode('utf-8', 'backslashreplace').decode()}"
 
 
+def whole_number(text: str) -> int:
+    """For argparse: a whole number from 1 on."""
+    if not text.isdecimal() or len(text) > len(str(_MOST)) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a whole number from 1 to {_MOST:,}")
+    return int(text)
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     name: str
@@ -55,6 +67,11 @@ class Command:
     """Returns the exit status, or None for 0."""
     takes_file: bool = True
     """Whether the first argument is FILE. If not, `add_arguments` adds all arguments."""
+    call: Callable[[Any, argparse.Namespace], Any] | None = None
+    """For a command that is a verb of the graph: the query, or the function without parameters, that `explain` takes.
+
+    It gets the open graph, an `Asked`, and the arguments.
+    """
 
 
 @contextmanager
@@ -64,13 +81,35 @@ def existing_file(path: str) -> Iterator[Store]:
         raise InvalidLocation(
             f"this command reads files only; copy the table into a file first: adjoin copy '{path}' table.db"
         )
-    if not os.path.exists(path):
-        raise NotFound(f"the file {path} does not exist; check the name")
-    store = open_store(Path(path))
+    with existing(path) as store:
+        yield store
+
+
+@contextmanager
+def existing(location: str) -> Iterator[Store]:
+    """The store at a location. A file must exist."""
+    # A path object: a name may have a question mark, which begins the options of a location.
+    is_service = location.startswith(SERVICE)
+    if not is_service and not os.path.exists(location):
+        raise NotFound(f"the file {location} does not exist; check the name")
+    store = open_store(location if is_service else Path(location))
     try:
         yield store
     finally:
         store.close()
+
+
+def table_at(store: Store, location: str, asked: str | None) -> TableResponse:
+    """The table that the location or the user named, or the only table of a file."""
+    named = table_named_by(location)
+    if named is not None and asked not in (None, named):
+        raise InvalidLocation(f"{location} names the table {named!r}, and --table names {asked!r}; leave one out")
+    table = named or asked
+    if not location.startswith(SERVICE):
+        return chosen_table(store, table)
+    if table is None:
+        raise TableNotFound("name the table, as in dynamodb://Education, or with --table")
+    return described(store, table)
 
 
 def table_names(store: Store) -> tuple[str, ...]:
@@ -109,24 +148,54 @@ def meant(asked: str, known: tuple[str, ...]) -> str:
 
 
 def imported(name: str) -> ModuleType:
-    """The module of this name. The current directory is searched first, as with `python -m`."""
-    here = os.getcwd()
+    """The module of this name, or in this file. The current directory is searched first, as with `python -m`."""
+    path = Path(name) if name.endswith(".py") else None
+    if path is not None and not path.is_file():
+        raise NotFound(f"the file {name} does not exist; check the name")
+    here = os.getcwd() if path is None else str(path.resolve().parent)
     sys.path.insert(0, here)
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(name) if path is None else _imported_file(path)
     except ModuleNotFoundError as error:
         # Is the module itself missing, or one that it imports?
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise NotFound(
                 f"the module {name} does not exist here or in this environment; name it as in an import"
             ) from None
-        raise InvalidModel(f"the module {name} cannot be imported: {error}") from error
-    except AdjoinError:
-        raise
+        raise InvalidModel(f"the module {name} cannot be imported: {error}{_place(error, here)}") from error
+    except AdjoinError as error:
+        raise InvalidModel(f"the module {name} cannot be imported: {error}{_place(error, here)}") from error
     except Exception as error:
-        raise InvalidModel(f"the module {name!r} cannot be imported: {type(error).__name__}: {error}") from error
+        what = f"{type(error).__name__}: {error}"
+        raise InvalidModel(f"the module {name!r} cannot be imported: {what}{_place(error, here)}") from error
     finally:
         sys.path.remove(here)
+
+
+def _imported_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Pydantic looks up names of annotations in the module of a class.
+    before = sys.modules.get(path.stem)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(path.stem)
+        if before is not None:
+            sys.modules[path.stem] = before
+        raise
+    return module
+
+
+def _place(error: BaseException, folder: str) -> str:
+    """Where in the user's own files an error was raised; nothing if Python's message says it, or none of them did."""
+    if isinstance(error, SyntaxError):
+        return ""
+    own = [each for each in traceback.extract_tb(error.__traceback__) if each.filename.startswith(folder + os.sep)]
+    return f" ({os.path.relpath(own[-1].filename, folder)}, line {own[-1].lineno})" if own else ""
 
 
 def named_in(module: ModuleType, name: str) -> list[Any]:

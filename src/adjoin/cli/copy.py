@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
                 if arguments.verify:
                     same = verify(source, destination, table, to=to, segments=segments, progress=shown)
                     shown.line.close()
-                    print(f"{table}: verified, {counted(same, 'item')} on both sides")
+                    print(f"table {table}: verified, {counted(same, 'item')} on both sides")
             except BaseException as error:
                 shown.line.close()
                 # After ChangesTrimmed the copy cannot continue; the error itself says what to do.
@@ -115,7 +115,7 @@ class _Shown:
         self.stage = progress.stage
         if not self._quiet:
             work, noun = _WORK[progress.stage]
-            self.line.show(f"{self._table}: {work}", noun, progress.done, progress.total)
+            self.line.show(f"table {self._table}: {work}", noun, progress.done, progress.total)
 
 
 def _summary(table: str, to: str, destination: str, copied: Copied) -> str:
@@ -123,13 +123,12 @@ def _summary(table: str, to: str, destination: str, copied: Copied) -> str:
     amount = f"{counted(copied.items, 'item')}, {sized(copied.size)}"
     units = f"{_units(copied.read, 'read')} and {_units(copied.write, 'write')}"
     price = f"${copied.dollars:,.2f}" if copied.dollars >= 0.01 else "less than $0.01"
-    lines = [
-        f"{table}: copied to {destination}{renamed}: {amount} in {duration(copied.seconds)}; {units}, {price} on demand"
-    ]
+    done = f"copied to {destination}{renamed}: {amount} in {duration(copied.seconds)}"
+    lines = [f"table {table}: {done}; {units}, {price} on demand"]
     if copied.changes is None:
-        lines.append(f"{table}: the table keeps no changes, so changes made during the copy are not included")
+        lines.append(f"table {table}: it keeps no changes, so changes made during the copy are not included")
     elif copied.changes:
-        lines.append(f"{table}: including {counted(copied.changes, 'change')} made during the copy")
+        lines.append(f"table {table}: including {counted(copied.changes, 'change')} made during the copy")
     return "\n".join(lines)
 
 

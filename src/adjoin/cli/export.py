@@ -25,11 +25,11 @@ def run(arguments: argparse.Namespace) -> None:
 
         def show(done: int) -> None:
             if not arguments.quiet:
-                line.show(f"{table}: exporting", "items", done, described.item_count)
+                line.show(f"table {table}: exporting", "items", done, described.item_count)
 
         export = write_export(dump_of(store, table).lines(), arguments.folder, table, progress=show)
         line.close()
-    print(f"{table}: exported {counted(export.items, 'item')} to {export.place}")
+    print(f"table {table}: exported {counted(export.items, 'item')} to {export.place}")
 
 
 COMMAND = Command("export", "writes a table in the format of DynamoDB's export to S3", add_arguments, run)

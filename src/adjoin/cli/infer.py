@@ -123,7 +123,7 @@ def _summarize(found: Inferred, out: str | None, *, to_stdout: bool) -> None:
     number = len(found.program.classes)
     classes = "1 class" if number == 1 else f"{number:,} classes"
     explained = f"{found.explained:,} of {counted(found.read, 'item')} explained ({share:.1f} %)"
-    line = f"{found.program.definition.name}: {explained} by {classes}"
+    line = f"table {found.program.definition.name}: {explained} by {classes}"
     print(f"{line}{f'; written to {out}' if out else ''}", file=sys.stdout if to_stdout else sys.stderr)
 
 

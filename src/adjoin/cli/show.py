@@ -1,14 +1,17 @@
-"""`adjoin show`: draws a table, or one of its indexes, as a box."""
+"""`adjoin show`: draws a table, or one of its indexes, as boxes, while it reads them."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
+from collections.abc import Iterator
+from itertools import islice
 
-from adjoin.cli.command import Command, chosen_table, existing_file, meant
+from adjoin.cli.command import Command, existing, meant, table_at, whole_number
 from adjoin.cli.drawing import counted, draw_items, is_own, without_own_attributes
-from adjoin.errors import NotFound, shown
+from adjoin.errors import NotFound
 from adjoin.requests import PageResponse, Scan, TableResponse
 from adjoin.reserved import DECLARED
 from adjoin.stores.interface import Store
@@ -16,64 +19,117 @@ from adjoin.tables import TableDefinition
 from adjoin.values import Item
 
 DEFAULT_LIMIT = 100
+BOX = 500
+"""How many items a box has at most: the width of its columns is known only when all of them are read."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("location", metavar="LOCATION", help="a file, or a table such as dynamodb://Education")
     parser.add_argument("--table", metavar="T", help="the table; not needed if the file has only one")
     parser.add_argument("--index", metavar="I", help="draw this index instead of the table")
     parser.add_argument(
         "--limit",
         metavar="N",
-        type=_at_least_one,
+        type=whole_number,
         default=DEFAULT_LIMIT,
         help=f"draw at most this many items (default: {DEFAULT_LIMIT})",
     )
     parser.add_argument("--all", action="store_true", help="also draw adjoin's own items and attributes")
-
-
-def _at_least_one(text: str) -> int:
-    # No table has more items than nine digits can count, and int() refuses a text of thousands of digits.
-    if not text.isdecimal() or len(text) > 9 or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not a whole number from 1 to 999,999,999")
-    return int(text)
+    parser.add_argument("--json", action="store_true", help="print one item per line, as DynamoDB JSON")
 
 
 def run(arguments: argparse.Namespace) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    with existing_file(arguments.file) as store:
-        table = chosen_table(store, arguments.table)
-        print(drawn_table(store, table, arguments.index, arguments.limit, width, arguments.all))
+    with existing(arguments.location) as store:
+        table = table_at(store, arguments.location, arguments.table)
+        reading = _Reading(store, table.definition, arguments.index, arguments.all)
+        if arguments.json:
+            for item in islice(reading.items(arguments.limit), arguments.limit):
+                print(json.dumps(item, separators=(",", ":")))
+            return
+        for part in _parts(reading, table, arguments.limit, width):
+            print(part, flush=True)
 
 
-def drawn_table(
-    store: Store,
-    table: TableResponse,
-    index: str | None,
-    limit: int,
-    width: int | None = None,
-    everything: bool = False,
-) -> str:
-    """A title with the number of items, and the drawing. adjoin's own items are drawn only with `everything`.
+def drawn_table(store: Store, table: TableResponse, index: str | None, limit: int, width: int | None = None) -> str:
+    """A title with the number of items, and the drawing, without adjoin's own items."""
+    return "\n".join(_parts(_Reading(store, table.definition, index, False), table, limit, width))
+
+
+class _Reading:
+    """Reads items of a table or an index. adjoin's own items are left out and counted, unless all are wanted.
 
     An index copy is an entry of its index, so it is always drawn in a drawing of that index.
     """
-    definition = table.definition
-    keys, last = _columns(definition, index)
-    hidden = None if everything or index is not None else definition.partition.name
-    items, own, more = _some_items(store, definition.name, index, limit, hidden, everything=everything)
-    if not everything:
-        items = [without_own_attributes(item) for item in items]
-    name = definition.name if index is None else f"{definition.name}, index {index}"
-    if not items and not own:
-        return f"{name}: empty"
-    if not more:
-        besides = f", and {own:,} of adjoin's own; draw them with --all" if own else ""
-        count = counted(len(items), "item") + besides
-    elif index is None:
-        count = f"the first {len(items):,} of {counted(table.item_count, 'item')}; draw more with --limit"
+
+    def __init__(self, store: Store, definition: TableDefinition, index: str | None, everything: bool) -> None:
+        self.definition, self.index = definition, index
+        self.keys, self.last = _columns(definition, index)
+        self.own = 0
+        self._store, self._everything = store, everything
+        self._hidden = None if everything or index is not None else definition.partition.name
+
+    def items(self, wanted: int) -> Iterator[Item]:
+        """The items in the order of a scan. A page has at most `wanted`, and one that tells whether there are more."""
+        start: Item | None = None
+        while True:
+            request = Scan(self.definition.name, index=self.index, limit=min(wanted, BOX) + 1, start=start)
+            (response,) = self._store.execute([request])
+            assert isinstance(response, PageResponse)
+            for item in response.items:
+                # Every table has a record of what is declared. It is drawn with --all, and else not worth a word.
+                if self._everything:
+                    yield item
+                elif DECLARED in item:
+                    continue
+                elif self._hidden is not None and is_own(item[self._hidden]):
+                    self.own += 1
+                else:
+                    yield without_own_attributes(item)
+            start = response.last
+            if start is None:
+                return
+
+
+def _parts(reading: _Reading, table: TableResponse, limit: int, width: int | None) -> Iterator[str]:
+    """A title, then boxes, and a last line if the first could not tell everything."""
+    name = f"table {reading.definition.name}" + ("" if reading.index is None else f", index {reading.index}")
+    items = reading.items(limit)
+    box = [*islice(items, min(limit, BOX))]
+    following = next(items, None)
+    if not box and not reading.own:
+        yield f"{name}: empty"
+        return
+    if following is None:
+        yield f"{name}: {counted(len(box), 'item')}{_besides(reading.own)}"
+    elif limit <= BOX:
+        yield f"{name}: {_first(reading, len(box), table.item_count)}; draw more with --limit"
     else:
-        count = f"the first {counted(len(items), 'item')}; draw more with --limit"
-    return f"{name}: {count}\n{draw_items(items, keys, last, width)}"
+        yield f"{name}: at most {counted(limit, 'item')}, in boxes of {BOX}"
+    left = limit
+    while True:
+        yield draw_items(box, reading.keys, reading.last, width)
+        left -= len(box)
+        if following is None or not left:
+            break
+        box = [following, *islice(items, min(left, BOX) - 1)]
+        following = next(items, None)
+    if limit > BOX and left < limit - BOX:
+        drawn = limit - left
+        if following is not None:
+            yield f"{_first(reading, drawn, table.item_count)}; draw more with --limit"
+        else:
+            yield f"{counted(drawn, 'item')}{_besides(reading.own)}"
+
+
+def _first(reading: _Reading, number: int, total: int) -> str:
+    if reading.index is not None:
+        return f"the first {counted(number, 'item')}"
+    return f"the first {number:,} of {counted(total, 'item')}"
+
+
+def _besides(own: int) -> str:
+    return f", and {own:,} of adjoin's own; draw them with --all" if own else ""
 
 
 def _columns(definition: TableDefinition, index: str | None) -> tuple[list[str], list[str]]:
@@ -88,28 +144,4 @@ def _columns(definition: TableDefinition, index: str | None) -> tuple[list[str],
     return list(dict.fromkeys([*(key.name for key in found.keys), *own])), []
 
 
-def _some_items(
-    store: Store, table: str, index: str | None, limit: int, hidden: str | None, *, everything: bool
-) -> tuple[list[Item], int, bool]:
-    """At most `limit` items, how many of adjoin's own were left out, and whether there are more.
-
-    `hidden` names the key attribute by which adjoin's own items are recognised; None leaves nothing out.
-    """
-    items: list[Item] = []
-    own = 0
-    start: Item | None = None
-    while True:
-        # One item more than the limit shows whether there are more.
-        (response,) = store.execute([Scan(table, index=index, limit=limit + 1 - len(items), start=start)])
-        assert isinstance(response, PageResponse)
-        # Every table has a record of what is declared. It is drawn with --all, and otherwise not worth a word.
-        found = [item for item in response.items if everything or DECLARED not in item]
-        shown = [item for item in found if hidden is None or not is_own(item[hidden])]
-        own += len(found) - len(shown)
-        items += shown
-        start = response.last
-        if start is None or len(items) > limit:
-            return items[:limit], own, len(items) > limit
-
-
-COMMAND = Command("show", "draws a table, or one of its indexes", add_arguments, run)
+COMMAND = Command("show", "draws a table, or one of its indexes", add_arguments, run, takes_file=False)

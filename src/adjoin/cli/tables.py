@@ -1,11 +1,14 @@
-"""`adjoin tables`: lists the tables of a file with their keys, indexes, items and size."""
+"""`adjoin tables`: lists the tables of a file, or of a region, with their keys, indexes, items and size."""
 
 from __future__ import annotations
 
 import argparse
+import json
+from typing import Any
 
-from adjoin.cli.command import Command, described, existing_file, table_names
+from adjoin.cli.command import Command, described, existing, table_names
 from adjoin.cli.drawing import Column, draw
+from adjoin.locations import table_named_by
 from adjoin.requests import TableResponse
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from adjoin.units import KB, MB
@@ -14,16 +17,39 @@ _COLUMNS = (Column("table"), Column("keys"), Column("index"), Column("items", ri
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No arguments besides the file."""
+    parser.add_argument(
+        "location", metavar="LOCATION", help="a file, a table such as dynamodb://Education, or dynamodb:// for all"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object per table and line")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    with existing_file(arguments.file) as store:
-        tables = [described(store, name) for name in table_names(store)]
-    if tables:
+    named = table_named_by(arguments.location)
+    with existing(arguments.location) as store:
+        tables = [described(store, name) for name in ([named] if named else table_names(store))]
+    if arguments.json:
+        for table in tables:
+            print(json.dumps(_told(table)))
+    elif tables:
         print(draw(_COLUMNS, [_rows(table) for table in tables]))
     else:
-        print("the file has no table yet")
+        print("there is no table yet")
+
+
+def _told(table: TableResponse) -> dict[str, Any]:
+    definition = table.definition
+    return {
+        "table": definition.name,
+        **_told_keys(definition),
+        "indexes": [{"index": index.name, **_told_keys(index)} for index in definition.indexes],
+        "items": table.item_count,
+        "bytes": table.size,
+    }
+
+
+def _told_keys(holder: TableDefinition | IndexDefinition) -> dict[str, Any]:
+    keys = {"partition_key": holder.partitions, "sort_key": holder.sorts}
+    return {name: [{"name": key.name, "type": key.type} for key in found] for name, found in keys.items()}
 
 
 def _rows(table: TableResponse) -> list[list[str]]:
@@ -50,4 +76,10 @@ def sized(size: int) -> str:
     return f"{size / KB:,.1f} KB" if size < MB else f"{size / MB:,.1f} MB"
 
 
-COMMAND = Command("tables", "lists the tables of a file with their keys, indexes, items and size", add_arguments, run)
+COMMAND = Command(
+    "tables",
+    "lists the tables of a file or a region with their keys, indexes, items and size",
+    add_arguments,
+    run,
+    takes_file=False,
+)

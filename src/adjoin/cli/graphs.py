@@ -1,0 +1,174 @@
+"""What commands on a graph share: opening it, and the classes, nodes and fields that arguments name as text.
+
+A node is named by its id, as it is printed. Where an end of an edge may be of several classes, it is CLASS:ID.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from adjoin import AdjacencyList
+from adjoin.cli.batch import check_there, declared
+from adjoin.cli.command import InvalidArguments, meant
+from adjoin.entity_types import EdgeType, EntityType, NodeType, NodeUnion
+from adjoin.errors import AdjoinError, InvalidKey, InvalidValue, shown
+from adjoin.field_types import plain_type, problems_in, raised_by_class
+from adjoin.graph import Graph
+from adjoin.model import Ref
+from adjoin.schema import Schema
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that name a graph."""
+    parser.add_argument("location", metavar="LOCATION", help="a file, or a table such as dynamodb://Education")
+    parser.add_argument("module", metavar="MODULE", help="the module with your classes, or its file, or MODULE:LAYOUT")
+    parser.add_argument(
+        "--models", metavar="NAME", help="the list of classes in the module (default: all its Node and Edge classes)"
+    )
+    parser.add_argument("--tenant", metavar="T", help="use the graph of this tenant (default: the one of no tenant)")
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """The classes of a graph, by their names."""
+
+    schema: Schema
+
+    def kind(self, name: str) -> EntityType:
+        """The class of this name, or with this label."""
+        kinds = self.schema.types
+        for kind in kinds:
+            if name in (kind.name, kind.label):
+                return kind
+        raise InvalidArguments(f"there is no class {name!r}; {meant(name, tuple(kind.name for kind in kinds))}")
+
+    def edge_kind(self, name: str) -> EdgeType:
+        kind = self.kind(name)
+        if not isinstance(kind, EdgeType):
+            raise InvalidArguments(f"{kind.name} is a class of nodes; name a class of edges")
+        return kind
+
+    def node_kind(self, name: str) -> NodeType:
+        kind = self.kind(name)
+        if not isinstance(kind, NodeType):
+            raise InvalidArguments(f"{kind.name} is a class of edges; name a class of nodes")
+        return kind
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Classes):
+    """An open graph with its classes."""
+
+    graph: Graph
+
+
+@contextmanager
+def opened(arguments: argparse.Namespace) -> Iterator[Asked]:
+    """The graph that the arguments name. Its file must exist: a command that only reads must not create one."""
+    models, layout = declared(arguments)
+    check_there(arguments.location, (layout or AdjacencyList()).table)
+    with Graph(arguments.location, models, layout, tenant=arguments.tenant) as graph:
+        yield Asked(Schema(models), graph)
+
+
+# --- nodes -------------------------------------------------------------------------------------
+
+
+def node(kind: NodeType, text: str) -> Any:
+    """The id that a text stands for, or the ref where the class of the node has to be named."""
+    if isinstance(kind, NodeUnion):
+        return _one_of(kind, text)
+    try:
+        return kind.id(text if kind.is_single else _parts(kind, text))
+    except InvalidKey as error:
+        raise InvalidArguments(str(error)) from None
+
+
+def _one_of(kind: NodeUnion, text: str) -> Ref[Any]:
+    name, colon, id = text.partition(":")
+    names = tuple(each.name for each in kind.classes)
+    if not colon:
+        raise InvalidArguments(f"{text!r} may be one of {', '.join(names)}; name its class, as in {names[0]}:{text}")
+    for each in kind.classes:
+        if name == each.name:
+            return Ref(each.model, node(each, id))
+    raise InvalidArguments(f"{name!r} in {text!r} is not a class of these nodes; {meant(name, names)}")
+
+
+def _parts(kind: NodeType, text: str) -> Sequence[Any]:
+    if text.startswith("["):
+        try:
+            parts = json.loads(text)
+        except ValueError:
+            raise InvalidArguments(f"{text!r} begins as a JSON list, and is none; write the whole list") from None
+        return tuple(parts)
+    parts = tuple(text.split(","))
+    wanted = len(kind.parts)
+    if len(parts) != wanted:
+        raise InvalidArguments(
+            f"the id of a {kind.name} has {wanted} parts ({', '.join(kind.parts)}), got {text!r}; join them with "
+            f"commas, or write a JSON list"
+        )
+    return parts
+
+
+# --- fields ------------------------------------------------------------------------------------
+
+
+def field_values(kind: EntityType, words: Iterable[str]) -> dict[str, Any]:
+    """The fields that are given as NAME=VALUE, or as NAME:=JSON."""
+    values: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        is_json = name.endswith(":")
+        name = name.removesuffix(":")
+        if not equals or not name:
+            raise InvalidArguments(f"{word!r} is not a field with a value; write NAME=VALUE, or NAME:=JSON")
+        if name not in kind.fields and not kind.takes_any:
+            raise InvalidArguments(f"{kind.name} has no field {name!r}; {meant(name, tuple(kind.fields))}")
+        if name in values:
+            raise InvalidArguments(f"the field {name} is given twice; keep one of them")
+        values[name] = _from_json(word, text) if is_json else field_value(kind, name, text)
+    return values
+
+
+def _from_json(word: str, text: str) -> Any:
+    try:
+        # Decimal and not float: numbers keep their digits.
+        return json.loads(text, parse_float=str)
+    except ValueError as error:
+        raise InvalidArguments(f"{word!r} has no valid JSON after :=, {error}; quote it for the shell") from None
+
+
+def field_value(kind: EntityType, name: str, text: str) -> Any:
+    """The value of a field that a text stands for; the class validates it later."""
+    end = kind.end(name)
+    if end is not None:
+        return node(end, text)
+    if name in kind.fields and plain_type(kind.fields[name]) is bytes:
+        try:
+            return b64decode(text, validate=True)
+        except NotBase64:
+            raise InvalidValue(f"{kind.name}.{name} holds bytes, and {shown(text)} is not Base64; encode it") from None
+    return text
+
+
+def made(kind: EntityType, values: Mapping[str, Any]) -> Any:
+    """An instance with these fields; raises `InvalidValue` with all that is wrong with them."""
+    try:
+        return kind.model(**values)
+    except ValidationError as error:
+        raise InvalidValue(f"this is no valid {kind.name}: {problems_in(error)}") from None
+    except AdjoinError:
+        raise
+    except Exception as error:
+        raise InvalidValue(f"this is no valid {kind.name}: {raised_by_class(error)}") from error

@@ -1,0 +1,69 @@
+"""`adjoin put`: writes one node or one edge, in place of a stored one with the same key."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from adjoin.cli import graphs
+from adjoin.cli.batch import declared
+from adjoin.cli.command import Command, InvalidArguments
+from adjoin.cli.conditions import predicate
+from adjoin.cli.graphs import Asked, Classes
+from adjoin.cli.reading import add_json
+from adjoin.cli.results import as_json, named
+from adjoin.graph import Graph
+from adjoin.schema import Schema
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    graphs.add_arguments(parser)
+    parser.add_argument("kind", metavar="CLASS", help="the class of the node or edge")
+    parser.add_argument(
+        "fields",
+        metavar="FIELD=VALUE",
+        nargs="+",
+        help="its fields, with the id, or source and target; FIELD:=JSON for lists, maps and null",
+    )
+    parser.add_argument("--new", action="store_true", help="refuse if it is stored already")
+    parser.add_argument(
+        "--connect", action="store_true", help="for an edge: refuse if it is stored already, or a node is missing"
+    )
+    parser.add_argument("--only-if", metavar="CONDITION", help="write only if this holds for what is stored")
+    add_json(parser)
+
+
+def call(asked: Asked, arguments: argparse.Namespace) -> Callable[[], Any]:
+    return partial(_write, asked.graph, _entity(asked, arguments), arguments)
+
+
+def _entity(classes: Classes, arguments: argparse.Namespace) -> Any:
+    if sum((arguments.new, arguments.connect, arguments.only_if is not None)) > 1:
+        raise InvalidArguments("--new, --connect and --only-if are three ways to put; choose one of them")
+    kind = classes.edge_kind(arguments.kind) if arguments.connect else classes.kind(arguments.kind)
+    return graphs.made(kind, graphs.field_values(kind, arguments.fields))
+
+
+def _write(graph: Graph, entity: Any, arguments: argparse.Namespace) -> None:
+    if arguments.new:
+        graph.add(entity)
+    elif arguments.connect:
+        given = {name: getattr(entity, name) for name in entity.model_fields_set - {"source", "target"}}
+        graph.connect(type(entity), entity.source, entity.target, **given)
+    else:
+        held = None if arguments.only_if is None else predicate(arguments.only_if)
+        graph.put(entity, only_if=held)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    models, layout = declared(arguments)
+    # Before the graph is opened, which creates a file that does not exist.
+    entity = _entity(Classes(Schema(models)), arguments)
+    with Graph(arguments.location, models, layout, tenant=arguments.tenant) as graph:
+        _write(graph, entity, arguments)
+    print(as_json(entity) if arguments.json else f"put {named(entity)}")
+
+
+COMMAND = Command("put", "writes one node or one edge", add_arguments, run, False, call)
