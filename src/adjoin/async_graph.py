@@ -38,7 +38,7 @@ from adjoin.queries import (
 )
 from adjoin.reading import AsyncReads
 from adjoin.requests import Plan
-from adjoin.runner import run_async, unwatched
+from adjoin.runner import between_async, run_async, unwatched
 from adjoin.scans import AsyncScanQuery, AsyncTableScanQuery
 from adjoin.searches import (
     AsyncFindPairQuery,
@@ -402,6 +402,7 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals):
         self,
         *,
         dry_run: Literal[True],
+        into: AsyncGraph | None = None,
         fill: Mapping[str, Fill] | None = None,
         drop: Iterable[str] = (),
         finish: bool = False,
@@ -416,6 +417,7 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals):
         self,
         *,
         dry_run: Literal[False] = False,
+        into: AsyncGraph | None = None,
         fill: Mapping[str, Fill] | None = None,
         drop: Iterable[str] = (),
         finish: bool = False,
@@ -429,6 +431,7 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals):
         self,
         *,
         dry_run: bool = False,
+        into: AsyncGraph | None = None,
         fill: Mapping[str, Fill] | None = None,
         drop: Iterable[str] = (),
         finish: bool = False,
@@ -445,8 +448,14 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals):
         with its cost. `finish` does the last step: pass it when no program with former declarations writes any more.
         `units` limits the capacity units a second, `segments` are parts of the table to read side by side. `progress`
         is called with a report after each step, and `stop` ends the run; the next one goes on from there.
+
+        With `into`, a graph of another table, everything is written there in the layout of that graph, and programs go
+        on with this table, which stays as it is. `finish` then applies the last changes: pass it when no program writes
+        to this table any more.
         """
         drop = list(drop) if not isinstance(drop, str) else drop
+        if into is not None:
+            return await self._migrate_into(into, dry_run, fill, drop, finish, units, segments, progress, stop)
         migration = self._migration(fill, drop, finish, units, segments, not self._store.creates_tables)
         if dry_run:
             return await self._run(self._planned(fill, drop))
@@ -463,6 +472,42 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals):
         if progress is not None:
             progress(migration.report())
         return migration.report()
+
+    async def _migrate_into(
+        self,
+        into: AsyncGraph,
+        dry_run: bool,
+        fill: Mapping[str, Fill] | None,
+        drop: Iterable[str],
+        finish: bool,
+        units: float | None,
+        segments: int,
+        progress: Callable[[MigrationReport], None] | None,
+        stop: asyncio.Event | None,
+    ) -> MigrationPlan | MigrationReport:
+        if not isinstance(into, AsyncGraph):
+            raise InvalidValue(f"into must be a graph of another table, got {shown(into)}")
+        if into._store is self._store and into._layout.table == self._layout.table:
+            raise InvalidValue(f"into is a graph of the same table {self._layout.table!r}; open one of another table")
+        moving = self._moving(into, fill, drop, finish, units, segments, not self._store.creates_tables)
+        if dry_run:
+            return await self._run(self._planned_into(into, fill, drop))
+        await run_async(into._open_plan(creates_tables=True, tells=False), into._store)
+        into._is_open = into._is_table_open = True
+        sides = {"old": self._run, "new": into._run}
+        try:
+            while (pause := await between_async(moving.step(), sides)) is not None:
+                if progress is not None:
+                    progress(moving.report())
+                if stop is not None and stop.is_set():
+                    break
+                if pause > 0:
+                    await asyncio.sleep(pause)
+        finally:
+            await between_async(moving.stop(), sides)
+        if progress is not None:
+            progress(moving.report())
+        return moving.report()
 
     async def health(self) -> Health:
         """Returns the state of maintenance: its lag, what was set aside or missed, and the last rebuild and audit."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
 from types import TracebackType
@@ -41,7 +42,7 @@ from adjoin.queries import (
 )
 from adjoin.reading import Reads
 from adjoin.requests import Plan
-from adjoin.runner import run, unwatched
+from adjoin.runner import between, run, unwatched
 from adjoin.scans import ScanQuery, TableScanQuery
 from adjoin.searches import (
     FindPairQuery,
@@ -410,6 +411,7 @@ class Graph(Reads, Changes, Traversals):
         self,
         *,
         dry_run: Literal[True],
+        into: Graph | None = None,
         fill: Mapping[str, Fill] | None = None,
         drop: Iterable[str] = (),
         finish: bool = False,
@@ -424,6 +426,7 @@ class Graph(Reads, Changes, Traversals):
         self,
         *,
         dry_run: Literal[False] = False,
+        into: Graph | None = None,
         fill: Mapping[str, Fill] | None = None,
         drop: Iterable[str] = (),
         finish: bool = False,
@@ -437,6 +440,7 @@ class Graph(Reads, Changes, Traversals):
         self,
         *,
         dry_run: bool = False,
+        into: Graph | None = None,
         fill: Mapping[str, Fill] | None = None,
         drop: Iterable[str] = (),
         finish: bool = False,
@@ -453,8 +457,14 @@ class Graph(Reads, Changes, Traversals):
         with its cost. `finish` does the last step: pass it when no program with former declarations writes any more.
         `units` limits the capacity units a second, `segments` are parts of the table to read side by side. `progress`
         is called with a report after each step, and `stop` ends the run; the next one goes on from there.
+
+        With `into`, a graph of another table, everything is written there in the layout of that graph, and programs go
+        on with this table, which stays as it is. `finish` then applies the last changes: pass it when no program writes
+        to this table any more.
         """
         drop = list(drop) if not isinstance(drop, str) else drop
+        if into is not None:
+            return self._migrate_into(into, dry_run, fill, drop, finish, units, segments, progress, stop)
         migration = self._migration(fill, drop, finish, units, segments, not self._store.creates_tables)
         if dry_run:
             return self._run(self._planned(fill, drop))
@@ -469,6 +479,42 @@ class Graph(Reads, Changes, Traversals):
         if progress is not None:
             progress(migration.report())
         return migration.report()
+
+    def _migrate_into(
+        self,
+        into: Graph,
+        dry_run: bool,
+        fill: Mapping[str, Fill] | None,
+        drop: Iterable[str],
+        finish: bool,
+        units: float | None,
+        segments: int,
+        progress: Callable[[MigrationReport], None] | None,
+        stop: Stop | None,
+    ) -> MigrationPlan | MigrationReport:
+        if not isinstance(into, Graph):
+            raise InvalidValue(f"into must be a graph of another table, got {shown(into)}")
+        if into._store is self._store and into._layout.table == self._layout.table:
+            raise InvalidValue(f"into is a graph of the same table {self._layout.table!r}; open one of another table")
+        moving = self._moving(into, fill, drop, finish, units, segments, not self._store.creates_tables)
+        if dry_run:
+            return self._run(self._planned_into(into, fill, drop))
+        into._run(into._open_plan(creates_tables=True, tells=False))
+        stopped = stop or Event()
+        sides = {"old": self._run, "new": into._run}
+        with ThreadPoolExecutor(1, "adjoin-migrate") as helper:
+            try:
+                while (pause := between(moving.step(), sides, helper)) is not None:
+                    if progress is not None:
+                        progress(moving.report())
+                    if stopped.is_set() or (pause > 0 and stopped.wait(pause)):
+                        break
+            finally:
+                # Also on Ctrl-C: the next run then goes on exactly here, and need not wait for this one.
+                between(moving.stop(), sides, helper)
+        if progress is not None:
+            progress(moving.report())
+        return moving.report()
 
     def health(self) -> Health:
         """Returns the state of maintenance: its lag, what was set aside or missed, and the last rebuild and audit."""

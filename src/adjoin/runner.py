@@ -1,16 +1,20 @@
 """The two loops that run every plan, one blocking and one awaiting.
 
-`run` and `run_async` are the only places where a plan meets a store. A meter that is open in the
+`run` and `run_async` are the only places where a plan meets a store. `between` and `between_async` run work that needs
+two stores: it is made of plans, each with the side on which it runs. A meter that is open in the
 current context counts each round. In a rehearsal (`explain`), responses come from the rehearsal, and the
 store is not used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Protocol, TypeVar
+from contextvars import ContextVar, copy_context
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from adjoin.errors import AdjoinError
 from adjoin.requests import Plan, Request, Response
@@ -102,6 +106,92 @@ async def run_async(plan: Plan[T], store: AsyncStore) -> T:
             for watcher in watchers:
                 watcher.round(requests, responses)
             requests = plan.send(responses)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+# --- two stores --------------------------------------------------------------------------------
+
+
+class _Noting:
+    """A watcher that keeps rounds for the watchers of another thread."""
+
+    def __init__(self) -> None:
+        self.rounds: list[tuple[Sequence[Request], Sequence[Response]]] = []
+
+    def round(self, requests: Sequence[Request], responses: Sequence[Response]) -> None:
+        self.rounds.append((requests, responses))
+
+
+def between(
+    work: Generator[Sequence[tuple[str, Plan[Any]]], list[Any], T],
+    sides: Mapping[str, Callable[[Plan[Any]], Any]],
+    helper: ThreadPoolExecutor,
+) -> T:
+    """Runs work between two stores. The first of several parts runs in this thread, the others in those of `helper`."""
+    try:
+        parts = next(work)
+        while True:
+            try:
+                results = _side_by_side(parts, sides, helper)
+            except AdjoinError as error:
+                parts = work.throw(error)
+                continue
+            parts = work.send(results)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+def _side_by_side(
+    parts: Sequence[tuple[str, Plan[Any]]],
+    sides: Mapping[str, Callable[[Plan[Any]], Any]],
+    helper: ThreadPoolExecutor,
+) -> list[Any]:
+    (side, plan), *others = parts
+    if not others:
+        return [sides[side](plan)]
+    # A meter counts in one thread only, so the rounds of the others are told to it at the end.
+    noting = [_Noting() for _ in others]
+
+    def watched(noted: _Noting, side: str, plan: Plan[Any]) -> Any:
+        WATCHERS.set((noted,))
+        return sides[side](plan)
+
+    waiting = [
+        helper.submit(partial(copy_context().run, partial(watched, noted, *part)))
+        for noted, part in zip(noting, others, strict=True)
+    ]
+    try:
+        first = sides[side](plan)
+    finally:
+        # A part that is under way is waited for, also after an error: it must not write later.
+        for each in waiting:
+            each.exception()
+    for noted in noting:
+        for requests, responses in noted.rounds:
+            for watcher in WATCHERS.get():
+                watcher.round(requests, responses)
+    return [first, *(each.result() for each in waiting)]
+
+
+async def between_async(
+    work: Generator[Sequence[tuple[str, Plan[Any]]], list[Any], T],
+    sides: Mapping[str, Callable[[Plan[Any]], Awaitable[Any]]],
+) -> T:
+    """Runs work between two asynchronous stores."""
+    try:
+        parts = next(work)
+        while True:
+            found = await asyncio.gather(*(sides[side](plan) for side, plan in parts), return_exceptions=True)
+            failed = next((each for each in found if isinstance(each, BaseException)), None)
+            if failed is None:
+                parts = work.send(found)
+            elif isinstance(failed, AdjoinError):
+                parts = work.throw(failed)
+            else:
+                raise failed
     except StopIteration as done:
         result: T = done.value
         return result

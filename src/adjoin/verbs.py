@@ -41,8 +41,10 @@ from adjoin.plans.maintenance.ranks import check_room
 from adjoin.plans.maintenance.standing import opened_standing
 from adjoin.plans.maintenance.stream import Daemon
 from adjoin.plans.migrating.completing import Fill
+from adjoin.plans.migrating.moving import Moving
 from adjoin.plans.migrating.passes import Migration
-from adjoin.plans.migrating.planning import MigrationPlan, planned, wishes_of
+from adjoin.plans.migrating.planning import MigrationPlan, planned, planned_into, wishes_of
+from adjoin.plans.migrating.translating import Translation
 from adjoin.plans.read import Question
 from adjoin.plans.scan import MAX_SEGMENTS, ScanQuestion
 from adjoin.plans.shards import learn_number, number_of, open_shard_numbers, raise_shards, read_shard_maps, written
@@ -146,6 +148,35 @@ class Verbs(ABC):
             lag=_STREAM_LAG if lags else 0.0,
             clock=self._clock,
         )
+
+    def _moving(
+        self,
+        into: Verbs,
+        fill: Mapping[str, Fill] | None,
+        drop: Iterable[str],
+        finish: bool,
+        units: float | None,
+        segments: int,
+        lags: bool,
+    ) -> Moving:
+        if whole_number("segments", segments) > MAX_SEGMENTS:
+            raise InvalidValue(f"segments must be at most {MAX_SEGMENTS}, got {shown(segments)}")
+        return Moving(
+            self._translation(into, fill, drop),
+            finish=finish,
+            units=units,
+            segments=segments,
+            lag=_STREAM_LAG if lags else 0.0,
+            clock=self._clock,
+        )
+
+    def _translation(self, into: Verbs, fill: Mapping[str, Fill] | None, drop: Iterable[str]) -> Translation:
+        # In another table, dropped attributes are left out from the beginning: the old table still has them.
+        wishes, _ = wishes_of(into._layout, fill or {}, drop, finish=True)
+        return Translation(self._layout, into._layout, wishes)
+
+    def _planned_into(self, into: Verbs, fill: Mapping[str, Fill] | None, drop: Iterable[str]) -> Plan[MigrationPlan]:
+        return planned_into(self._translation(into, fill, drop))
 
     def _planned(self, fill: Mapping[str, Fill] | None, drop: Iterable[str]) -> Plan[MigrationPlan]:
         wishes, removes = wishes_of(self._layout, fill or {}, drop, finish=True)

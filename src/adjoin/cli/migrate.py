@@ -1,4 +1,4 @@
-"""`adjoin migrate`: brings what is stored in a table to what the classes declare.
+"""`adjoin migrate`: brings what is stored in a table to what the classes declare, or into another table.
 
 The exit status is 0 if nothing is due any more, 1 if the migration has not ended, and 2 if it failed.
 """
@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from adjoin import AdjacencyList, MigrationReport
 from adjoin.cli import batch
-from adjoin.cli.command import Command
+from adjoin.cli.command import Command, imported, layout_in, models_in
 from adjoin.cli.drawing import ProgressLine, counted, duration
 from adjoin.cli.maintain import stoppable
 from adjoin.cost import dollars
+from adjoin.errors import InvalidLocation
+from adjoin.graph import Graph
+from adjoin.locations import table_named_by
 
 LEFT = 1
 
@@ -23,9 +29,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--models", metavar="NAME", help="the list of classes in the module (default: all its Node and Edge classes)"
     )
+    parser.add_argument(
+        "--into",
+        nargs=2,
+        metavar=("LOCATION", "MODULE"),
+        help="write everything into this other table, as the classes and the layout of this module declare it",
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would be done and what it costs")
     parser.add_argument(
-        "--finish", action="store_true", help="the last step: no program with former declarations writes any more"
+        "--finish",
+        action="store_true",
+        help="the last step: no program with former declarations, or to the old table, writes any more",
     )
     parser.add_argument(
         "--drop", metavar="F", action="append", default=[], help="remove this attribute, such as Student.nickname"
@@ -57,9 +71,9 @@ def _segments(text: str) -> int:
 
 @batch.carried_out
 def run(arguments: argparse.Namespace) -> int:
-    with batch.opened(arguments) as graph:
+    with batch.opened(arguments) as graph, _target(arguments) as into:
         if arguments.dry_run:
-            plan = graph.migrate(dry_run=True, drop=arguments.drop)
+            plan = graph.migrate(dry_run=True, into=into, drop=arguments.drop)
             for difference in plan.differences:
                 print(difference)
             print(plan)
@@ -71,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         with stoppable() as stop:
             try:
                 report = graph.migrate(
+                    into=into,
                     drop=arguments.drop,
                     finish=arguments.finish,
                     units=arguments.units,
@@ -79,7 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
                     progress=None
                     if arguments.quiet
                     else lambda told: line.show(
-                        f"{told.stage}, {told.written:,} completed, ${dollars(told.rcu, told.wcu):,.2f}",
+                        f"{told.stage}, {told.written:,} {'moved' if told.into else 'completed'}, "
+                        f"${dollars(told.rcu, told.wcu):,.2f}{_left(told)}",
                         "items",
                         told.read,
                         told.total,
@@ -88,15 +104,45 @@ def run(arguments: argparse.Namespace) -> int:
             finally:
                 line.close()
     for refusal in report.refused:
-        print(f"not completed: {refusal}")
-    older = f"; {counted(report.older_writes, 'item')} came from older programs" if report.older_writes else ""
+        print(f"not {'moved' if into else 'completed'}: {refusal}")
+    came = "were written meanwhile" if into else "came from older programs"
+    older = f"; {counted(report.older_writes, 'item')} {came}" if report.older_writes else ""
     print(f"{report}{older}")
     print(f"{_cost(report.rcu, report.wcu)}, in {duration(report.seconds)}")
     return 0 if report.ended else LEFT
+
+
+@contextmanager
+def _target(arguments: argparse.Namespace) -> Iterator[Graph | None]:
+    """The graph to migrate into; a file is created if needed."""
+    if arguments.into is None:
+        yield None
+        return
+    location, named = arguments.into
+    name, _, layout_name = named.partition(":")
+    module = imported(name)
+    if location == ":memory:":
+        raise InvalidLocation("a table in memory would be lost when the command ends; give the path of a file")
+    layout = layout_in(module, layout_name) or AdjacencyList()
+    if arguments.dry_run:
+        # Nothing is created: what the layout says of the table is enough.
+        layout, location = layout.named(table_named_by(location) or layout.table), ":memory:"
+    with Graph(location, models_in(module, arguments.models), layout) as graph:
+        yield graph
+
+
+def _left(told: MigrationReport) -> str:
+    return "" if told.seconds_left is None else f", {duration(told.seconds_left)} left"
 
 
 def _cost(rcu: float, wcu: float) -> str:
     return f"{rcu:,.1f} read and {wcu:,.1f} write units, ${dollars(rcu, wcu):,.4f} on demand"
 
 
-COMMAND = Command("migrate", "brings what is stored to what the classes declare", add_arguments, run, takes_file=False)
+COMMAND = Command(
+    "migrate",
+    "brings what is stored to what the classes declare, or into another table",
+    add_arguments,
+    run,
+    takes_file=False,
+)

@@ -221,6 +221,13 @@ class BoundLayout:
         name, _, rest = partition[len(lead) :].partition(SEPARATOR) if partition.startswith(lead) else ("", "", "")
         return name, rest
 
+    def tenant_of_key(self, key: Item) -> str | None:
+        """The tenant to which an item belongs if its partition key begins with one; for a layout without a tenant."""
+        if not self._are_text or self.tenant is not None:
+            return None
+        name, rest = self._tenant_and_rest(key[self._pk]["S"])
+        return name if rest and is_tenant(name) else None
+
     def is_own_record(self, key: Item) -> bool:
         """Whether the key alone shows that an item is adjoin's own, and so not a node or an edge of any tenant."""
         if not self.is_bookkeeping(key):

@@ -154,7 +154,7 @@ def _of_fields(layout: BoundLayout, kind: EntityType, item: Item, wishes: Wishes
         fill = wishes.fills.get((kind.word, name))
         if fill is None or any(each in item for each in (stored, *kind.former.get(name, ()))):
             continue
-        value = layout.encode_field(kind, name, _made(kind, name, fill, item))
+        value = layout.encode_field(kind, name, filled_by(kind, name, fill, item))
         if value is not None:
             filled[stored] = value
             actions.append(Set(attribute(stored), Value(value)))
@@ -175,7 +175,8 @@ def _of_fields(layout: BoundLayout, kind: EntityType, item: Item, wishes: Wishes
     return filled, actions
 
 
-def _made(kind: EntityType, name: str, fill: Fill, item: Item) -> Any:
+def filled_by(kind: EntityType, name: str, fill: Fill, item: Item) -> Any:
+    """The value that a function of the program makes for a field that an item lacks."""
     try:
         made = fill({each: decode(value) for each, value in item.items()})
     except Exception as error:

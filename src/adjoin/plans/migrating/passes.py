@@ -71,7 +71,7 @@ from adjoin.units import CHANGES_KEPT
 from adjoin.values import Item, decode, encode
 
 T = TypeVar("T")
-MigrationStage: TypeAlias = Literal["reading", "waiting", "following", "ended"]
+MigrationStage: TypeAlias = Literal["reading", "waiting", "following", "counting", "ended"]
 
 _SAVE = 2.0
 """Seconds after which the position is stored again."""
@@ -100,7 +100,13 @@ class MigrationReport:
     wcu: float
     seconds: float
     older_writes: int = 0
-    """How many of the items that were completed a program with former declarations had written meanwhile."""
+    """How many items programs with former declarations, or those that use the old table, have written meanwhile."""
+    others: int = 0
+    """How many items no class explains. They are not moved into another table."""
+    lag: float = 0.0
+    """How many seconds ago the last change was made that was applied to another table; 0 if no more are waiting."""
+    into: str = ""
+    """The table into which items move; "" if they stay in theirs."""
 
     @property
     def ended(self) -> bool:
@@ -115,12 +121,17 @@ class MigrationReport:
         return max(0, self.total - self.read) * self.seconds / self.read
 
     def __str__(self) -> str:
-        told = f"{self.read:,} items read, {self.written:,} completed"
+        done = "moved" if self.into else "completed"
+        told = f"{self.read:,} items read, {self.written:,} {done}"
         if self.refused:
-            told += f", {len(self.refused):,} cannot be completed"
+            told += f", {len(self.refused):,} cannot be {done}"
+        if self.others:
+            told += f", {self.others:,} are of no class and stay in the old table"
         ends = {
-            "ended": "nothing is due any more",
-            "waiting": "run it again with finish when no program with former declarations writes any more",
+            "ended": f"programs may use {self.into} now" if self.into else "nothing is due any more",
+            "waiting": "run it again with finish when no program "
+            + ("writes to the old table any more" if self.into else "with former declarations writes any more"),
+            "counting": "not ended; run it again to go on",
             "reading": "not ended; run it again to go on",
             "following": "not ended; run it again to go on",
         }

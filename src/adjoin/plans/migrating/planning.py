@@ -26,6 +26,7 @@ from adjoin.plans.migrating.completing import (
     Wishes,
     shortcomings,
 )
+from adjoin.plans.migrating.translating import UNREADABLE, Translation
 from adjoin.requests import (
     DescribeTable,
     PageResponse,
@@ -96,7 +97,8 @@ class MigrationStep:
     wcu: float = 0.0
 
     def __str__(self) -> str:
-        cost = f" ({self.items:,} items, {self.rcu:,.0f} read and {self.wcu:,.0f} write units)" if self.rcu else ""
+        is_priced = self.rcu or self.wcu
+        cost = f" ({self.items:,} items, {self.rcu:,.0f} read and {self.wcu:,.0f} write units)" if is_priced else ""
         return f"{self.phase}: {self.what}{cost}"
 
 
@@ -174,3 +176,57 @@ def planned(layout: BoundLayout, wishes: Wishes, removes: bool, absent: Sequence
         )
     )
     return MigrationPlan(tuple(found), tuple(steps), tuple(refused[:SHOWN]), is_exact)
+
+
+# --- into another table ------------------------------------------------------------------------
+
+
+def planned_into(translation: Translation) -> Plan[MigrationPlan]:
+    """What a migration into another table would do and cost. It runs on the old table, and reads a part of it."""
+    old, new = translation.old, translation.new
+    described: TableResponse
+    (described,) = yield (DescribeTable(old.table),)
+    refused: list[Refusal] = []
+    moved: dict[str, list[float]] = {}
+    others, read, start, is_exact = 0, 0, None, False
+    while read < _SAMPLE and not is_exact:
+        page: PageResponse
+        (page,) = yield (Scan(old.table, limit=PAGE, start=start, consistent=True),)
+        for item in page.items:
+            try:
+                found = translation.moved(item)
+            except UNREADABLE as error:
+                told = translation.owner(item)
+                refused.append(Refusal(old.key_of(item), told[1].name if told else "item", str(error)))
+                continue
+            if found is not None:
+                moved.setdefault(found.kind.name, []).append(found.wcu)
+            elif translation.is_other(item):
+                others += 1
+        read, start = read + page.scanned, page.last
+        is_exact = start is None
+    total = read if is_exact else max(read, described.item_count)
+    share = total / read if read else 1.0
+    steps = [
+        MigrationStep("expand", f"create the table {new.table!r}; programs go on with {old.table!r}"),
+        MigrationStep(
+            "migrate",
+            f"read the table {old.table!r}, and apply what is written to it meanwhile",
+            0,
+            rcu=max(described.size, 1) / 4096,
+        ),
+    ]
+    for name, units in sorted(moved.items()):
+        items, wcu = round(len(units) * share), sum(units) * share
+        steps.append(MigrationStep("migrate", f"write {name} into {new.table!r}", items, 0.0, wcu))
+    if others:
+        steps.append(MigrationStep("migrate", f"leave {round(others * share):,} items of no class where they are"))
+    counts = ", and counts aggregates" if new.rules else ""
+    steps.append(
+        MigrationStep(
+            "contract",
+            f"when no program writes to {old.table!r} any more, run migrate with finish, which applies what is left"
+            f"{counts}; then start programs with {new.table!r}",
+        )
+    )
+    return MigrationPlan((), tuple(steps), tuple(refused[:SHOWN]), is_exact)
