@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 
@@ -19,17 +20,24 @@ from adjoin.plans.maintenance.affected import apply_changes
 from adjoin.plans.maintenance.expected import expected
 from adjoin.plans.maintenance.isolating import TOGETHER, Outcome, apply_each
 from adjoin.plans.maintenance.neighbours import reconcile_near
+from adjoin.plans.maintenance.progress import AT, POSITION, key_of, number
 from adjoin.plans.maintenance.ranks import refresh
 from adjoin.plans.maintenance.reconciling import reconcile
 from adjoin.plans.maintenance.report import Tally
+from adjoin.plans.maintenance.standing import keep
+from adjoin.plans.maintenance.stream import Reading, maintain_step
 from adjoin.requests import (
     BatchGet,
     ChangesResponse,
     Delete,
+    DescribeTable,
+    Get,
     ItemChange,
+    ItemResponse,
     Put,
     ReadChanges,
     Request,
+    TableResponse,
     TransactWrite,
     Update,
 )
@@ -163,6 +171,10 @@ def test_only_nodes_that_programs_write_as_a_whole_have_revisions(g: Graph) -> N
         other.maintain(once=True)
         (node,) = (item for item in stored(other) if item["PK"]["S"] == "AUTHOR#a" and item["SK"]["S"] == "#META")
         assert (node["works"], REVISION in node) == ({"N": "1"}, True)
+        other.put(Wrote(source="a", target="x"))
+        other.maintain(once=True)
+        (after,) = (item for item in stored(other) if item["PK"]["S"] == "AUTHOR#a" and item["SK"]["S"] == "#META")
+        assert (after["works"], after[REVISION] == node[REVISION]) == ({"N": "2"}, False)
 
 
 # --- many edges of one node --------------------------------------------------------------------
@@ -279,6 +291,48 @@ def test_a_node_that_has_no_room_and_no_room_to_say_so_is_told() -> None:
         with pytest.raises(InvalidRequest, match="no room"):
             run(refresh(g._layout, {"CUSTOMER#C1": kind}, Tally()), store)
         assert [type(request) for request in tried] == [Update, TransactWrite]
+
+
+# --- the stream --------------------------------------------------------------------------------
+
+
+def test_who_finds_that_another_began_again_goes_on_from_there() -> None:
+    """The position is trimmed. Before this maintainer can say so, another one has moved it."""
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, MODELS) as g:
+        g.put(Customer(id="C1"))
+        place = key_of(g._layout, POSITION)
+        store.execute((Put("adjoin", {**place, POSITION: {"S": "nowhere"}, AT: number(1.0), REVISION: {"S": "a"}}),))
+        moved: Item = {**place, AT: number(2.0), REVISION: {"S": "b"}}
+
+        def come_first(_: int, request: Request) -> None:
+            if isinstance(request, TransactWrite):
+                store.fault = lambda _number, _request: None
+                store.inner.execute((Put("adjoin", moved),))
+
+        store.fault = come_first
+        reading = Reading()
+        assert run(maintain_step(g._layout, reading, Tally(), clock=lambda: 3.0), store) is True
+        assert (reading.is_begun, reading.due) == (False, None)
+        assert g.health().rebuild_due is None
+        run(maintain_step(g._layout, reading, Tally(), clock=lambda: 3.0), store)
+        assert reading.is_begun
+
+
+@pytest.mark.parametrize("has_all_changes", [True, False])
+def test_what_the_stream_does_not_have_needs_a_rebuild(has_all_changes: bool) -> None:
+    """Of a table that was filled before anything was declared, the stream has only the end."""
+    with Graph(":memory:", MODELS) as g:
+        plan = keep(g._layout)
+        answers: dict[type[Any], Any] = {Get: ItemResponse(None)}
+        (described,) = g._store.execute((DescribeTable("adjoin"),))
+        assert isinstance(described, TableResponse)
+        answers[DescribeTable] = replace(described, has_all_changes=has_all_changes)
+        requests = next(plan)
+        while not isinstance(requests[0], Put):
+            requests = plan.send([answers[type(request)] for request in requests])
+        rules = requests[0].item["rules"]["M"]
+        assert {each["M"]["c"]["BOOL"] for each in rules.values()} == {has_all_changes}
 
 
 # --- recursive rules ---------------------------------------------------------------------------
