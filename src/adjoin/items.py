@@ -251,11 +251,15 @@ def _map(value: Any, depth: int) -> Normal:
     altered = {}
     for name, element in value.items():
         size += len(name) if name.isascii() else len(_utf8(name))
-        # Most maps hold texts, which are handled here, without a call. Their depth is looked at in `_inner` otherwise.
+        # Most maps hold texts and numbers, which are handled here, without a call. `_inner` looks at the depth.
         if depth < MAX_NESTING - 1 and type(element) is dict and len(element) == 1:
             text = element.get("S")
             if type(text) is str and text.isascii():
                 size += len(text)
+                continue
+            text = element.get("N")
+            if type(text) is str and len(text) < _LONG_NUMBER and (digits := _plain_number(text)):
+                size += digits
                 continue
         inner, length = _inner(element, depth + 1)
         size += length

@@ -211,14 +211,31 @@ def test_changes_are_told_apart_by_their_tenants() -> None:
         ]  # fmt: skip
         some = ByTenant(layout, [stray, *changes, nobodys])
         # The class is known of what belongs to no tenant. That of another is its own layout's to say.
-        assert {part.tenant: found for part, found in some.parts(0, 6)} == {
-            "one": [(changes[0], None), (changes[2], None)],
-            "two": [(changes[1], None)],
-            None: [(changes[3], layout.schema.node(Customer))],
-        }
-        assert {part.tenant: found for part, found in some.parts(2, 4)} == {
-            "two": [(changes[1], None)],
-            "one": [(changes[2], None)],
-        }
+        assert [(part.tenant, *found) for part, *found in some.parts(0, 6)] == [
+            ("one", [changes[0], changes[2]], [None, None]),
+            ("two", [changes[1]], [None]),
+            (None, [changes[3]], [layout.schema.node(Customer)]),
+        ]
+        assert [(part.tenant, *found) for part, *found in some.parts(2, 4)] == [
+            ("two", [changes[1]], [None]),
+            ("one", [changes[2]], [None]),
+        ]
+        assert [part.tenant for part in some.layouts()] == ["one", "two", None]
+        assert ByTenant(layout, [stray]).layouts() == []
         assert [(part.tenant, each) for part, each in some.unapplied(0, 6)] == [("one", stray), (None, nobodys)]
         assert list(some.unapplied(1, 5)) == []
+
+
+def test_what_lies_beside_a_ledger_is_skipped_and_nothing_else(g: Graph) -> None:
+    """All of a partition is known by one ledger in it. A node or an edge with a name like that of a ledger is none."""
+    g.put_many([Customer(id="C1"), Placed(source="C1", target="I1"), Placed(source="C1", target="=E#")])
+    g.maintain(once=True)
+    g.put(Customer(id="=E#"))
+    changes = changes_of(g)
+    own = [each for each in changes if g._layout.is_own_record(each.key)]
+    assert len(own) > 3
+    ((_, some, kinds),) = ByTenant(g._layout, changes).parts(0, len(changes))
+    assert some == [each for each in changes if each not in own]
+    assert [kind and kind.label for kind in kinds] == [
+        kind and kind.label for kind in (g._layout.kind_of(each.new or {}) for each in some)
+    ]

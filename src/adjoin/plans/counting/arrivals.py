@@ -35,7 +35,7 @@ from adjoin.plans.counting.node_transaction import MARKED
 from adjoin.plans.counting.references import EDGE, PAGE, EdgeRef, edge_in, edges_in, queries_from, queries_into, refs_to
 from adjoin.plans.steps.batches import chunks, get_all, write_all
 from adjoin.plans.steps.still import same
-from adjoin.requests import Delete, Get, ItemChange, PageResponse, Plan, Put, Query, SortCondition
+from adjoin.requests import Delete, Get, PageResponse, Plan, Put, Query, SortCondition
 from adjoin.rules import RuleGroup
 from adjoin.values import AttributeValue, Item
 
@@ -73,17 +73,17 @@ def is_taken_down(layout: BoundLayout, kind: CountedType) -> bool:
     return (counts or copies) and not kind.symmetric
 
 
-def arrived(layout: BoundLayout, kind: CountedType, change: ItemChange) -> Arrival | None:
+def arrived(layout: BoundLayout, kind: CountedType, old: Item | None, new: Item | None) -> Arrival | None:
     """The arrival to record after a change; None if the edge arrived there before, or does not arrive there now."""
-    now = _arrival(layout, kind, change.new)
-    before = _arrival(layout, kind, change.old)
+    now = _arrival(layout, kind, new)
+    before = _arrival(layout, kind, old)
     return None if now is None or (before is not None and before.target == now.target) else now
 
 
-def departed(layout: BoundLayout, kind: CountedType, change: ItemChange) -> Arrival | None:
+def departed(layout: BoundLayout, kind: CountedType, old: Item | None, new: Item | None) -> Arrival | None:
     """The arrival to remove after a change; None if the edge still arrives there, or never did."""
-    now = _arrival(layout, kind, change.new)
-    before = _arrival(layout, kind, change.old)
+    now = _arrival(layout, kind, new)
+    before = _arrival(layout, kind, old)
     return None if before is None or (now is not None and before.target == now.target) else before
 
 

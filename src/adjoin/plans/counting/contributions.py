@@ -84,6 +84,8 @@ def contribution(layout: BoundLayout, rule: Rule, ends: Ends) -> AttributeValue 
 
 def _sum(rule: Rule, ends: Ends) -> AttributeValue | None:
     """The sum of a rule's terms, exact, in DynamoDB's own spelling of numbers so that it compares equal later."""
+    if len(rule.terms) == 1 and rule.terms[0].at == "one":
+        return ONE
     values = [value for term in rule.terms if (value := ends.value(term)) is not None]
     if not values:
         return None

@@ -16,7 +16,7 @@ Its ledger is then of the next generation, so this happens once per edge.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
 from typing import TypeAlias
@@ -41,6 +41,7 @@ RULE, REASON, GROUP = "rule", "reason", "account"
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NOTHING: Mapping[str, AttributeValue] = MappingProxyType({})
 _NO_STAMPS: Mapping[str, Stamp] = MappingProxyType({})
+_NO_NAMES = frozenset[str]()
 _ZERO: AttributeValue = {"N": "0"}
 _NO_LEDGER = Ledger(WAITING, {}, {})
 
@@ -106,7 +107,7 @@ class EdgeState:
         """Adds the stamps that count to what the edge has contributed."""
         group, key = self.ref.group, self.ref.key
         stamps = [stamp for each in (self.stamp, *self.removed) if (stamp := stamp_of(group, key, each)) is not None]
-        spent = frozenset[str]() if self.ledger is None else self.ledger.spent
+        spent = _NO_NAMES if self.ledger is None else self.ledger.spent
         self.counting = {
             stamp.name: stamp
             for stamp in stamps
@@ -216,7 +217,9 @@ class EdgeState:
     @property
     def _spent(self) -> frozenset[str]:
         """The stamps that are spent once the ledger is written. Those of former generations need not be named."""
-        before = frozenset[str]() if self.ledger is None else self.ledger.spent
+        before = _NO_NAMES if self.ledger is None else self.ledger.spent
+        if not before and not self.counting:
+            return _NO_NAMES
         return frozenset(
             name for name in before | self.counting.keys() if generation_of(name) in (self.generation, self.next)
         )
@@ -335,7 +338,7 @@ class EdgeState:
             after = self.after
             self.ranks = self._moves(after)
             if after is not None:
-                after = replace(after, tokens=self.ranks.tokens)
+                after.tokens = self.ranks.tokens
             if after is not None or self.item is not None:
                 writes.append(ledger_write(layout, ref, ref.ledger_key(layout), self.item, after))
         if self.has_ranks_within or self.ranks.together:

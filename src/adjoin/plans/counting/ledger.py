@@ -290,7 +290,7 @@ class LedgerWrite:
             actions.append(Remove(attribute(part)) if value is None else Set(attribute(part), Value(value)))
         # If this removes a part and leaves the other, the other must still exist. Otherwise an item without any part
         # would be left behind, which no process would delete.
-        stay = [part for part in others if part in there] if None in self.parts.values() else []
+        stay = others if None in self.parts.values() else []
         return Update(
             self.table,
             self.key,

@@ -512,6 +512,8 @@ def arranged(
     ledgers go into one request if possible: then each ledger is written once, for both ends of its edge. `is_apart`
     gives each node transaction a request of its own.
     """
+    if len(node_transactions) == 1:
+        return [[[*node_transactions]]]
     held, checked = zip(*(node_transaction.places(layout) for node_transaction in node_transactions), strict=True)
     rounds: list[list[list[NodeTransaction]]] = []
     waiting = _neighbourly(held)

@@ -124,6 +124,16 @@ def _affecting(layout: BoundLayout, kind: CountedType) -> _Affecting:
     return _Affecting(tuple(groups), is_taken_down(layout, kind), names)
 
 
+@dataclass(slots=True)
+class _Change:
+    """A change with its items. A store may parse them whenever they are accessed, so they are read once."""
+
+    origin: ItemChange
+    key: Item
+    old: Item | None
+    new: Item | None
+
+
 @dataclass
 class _Work:
     """What a batch of changes makes it necessary to do. A thing that several changes affect is listed once."""
@@ -213,9 +223,8 @@ def apply_changes(
     """
     work = _Work()
     for each, known in zip(changes, kinds, strict=False):
-        # A store may parse the items of a change only when they are read. So read them once here. `work.changes`
-        # keeps the original instead, so that a large batch does not hold all parsed items in memory.
-        change = ItemChange(each.position, each.at, each.key, each.old, each.new, each.expired)
+        # `work.changes` keeps the original, so that a large batch does not hold all parsed items in memory.
+        change = _Change(each, each.key, each.old, each.new)
         tally.changes += 1
         kind, looks = known or layout.kind_of(change.new or change.old or change.key), work.looks
         counted = None if kind is None else kind.as_counted
@@ -223,8 +232,8 @@ def apply_changes(
             work.changes.append(each)
         if isinstance(kind, NodeType):
             _look_at_node(layout, kind, change, work)
-            if change.expired and edges_of(layout, kind):
-                work.expired[layout.text_of(kind, change.key)] = kind, change.at
+            if each.expired and edges_of(layout, kind):
+                work.expired[layout.text_of(kind, change.key)] = kind, each.at
                 work.looks += 1
         if change.old is not None and work.looks > looks:
             work.again.append(change.key)
@@ -290,7 +299,7 @@ def _portions(refs: Collection[EdgeRef]) -> Iterator[list[EdgeRef]]:
 # --- from changes to work ----------------------------------------------------------------------
 
 
-def _look_at_edge(layout: BoundLayout, kind: CountedType, change: ItemChange, work: _Work) -> bool:
+def _look_at_edge(layout: BoundLayout, kind: CountedType, change: _Change, work: _Work) -> bool:
     """Lists what a change of an edge affects, or of a child as something that is counted.
 
     Returns whether a rule group counts the edge whose node transactions do not check the edge itself.
@@ -302,7 +311,7 @@ def _look_at_edge(layout: BoundLayout, kind: CountedType, change: ItemChange, wo
         affecting = work.affecting[kind.label] = _affecting(layout, kind)
     if affecting.is_taken_down:
         for found, tell in ((work.arrived, arrived), (work.departed, departed)):
-            if (edge := tell(layout, kind, change)) is not None:
+            if (edge := tell(layout, kind, change.old, change.new)) is not None:
                 found[place_of(edge.place(layout))] = edge
     try:
         for group, attributes in affecting.groups:
@@ -322,13 +331,14 @@ def _look_at_edge(layout: BoundLayout, kind: CountedType, change: ItemChange, wo
         work.looks += 1
         if change.old is not None and change.new is not None and STAMP in change.old:
             # What its stamp said before is taken back. No later change has this stamp.
-            _look_at_edge(layout, kind, replace(change, new=None), work)
+            _look_at_edge(layout, kind, _Change(change.origin, change.key, change.old, None), work)
         if change.new is not None:
-            work.unapplied.append(Unapplied(change.key, str(problem), change.position, change.at))
+            origin = change.origin
+            work.unapplied.append(Unapplied(change.key, str(problem), origin.position, origin.at))
     return is_unchecked
 
 
-def _look_at_node(layout: BoundLayout, kind: NodeType, change: ItemChange, work: _Work) -> None:
+def _look_at_node(layout: BoundLayout, kind: NodeType, change: _Change, work: _Work) -> None:
     """Lists what a change of a node affects."""
     node_key = layout.text_of(kind, change.key)
     for group in layout.rules.groups:
@@ -379,13 +389,13 @@ def _has_moved(layout: BoundLayout, work: _Work, ref: EdgeRef) -> bool:
     )
 
 
-def differs(change: ItemChange, names: Sequence[str]) -> bool:
+def differs(change: _Change, names: Sequence[str]) -> bool:
     """Whether an item was created or deleted, or one of these attributes changed."""
     old, new = change.old, change.new
     return old is None or new is None or any(old.get(name) != new.get(name) for name in names)
 
 
-def _was_unfit(layout: BoundLayout, kind: EntityType, change: ItemChange) -> bool:
+def _was_unfit(layout: BoundLayout, kind: EntityType, change: _Change) -> bool:
     """Whether the item before or after a change cannot be read as an instance of its class.
 
     Then any attribute may matter, not only those that rules name: an edge that was set aside may be countable now.

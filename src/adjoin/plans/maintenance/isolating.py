@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from adjoin.entity_types import EntityType
 from adjoin.errors import CONTENDED, NEVER, AdjoinError, Throttled, TransactionCanceled, passes
@@ -31,6 +31,7 @@ from adjoin.plans.counting.node_transaction import is_hopeless
 from adjoin.plans.maintenance.affected import apply_changes
 from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside
 from adjoin.plans.maintenance.standing import keep
+from adjoin.plans.steps.batches import place_of
 from adjoin.requests import ItemChange, Plan
 from adjoin.values import Item
 
@@ -55,10 +56,6 @@ def item_in(change: ItemChange) -> Item:
     return change.new or change.old or change.key
 
 
-Sorted: TypeAlias = tuple[ItemChange, EntityType | None]
-"""A change, and the class of its item if that is known."""
-
-
 class ByTenant:
     """Changes, each with the layout of its tenant. A change of one of adjoin's own items has none, and is skipped."""
 
@@ -67,6 +64,7 @@ class ByTenant:
         self._layouts: list[BoundLayout | None] = []
         self._kinds: dict[int, EntityType] = {}
         """The classes of changed items as far as they are known already, by the places of the changes."""
+        start, beside = layout.ledgers.edge_start, set[str]()
         for place, change in enumerate(changes):
             if isinstance(change, Unapplied):
                 self._layouts.append(layout_for(layout, change))
@@ -74,24 +72,46 @@ class ByTenant:
             # Most changes in the stream are ledgers and positions that a maintainer itself wrote. Their keys say so;
             # the items need not be parsed. A store may parse the key whenever it is accessed, so that is done once.
             key = change.key
-            if layout.is_own_record(key):
+            partition, *sort = place_of(key)
+            if partition in beside:
                 self._layouts.append(None)
                 continue
             # A node or an edge by its whole key belongs to no tenant, even if the key begins as a tenant's would.
-            if not layout.is_bookkeeping(key) and (kind := layout.kind_of(item_in(change))) is not None:
-                self._kinds[place] = kind
-                self._layouts.append(layout)
+            if not layout.is_bookkeeping(key):
+                if (kind := layout.kind_of(item_in(change))) is not None:
+                    self._kinds[place] = kind
+                    self._layouts.append(layout)
+                    continue
+            elif layout.is_own_record(key):
+                if sort and sort[0].startswith(start):
+                    # Everything in a partition with a ledger is adjoin's own, and there are usually many ledgers in it.
+                    beside.add(partition)
+                self._layouts.append(None)
                 continue
             own = layout_for(layout, change)
             self._layouts.append(None if own.is_bookkeeping(key) else own)
 
-    def parts(self, start: int, end: int) -> list[tuple[BoundLayout, list[Sorted]]]:
-        """The changes from `start` to `end`, grouped by tenant, in their order, each with its class if it is known."""
-        found: dict[str | None, tuple[BoundLayout, list[Sorted]]] = {}
+    def layouts(self) -> list[BoundLayout]:
+        """The layouts of all tenants that have a change."""
+        changed = zip(self._changes, self._layouts, strict=True)
+        found: dict[str | None, BoundLayout] = {}
+        for change, layout in changed:
+            if layout is not None and layout.tenant not in found and isinstance(change, ItemChange):
+                found[layout.tenant] = layout
+        return list(found.values())
+
+    def parts(self, start: int, end: int) -> list[tuple[BoundLayout, list[ItemChange], list[EntityType | None]]]:
+        """The changes from `start` to `end`, grouped by tenant, in their order; and their classes if these are known.
+
+        Classes are in a list of their own: a pair for each change would be more for Python's garbage collector.
+        """
+        found: dict[str | None, tuple[BoundLayout, list[ItemChange], list[EntityType | None]]] = {}
         for place in range(start, end):
             change, layout = self._changes[place], self._layouts[place]
             if layout is not None and isinstance(change, ItemChange):
-                found.setdefault(layout.tenant, (layout, []))[1].append((change, self._kinds.get(place)))
+                _, changes, kinds = found.setdefault(layout.tenant, (layout, [], []))
+                changes.append(change)
+                kinds.append(self._kinds.get(place))
         return list(found.values())
 
     def unapplied(self, start: int, end: int) -> Iterator[tuple[BoundLayout, Unapplied]]:
@@ -145,7 +165,7 @@ def apply_each(
     the table as a whole and does not pass by itself is raised.
     """
     by_tenant = ByTenant(layout, changes)
-    for part, _ in by_tenant.parts(0, len(changes)):
+    for part in by_tenant.layouts():
         if part.rules.declared:
             # After the changes were read: so declarations that were in force when a change was made are known here.
             yield from keep(part)
@@ -192,8 +212,8 @@ def apply_each(
 def _apply(changes: ByTenant, start: int, end: int, tally: Tally) -> Plan[bool]:
     """Applies the changes from `start` to `end`, tenant by tenant. Returns whether there was any work."""
     found = False
-    for layout, some in changes.parts(start, end):
-        found |= yield from apply_changes(layout, (change for change, _ in some), tally, (kind for _, kind in some))
+    for layout, some, kinds in changes.parts(start, end):
+        found |= yield from apply_changes(layout, some, tally, kinds)
     for layout, each in changes.unapplied(start, end):
         yield from set_aside(layout, each, tally)
         found = True

@@ -419,9 +419,8 @@ def reconcile(
         states, nears = yield from _read(layout, list(waiting.values()), pace, removed)
         yield from write_in_rounds(rank_attempts.look_again(states))
         stale |= {near.node_key: near.kind for near in nears.values() if near.item and STALE in near.item}
-        if born := {state.ref.near for state in states if state.near is not None and not state.is_reconciled} & {
-            node_key for node_key, near in nears.items() if near.is_new
-        }:
+        new = {node_key for node_key, near in nears.items() if near.is_new and near.item is not None}
+        if new and (born := {state.ref.near for state in states if state.ref.near in new and not state.is_reconciled}):
             # Ledgers and ranks name the generation, so it must be stored before them.
             if (error := (yield from begin_generations(layout, [nears[node_key] for node_key in born]))) is not None:
                 pace.slow_down(error)
@@ -559,8 +558,9 @@ def _read(
     """Reads the edge states of some edges, and their near nodes by node key."""
     kinds = {ref.near: ref.group.hop.near for ref in refs}
     nodes = {node_key: key_of_node(layout, kind, node_key) for node_key, kind in kinds.items()}
-    ledgers = [ref.ledger_key(layout) for ref in refs]
-    items = yield from _items(layout, (*nodes.values(), *ledgers))
+    places = [place_of(ref.ledger_key(layout)) for ref in refs]
+    items = yield from _items(layout, (*nodes.values(), *(ref.ledger_key(layout) for ref in refs)))
+    there = {node_key: items[place_of(key)] for node_key, key in nodes.items()}
     fars = {ref.far: ref.far_key(layout) for ref in refs if ref.group.reads_far}
     # Edges are read after ledgers. A maintainer that applies a change of an edge changes the ledger after the edge
     # changed. So if this read sees the edge before that change, it has seen the ledger before it too, and the
@@ -569,25 +569,25 @@ def _read(
     # instant: if it exists now, it was created between the reads of the node and the ledger, which is not void then.
     again = {
         ref.near: nodes[ref.near]
-        for ref, ledger in zip(refs, ledgers, strict=True)
-        if items[place_of(nodes[ref.near])] is None and items[place_of(ledger)] is not None
+        for ref, ledger in zip(refs, places, strict=True)
+        if there[ref.near] is None and items[ledger] is not None
     }
     later = yield from _items(layout, (*(ref.key for ref in refs), *fars.values(), *again.values()))
     if any(later[place_of(key)] is not None for key in again.values()):
         return (yield from _read(layout, refs, pace, removed))
     nears = {
-        node_key: Near(kind, node_key, nodes[node_key], items[place_of(nodes[node_key])], is_gone=node_key in again)
+        node_key: Near(kind, node_key, nodes[node_key], there[node_key], is_gone=node_key in again)
         for node_key, kind in kinds.items()
     }
     states = []
-    for ref, ledger in zip(refs, ledgers, strict=True):
+    for ref, ledger in zip(refs, places, strict=True):
         near = nears[ref.near]
         far = later[place_of(fars[ref.far])] if ref.group.reads_far else None
-        edge = later[place_of(ref.key)]
+        edge = later[ref.place[1]]
         state = EdgeState(
             ref,
             edge,
-            items[place_of(ledger)],
+            items[ledger],
             near.item,
             far,
             near.generation,

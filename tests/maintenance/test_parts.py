@@ -1,0 +1,462 @@
+"""Small parts of counting and maintenance, each by itself: what they return, write and refuse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Annotated, Any
+
+import pytest
+
+from adjoin import AdjacencyList, Copy, Count, Edge, Graph, Index, Indexed, InvalidItem, Keys, Max, Node, Sum
+from adjoin.errors import InvalidRequest
+from adjoin.expressions import Add, Exists, Not, Remove, all_of, attribute
+from adjoin.layouts.interface import REVISION
+from adjoin.plans.counting.ledger import LedgerWrite
+from adjoin.plans.counting.node_transaction import STALE
+from adjoin.plans.counting.references import edge_in, ref_in, ref_to, refs_in, refs_to
+from adjoin.plans.maintenance import neighbours
+from adjoin.plans.maintenance.affected import apply_changes
+from adjoin.plans.maintenance.expected import expected
+from adjoin.plans.maintenance.isolating import TOGETHER, Outcome, apply_each
+from adjoin.plans.maintenance.neighbours import reconcile_near
+from adjoin.plans.maintenance.progress import AT, POSITION, key_of, number
+from adjoin.plans.maintenance.ranks import refresh
+from adjoin.plans.maintenance.reconciling import reconcile
+from adjoin.plans.maintenance.report import Tally
+from adjoin.plans.maintenance.standing import keep
+from adjoin.plans.maintenance.stream import Reading, maintain_step
+from adjoin.requests import (
+    BatchGet,
+    ChangesResponse,
+    Delete,
+    DescribeTable,
+    Get,
+    ItemChange,
+    ItemResponse,
+    Put,
+    ReadChanges,
+    Request,
+    TableResponse,
+    TransactWrite,
+    Update,
+)
+from adjoin.runner import run
+from adjoin.stores.sqlite import SQLiteStore
+from adjoin.values import Item
+from tests.faults import FaultyStore
+from tests.maintenance.models import MODELS, Customer, Part, Person, Placed, Uses
+from tests.maintenance.simulation import stored
+from tests.maintenance.test_simulation import check
+
+
+def changes_of(g: Graph) -> list[ItemChange]:
+    (response,) = g._store.execute((ReadChanges("adjoin", None),))
+    assert isinstance(response, ChangesResponse)
+    return response.changes
+
+
+# --- ledgers -----------------------------------------------------------------------------------
+
+
+KEY: Item = {"PK": {"S": "a#="}, "SK": {"S": "=E#b"}}
+ONE, OTHER = ({"M": {"l": {"S": "life"}, "r": {"S": token}}} for token in ("r1", "r2"))
+
+
+def test_a_part_goes_only_while_the_other_one_stays(g: Graph) -> None:
+    """Otherwise a ledger without any part could be left behind; so the other part is asked for."""
+    write = LedgerWrite("adjoin", KEY, {**KEY, "o": ONE, "i": OTHER}, {"o": None}, is_shared=True)
+    request = write.request(g._layout)
+    assert isinstance(request, Update)
+    assert request.actions == (Remove(attribute("o")),)
+    assert request.condition == all_of(write.condition, Exists(attribute("i")))
+
+
+def test_the_last_part_goes_only_while_there_is_no_other(g: Graph) -> None:
+    write = LedgerWrite("adjoin", KEY, {**KEY, "o": ONE}, {"o": None}, is_shared=True)
+    request = write.request(g._layout)
+    assert request == Delete("adjoin", KEY, all_of(write.condition, Not(Exists(attribute("i")))))
+
+
+def test_a_part_that_changes_leaves_the_other_one_alone(g: Graph) -> None:
+    write = LedgerWrite("adjoin", KEY, {**KEY, "o": ONE, "i": OTHER}, {"o": OTHER}, is_shared=True)
+    request = write.request(g._layout)
+    assert isinstance(request, Update)
+    assert request.condition == write.condition
+
+
+# --- references --------------------------------------------------------------------------------
+
+
+EDGE: Item = {"PK": {"S": "CUSTOMER#C1"}, "SK": {"S": "PLACED#INVOICE#I1"}}
+ENDS: Item = {"near": {"S": "CUSTOMER#C1"}, "far": {"S": "INVOICE#I1"}}
+RECORD: Item = {"PK": {"S": "#=ASIDE"}, "SK": {"S": "=x"}, "edge": {"M": EDGE}, **ENDS}
+
+
+def test_a_record_names_its_edge(g: Graph) -> None:
+    group = g._layout.rules.groups[0]
+    ref = ref_in(g._layout, group, RECORD)
+    assert (ref.key, ref.near, ref.far) == (EDGE, "CUSTOMER#C1", "INVOICE#I1")
+
+
+SPOILT: list[Item] = [
+    {name: value for name, value in RECORD.items() if name != "near"},
+    {name: value for name, value in RECORD.items() if name != "far"},
+    {**RECORD, "near": {"N": "1"}},
+    {**RECORD, "edge": {"M": {**EDGE, "more": {"S": "x"}}}},
+    {**RECORD, "edge": {"M": {"PK": EDGE["PK"]}}},
+    {**RECORD, "edge": {"M": {**EDGE, "SK": {"N": "1"}}}},
+    {**RECORD, "edge": {"S": "x"}},
+]
+
+
+@pytest.mark.parametrize("record", SPOILT, ids=range(len(SPOILT)))
+def test_a_record_that_another_program_changed_is_refused_and_left_out(g: Graph, record: Item) -> None:
+    group = g._layout.rules.groups[0]
+    with pytest.raises(InvalidItem, match="was changed by another program"):
+        ref_in(g._layout, group, record)
+    assert [ref.key for ref in refs_in(g._layout, group, [record, RECORD])] == [EDGE]
+
+
+def test_the_key_of_an_edge_is_two_texts(g: Graph) -> None:
+    assert edge_in(g._layout, RECORD, "edge") == EDGE
+    with pytest.raises(InvalidItem):
+        edge_in(g._layout, RECORD, "near")
+
+
+def test_edges_whose_ends_cannot_be_read_are_left_out() -> None:
+    class Numbered(Node):
+        id: int
+
+    class Shelf(Node):
+        id: str
+        things: Annotated[int, Count("Holds")] = 0
+
+    class Holds(Edge[Shelf, Numbered]):
+        pass
+
+    with Graph(":memory:", [Numbered, Shelf, Holds]) as g:
+        (group,) = g._layout.rules.groups
+        (item,) = g._layout.items(Holds(source="s", target=1))
+        broken: Item = {"PK": item["PK"], "SK": {"S": item["SK"]["S"].removesuffix("1")}}
+        assert [ref.key for ref in refs_to(g._layout, group, [broken, item, broken])] == [g._layout.key_of(item)]
+
+
+# --- revisions of nodes ------------------------------------------------------------------------
+
+
+class Author(Node):
+    id: str
+    name: Annotated[str, Indexed()] = ""
+    city: Annotated[str, Indexed()] = ""
+    works: Annotated[int, Count("Wrote")] = 0
+    pages: Annotated[int, Sum("Wrote", field="pages")] = 0
+
+
+class Work(Node):
+    id: str
+
+
+class Wrote(Edge[Author, Work]):
+    pages: int = 0
+
+
+def test_only_nodes_that_programs_write_as_a_whole_have_revisions(g: Graph) -> None:
+    """These are nodes with index copies; another one gets no attribute that nobody asks for."""
+    g.put_many([Customer(id="C1"), Placed(source="C1", target="I1")])
+    g.maintain(once=True)
+    assert [item for item in stored(g) if item["PK"]["S"] == "CUSTOMER#C1" and REVISION in item] == []
+    with Graph(":memory:", [Author, Work, Wrote]) as other:
+        other.put_many([Author(id="a", city="Oslo"), Wrote(source="a", target="w")])
+        other.maintain(once=True)
+        (node,) = (item for item in stored(other) if item["PK"]["S"] == "AUTHOR#a" and item["SK"]["S"] == "#META")
+        assert (node["works"], REVISION in node) == ({"N": "1"}, True)
+        other.put(Wrote(source="a", target="x"))
+        other.maintain(once=True)
+        (after,) = (item for item in stored(other) if item["PK"]["S"] == "AUTHOR#a" and item["SK"]["S"] == "#META")
+        assert (after["works"], after[REVISION] == node[REVISION]) == ({"N": "2"}, False)
+
+
+# --- many edges of one node --------------------------------------------------------------------
+
+
+def test_edges_of_a_node_are_reconciled_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "TOGETHER", 2)
+    with Graph(":memory:", MODELS) as g:
+        g.put_many([Customer(id="C1"), *(Placed(source="C1", target=f"I{number}") for number in range(5))])
+        tally, seen = Tally(), []
+        kind = g._layout.schema.node(Customer)
+        run(reconcile_near(g._layout, kind, ["CUSTOMER#C1"], tally, lambda state: seen.append(state.ref.key)), g._store)
+        assert g.get(Customer, "C1").invoices == 5  # type: ignore[union-attr]
+        # Once per rule group: one reads only the edge, one also its far node, and one counts what it leads to.
+        assert len(seen) == len({repr(key) for key in seen}) * (len(seen) // 5)
+        assert tally.nodes == {"CUSTOMER#C1"}
+
+
+# --- time that is over -------------------------------------------------------------------------
+
+
+def test_what_was_written_before_the_time_was_over_is_counted(g: Graph) -> None:
+    """The changes themselves are not: they come again."""
+    g.put_many([Customer(id=f"C{number}") for number in range(3)])
+    g.maintain(once=True)
+    before = len(changes_of(g))
+    g.put_many([Placed(source=f"C{number}", target="I1", balance=Decimal(1)) for number in range(3)])
+    changes = [each for each in changes_of(g)[before:] if not g._layout.is_bookkeeping(each.key)]
+    rounds: list[int] = []
+
+    def has_time() -> bool:
+        rounds.append(len([item for item in stored(g) if item.get("invoices") == {"N": "1"}]))
+        return rounds[-1] < 3
+
+    tally = Tally()
+    outcome = run(apply_each(g._layout, changes, tally, has_time), g._store)
+    assert (outcome.done, outcome.error) == (0, None)
+    assert (tally.changes, tally.edges > 0) == (0, True)
+    assert tally.nodes >= {"CUSTOMER#C0", "CUSTOMER#C1", "CUSTOMER#C2"}
+
+
+def test_nothing_is_done_of_changes_for_which_there_is_no_time(g: Graph) -> None:
+    g.put_many([Customer(id="C1"), Placed(source="C1", target="I1")])
+    outcome = run(apply_each(g._layout, changes_of(g), Tally(), lambda: False), g._store)
+    assert outcome == Outcome(0, False, None)
+
+
+def test_a_change_that_is_given_up_is_work(g: Graph) -> None:
+    """So that the position after it is stored, and it is not given up again and again."""
+    g.put(Customer(id="C1"))
+    (change,) = (each for each in changes_of(g) if not g._layout.is_bookkeeping(each.key))
+    store = FaultyStore(g._store)
+
+    def refuse(_: int, request: Request) -> None:
+        if isinstance(request, Update) and request.key == change.key:
+            raise InvalidRequest("the store does not take it")
+
+    store.fault = refuse
+    tally = Tally()
+    outcome = run(apply_each(g._layout, [change], tally), store)
+    assert outcome == Outcome(1, True, None)
+    assert (tally.changes, [each.reason for each in tally.records]) == (1, ["the store does not take it"])
+
+
+def test_batches_are_of_the_first_changes_first(g: Graph) -> None:
+    """The first of all is part of the first batch, whatever the size of batches."""
+    g.put_many([Customer(id=f"C{number}") for number in range(3)])
+    changes = [each for each in changes_of(g) if not g._layout.is_bookkeeping(each.key)]
+    tally = Tally()
+    outcome = run(apply_each(g._layout, changes, tally, together=1), g._store)
+    assert (outcome.done, tally.changes) == (3, 3)
+    assert TOGETHER >= 1000
+    assert all("adjoin:life" in item for item in stored(g) if item["PK"]["S"].startswith("CUSTOMER#"))
+
+
+# --- what is read and written once -------------------------------------------------------------
+
+
+def test_an_edge_that_is_as_it_was_is_touched_and_not_read_again() -> None:
+    """It changed and changed back. Its ledger gets another revision, which stops whoever read the edge in between."""
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, [Author, Work, Wrote]) as g:
+        g.put_many([Author(id="a"), Wrote(source="a", target="w", pages=5)])
+        g.maintain(once=True)
+        key = g._layout.edge_key(g._layout.schema.edge(Wrote), "a", "w", {})
+        for pages in (6, 5):
+            g.update(Wrote, "a", "w", pages=pages)
+        seen: list[Request] = []
+        store.fault = lambda _, request: seen.append(request)
+        g.maintain(once=True)
+        reads = [get for request in seen if isinstance(request, BatchGet) for get in request.gets if get.key == key]
+        touches = [request for request in seen if isinstance(request, Update) and "=E#" in repr(request.key)]
+        assert (len(reads), len(touches)) == (1, 1)
+
+
+def test_a_node_that_has_no_room_and_no_room_to_say_so_is_told() -> None:
+    """The second refusal cannot be for lack of room, so it is raised."""
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, MODELS) as g:
+        g.put_many([Customer(id="C1"), *(Placed(source="C1", target=f"I{n}", balance=Decimal(n)) for n in range(3))])
+        g.maintain(once=True)
+        key = g._layout.node_key(g._layout.schema.node(Customer), "C1")
+        stale = Add(attribute(STALE), {"SS": ["CUSTOMER.largest"]})
+        store.execute((Update("adjoin", key, (stale,)),))
+        tried: list[Request] = []
+
+        def refuse(_: int, request: Request) -> None:
+            if isinstance(request, Update | TransactWrite):
+                tried.append(request)
+                raise InvalidRequest("no room")
+
+        store.fault = refuse
+        kind = g._layout.schema.node(Customer)
+        with pytest.raises(InvalidRequest, match="no room"):
+            run(refresh(g._layout, {"CUSTOMER#C1": kind}, Tally()), store)
+        assert [type(request) for request in tried] == [Update, TransactWrite]
+
+
+# --- the stream --------------------------------------------------------------------------------
+
+
+def test_who_finds_that_another_began_again_goes_on_from_there() -> None:
+    """The position is trimmed. Before this maintainer can say so, another one has moved it."""
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, MODELS) as g:
+        g.put(Customer(id="C1"))
+        place = key_of(g._layout, POSITION)
+        store.execute((Put("adjoin", {**place, POSITION: {"S": "nowhere"}, AT: number(1.0), REVISION: {"S": "a"}}),))
+        moved: Item = {**place, AT: number(2.0), REVISION: {"S": "b"}}
+
+        def come_first(_: int, request: Request) -> None:
+            if isinstance(request, TransactWrite):
+                store.fault = lambda _number, _request: None
+                store.inner.execute((Put("adjoin", moved),))
+
+        store.fault = come_first
+        reading = Reading()
+        assert run(maintain_step(g._layout, reading, Tally(), clock=lambda: 3.0), store) is True
+        assert (reading.is_begun, reading.due) == (False, None)
+        assert g.health().rebuild_due is None
+        run(maintain_step(g._layout, reading, Tally(), clock=lambda: 3.0), store)
+        assert reading.is_begun
+
+
+@pytest.mark.parametrize("has_all_changes", [True, False])
+def test_what_the_stream_does_not_have_needs_a_rebuild(has_all_changes: bool) -> None:
+    """Of a table that was filled before anything was declared, the stream has only the end."""
+    with Graph(":memory:", MODELS) as g:
+        plan = keep(g._layout)
+        answers: dict[type[Any], Any] = {Get: ItemResponse(None)}
+        (described,) = g._store.execute((DescribeTable("adjoin"),))
+        assert isinstance(described, TableResponse)
+        answers[DescribeTable] = replace(described, has_all_changes=has_all_changes)
+        requests = next(plan)
+        while not isinstance(requests[0], Put):
+            requests = plan.send([answers[type(request)] for request in requests])
+        rules = requests[0].item["rules"]["M"]
+        assert {each["M"]["c"]["BOOL"] for each in rules.values()} == {has_all_changes}
+
+
+# --- recursive rules ---------------------------------------------------------------------------
+
+
+def order_of(g: Graph) -> list[int]:
+    """How often the edges of each recursive rule changed."""
+    return [int(item["changes"]["N"]) for item in stored(g) if "changes" in item and "ORDER" in item["PK"]["S"]]
+
+
+def test_the_order_changes_with_some_edges_of_a_transaction() -> None:
+    """One edge begins to contribute, and another of the same node is set aside: still the order has changed."""
+    with Graph(":memory:", MODELS) as g:
+        g.put_many([Part(id=id, cost=1) for id in "abc"])
+        g.put(Uses(source="a", target="b"))
+        g.maintain(once=True)
+        before = order_of(g)
+        assert len(before) == 3
+        g.put_many([Uses(source="b", target="a"), Uses(source="b", target="c")])
+        layout = g._layout
+        (group,) = (each for each in layout.rules.groups if each.edge is layout.schema.edge(Uses))
+        items = [layout.items(Uses(source="b", target=target))[0] for target in "ac"]
+        run(reconcile(layout, [ref_to(layout, group, item) for item in items], Tally()), g._store)
+        assert [after - each for after, each in zip(order_of(g), before, strict=True)] == [1, 1, 1]
+        g.maintain(once=True)
+        check(g)
+
+
+def test_the_order_changes_with_a_node_that_goes() -> None:
+    """Its edges stop to contribute with it, and no ledger says so."""
+    with Graph(":memory:", MODELS) as g:
+        g.put_many([Part(id="a"), Part(id="b"), Uses(source="a", target="b")])
+        g.maintain(once=True)
+        before, known = order_of(g), len(changes_of(g))
+        g._store.execute((Delete("adjoin", {"PK": {"S": "PART#a"}, "SK": {"S": "#META"}}),))
+        (change,) = changes_of(g)[known:]
+        run(apply_changes(g._layout, [change], Tally()), g._store)
+        assert [after - each for after, each in zip(order_of(g), before, strict=True)] == [1, 1, 1]
+
+
+def test_edges_that_were_set_aside_are_looked_at_only_if_something_of_their_rules_changed() -> None:
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, MODELS) as g:
+        g.put_many([Part(id="a"), Person(id="p"), Customer(id="C1")])
+        g.maintain(once=True)
+        asked: list[Request] = []
+        store.fault = lambda _, request: asked.append(request)
+        g.put(Placed(source="C1", target="I1"))
+        g.maintain(once=True)
+        assert not [request for request in asked if "ASIDE" in repr(request)]
+        g.put(Uses(source="a", target="b"))
+        g.maintain(once=True)
+        assert len([request for request in asked if "ASIDE" in repr(request)]) == 3
+
+
+# --- copies ------------------------------------------------------------------------------------
+
+
+class Club(Node):
+    id: str
+    name: str = ""
+    town: str = ""
+
+
+class Fan(Node):
+    id: str
+
+
+class Supports(Edge[Fan, Club]):
+    since: int = 0
+    club: Annotated[str, Copy("target.name")] = ""
+    town: Annotated[str, Copy("target.town")] = ""
+
+
+BY_CLUB = AdjacencyList(
+    indexes=[Index("ByClub", "Club", "ClubSort")], keys={Supports: Keys(indexes={"ByClub": ("{club}", "{since}")})}
+)
+
+
+def test_a_copy_writes_only_what_differs() -> None:
+    """The key of an index holds one of the copied fields: it is written only if this one changes."""
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, [Club, Fan, Supports], BY_CLUB) as g:
+        g.put_many([Club(id="c", name="A", town="x"), Supports(source="f", target="c", since=3)])
+        g.maintain(once=True)
+        written: list[list[str]] = []
+
+        def note(_: int, request: Request) -> None:
+            writes = request.writes if isinstance(request, TransactWrite) else ()
+            updates = [each for each in writes if isinstance(each, Update) and each.key["PK"]["S"] == "FAN#f"]
+            written.extend(sorted(str(action.path.steps[0]) for action in each.actions) for each in updates)
+
+        store.fault = note
+        g.update(Club, "c", town="y")
+        g.maintain(once=True)
+        assert written == [["town"]]
+        g.update(Club, "c", name="B")
+        g.maintain(once=True)
+        # The sort key of the index is what it was.
+        assert written[1] == ["Club", "club"]
+        assert g.edge(Supports, "f", "c") == Supports(source="f", target="c", since=3, club="B", town="y")
+
+
+# --- what explain predicts ---------------------------------------------------------------------
+
+
+class Shop(Node):
+    id: str
+    sales: Annotated[int, Count("Sold", consistency="transaction")] = 0
+    largest: Annotated[int | None, Max("Sold", field="price")] = None
+
+
+class Good(Node):
+    id: str
+
+
+class Sold(Edge[Shop, Good]):
+    price: int = 0
+
+
+def test_what_counts_in_the_transaction_counts_all_of_its_group_there() -> None:
+    """A group of which one rule counts at once is written with the edge, the other rules too."""
+    with Graph(":memory:", [Shop, Good, Sold]) as g:
+        (group,) = g._layout.rules.groups
+        assert {rule.in_transaction for rule in group.rules} == {True, False}
+        (item,) = g._layout.items(Sold(source="s", target="g", price=3))
+        assert list(expected(g._layout, [Put("adjoin", item)])) == []
