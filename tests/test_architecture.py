@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "items": {"errors", "units", "values"},
     "evaluate": {"errors", "units", "values", "expressions", "items"},
     "model": {"errors", "units", "values"},
-    "field_types": {"errors"},
+    "field_types": {"errors", "values", "formats", "model"},
     "entity_types": {"errors", "units", "values", "formats", "model", "field_types"},
     "schema": {"errors", "units", "values", "formats", "model", "entity_types", "field_types"},
     "fields": {"errors", "units", "values", "model", "entity_types", "field_types", "schema"},

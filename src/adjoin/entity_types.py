@@ -1,37 +1,26 @@
-"""The classes of a graph as adjoin knows them: their fields, ids, ends, and how each value is validated."""
+"""The classes of a graph as adjoin knows them: what their fields are for, their ids and their ends."""
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args, get_origin
 
-from pydantic import AliasChoices, TypeAdapter, ValidationError
+from pydantic import AliasChoices
 from pydantic.fields import FieldInfo
-from pydantic_core import SchemaValidator
 
-from adjoin.errors import AdjoinError, InvalidKey, InvalidModel, InvalidValue, UnknownField, shown
+from adjoin.errors import InvalidKey, InvalidValue, UnknownField, shown
 from adjoin.field_types import (
-    full_hint,
-    inner_marks,
+    ModelFields,
     plain_type,
-    problems_in,
-    raised_by_class,
     stored_tag,
     unknown_field,
 )
-from adjoin.formats import Format, format_of
 from adjoin.model import (
     Edge,
-    Expires,
-    Indexed,
     Node,
     Ref,
-    Stored,
-    Unique,
     Version,
     ambiguous,
     either,
@@ -39,7 +28,7 @@ from adjoin.model import (
     id_spelled,
     node_id,
 )
-from adjoin.values import AttributeValue, check_range, encode
+from adjoin.values import AttributeValue, encode
 
 AnyEdge: TypeAlias = Edge[Any, Any]
 
@@ -47,17 +36,12 @@ Entity: TypeAlias = Node | AnyEdge
 
 
 @dataclass(frozen=True)
-class EntityType:
+class EntityType(ModelFields):
     """A kind: a class of nodes or edges, its label, and its fields with the names under which they are stored."""
 
-    model: type[Any]
     label: str
     attributes: Mapping[str, str] = field(repr=False)
     """Field name to stored attribute name, without the fields of a node's id, and without `source` and `target`."""
-
-    @property
-    def name(self) -> str:
-        return self.model.__name__
 
     @property
     def word(self) -> str:
@@ -68,11 +52,6 @@ class EntityType:
     def whole(self) -> EntityType:
         """The class that says where entities are stored: the head of a family, or the class itself."""
         return self
-
-    @cached_property
-    def fields(self) -> dict[str, FieldInfo]:
-        fields: dict[str, FieldInfo] = self.model.model_fields
-        return fields
 
     @cached_property
     def former(self) -> Mapping[str, tuple[str, ...]]:
@@ -118,11 +97,6 @@ class EntityType:
             return None
         return (end, part) if part in end.key else end.part(part)
 
-    @property
-    def takes_any(self) -> bool:
-        """Whether instances may have fields of any name."""
-        return bool(self.model.model_config.get("extra") == "allow")
-
     def attribute(self, name: str) -> str:
         """Returns the stored name of a field; raises `UnknownField`, which suggests the closest name."""
         try:
@@ -147,94 +121,6 @@ class EntityType:
     def is_guarded(self) -> bool:
         """Whether a put or delete of an instance compares versions: only if a field is marked `Version()`."""
         return bool(self.marked(Version))
-
-    @cached_property
-    def expires(self) -> str | None:
-        """The field that is marked `Expires()`."""
-        return next(iter(self.marked(Expires)), None)
-
-    @cached_property
-    def expires_at(self) -> str | None:
-        """The same, if it is a datetime, which is stored as seconds since 1970."""
-        name = self.expires
-        return name if name is not None and plain_type(self.fields[name]) is dt.datetime else None
-
-    @cached_property
-    def indexed(self) -> tuple[str, ...]:
-        """The fields that `find` can search."""
-        return tuple(self.marked(Indexed))
-
-    @cached_property
-    def unique(self) -> tuple[str, ...]:
-        """The fields whose values no two nodes of the class share."""
-        return tuple(self.marked(Unique))
-
-    @cached_property
-    def formats(self) -> dict[str, Format]:
-        """The formats of the fields that are marked `Stored(…)`."""
-        found: dict[str, Format] = {}
-        for name in self.marked(Stored):
-            info = self.fields[name]
-            marks = [each for each in (*info.metadata, *inner_marks(info.annotation)) if isinstance(each, Stored)]
-            if len(marks) != 1:
-                raise InvalidModel(f"{self.name}.{name} is marked Stored without one format; give it one")
-            found[name] = format_of(f"{self.name}.{name}", marks[0].format, marks[0].type, plain_type(info))
-        return found
-
-    def marked(self, mark: type) -> list[str]:
-        """Returns the fields that have a mark of this class."""
-        return [
-            name
-            for name, info in self.fields.items()
-            if any(isinstance(each, mark) or each is mark for each in (*info.metadata, *inner_marks(info.annotation)))
-        ]
-
-    @cached_property
-    def _adapters(self) -> dict[str, TypeAdapter[Any]]:
-        return {}
-
-    @cached_property
-    def _validators(self) -> dict[str, Callable[[Any], Any]]:
-        return {}
-
-    def validated(self, name: str, value: Any) -> Any:
-        """Returns a value as the validators of the field `name` return it; raises `InvalidValue` if they refuse it."""
-        return self._checked(name, value, self._validators.get(name) or self._new_validator(name))
-
-    def _new_validator(self, name: str) -> Callable[[Any], Any]:
-        field = field_schemas(self.model).get(name)
-        validate: Callable[[Any], Any]
-        if field is not None:
-            # The schema of the field includes `@field_validator`s of the class; an adapter of its type would not.
-            config = self.model.__pydantic_core_schema__.get("config")
-            validate = SchemaValidator(field["schema"], config).validate_python
-        else:
-            validate = TypeAdapter(full_hint(self.fields[name])).validate_python
-        self._validators[name] = validate
-        return validate
-
-    def coerced(self, name: str, value: Any) -> Any:
-        """Returns a value converted to the type of the field, to compare with; the bounds of the field do not apply."""
-        # Any number can be compared with a number field, for example Decimal("1.5") with an int field.
-        if isinstance(value, (int, Decimal)) and (plain_type(self.fields[name]) in (int, float, Decimal)):
-            return value
-        adapter = self._adapters.get(name)
-        if adapter is None:
-            hint: Any = self.fields[name].annotation
-            adapter = self._adapters[name] = TypeAdapter(hint)
-        return self._checked(name, value, adapter.validate_python)
-
-    def _checked(self, name: str, value: Any, validate: Callable[[Any], Any]) -> Any:
-        try:
-            if type(value) is Decimal:
-                check_range(value)
-            return validate(value)
-        except ValidationError as error:
-            raise InvalidValue(f"{shown(value)} does not fit {self.name}.{name}: {problems_in(error)}") from None
-        except (AdjoinError, MemoryError):
-            raise
-        except Exception as error:
-            raise InvalidValue(f"{shown(value)} does not fit {self.name}.{name}: {raised_by_class(error)}") from error
 
 
 @dataclass(frozen=True)

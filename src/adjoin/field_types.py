@@ -1,7 +1,7 @@
-"""The annotation of a field: its marks and bounds, the one class of its values, and how values of it are stored.
+"""The fields of a class: the marks and bounds in an annotation, the one class of its values, and their validators.
 
-This module knows fields as pydantic describes them, and no class of a graph. It also has the messages about a value or
-a name that does not fit, which are the same wherever a field is used.
+This module knows fields as pydantic describes them, and nothing of ids, ends and keys. It also has the messages about a
+value or a name that does not fit, which are the same wherever a field is used.
 """
 
 from __future__ import annotations
@@ -9,17 +9,23 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
+from functools import cached_property
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
 import annotated_types
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import SchemaValidator
 
-from adjoin.errors import shown
+from adjoin.errors import AdjoinError, InvalidModel, InvalidValue, shown
+from adjoin.formats import Format, format_of
+from adjoin.model import Expires, Indexed, Stored, Unique, field_schemas
+from adjoin.values import check_range
 
 _TEXTS = (str, dt.datetime, dt.date, dt.time, dt.timedelta, uuid.UUID)
 
@@ -147,3 +153,112 @@ def unknown_field(owner: str, name: Any, known: Iterable[str], what: str = "fiel
     close = difflib.get_close_matches(name[:100] if isinstance(name, str) else "", names, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(map(repr, names)) or f'no {what}s'}"
     return f"{owner} has no {what} {shown(name)}; {hint}"
+
+
+@dataclass(frozen=True)
+class ModelFields:
+    """The fields of a class: their marks, and how each value is validated."""
+
+    model: type[Any]
+
+    @property
+    def name(self) -> str:
+        return self.model.__name__
+
+    @cached_property
+    def fields(self) -> dict[str, FieldInfo]:
+        fields: dict[str, FieldInfo] = self.model.model_fields
+        return fields
+
+    @cached_property
+    def takes_any(self) -> bool:
+        """Whether instances may have fields of any name."""
+        return bool(self.model.model_config.get("extra") == "allow")
+
+    @cached_property
+    def expires(self) -> str | None:
+        """The field that is marked `Expires()`."""
+        return next(iter(self.marked(Expires)), None)
+
+    @cached_property
+    def expires_at(self) -> str | None:
+        """The same, if it is a datetime, which is stored as seconds since 1970."""
+        name = self.expires
+        return name if name is not None and plain_type(self.fields[name]) is dt.datetime else None
+
+    @cached_property
+    def indexed(self) -> tuple[str, ...]:
+        """The fields that `find` can search."""
+        return tuple(self.marked(Indexed))
+
+    @cached_property
+    def unique(self) -> tuple[str, ...]:
+        """The fields whose values no two nodes of the class share."""
+        return tuple(self.marked(Unique))
+
+    @cached_property
+    def formats(self) -> dict[str, Format]:
+        """The formats of the fields that are marked `Stored(…)`."""
+        found: dict[str, Format] = {}
+        for name in self.marked(Stored):
+            info = self.fields[name]
+            marks = [each for each in (*info.metadata, *inner_marks(info.annotation)) if isinstance(each, Stored)]
+            if len(marks) != 1:
+                raise InvalidModel(f"{self.name}.{name} is marked Stored without one format; give it one")
+            found[name] = format_of(f"{self.name}.{name}", marks[0].format, marks[0].type, plain_type(info))
+        return found
+
+    def marked(self, mark: type) -> list[str]:
+        """Returns the fields that have a mark of this class."""
+        return [
+            name
+            for name, info in self.fields.items()
+            if any(isinstance(each, mark) or each is mark for each in (*info.metadata, *inner_marks(info.annotation)))
+        ]
+
+    @cached_property
+    def _adapters(self) -> dict[str, TypeAdapter[Any]]:
+        return {}
+
+    @cached_property
+    def _validators(self) -> dict[str, Callable[[Any], Any]]:
+        return {}
+
+    def validated(self, name: str, value: Any) -> Any:
+        """Returns a value as the validators of the field `name` return it; raises `InvalidValue` if they refuse it."""
+        return self._checked(name, value, self._validators.get(name) or self._new_validator(name))
+
+    def _new_validator(self, name: str) -> Callable[[Any], Any]:
+        field = field_schemas(self.model).get(name)
+        validate: Callable[[Any], Any]
+        if field is not None:
+            # The schema of the field includes `@field_validator`s of the class; an adapter of its type would not.
+            config = self.model.__pydantic_core_schema__.get("config")
+            validate = SchemaValidator(field["schema"], config).validate_python
+        else:
+            validate = TypeAdapter(full_hint(self.fields[name])).validate_python
+        self._validators[name] = validate
+        return validate
+
+    def coerced(self, name: str, value: Any) -> Any:
+        """Returns a value converted to the type of the field, to compare with; the bounds of the field do not apply."""
+        # Any number can be compared with a number field, for example Decimal("1.5") with an int field.
+        if isinstance(value, (int, Decimal)) and (plain_type(self.fields[name]) in (int, float, Decimal)):
+            return value
+        adapter = self._adapters.get(name)
+        if adapter is None:
+            hint: Any = self.fields[name].annotation
+            adapter = self._adapters[name] = TypeAdapter(hint)
+        return self._checked(name, value, adapter.validate_python)
+
+    def _checked(self, name: str, value: Any, validate: Callable[[Any], Any]) -> Any:
+        try:
+            if type(value) is Decimal:
+                check_range(value)
+            return validate(value)
+        except ValidationError as error:
+            raise InvalidValue(f"{shown(value)} does not fit {self.name}.{name}: {problems_in(error)}") from None
+        except (AdjoinError, MemoryError):
+            raise
+        except Exception as error:
+            raise InvalidValue(f"{shown(value)} does not fit {self.name}.{name}: {raised_by_class(error)}") from error

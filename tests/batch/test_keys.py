@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from adjoin.batch.engines import DuckDBEngine
 from adjoin.batch.keys import matches, part_text, unquoted
-from adjoin.layouts.keys import Part, Quoting, Template, date_transform, parse_template, sortable_text, transform
+from adjoin.layouts.key_values import date_transform, sortable_text, transform
+from adjoin.layouts.keys import Part, Quoting, Template, parse_template
 from tests.models import Colour
 
 TEMPLATES = ["A#{x}", "{x}", "A#{x}#B#{y:sortable}", "#META", "{x}|{y:04}|end", "T.{x}.$[{y}]"]

@@ -27,7 +27,8 @@ from adjoin import (
     Node,
     Unique,
 )
-from adjoin.layouts.keys import Part, Quoting, Template, transform
+from adjoin.layouts.key_values import transform
+from adjoin.layouts.keys import Part, Quoting, Template
 from adjoin.requests import Put
 from adjoin.schema import Schema
 from adjoin.stores.sqlite import SQLiteStore

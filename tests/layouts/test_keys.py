@@ -12,19 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from adjoin import InvalidKey, InvalidModel
-from adjoin.layouts.keys import (
-    Part,
-    Quoting,
-    Template,
-    date_transform,
-    delimiters,
-    key_text,
-    parse_template,
-    sortable_text,
-    transform,
-    unsorted_text,
-    value_of,
-)
+from adjoin.layouts.key_values import date_transform, key_text, sortable_text, transform, unsorted_text, value_of
+from adjoin.layouts.keys import Part, Quoting, Template, delimiters, parse_template
 
 ESCAPING = Quoting(frozenset("#"), escape=True)
 LITERAL = Quoting(frozenset("#"), escape=False)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjoin import AdjacencyList, Graph, Index, Keys, Node, field
-from adjoin.layouts.membership import Membership
+from adjoin.layouts.entity_keys import Membership
 from adjoin.requests import Get, ItemResponse
 from adjoin.schema import Schema
 

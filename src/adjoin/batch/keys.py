@@ -22,7 +22,8 @@ from adjoin.entity_types import CountedType, EdgeType, EntityType, NodeType
 from adjoin.field_types import plain_type
 from adjoin.formats import EPOCHS, DateFormat, EpochFormat, Format, date_format
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.keys import SEPARATOR, Part, Quoting, Template, spellings
+from adjoin.layouts.key_values import spellings
+from adjoin.layouts.keys import SEPARATOR, Part, Quoting, Template
 from adjoin.layouts.template_texts import JOINT
 from adjoin.values import MAX_EXPONENT, MIN_EXPONENT
 

@@ -23,7 +23,7 @@ from adjoin.errors import InvalidKey, InvalidValue
 from adjoin.evaluate import condition_test
 from adjoin.expressions import Condition
 from adjoin.items import normal_attribute
-from adjoin.layouts.keys import sortable_text, unsorted_text
+from adjoin.layouts.key_values import sortable_text, unsorted_text
 from adjoin.layouts.own_items import LONGEST_RANK, rank_text
 from adjoin.values import canonical_number
 

@@ -40,7 +40,8 @@ from adjoin.expressions import And, Compare, Condition, Exists, Not, Or, Path, V
 from adjoin.field_types import may_be_none
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.keys import SEPARATOR, Template, value_of
+from adjoin.layouts.key_values import value_of
+from adjoin.layouts.keys import SEPARATOR, Template
 from adjoin.plans.steps.conditions import NULL, condition
 
 # --- wants -------------------------------------------------------------------------------------

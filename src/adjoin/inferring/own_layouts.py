@@ -20,7 +20,8 @@ from adjoin.inferring.grouping import type_attribute_of
 from adjoin.inferring.hints import TEXT, Hint, hint_of, key_hint
 from adjoin.inferring.naming import class_name, field_name, words_of
 from adjoin.inferring.program import FieldSpec, Kind, ModelSpec, Program, quoted
-from adjoin.layouts.keys import Quoting, key_text, sortable_text, unsorted_text
+from adjoin.layouts.key_values import key_text, sortable_text, unsorted_text
+from adjoin.layouts.keys import Quoting
 from adjoin.layouts.template_texts import NODE_SORT_KEY
 from adjoin.reserved import ATTRIBUTE, MARK, OWN, RECORDS, is_own_partition
 from adjoin.tables import IndexDefinition, TableDefinition

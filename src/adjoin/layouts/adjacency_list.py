@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adjoin.errors import InvalidModel, shown
+from adjoin.layouts.arguments import check_arguments
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import Index, Keys, Layout
-from adjoin.layouts.template_texts import check_arguments
 from adjoin.layouts.tenant_templates import without_tenant
 from adjoin.schema import Schema
 from adjoin.tables import KeyType, Throughput

@@ -15,12 +15,13 @@ from adjoin.entity_types import AnyEdge, CountedType, EdgeType, Entity, EntityTy
 from adjoin.errors import InvalidItem
 from adjoin.expressions import Condition
 from adjoin.field_types import plain_type
-from adjoin.layouts.ends import id_of
-from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys
-from adjoin.layouts.families import telling
-from adjoin.layouts.keys import ShardedTemplate, Template, key_text, value_of
+from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, telling
+from adjoin.layouts.key_values import key_text, value_of
+from adjoin.layouts.keys import Template
 from adjoin.layouts.own_items import believed
+from adjoin.layouts.placeholders import id_of
 from adjoin.layouts.records import Validate, given
+from adjoin.layouts.shard_numbers import ShardedTemplate
 from adjoin.layouts.table_keys import text_of
 from adjoin.layouts.templates import AdjacencyKeys
 from adjoin.model import AS_READ, SHARDS_READ, UNEXPLAINED, WHOSE, Edge, Node, Ref, identity_of, node_id
@@ -310,7 +311,7 @@ class AdjacencyReader:
         """The id of the target, from the sort key or, with `told` completed, from the keys of indexes."""
         target, only = keys.kind.target, keys.only_target
         if only is not None and only in told:
-            return id_of(target, told, "target.")
+            return told[only] if target.has_bare_text_id else id_of(target, told, "target.")
         if any(name not in told for name in keys.target_parts):
             for name, template in keys.index_keys.items():
                 if name in item:

@@ -9,21 +9,24 @@ from __future__ import annotations
 from enum import Enum
 from itertools import combinations
 
+from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidModel
 from adjoin.field_types import plain_type
-from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, rest_of
-from adjoin.layouts.families import check_discriminator
-from adjoin.layouts.keys import SEPARATOR, spellings
-from adjoin.layouts.template_texts import is_number
+from adjoin.layouts.edge_accesses import AdjacencyAccesses
+from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, in_index_key, rest_of
+from adjoin.layouts.key_values import spellings
+from adjoin.layouts.keys import SEPARATOR
+from adjoin.layouts.placeholders import is_number
 from adjoin.layouts.templates import DELETION_SORT_KEY, AdjacencyKeys
-from adjoin.reserved import OWN
+from adjoin.reserved import OWN, OWN_NAMES
 from adjoin.rules import Rules
+from adjoin.tables import TableDefinition
 
 
 def check(keys: AdjacencyKeys) -> None:
     """Raises `InvalidModel` for the first conflict."""
     for kind in keys.schema.nodes.values():
-        check_discriminator(kind, keys.layout.type_attribute)
+        _check_discriminator(kind, keys.layout.type_attribute)
     _check_field_names(keys)
     _check_spellings(keys)
     _check_unions(keys)
@@ -32,6 +35,17 @@ def check(keys: AdjacencyKeys) -> None:
     _check_order(keys)
     _check_indexed(keys)
     _check_options(keys)
+
+
+def _check_discriminator(kind: NodeType, type_attribute: str | None) -> None:
+    """Refuses a discriminator that is neither a field nor the type attribute of the layout."""
+    if kind.discriminator is None or kind.is_told_by_field or kind.discriminator == type_attribute:
+        return
+    has = "none" if type_attribute is None else repr(type_attribute)
+    raise InvalidModel(
+        f"the discriminator {kind.discriminator!r} of {kind.name} is neither one of its fields nor the type attribute "
+        f"of the layout, which is {has}; name a field, or give the layout type_attribute={kind.discriminator!r}"
+    )
 
 
 def check_own_items(keys: AdjacencyKeys, rules: Rules, why: str) -> None:
@@ -282,4 +296,73 @@ def _check_indexed(keys: AdjacencyKeys) -> None:
             raise InvalidModel(
                 f"{kept.kind.name} has two indexed fields, which needs a sort key that tells its target, and "
                 f"{kept.sort} does not; index one field, or change the template"
+            )
+
+
+# --- aggregates and copied fields --------------------------------------------------------------
+
+
+def check_maintained(keys: AdjacencyKeys, rules: Rules, accesses: AdjacencyAccesses) -> None:
+    """Refuses aggregates and copied fields that the keys leave no room for, or whose edges cannot be found."""
+    if rules:
+        _check_names(keys.definition)
+    for kind in keys.schema.types:
+        managed = set(rules.maintained(kind))
+        # An edge without the value of its node would not be found from its end, so a copy is in no such key.
+        index_keys = _kept(keys, kind).index_keys.items()
+        ends = {part for attribute, each in index_keys if attribute in keys.end_keys for part in each.names}
+        copied = {copy.field for copy in rules.copies if copy.edge is kind and copy.field not in ends}
+        name = in_index_key(_kept(keys, kind), managed - copied)
+        if name is not None:
+            raise InvalidModel(
+                f"{kind.name}.{name} is a managed field, so it cannot be part of a key; "
+                f"take it out of order= and of the layout's templates"
+            )
+    _check_apart(keys, rules, accesses)
+    found_by_index = [group.edge for group in rules.groups if group.hop.direction == "into"]
+    found_by_index += [copy.edge for copy in rules.copies if copy.end == "target"]
+    for edge in found_by_index:
+        if accesses.arriving[edge.model] is None:
+            raise InvalidModel(
+                f"something is counted or copied at the target of {edge.name}, but the layout has no "
+                f"reverse index to find edges from there; give it one with reverse=Index(…)"
+            )
+
+
+def _kept(keys: AdjacencyKeys, kind: EntityType) -> NodeKeys | EdgeKeys:
+    return keys.edges[kind.model] if isinstance(kind, EdgeType) else keys.nodes[kind.model]
+
+
+def _check_apart(keys: AdjacencyKeys, rules: Rules, accesses: AdjacencyAccesses) -> None:
+    """Refuses aggregates and copied fields over edges that could not be counted exactly, because of their keys."""
+    uses = [(group.edge, group.hop.direction == "out") for group in rules.groups]
+    uses += [(copy.edge, copy.end == "source") for copy in rules.copies]
+    for edge, is_at_source in uses:
+        kept = _kept(keys, edge)
+        if isinstance(kept, NodeKeys):
+            # The keys of a child tell its parent, and a query of the table finds it from there.
+            continue
+        if kept.loose:
+            raise InvalidModel(
+                f"something is counted or copied over {edge.name}, but its {next(iter(kept.loose))} is no part of "
+                f"its key, so a put can change it, and the old node would not be told; remove the aggregate or "
+                f"the copied field, or add the end to the keys"
+            )
+        if is_at_source and kept.is_apart and accesses.apart[edge.model] is None:
+            raise InvalidModel(
+                f"something is counted or copied at the source of {edge.name}, but its partition key "
+                f"{kept.partition} is not made of its source alone, and an index may lag behind; remove the "
+                f"aggregate or the copied field, or change the template"
+            )
+
+
+def _check_names(definition: TableDefinition) -> None:
+    """Refuses keys and a time to live with a name that adjoin's own items use for something else."""
+    attributes = [*definition.keys, *(key for index in definition.indexes for key in index.keys)]
+    names = [key.name for key in attributes] + [definition.ttl or ""]
+    for name in names:
+        if name in OWN_NAMES:
+            raise InvalidModel(
+                f"{name!r} is a key or the time to live of the table {definition.name}, and also a name in what "
+                f"adjoin records about aggregates and copies; give it another name, or declare none of these"
             )

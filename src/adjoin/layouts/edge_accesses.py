@@ -14,8 +14,9 @@ from adjoin.field_types import may_be_none
 from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, rest_of
 from adjoin.layouts.interface import Index
-from adjoin.layouts.keys import Part, ShardedTemplate, Template
+from adjoin.layouts.keys import Part, Template
 from adjoin.layouts.ranges import EdgeAccess, SortField
+from adjoin.layouts.shard_numbers import ShardedTemplate
 from adjoin.layouts.templates import AdjacencyKeys
 from adjoin.model import Edge
 from adjoin.values import Item

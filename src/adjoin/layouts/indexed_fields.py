@@ -35,7 +35,8 @@ from adjoin.errors import InvalidKey, InvalidModel, InvalidValue
 from adjoin.field_types import path_type, plain_type, unknown_field
 from adjoin.fields import Comparison
 from adjoin.layouts.interface import Index
-from adjoin.layouts.keys import SEPARATOR, Quoting, check_length, sortable_text
+from adjoin.layouts.key_values import check_length, sortable_text
+from adjoin.layouts.keys import SEPARATOR, Quoting
 from adjoin.layouts.shard_numbers import ShardNumber
 from adjoin.requests import SortCondition
 from adjoin.schema import Schema

@@ -36,7 +36,8 @@ from adjoin.entity_types import EntityType, NodeType
 from adjoin.errors import InvalidKey, InvalidModel
 from adjoin.layouts.indexed_fields import IndexedField, OverloadedIndex, indexed_text
 from adjoin.layouts.interface import DELETING, OWNER, STAMP, Satellite, Shape
-from adjoin.layouts.keys import SEPARATOR, check_length
+from adjoin.layouts.key_values import check_length
+from adjoin.layouts.keys import SEPARATOR
 from adjoin.layouts.templates import AdjacencyKeys
 from adjoin.requests import SortCondition
 from adjoin.reserved import MARK, OWN, RECORDS

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from adjoin.entity_types import EdgeType, EntityType
 from adjoin.expressions import BeginsWith, Compare, Condition, Contains, Not, Value, all_of, attribute
-from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys
-from adjoin.layouts.families import telling, told_condition
+from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, telling, told_condition
 from adjoin.layouts.interface import DELETING
 from adjoin.layouts.keys import Part, Template
 from adjoin.layouts.ranges import ScanAccess

@@ -11,6 +11,8 @@ raised; a table without it has the number that a program declares. What a record
 
 A program that declares fewer shards than the record uses those of the record. One that declares more is refused: either
 the number has not been raised yet, or there may be items that other programs do not look for.
+
+`ShardedTemplate` is the template of such a key, in which a hash of other values chooses the shard.
 """
 
 from __future__ import annotations
@@ -19,8 +21,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from adjoin.errors import InvalidItem, InvalidValue, TableMismatch, shown
+from adjoin.errors import InvalidItem, InvalidKey, InvalidValue, TableMismatch, shown
+from adjoin.layouts.key_values import key_text, value_of
+from adjoin.layouts.keys import SHARD, Part, Quoting, Template
+from adjoin.model import SHARDS_READ
 from adjoin.sharding.maps import Epoch, ShardMap, jump_hash, stable_hash
+from adjoin.tables import KeyType
 from adjoin.values import Item, decode, encode
 
 SHARDS, VERSION = "adjoin:shards", "adjoin:version"
@@ -169,3 +175,67 @@ class ShardNumber:
         if number > now:
             return self.record(stored.grown(self.clock(), number), first)
         return None if record is not None else self.record(stored, first)
+
+
+# --- templates with a shard -----------------------------------------------------------------------
+
+
+class ShardedTemplate(Template):
+    """A template with the placeholder {shard}, which a hash of other values fills."""
+
+    def __init__(
+        self,
+        owner: str,
+        pieces: list[str | Part],
+        quoting: Quoting,
+        type: KeyType,
+        number: ShardNumber,
+        by: tuple[str, ...] | tuple[Template, ...],
+    ) -> None:
+        """`by` names the values that choose the shard, or has the templates of the key that does."""
+        super().__init__(owner, pieces, quoting, type)
+        self.number = number
+        self._by = by
+        own = [name for name in self.names if name != SHARD]
+        chosen_by = [name for each in by for name in (each.names if isinstance(each, Template) else (each,))]
+        self.names = tuple(dict.fromkeys([*own, *chosen_by]))
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        if SHARD in values:
+            return super().render(values)
+        choice = self.choice(values)
+        kept = values.get(SHARDS_READ)
+        if kept is not None:
+            chosen_by, shard = kept.get(self.number.attribute, ("", None))
+            if chosen_by == choice and shard in self.number.all:
+                return super().render({**values, SHARD: shard})
+        return super().render({**values, SHARD: self.number.place(choice)})
+
+    @property
+    def is_by_key(self) -> bool:
+        """Whether the key of the item chooses the shard."""
+        return any(isinstance(each, Template) for each in self._by)
+
+    def choice(self, values: Mapping[str, Any]) -> str:
+        """The text that chooses the shard."""
+        texts = [
+            each.render(values) if isinstance(each, Template) else key_text(_needed(self.owner, values, each))
+            for each in self._by
+        ]
+        return "\0".join(texts)
+
+    def foreign(self, key: str, choice: str) -> int | None:
+        """The shard in a key, if it is one that adjoin would never have chosen; None if it is adjoin's own."""
+        told = self.match(key)
+        shard = None if told is None else value_of(int, told[SHARD])
+        return shard if shard in self.number.all and shard not in self.number.places(choice) else None
+
+    def in_shards(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """The keys with these values in all shards."""
+        return tuple(self.render({**values, SHARD: shard}) for shard in self.number.all)
+
+
+def _needed(owner: str, values: Mapping[str, Any], name: str) -> Any:
+    if values[name] is None:
+        raise InvalidKey(f"{owner}.{name} is None, but it chooses the shard of an index key; give it a value")
+    return values[name]

@@ -6,23 +6,21 @@ a graph needs. `templates` compiles the result.
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from decimal import Decimal
-from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType, NodeUnion
-from adjoin.errors import InvalidModel, shown
-from adjoin.field_types import bounds_of, plain_type, unknown_field
+from adjoin.errors import InvalidModel
+from adjoin.field_types import plain_type, unknown_field
 from adjoin.formats import EPOCHS, finest_of, holds_as_much
-from adjoin.layouts.ends import union_part
+from adjoin.layouts.arguments import check_single
 from adjoin.layouts.interface import Index, Keys
-from adjoin.layouts.keys import SEPARATOR, SHARD, Part, date_transform, parse_template, transform
-from adjoin.schema import KEY_TYPES, Schema
-from adjoin.tables import Projection
+from adjoin.layouts.key_values import transform
+from adjoin.layouts.keys import SEPARATOR, SHARD, Part, parse_template
+from adjoin.layouts.placeholders import bounded, fitted, no_transform, union_part, unknown_placeholder
+from adjoin.schema import Schema
 
 if TYPE_CHECKING:
     from adjoin.layouts.adjacency_list import AdjacencyList
@@ -66,13 +64,13 @@ class TemplateTexts:
 
     def _unless_declared(self, index: Index | None) -> Index | None:
         """An index of the layout's own, unless a declared index has its name and so its place."""
-        _check_single(index)
+        check_single(index)
         return None if index is None or index.name in self._declared else index
 
     def _required(self, index: Index, role: str, needs: Iterable[bool]) -> Index | None:
         if not any(needs):
             return None
-        _check_single(index)
+        check_single(index)
         if index.name in self._declared:
             what = "the order of edges" if role == "order" else "fields that are marked Indexed()"
             raise InvalidModel(
@@ -326,7 +324,7 @@ class TemplateTexts:
     def _node_piece(self, kind: NodeType, part: Part, template: str) -> Pieces:
         match part.name:
             case "label" | "node" | "parent" if part.transform.name:
-                raise _no_transform(kind, part, template)
+                raise no_transform(kind, part, template)
             case "label":
                 return [kind.label]
             case "node":
@@ -336,13 +334,13 @@ class TemplateTexts:
             case "parent" if kind.parent is not None:
                 return self._node_pieces(kind.parent, "parent")
             case name if name in kind.parts:
-                fitting = _fitting(kind, part, is_exact=self._holds_whole(kind, part))
-                return [replace(_bounded(kind, fitting), is_id=True)]
+                fitting = fitted(kind, part, is_exact=self._holds_whole(kind, part))
+                return [replace(bounded(kind, fitting), is_id=True)]
             case name if name in kind.fields:
                 is_only = name in self.keys_of(kind).only_in_keys
-                return [_fitting(kind, part, is_exact=is_only and self._holds_whole(kind, part))]
+                return [fitted(kind, part, is_exact=is_only and self._holds_whole(kind, part))]
         known = [*kind.fields, *(name for name in kind.parts if name not in kind.fields)]
-        raise _unknown_placeholder(kind, part, template, ["node", "label", *known])
+        raise unknown_placeholder(kind, part, template, ["node", "label", *known])
 
     def _holds_whole(self, kind: EntityType, part: Part) -> bool:
         """Whether the date format of a part has to hold the whole value, because no other template does.
@@ -388,7 +386,7 @@ class TemplateTexts:
         in_ends = end_parts(kind)
         match part.name:
             case "label" | "source" | "target" if part.transform.name:
-                raise _no_transform(kind, part, template)
+                raise no_transform(kind, part, template)
             case "label":
                 return [kind.label]
             case "source":
@@ -408,20 +406,20 @@ class TemplateTexts:
                 end = kind.end(side)
                 assert end is not None
                 is_whole = self._holds_whole(end, replace(part, name=own))
-                fitting = _fitting(kind, part, is_exact=is_whole)
+                fitting = fitted(kind, part, is_exact=is_whole)
                 if fitting.transform.decode is None and own not in self._echoed(end):
-                    raise _no_transform(kind, part, template)
+                    raise no_transform(kind, part, template)
                 return [replace(fitting, is_id=True)]
             case name if name in kind.attributes:
                 is_only = name in self.keys_of(kind).only_in_keys
-                return [_fitting(kind, part, is_exact=is_only and self._holds_whole(kind, part))]
+                return [fitted(kind, part, is_exact=is_only and self._holds_whole(kind, part))]
             case name if kind.source is not kind.target:
                 # {country} in an edge to Country is the country's id.
                 for side, end in (("source", kind.source), ("target", kind.target)):
                     if name == _snake(end.name) and end.is_single:
                         return [Part(f"{side}.{end.parts[0]}", part.transform, end.id_type, is_id=True)]
         composite = [name for name in in_ends if name not in ("source.id", "target.id")]
-        raise _unknown_placeholder(kind, part, template, ["source", "target", "label", *composite, *kind.attributes])
+        raise unknown_placeholder(kind, part, template, ["source", "target", "label", *composite, *kind.attributes])
 
     def _node_pieces(self, kind: NodeType, side: str) -> Pieces:
         """The pieces of a node key, with each part named after its side."""
@@ -467,89 +465,6 @@ def end_parts(kind: EdgeType) -> list[str]:
     return [f"source.{name}" for name in kind.source.parts] + [f"target.{name}" for name in kind.target.parts]
 
 
-def check_arguments(layout: AdjacencyList, schema: Schema) -> None:
-    """Refuses arguments of other types than those that a layout takes."""
-    if not isinstance(layout.keys, Mapping):
-        raise InvalidModel(f"keys= takes a map from classes to Keys(…), got {shown(layout.keys)}")
-    if not isinstance(layout.types, Mapping):
-        raise InvalidModel(f'types= of the layout takes a map such as {{"id": "N"}}, got {shown(layout.types)}')
-    known = {kind.model: kind for kind in schema.types}
-    for model, own in layout.keys.items():
-        if model not in known:
-            name = model.__name__ if isinstance(model, type) else shown(model)
-            raise InvalidModel(f"keys= names {name}, which is not a class of this graph")
-        _check_keys(known[model], own)
-    if isinstance(layout.indexes, str | Index) or not isinstance(layout.indexes, Iterable):
-        raise InvalidModel(f"indexes= takes a list of Index(…) values, got {shown(layout.indexes)}")
-    for index in (*layout.indexes, layout.ordered, layout.indexed, *([layout.reverse] if layout.reverse else [])):
-        if not isinstance(index, Index):
-            raise InvalidModel(f"indexes= takes Index(…) values, got {shown(index)}")
-        if not isinstance(index.projection, Projection):
-            raise InvalidModel(
-                f'projection= of the index {shown(index.name)} takes a value such as Projection("KEYS_ONLY"), got '
-                f"{shown(index.projection)}"
-            )
-        if not isinstance(index.types, Mapping):
-            raise InvalidModel(
-                f'types= of the index {shown(index.name)} takes a map such as {{"GSIPK": "N"}}, got '
-                f"{shown(index.types)}"
-            )
-
-
-def _check_keys(kind: EntityType, keys: Any) -> None:
-    """Refuses what is not Keys(…), or has arguments of other types than those take."""
-    if not isinstance(keys, Keys):
-        raise InvalidModel(f"keys= takes Keys(…) for {kind.name}, got {shown(keys)}")
-    for name in ("partition", "sort", "reverse_partition", "reverse_sort"):
-        if not isinstance(given := getattr(keys, name), str | None):
-            raise InvalidModel(f"Keys({name}=…) of {kind.name} takes a template as text, got {shown(given)}")
-    for name in ("indexes", "attributes"):
-        if not isinstance(given := getattr(keys, name), Mapping):
-            raise InvalidModel(f"Keys({name}=…) of {kind.name} takes a map from names to templates, got {shown(given)}")
-    for index, given in keys.indexes.items():
-        if not isinstance(given, str | tuple | list):
-            raise InvalidModel(
-                f"Keys(indexes=…) of {kind.name} takes one template or two for {index!r}, got {shown(given)}"
-            )
-    _check_meanings(kind, keys)
-    if isinstance(keys.only_in_keys, str) or not isinstance(keys.only_in_keys, Iterable):
-        raise InvalidModel(
-            f"Keys(only_in_keys=…) of {kind.name} takes a list of names of fields, got {shown(keys.only_in_keys)}"
-        )
-
-
-_MEANINGS = {
-    "label": "the label of the class",
-    "node": "the key of the node",
-    "tenant": "the tenant of the graph",
-}
-"""The placeholders that are not fields, and that a field could be called. An edge has no {node}."""
-
-
-def _check_meanings(kind: EntityType, keys: Keys) -> None:
-    """Refuses a placeholder that would be something else than the field of that name."""
-    pairs = [(each,) if isinstance(each, str) else each for each in keys.indexes.values()]
-    given = [keys.partition, keys.sort, keys.reverse_partition, keys.reverse_sort, *keys.attributes.values()]
-    for text in (*given, *(text for pair in pairs for text in pair)):
-        if not isinstance(text, str):
-            continue
-        for piece in parse_template(text):
-            name = piece.name if isinstance(piece, Part) else ""
-            if name in kind.fields and name in _MEANINGS and not (name == "node" and isinstance(kind, EdgeType)):
-                raise InvalidModel(
-                    f"in the key template {text!r} of {kind.name}, {{{name}}} is {_MEANINGS[name]}, and {kind.name} "
-                    f"has a field of that name too; give the field another name, with Field(alias={name!r}) if the "
-                    f"table has such an attribute"
-                )
-
-
-def _check_single(index: Index | None) -> None:
-    if index is not None and len(index.keys) > len({index.partition_attribute, index.sort_attribute} - {None}):
-        raise InvalidModel(
-            f"the index {index.name!r} holds what adjoin writes from templates, so its keys have one attribute each"
-        )
-
-
 def _by_name(indexes: Iterable[Index]) -> dict[str, Index]:
     found: dict[str, Index] = {}
     for index in indexes:
@@ -565,78 +480,5 @@ def _add(templates: dict[str, str], attribute: str | None, template: str | None)
         templates.setdefault(attribute, template)
 
 
-def _no_transform(kind: EntityType, part: Part, template: str) -> InvalidModel:
-    return InvalidModel(
-        f"in the key template {template!r} of {kind.name}, {{{part.name}}} cannot be changed by "
-        f"{part.transform.name!r}: nodes would not be found by it, or other nodes would be found"
-    )
-
-
-def is_number(kind: EntityType, name: str) -> bool:
-    plain = plain_type(kind.field(name))
-    if plain is not None and issubclass(plain, Enum):
-        return all(isinstance(member.value, (int, Decimal)) for member in plain)
-    return plain is not None and issubclass(plain, (int, Decimal))
-
-
-def _fitting(kind: EntityType, part: Part, *, is_exact: bool) -> Part:
-    """A part with the type of its field; only a number keeps the transform "sortable".
-
-    Other values sort without an encoding, and text that looks like an encoded number must not be decoded.
-    """
-    plain = plain_type(kind.field(part.name))
-    spec = part.transform.name
-    if "%" in spec or spec in EPOCHS:
-        if plain is None or not issubclass(plain, dt.datetime if spec in EPOCHS else dt.date):
-            raise InvalidModel(
-                f"{kind.name}.{part.name} is not a date{'time' if spec in EPOCHS else ''}, so {{{part.name}:{spec}}} "
-                f"has no meaning"
-            )
-        part = replace(part, transform=date_transform(part.transform, plain, is_exact=is_exact))
-    part = replace(part, plain=plain)
-    if plain is not None and plain is not Any:
-        _check_plain(kind, part, plain)
-    if part.transform.name != "sortable" or is_number(kind, part.name):
-        return part
-    return replace(part, transform=transform(""))
-
-
-def _bounded(kind: NodeType, part: Part) -> Part:
-    """A part of an id with the bounds of its field, if it is a whole number.
-
-    So the item "v0" can be beside the versions "v1", "v2" and so on: with `ge=1`, none of them has its key.
-    """
-    if part.plain is not int or part.name not in kind.fields:
-        return part
-    for operator, bound in bounds_of(kind.fields[part.name]):
-        # Pydantic takes whole numbers alone as bounds of an int, such as 1.0.
-        if operator in (">=", ">"):
-            least = int(bound) + (operator == ">")
-            part = replace(part, least=least if part.least is None else max(part.least, least))
-        else:
-            most = int(bound) - (operator == "<")
-            part = replace(part, most=most if part.most is None else min(part.most, most))
-    return part
-
-
-def _check_plain(kind: EntityType, part: Part, plain: type) -> None:
-    """Refuses a field whose values a key cannot hold, and a width for what is no number."""
-    if not issubclass(plain, KEY_TYPES):
-        raise InvalidModel(
-            f"{kind.name}.{part.name} is a {plain.__name__}, which cannot be part of a key; use text, a whole number, "
-            f"a Decimal, a date or a UUID"
-        )
-    if part.transform.numbers is int and not issubclass(plain, int | Enum):
-        raise InvalidModel(
-            f"{kind.name}.{part.name} is not a whole number, so {{{part.name}:{part.transform.name}}} has no meaning; "
-            f"write {{{part.name}}}, or give the field the type int"
-        )
-
-
 def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-
-
-def _unknown_placeholder(kind: EntityType, part: Part, template: str, known: list[str]) -> InvalidModel:
-    detail = unknown_field(kind.name, part.name, known)
-    return InvalidModel(f"in the key template {template!r}: {detail}")

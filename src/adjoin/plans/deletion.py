@@ -133,7 +133,8 @@ class Neighbourhood:
 
     def delete(self, layout: BoundLayout, place: Place, wanted: Condition | None = None) -> Delete:
         """The request that removes an edge."""
-        return Delete(layout.table, layout.key_of(self.edges[place]), all_of(self.held.get(place), wanted))
+        held = self.held.get(place)
+        return Delete(layout.table, layout.key_of(self.edges[place]), wanted if held is None else all_of(held, wanted))
 
     @property
     def size(self) -> int:
@@ -422,7 +423,8 @@ def _add(
             return
         for key in (*keys, *copies):
             around.add(key, item, size)
-        if loose := [same(item, name) for name in layout.loose(found) if name in item]:
+        names = layout.loose(found)
+        if names and (loose := [same(item, name) for name in names if name in item]):
             around.held[place_of(keys[0])] = Or((Not(layout.present), And(tuple(loose))))
     elif isinstance(found, NodeType):
         # A child goes as an edge does. Children with edges or claims of their own are deleted before, see `joined`.

@@ -34,7 +34,7 @@ from adjoin.items import normal_attribute
 from adjoin.layouts.access_patterns import Partition, PatternConditions, ShardPartitions
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
-from adjoin.layouts.keys import key_text
+from adjoin.layouts.key_values import key_text
 from adjoin.layouts.ranges import order_of
 from adjoin.model import UNEXPLAINED, identity_of
 from adjoin.plans.declared import check_due

@@ -126,13 +126,15 @@ def key_bounds(column: KeyColumn, condition: SortCondition) -> tuple[KeyBound | 
             "Invalid KeyConditionExpression: Incorrect operand type for operator or function;"
             " operator or function: begins_with, operand type: N"
         )
-    if len(condition.operands) != (2 if condition.operator == "between" else 1):
-        raise InvalidRequest(f"{condition.operator} cannot take {len(condition.operands)} operands")
-    operands = [_operand(column, operand) for operand in condition.operands]
-    if condition.operator == "between":
-        low, high = condition.operands
-        require_bounds(low, high, "KeyConditionExpression")
-    return _BOUNDS[condition.operator](*operands)
+    is_between, operands = condition.operator == "between", condition.operands
+    if len(operands) != (2 if is_between else 1):
+        raise InvalidRequest(f"{condition.operator} cannot take {len(operands)} operands")
+    if not is_between:
+        return _BOUNDS[condition.operator](_operand(column, operands[0]))
+    low, high = operands
+    bounds = _operand(column, low), _operand(column, high)
+    require_bounds(low, high, "KeyConditionExpression")
+    return _BOUNDS["between"](*bounds)
 
 
 def start_columns(path: AccessPath, start: Item, span: KeySpan) -> list[KeyValue]:
@@ -287,7 +289,13 @@ def query(cursor: apsw.Cursor, tables: FindTable, request: Query) -> PageRespons
         else:
             upper = None
     sql = path.query_sql(len(equal), lower and lower[0], upper and upper[0], start is not None, request.forward)
-    bindings: list[KeyValue | int] = [*equal, *[bound[1] for bound in (lower, upper) if bound], *(start or ())]
+    bindings: list[KeyValue | int] = [*equal]
+    if lower is not None:
+        bindings.append(lower[1])
+    if upper is not None:
+        bindings.append(upper[1])
+    if start is not None:
+        bindings += start
     page = _page(cursor, path, request, sql, bindings)
     # There is at most one item and no next page.
     return replace(page, last=None) if path.is_unique else page
