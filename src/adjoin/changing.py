@@ -14,8 +14,9 @@ from pydantic import BaseModel
 
 from adjoin.entity_types import Entity
 from adjoin.errors import InvalidValue, shown
-from adjoin.fields import Predicate
+from adjoin.fields import Predicate, RelativeChange
 from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref, node_id
+from adjoin.plans.steps.nested import collected
 from adjoin.plans.update import Changed, identified, update
 from adjoin.plans.upsert import new_entity, upsert
 from adjoin.plans.versions import expected_version
@@ -41,7 +42,8 @@ class Changing(Verbs):
     ) -> Changed:
         """What a call changes: the node or edge, the fields, and under which condition."""
         entity: Entity | None = None
-        fields = dict(changes)
+        fields = collected(call, changes, [each for each in ids if isinstance(each, RelativeChange)])
+        ids = tuple(each for each in ids if not isinstance(each, RelativeChange))
         match what:
             case type():
                 model = what
@@ -106,7 +108,7 @@ class Changes(Changing):
         self,
         model: type[M],
         /,
-        *ids: Any,
+        *given: Any,
         if_version: int | None = None,
         only_if: Predicate | None = None,
         **changes: Any,
@@ -114,7 +116,13 @@ class Changes(Changing):
 
     @overload
     def update(
-        self, node: Ref[N], /, *, if_version: int | None = None, only_if: Predicate | None = None, **changes: Any
+        self,
+        node: Ref[N],
+        /,
+        *nested: RelativeChange,
+        if_version: int | None = None,
+        only_if: Predicate | None = None,
+        **changes: Any,
     ) -> N: ...
 
     @overload
@@ -122,7 +130,7 @@ class Changes(Changing):
         self,
         entity: M,
         /,
-        *,
+        *nested: RelativeChange,
         if_version: IfVersion = OWN_VERSION,
         only_if: Predicate | None = None,
         **changes: Any,
@@ -132,7 +140,7 @@ class Changes(Changing):
         self,
         what: Any,
         /,
-        *ids: Any,
+        *given: Any,
         if_version: IfVersion = OWN_VERSION,
         only_if: Predicate | None = None,
         **changes: Any,
@@ -140,20 +148,23 @@ class Changes(Changing):
         """Changes the named fields of a node or an edge, and returns it as it is stored then.
 
         Pass a class and an id, or for an edge its source and target; or pass a ref, a node or an edge. A change is a
-        value, or is made of the stored one: `credits=field("credits") + 1`. An instance of a class with a `Version()`
+        value, or is made of the stored one: `credits=field("credits") + 1`. What changes inside of a field comes after
+        the ids: `field("address.city").set("Porto")`. An instance of a class with a `Version()`
         is changed only if the stored version is the same; `if_version` compares with another number, and None with
         nothing. Raises `NotFound` if the node or edge does not exist, `ConditionFailed` if its version differs or if
         `only_if` does not hold.
         """
-        return self._run(self._update(what, ids, if_version, only_if, changes))
+        return self._run(self._update(what, given, if_version, only_if, changes))
 
     @overload
-    def upsert(self, model: type[M], /, *ids: Any, only_if: Predicate | None = None, **changes: Any) -> M: ...
+    def upsert(self, model: type[M], /, *given: Any, only_if: Predicate | None = None, **changes: Any) -> M: ...
 
     @overload
-    def upsert(self, node: Ref[N], /, *, only_if: Predicate | None = None, **changes: Any) -> N: ...
+    def upsert(
+        self, node: Ref[N], /, *nested: RelativeChange, only_if: Predicate | None = None, **changes: Any
+    ) -> N: ...
 
-    def upsert(self, what: Any, /, *ids: Any, only_if: Predicate | None = None, **changes: Any) -> Any:
+    def upsert(self, what: Any, /, *given: Any, only_if: Predicate | None = None, **changes: Any) -> Any:
         """Changes the named fields of a node or an edge, or makes it with them; returns it as it is stored then.
 
         Pass a class and an id, or for an edge its source and target; or pass a ref. Fields without a default must be
@@ -161,7 +172,7 @@ class Changes(Changing):
         starts from the default. It does not check that the ends of an edge exist. Raises `ConditionFailed` if `only_if`
         does not hold for what is stored, also if nothing is.
         """
-        return self._run(self._upsert(what, ids, only_if, changes))
+        return self._run(self._upsert(what, given, only_if, changes))
 
 
 class AsyncChanges(Changing):
@@ -175,7 +186,7 @@ class AsyncChanges(Changing):
         self,
         model: type[M],
         /,
-        *ids: Any,
+        *given: Any,
         if_version: int | None = None,
         only_if: Predicate | None = None,
         **changes: Any,
@@ -183,7 +194,13 @@ class AsyncChanges(Changing):
 
     @overload
     async def update(
-        self, node: Ref[N], /, *, if_version: int | None = None, only_if: Predicate | None = None, **changes: Any
+        self,
+        node: Ref[N],
+        /,
+        *nested: RelativeChange,
+        if_version: int | None = None,
+        only_if: Predicate | None = None,
+        **changes: Any,
     ) -> N: ...
 
     @overload
@@ -191,7 +208,7 @@ class AsyncChanges(Changing):
         self,
         entity: M,
         /,
-        *,
+        *nested: RelativeChange,
         if_version: IfVersion = OWN_VERSION,
         only_if: Predicate | None = None,
         **changes: Any,
@@ -201,7 +218,7 @@ class AsyncChanges(Changing):
         self,
         what: Any,
         /,
-        *ids: Any,
+        *given: Any,
         if_version: IfVersion = OWN_VERSION,
         only_if: Predicate | None = None,
         **changes: Any,
@@ -209,20 +226,23 @@ class AsyncChanges(Changing):
         """Changes the named fields of a node or an edge, and returns it as it is stored then.
 
         Pass a class and an id, or for an edge its source and target; or pass a ref, a node or an edge. A change is a
-        value, or is made of the stored one: `credits=field("credits") + 1`. An instance of a class with a `Version()`
+        value, or is made of the stored one: `credits=field("credits") + 1`. What changes inside of a field comes after
+        the ids: `field("address.city").set("Porto")`. An instance of a class with a `Version()`
         is changed only if the stored version is the same; `if_version` compares with another number, and None with
         nothing. Raises `NotFound` if the node or edge does not exist, `ConditionFailed` if its version differs or if
         `only_if` does not hold.
         """
-        return await self._run(self._update(what, ids, if_version, only_if, changes))
+        return await self._run(self._update(what, given, if_version, only_if, changes))
 
     @overload
-    async def upsert(self, model: type[M], /, *ids: Any, only_if: Predicate | None = None, **changes: Any) -> M: ...
+    async def upsert(self, model: type[M], /, *given: Any, only_if: Predicate | None = None, **changes: Any) -> M: ...
 
     @overload
-    async def upsert(self, node: Ref[N], /, *, only_if: Predicate | None = None, **changes: Any) -> N: ...
+    async def upsert(
+        self, node: Ref[N], /, *nested: RelativeChange, only_if: Predicate | None = None, **changes: Any
+    ) -> N: ...
 
-    async def upsert(self, what: Any, /, *ids: Any, only_if: Predicate | None = None, **changes: Any) -> Any:
+    async def upsert(self, what: Any, /, *given: Any, only_if: Predicate | None = None, **changes: Any) -> Any:
         """Changes the named fields of a node or an edge, or makes it with them; returns it as it is stored then.
 
         Pass a class and an id, or for an edge its source and target; or pass a ref. Fields without a default must be
@@ -230,4 +250,4 @@ class AsyncChanges(Changing):
         starts from the default. It does not check that the ends of an edge exist. Raises `ConditionFailed` if `only_if`
         does not hold for what is stored, also if nothing is.
         """
-        return await self._run(self._upsert(what, ids, only_if, changes))
+        return await self._run(self._upsert(what, given, only_if, changes))

@@ -34,7 +34,7 @@ from adjoin.entity_types import CountedType, EdgeType, EntityType, NodeType, Nod
 from adjoin.errors import CyclicRule, InvalidModel
 from adjoin.field_types import plain_type, unknown_field
 from adjoin.formats import Format
-from adjoin.rules import AggregateOperation, CopyRule, Hop, Rule, Rules, SummaryRule, Term, fields_of
+from adjoin.rules import AggregateOperation, CopyRule, Hop, Rule, Rules, SummaryRule, Term, fields_of, has_functions
 from adjoin.schema import Schema
 
 _OPERATIONS: dict[str, AggregateOperation] = {
@@ -221,6 +221,10 @@ class _Declarations:
         return _term(owner, by, hop)
 
     def _where_at(self, owner: str, declared: Aggregate, hop: Hop) -> Literal["edge", "far"]:
+        if has_functions(declared.where):
+            raise InvalidModel(
+                f"where= of {owner} uses size() or has_type(), which batch jobs do not have; compare values only"
+            )
         names = {name.partition(".")[0] for name in fields_of(declared.where)}
         on_edge, on_far = _readable(hop)
         if names <= on_edge.keys():

@@ -46,6 +46,11 @@ def _parts(thing: Any, kind: type[AllOf | AnyOf]) -> tuple[Predicate, ...]:
 Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "between", "begins_with", "contains", "in", "exists"]
 
 
+SizeOperator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "between"]
+TYPES = ("S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS")
+"""DynamoDB's types of values."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison(Predicate):
     """A comparison of one field with values."""
@@ -53,6 +58,23 @@ class Comparison(Predicate):
     field: str
     operator: Operator
     operands: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SizeComparison(Predicate):
+    """A comparison of the size of a field with numbers: `field("tags").size() >= 3`."""
+
+    field: str
+    operator: SizeOperator
+    operands: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TypeTest(Predicate):
+    """Whether the stored value of a field has one of DynamoDB's types: `field("age").has_type("N")`."""
+
+    field: str
+    type: str
 
 
 _DEEPEST = 100
@@ -104,11 +126,15 @@ class Negation(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class RelativeChange:
-    """A new value that DynamoDB computes from the stored one: `update(..., credits=field("credits") + 1)`."""
+    """A new value that is made of the stored one: `update(..., credits=field("credits") + 1)`.
+
+    "set" and "remove" are for values inside others, such as "address.city". "within" is several changes inside one
+    field; its operand is the tuple of them.
+    """
 
     field: str
-    operator: Literal["+", "-", "append", "add", "discard"]
-    operand: Any
+    operator: Literal["+", "-", "append", "add", "discard", "set", "remove", "within"]
+    operand: Any = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,8 +184,18 @@ class FieldReference:
         return Comparison(self.name, "in", operands)
 
     def exists(self) -> Comparison:
-        """The stored item has the field."""
+        """The stored item has the field. `field("id").exists()` holds if the node itself is stored."""
         return Comparison(self.name, "exists")
+
+    def size(self) -> SizeReference:
+        """The size of the stored value, to compare it: the length of text or bytes, or the number of elements."""
+        return SizeReference(self.name)
+
+    def has_type(self, type: str) -> TypeTest:
+        """The stored value has this type of DynamoDB: "S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS" or "BS"."""
+        if type not in TYPES:
+            raise InvalidValue(f"has_type takes a type of DynamoDB ({', '.join(TYPES)}), got {shown(type)}")
+        return TypeTest(self.name, type)
 
     def __add__(self, amount: Any) -> RelativeChange:
         return RelativeChange(self.name, "+", amount)
@@ -176,8 +212,54 @@ class FieldReference:
         return RelativeChange(self.name, "add", _as_set("add", elements))
 
     def discard(self, elements: Iterable[Any]) -> RelativeChange:
-        """For `update`: the stored set without these elements."""
+        """For `update`: the stored set or list without these elements."""
         return RelativeChange(self.name, "discard", _as_set("discard", elements))
+
+    def set(self, value: Any) -> RelativeChange:
+        """For `update`: this value, also inside of another one: `field("address.city").set("Porto")`."""
+        return RelativeChange(self.name, "set", value)
+
+    def remove(self) -> RelativeChange:
+        """For `update`: without this value, such as `field("tags.0")`, the first of a list, or a key of a map."""
+        return RelativeChange(self.name, "remove")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SizeReference:
+    """The size of a field, to compare it with a number."""
+
+    name: str
+
+    def __eq__(self, other: Any) -> SizeComparison:  # type: ignore[override]
+        return self._compared("=", other)
+
+    def __ne__(self, other: Any) -> SizeComparison:  # type: ignore[override]
+        return self._compared("<>", other)
+
+    def __lt__(self, other: int) -> SizeComparison:
+        return self._compared("<", other)
+
+    def __le__(self, other: int) -> SizeComparison:
+        return self._compared("<=", other)
+
+    def __gt__(self, other: int) -> SizeComparison:
+        return self._compared(">", other)
+
+    def __ge__(self, other: int) -> SizeComparison:
+        return self._compared(">=", other)
+
+    # `==` makes a comparison, so references cannot be found in sets and dicts.
+    __hash__ = None  # type: ignore[assignment]
+
+    def between(self, low: int, high: int) -> SizeComparison:
+        """The size lies between two numbers, both included."""
+        return self._compared("between", low, high)
+
+    def _compared(self, operator: SizeOperator, *numbers: Any) -> SizeComparison:
+        for number in numbers:
+            if not isinstance(number, int) or isinstance(number, bool):
+                raise InvalidValue(f"a size is compared with a whole number, got {shown(number)}; pass one")
+        return SizeComparison(self.name, operator, numbers)
 
 
 def _iterated(verb: str, elements: Iterable[Any]) -> Iterable[Any]:

@@ -14,15 +14,15 @@ from functools import cached_property
 from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 from adjoin.entity_types import AnyEdge, EdgeType, EntityType, NodeType
-from adjoin.errors import InvalidCursor, InvalidValue, shown
+from adjoin.errors import InvalidCursor, InvalidValue, UnknownField, shown
 from adjoin.expressions import all_of
-from adjoin.fields import Predicate
+from adjoin.fields import AllOf, Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.plans.key_search import KeySearch, merged
 from adjoin.plans.read import Found, Question, changed, count, decode_cursor, encode_cursor, far_nodes, page
-from adjoin.plans.steps.conditions import condition
-from adjoin.plans.steps.predicates import compared_fields
+from adjoin.plans.steps.conditions import condition, is_of_id
+from adjoin.plans.steps.predicates import compared_fields, compared_names
 from adjoin.requests import Plan
 from adjoin.values import Item
 
@@ -330,8 +330,16 @@ class _Narrowing(_Asking[T]):
 
         DynamoDB filters after reading, so the query costs as much as without the filter.
         """
+        if isinstance(predicate, AllOf) and any(self._is_about_id(part) for part in predicate.predicates):
+            query = self
+            for part in predicate.predicates:
+                query = query.where(part)
+            return query
         question, layout = self._question, self._context.layout
         access = question.range.access
+        if self._is_about_id(predicate):
+            # Ids are in keys, by which DynamoDB does not filter.
+            return self._with(_question=question.with_(rest=(*question.rest, predicate)))
         # Raises for a predicate that is wrong, and for a field that only keys hold.
         wanted = condition(layout, self._kind, predicate, self._named)
         keys = {key.name for key in (*layout.partition_attributes(access.index), *layout.sort_attributes(access.index))}
@@ -339,6 +347,17 @@ class _Narrowing(_Asking[T]):
             # DynamoDB does not filter by the keys that it queries, nor by what an index does not hold.
             return self._with(_question=question.with_(rest=(*question.rest, predicate)))
         return self._with(_question=question.with_(filter=all_of(question.filter, wanted)))
+
+    def _is_about_id(self, predicate: Predicate) -> bool:
+        """Whether a predicate compares ids and nothing that is stored as an attribute."""
+        if not isinstance(predicate, Predicate):
+            return False
+        kind = self._kind
+        names = compared_names(predicate)
+        for name in names:
+            if "." in name and is_of_id(kind, name.partition(".")[0]) and kind.part(name) is None:
+                raise UnknownField(f"{kind.name}.{name} is not part of an id, so it is not on the {kind.name} itself")
+        return bool(names) and all(is_of_id(kind, name.partition(".")[0]) for name in names)
 
     def _named(self, kind: EntityType, name: str) -> str:
         """The attribute to filter a field by; raises, with what narrows the query instead, if only keys hold it."""

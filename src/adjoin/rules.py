@@ -21,7 +21,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from adjoin.aggregates import Direction, Immutable, Summary
 from adjoin.entity_types import CountedType, EdgeType, Entity, EntityType, NodeType
-from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate
+from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate, SizeComparison, TypeTest
 from adjoin.schema import Schema
 
 AggregateOperation: TypeAlias = Literal["sum", "min", "max", "latest", "top"]
@@ -417,10 +417,20 @@ def _read_at(rule: Rule, at: Literal["edge", "far"], kind: EntityType) -> Iterat
         yield from (attribute for attribute in read if attribute is not None)
 
 
+def has_functions(predicate: Predicate | None) -> bool:
+    """Whether a predicate uses `size()` or `has_type()`."""
+    match predicate:
+        case AllOf(parts) | AnyOf(parts):
+            return any(map(has_functions, parts))
+        case Negation(inner):
+            return has_functions(inner)
+    return isinstance(predicate, SizeComparison | TypeTest)
+
+
 def fields_of(predicate: Predicate | None) -> Iterator[str]:
     """Yields the fields that a predicate compares."""
     match predicate:
-        case Comparison(name):
+        case Comparison(name) | SizeComparison(name) | TypeTest(name):
             yield name
         case AllOf(parts) | AnyOf(parts):
             for part in parts:

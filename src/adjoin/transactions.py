@@ -62,7 +62,7 @@ class TransactionVerbs:
         self,
         what: type[Any] | Entity | Ref[Any],
         /,
-        *ids: Any,
+        *given: Any,
         if_version: IfVersion = OWN_VERSION,
         only_if: Predicate | None = None,
         **changes: Any,
@@ -72,16 +72,16 @@ class TransactionVerbs:
         The transaction is cancelled if the node or edge does not exist, if `only_if` does not hold, or if its version
         is not `if_version`; by default that of an instance whose class has a `Version()`.
         """
-        self._buffer.update(self._graph._changed("update", what, ids, changes, if_version, only_if))
+        self._buffer.update(self._graph._changed("update", what, given, changes, if_version, only_if))
 
     def upsert(
-        self, what: type[Any] | Ref[Any], /, *ids: Any, only_if: Predicate | None = None, **changes: Any
+        self, what: type[Any] | Ref[Any], /, *given: Any, only_if: Predicate | None = None, **changes: Any
     ) -> None:
         """Changes the named fields of a node or an edge, or makes it with them.
 
         The transaction is cancelled if `only_if` does not hold.
         """
-        self._buffer.upsert(self._graph._changed("upsert", what, ids, changes, None, only_if))
+        self._buffer.upsert(self._graph._changed("upsert", what, given, changes, None, only_if))
 
     def connect(
         self, model: type[E], source: Any, target: Any, /, *, only_if: Predicate | None = None, **fields: Any

@@ -65,6 +65,8 @@ class FieldConditions:
     """Holds if the class can read the stored value; None if it can read any value."""
     changing: Condition | None
     """Holds if a relative change can be applied to the stored value; None if the value has to be read first."""
+    inside: Condition | None = None
+    """Holds if elements of the stored list or map can be changed by themselves; None if it has to be read first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +81,13 @@ class Fit:
     is_whole: bool = False
     """Whether the class validates several fields together, so that all of them have to be read."""
 
-    def conditions(self, left: Collection[str], changed: Collection[str]) -> list[Condition]:
-        """The conditions for the fields that are left alone, and for those that change relative to their value."""
+    def conditions(
+        self, left: Collection[str], changed: Collection[str], inside: Collection[str] = ()
+    ) -> list[Condition]:
+        """The conditions for the fields that are left alone, that change relative to their value, or inside of it."""
         found = [self.told[name].condition for name in left if name in self.told]
         found += [self.told[name].changing for name in changed if name in self.told]
+        found += [self.told[name].inside for name in inside if name in self.told]
         return [each for each in (self.labelled, *found) if each is not None]
 
 
@@ -149,7 +154,8 @@ def _told(kind: EntityType, name: str, schema: Any) -> FieldConditions | None:
     choices = ([absent] if may_be_absent else []) + nulls[:1] + [fitting]
     can_change = inner in (*_NUMBERS, "list", "set", "frozenset")
     changing = Or((absent, *(HasType(path, tag) for tag in _TAGS[inner]))) if can_change else None
-    return FieldConditions(Or(tuple(choices)) if len(choices) > 1 else fitting, changing)
+    inside = HasType(path, _TAGS[inner][0]) if inner in ("list", "dict") else None
+    return FieldConditions(Or(tuple(choices)) if len(choices) > 1 else fitting, changing, inside)
 
 
 def _fitting(schema: Any, path: Any) -> Condition | None:

@@ -47,6 +47,7 @@ from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, until_writt
 from adjoin.plans.steps.batches import Place, get_all, place_of
 from adjoin.plans.steps.conditions import check_amount
 from adjoin.plans.steps.joining import joined, joined_checks, write_key
+from adjoin.plans.steps.nested import applied, without
 from adjoin.plans.steps.still import claimable, new_revision, unchanged
 from adjoin.plans.versions import Lock, as_seen, seen_in, stale
 from adjoin.requests import Check, Delete, Get, ItemResponse, Plan, Put, TransactWrite, Update
@@ -530,7 +531,10 @@ def worked_out(kind: EntityType, field: str, stored: Any, change: RelativeChange
         case "add":
             return {*(stored or ()), *operand}
         case "discard":
-            return {*(stored or ())} - operand
+            return without(stored, operand)
+        case "within":
+            return applied(kind, field, stored, operand)
+    raise AssertionError(f"{change.operator} of a whole field is a value")
 
 
 def _sum(kind: EntityType, field: str, stored: Any, amount: Decimal) -> Decimal:

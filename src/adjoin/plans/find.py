@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from adjoin.entity_types import EntityType
 from adjoin.errors import InvalidKey, InvalidValue, shown
-from adjoin.fields import AllOf, Comparison, Predicate
+from adjoin.fields import AllOf, Comparison, Predicate, SizeComparison, TypeTest
 from adjoin.layouts.access_patterns import AccessPattern, PatternConditions
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import unindexed
@@ -80,7 +80,9 @@ def _parts(predicate: Predicate | None) -> list[Predicate]:
 
 def _check_fields(kind: EntityType, part: Predicate) -> None:
     """Raises for an unknown field, before any request is made."""
-    if isinstance(part, Comparison) and part.field not in kind.fields and kind.part(part.field) is None:
+    if not isinstance(part, Comparison | SizeComparison | TypeTest):
+        return
+    if part.field not in kind.fields and kind.part(part.field) is None:
         kind.attribute(part.field.partition(".")[0])
 
 

@@ -39,12 +39,15 @@ from adjoin.plans.in_transaction import counted_in_transaction
 from adjoin.plans.managed_fields import refuse_maintained
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, decided, until_written
 from adjoin.plans.steps.conditions import bounds, update_actions, write_condition
+from adjoin.plans.steps.nested import is_shallow
 from adjoin.plans.steps.still import same
 from adjoin.plans.versions import has_version
 from adjoin.plans.write import edge_keys, met, not_held
 from adjoin.requests import Get, ItemResponse, Plan, TransactWrite, Update
 from adjoin.values import Item
 
+UNCHANGED = RelativeChange("", "+", 0)
+"""Stands for the change of a field that a call does not name: it stays as it is stored."""
 _MOST_AS_READ = 60
 """How many fields a condition compares with what was read. DynamoDB limits a condition to 4 KB and 300 operators."""
 
@@ -206,7 +209,12 @@ def read_first(layout: BoundLayout, identity: Identity, changes: Mapping[str, An
 def _is_told(layout: BoundLayout, kind: EntityType, name: str, change: RelativeChange) -> bool:
     """Whether conditions alone ensure that a value computed from a stored one fits its field."""
     told = layout.fit(kind).told.get(name)
+    if told is not None and change.operator == "within":
+        return told.inside is not None and all(map(is_shallow, change.operand))
     if told is None or told.changing is None:
+        return False
+    if change.operator == "discard" and told.inside is not None:
+        # Only elements of sets can be taken out by their values.
         return False
     if change.field == name:
         return True
@@ -223,9 +231,12 @@ def misfits(layout: BoundLayout, identity: Identity, changes: Mapping[str, Any],
     found = [
         name
         for name, told in fit.told.items()
-        for wanted in [told.changing if isinstance(changes.get(name), RelativeChange) else told.condition]
-        if wanted is not None and (name not in changes or isinstance(changes[name], RelativeChange))
-        if not condition_test(wanted)(item)
+        for change in [changes.get(name, UNCHANGED)]
+        if change is UNCHANGED or isinstance(change, RelativeChange)
+        for wanted in [
+            told.condition if change is UNCHANGED else told.inside if change.operator == "within" else told.changing
+        ]
+        if wanted is not None and not condition_test(wanted)(item)
     ]
     if layout.decode(kind, item) is None:
         raise NotFound(of_another_type(kind, identity.name))
@@ -388,5 +399,6 @@ def _fitting(
 ) -> list[Condition]:
     """The conditions under which the class can read the item after the change."""
     left = [name for name in kind.attributes if name not in changes and name not in seen]
-    relative = [name for name, change in changes.items() if isinstance(change, RelativeChange) and name not in seen]
-    return layout.fit(kind).conditions(left, relative)
+    relative = {name: each for name, each in changes.items() if isinstance(each, RelativeChange) and name not in seen}
+    inside = [name for name, each in relative.items() if each.operator == "within"]
+    return layout.fit(kind).conditions(left, [name for name in relative if name not in inside], inside)

@@ -31,7 +31,7 @@ from adjoin.expressions import (
     all_of,
     attribute,
 )
-from adjoin.field_types import problems_in
+from adjoin.field_types import may_be_none, problems_in
 from adjoin.fields import RelativeChange
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, REVISION
@@ -42,12 +42,9 @@ from adjoin.plans.managed_fields import is_kept_by_reading, written_items
 from adjoin.plans.steps.again import ATTEMPTS
 from adjoin.plans.steps.conditions import initial, start_of, update_actions, write_condition
 from adjoin.plans.steps.still import same
-from adjoin.plans.update import Changed, changed_write, read_first, update, update_condition
+from adjoin.plans.update import UNCHANGED, Changed, changed_write, read_first, update, update_condition
 from adjoin.plans.write import add, is_accompanied
 from adjoin.requests import Get, ItemResponse, Plan, Put, Update
-
-_UNCHANGED = RelativeChange("", "+", 0)
-"""Stands for the change of a field that the call does not name: it depends on what is stored."""
 
 
 def upsert(layout: BoundLayout, change: Changed, new: Entity | InvalidValue) -> Plan[Any]:
@@ -200,8 +197,11 @@ def _is_alone(layout: BoundLayout, change: Changed) -> bool:
     if len(identity.keys) > 1 or identity.ends is not None or kind.former or layout.rules.immutable(kind):
         return False
     # An empty set is stored as none, so a missing one does not tell whether the default belongs there.
-    left = [name for name in kind.attributes if isinstance(change.fields.get(name, _UNCHANGED), RelativeChange)]
+    left = [name for name in kind.attributes if isinstance(change.fields.get(name, UNCHANGED), RelativeChange)]
     if any(isinstance(start, set | frozenset) and start for start in (start_of(kind, name) for name in left)):
+        return False
+    if any(isinstance(each, RelativeChange) and each.operator == "within" for each in change.fields.values()):
+        # A new item has nothing to change an element of.
         return False
     return not read_first(layout, identity, change.fields)
 
@@ -212,15 +212,7 @@ def _are_kept(layout: BoundLayout, kind: EntityType, rest: list[str]) -> bool:
     An item is not in an index if a part of its key is None, and must not get there by a default.
     """
     parts = layout.entry_parts(kind, rest)
-    return not any(name in kind.attributes and _may_be_none(kind, name) for name in parts)
-
-
-def _may_be_none(kind: EntityType, name: str) -> bool:
-    try:
-        kind.validated(name, None)
-    except InvalidValue:
-        return False
-    return True
+    return not any(name in kind.attributes and may_be_none(kind.fields[name]) for name in parts)
 
 
 # --- in a transaction --------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from adjoin.entity_types import AnyEdge, EdgeType, EntityType
+from adjoin.entity_types import AnyEdge, EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidValue, UnknownField, shown
 from adjoin.expressions import (
     Action,
@@ -29,6 +29,7 @@ from adjoin.expressions import (
     Contains,
     Discard,
     Exists,
+    HasType,
     IfNotExists,
     In,
     ListAppend,
@@ -37,13 +38,24 @@ from adjoin.expressions import (
     Path,
     Remove,
     Set,
+    Size,
     Value,
     all_of,
     attribute,
 )
 from adjoin.field_types import bounds_of, plain_type, unknown_field
-from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate, RelativeChange
+from adjoin.fields import (
+    AllOf,
+    AnyOf,
+    Comparison,
+    Negation,
+    Predicate,
+    RelativeChange,
+    SizeComparison,
+    TypeTest,
+)
 from adjoin.layouts.bound import BoundLayout
+from adjoin.plans.steps.nested import nested_action
 from adjoin.plans.steps.predicates import compared_fields
 from adjoin.values import AttributeValue, encode, exact_sum, nested_name
 
@@ -67,16 +79,40 @@ def condition(layout: BoundLayout, kind: EntityType, predicate: Predicate, named
             return Or(tuple(condition(layout, kind, each, named) for each in predicates))
         case Negation(inner):
             return Not(condition(layout, kind, inner, named))
-        case Comparison(name):
+        case Comparison(name, "exists") if is_of_id(kind, name):
+            return layout.present
+        case Comparison(name) | SizeComparison(name) | TypeTest(name):
             first = name.partition(".")[0]
             names, rest = [named(kind, first), *kind.former.get(first, ())], _nested_steps(kind, name)
-            *others, found = (_comparison(layout, kind, Path((each, *rest)), predicate) for each in names)
+            *others, found = (_tested(layout, kind, Path((each, *rest)), predicate) for each in names)
             for stored, other in reversed([*zip(names, others, strict=False)]):
                 # A former name counts only on an item that does not have the present one.
                 is_there = Exists(attribute(stored))
                 found = Or((And((is_there, other)), And((Not(is_there), found))))
             return found
     raise InvalidValue(f'{shown(predicate)} is not a comparison; build one with field("name") == value')
+
+
+def is_of_id(kind: EntityType, name: str) -> bool:
+    """Whether a field is part of the id of a node, or an end of an edge; every stored one has it."""
+    names = kind.id_names if isinstance(kind, NodeType) else ("source", "target")
+    return name in names and name not in kind.attributes
+
+
+def _tested(
+    layout: BoundLayout, kind: EntityType, path: Path, predicate: Comparison | SizeComparison | TypeTest
+) -> Condition:
+    """The condition for one comparison of the attribute at this path."""
+    match predicate:
+        case TypeTest(type=type):
+            return HasType(path, type)
+        case SizeComparison(operator="between", operands=(low, high)):
+            return Between(Size(path), Value(encode(low)), Value(encode(high)))
+        case SizeComparison(operator=operator, operands=(number,)) if operator != "between":
+            return Compare(operator, Size(path), Value(encode(number)))
+        case Comparison():
+            return _comparison(layout, kind, path, predicate)
+    raise AssertionError(f"unknown predicate {predicate!r}")
 
 
 def write_condition(layout: BoundLayout, kind: EntityType, only_if: Predicate | None) -> Condition | None:
@@ -127,7 +163,7 @@ def _of_node(predicate: Predicate, side: str) -> Predicate:
             return AnyOf(tuple(_of_node(each, side) for each in predicates))
         case Negation(inner):
             return Negation(_of_node(inner, side))
-        case Comparison(name):
+        case Comparison(name) | SizeComparison(name) | TypeTest(name):
             return replace(predicate, field=name.removeprefix(side).removeprefix("."))
     raise AssertionError(f"unknown predicate {predicate!r}")
 
@@ -218,6 +254,11 @@ def update_actions(
     plain: dict[str, Any] = {}
     for name, value in changes.items():
         stored = kind.attribute(name)
+        if isinstance(value, RelativeChange) and value.operator == "within":
+            # An element is changed by itself only where a condition can check that it is one of a list or a map.
+            is_list = layout.fit(kind).told[name].inside == HasType(attribute(stored), "L")
+            actions += [nested_action(kind, name, each, is_list=is_list) for each in value.operand]
+            continue
         if isinstance(value, RelativeChange):
             actions.append(_change(kind, name, stored, value))
             continue

@@ -12,7 +12,9 @@ from typing import Any
 
 from adjoin.entity_types import Entity, EntityType
 from adjoin.errors import InvalidValue, shown
-from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate
+from adjoin.evaluate import size_of
+from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate, SizeComparison, TypeTest
+from adjoin.values import encode
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
@@ -35,18 +37,28 @@ def holds(kind: EntityType, predicate: Predicate, entity: Entity) -> bool:
             return _compare("contains", _value(kind, entity, name), [*operands])
         case Comparison(name, compared, operands):
             return _compare(compared, _value(kind, entity, name), [operand(kind, name, each) for each in operands])
+        case SizeComparison(name, compared, numbers):
+            return _compare(compared, _size(_value(kind, entity, name)), [*numbers])
+        case TypeTest(name, type):
+            value = _value(kind, entity, name)
+            return value is not None and type in encode(value)
     raise AssertionError(f"unknown predicate {predicate!r}")
 
 
 def compared_fields(predicate: Predicate) -> set[str]:
     """The fields that a predicate compares, without nested ones."""
+    return {name.partition(".")[0] for name in compared_names(predicate)}
+
+
+def compared_names(predicate: Predicate) -> set[str]:
+    """The names that a predicate compares, also of nested fields and of parts of ids."""
     match predicate:
         case AllOf(predicates) | AnyOf(predicates):
-            return {name for each in predicates for name in compared_fields(each)}
+            return {name for each in predicates for name in compared_names(each)}
         case Negation(inner):
-            return compared_fields(inner)
-        case Comparison(name):
-            return {name.partition(".")[0]}
+            return compared_names(inner)
+        case Comparison(name) | SizeComparison(name) | TypeTest(name):
+            return {name}
     raise InvalidValue(f'{shown(predicate)} is not a comparison; build one with field("name") == value')
 
 
@@ -76,6 +88,12 @@ def _value(kind: EntityType, entity: Entity, name: str) -> Any:
         else:
             value = getattr(value, step, None)
     return value
+
+
+def _size(value: Any) -> int | None:
+    """The size of a value as DynamoDB measures it; None for a value that has none."""
+    measured = None if value is None else size_of(encode(value))
+    return None if measured is None else int(measured["N"])
 
 
 def _compare(compared: str, value: Any, operands: list[Any]) -> bool:
