@@ -28,6 +28,7 @@ from adjoin.layouts.forms import Due, ItemForm, forms_of
 from adjoin.layouts.indexed_fields import OverloadedIndex, ShardBook
 from adjoin.layouts.interface import REVISION, KeyTemplates, Satellite, Shape
 from adjoin.layouts.keys import SEPARATOR, SHARD, ShardedTemplate, Template, check_key_length, key_text
+from adjoin.layouts.managed_keys import ManagedKeys, without
 from adjoin.layouts.membership import Membership
 from adjoin.layouts.own_items import Ledgers, Satellites
 from adjoin.layouts.ranges import EdgeAccess, Range, ScanAccess, only_at
@@ -84,12 +85,13 @@ class BoundLayout:
         """Whether keys need no checks besides those of their lengths."""
         if self.why_no_own_items is not None:
             check_own_items(self._keys, self.rules, self.why_no_own_items)
-        self._copied_keys = {kind.model: self._keys.copied_keys(kind) for kind in schema.types}
         self.overloaded: OverloadedIndex | None = None
         if self._keys.overloaded is not None:
             book = ShardBook(self._keys.number_of_indexed(self._keys.overloaded))
             self.overloaded = OverloadedIndex(self._keys.overloaded, schema, self._keys.prefix, book)
         self._satellites = Satellites(self._keys, self.overloaded)
+        self.managed = ManagedKeys(self._keys, self.rules, self.overloaded, self._satellites)
+        """The index keys that hold managed fields."""
         self.ledgers = Ledgers(self._keys)
         self._deletion_sort = self._keys.tenant_part(layout.sort_key or "") + DELETION_SORT_KEY
         self._reader = AdjacencyReader(self._keys, layout.type_attribute, self.rules)
@@ -455,7 +457,7 @@ class BoundLayout:
 
     def _indexed(self, kind: EntityType, item: Item, values: Mapping[str, Any]) -> Item:
         """The item with the index key attributes of its first indexed field."""
-        if self.overloaded is not None and kind.indexed:
+        if self.overloaded is not None and kind.indexed and not self.managed.is_first(kind):
             own, tail = self.overloaded.fields(kind)[0], self._satellites.tail(kind, item)
             item.update(self.overloaded.entry(own, values[own.name], tail, item_size(item)))
         return item
@@ -475,10 +477,10 @@ class BoundLayout:
             item[self._type] = {"S": self._keys.texts.type_word(keys.kind)}
         kind = keys.kind
         if keys.index_keys:
-            late = self._copied_keys[kind.model]
+            late = self.managed.late[kind.model]
             for name, template in keys.index_keys.items():
                 if late and name in late:
-                    # A copied field is filled in later, and with it the key.
+                    # What a managed field has is known later, and with it the key.
                     continue
                 value = self._index_value(kind, name, template, values)
                 if value is not None:
@@ -486,28 +488,45 @@ class BoundLayout:
         item.update(body)
         return self._without_lone_keys(kind, item) if self._sparse else item
 
-    def copied_keys(self, kind: EdgeType) -> Mapping[str, tuple[str, ...]]:
-        """The keys of indexes that hold copied fields of a class of edges, each with the names of its parts."""
-        return {name: template.names for name, template in self._copied_keys[kind.model].items()}
-
-    def with_copied_keys(self, kind: EdgeType, item: Item) -> Item:
-        """The item of an edge whose copied fields are filled in, with the index keys that hold them."""
-        late = self._copied_keys[kind.model]
-        if not late:
+    def with_managed_keys(self, kind: EntityType, item: Item) -> Item:
+        """An item with the index keys that hold its managed fields, which have the values that the item has."""
+        if isinstance(kind, NodeType):
+            kind = self._reader.member(kind, item)
+        names = self.managed.attributes[kind.model]
+        if not names:
             return item
-        fields = self._keys.copied_fields(kind)
+        if isinstance(kind, NodeType):
+            bare = without(item, names)
+            values = self.managed.values(kind, item) | kind.part_values(self._id_of(kind, item))
+            return bare | self._late_values(kind, values) | self.managed.entry(kind, bare, values)
+        assert isinstance(kind, EdgeType)
+        return self._with_copied_keys(kind, item, names)
+
+    def _id_of(self, kind: NodeType, item: Item) -> Any:
+        return self.id_in(kind, self.text_of(kind, item))
+
+    def _late_values(self, kind: EntityType, values: Mapping[str, Any]) -> Item:
+        """The index keys from templates that hold managed fields; none if one of these has no value."""
+        fields, found = {*self.rules.maintained(kind)}, Item()
+        for name, template in self.managed.late[kind.model].items():
+            # Without the value of its node, an edge is not in an index; but it is always found from its ends.
+            is_end = name in self._keys.end_keys
+            if is_end or not any(values[part] in (None, "") for part in fields.intersection(template.names)):
+                value = self._index_value(kind, name, template, values)
+                found |= {} if value is None else {name: value}
+        return found
+
+    def _with_copied_keys(self, kind: EdgeType, item: Item, names: Collection[str]) -> Item:
+        fields = {*self.rules.maintained(kind)}
+        late = self.managed.late[kind.model]
         holding = {name for name, template in late.items() if fields.intersection(template.names)}
-        edge = self._reader.read_as_far(kind, {name: value for name, value in item.items() if name not in holding})
+        edge = self._reader.read_as_far(kind, without(item, holding))
         if not isinstance(edge, Edge):
             return item
-        bare = {name: value for name, value in item.items() if name not in late}
+        bare = without(item, names)
         values = edge.__dict__ | kind.end_values(edge.source, edge.target)
-        for name, template in late.items():
-            # Without the value of its node, the edge is not in the index.
-            if not any(values[part] in (None, "") for part in fields.intersection(template.names)):
-                value = self._index_value(kind, name, template, values)
-                bare |= {} if value is None else {name: value}
-        return self._without_lone_keys(kind, bare)
+        made = self._without_lone_keys(kind, bare | self._late_values(kind, values))
+        return made | self.managed.entry(kind, bare, values)
 
     def _without_lone_keys(self, kind: EntityType, item: Item) -> Item:
         """The item without keys of indexes in which it is not, because another key of them is missing."""
@@ -548,18 +567,6 @@ class BoundLayout:
     def _check_maintained(self) -> None:
         if self.rules:
             self._check_names()
-        for kind in self.schema.types:
-            managed = set(self.rules.maintained(kind))
-            # An edge without the value of its node would not be found from its end, so a copy is in no such key.
-            index_keys = self._keys_of(kind).index_keys.items()
-            ends = {part for attribute, each in index_keys if attribute in self._keys.end_keys for part in each.names}
-            copied = {copy.field for copy in self.rules.copies if copy.edge is kind and copy.field not in ends}
-            name = self.in_index_key(kind, managed - copied)
-            if name is not None:
-                raise InvalidModel(
-                    f"{kind.name}.{name} is a managed field, so it cannot be part of a key; "
-                    f"take it out of order= and of the layout's templates"
-                )
         self._check_apart()
         found_by_index = [group.edge for group in self.rules.groups if group.hop.direction == "into"]
         found_by_index += [copy.edge for copy in self.rules.copies if copy.end == "target"]
@@ -632,14 +639,34 @@ class BoundLayout:
 
     def satellites(self, kind: EntityType, items: Sequence[Item], values: Mapping[str, Any]) -> list[Satellite]:
         """The satellites of an instance with these items and values, also those that must not exist."""
-        return self._satellites.of(kind, self._first_of(*items), values) if self.has_satellites(kind) else []
+        if not self.has_satellites(kind):
+            return []
+        first = self._first_of(*items)
+        if self.managed.indexed[kind.model]:
+            # An instance may have been read a while ago. The item has what is stored now.
+            values = {**values, **self.managed.values(kind, first)}
+        return self._satellites.of(kind, first, values)
+
+    def is_ranked(self, kind: EntityType) -> bool:
+        """Whether a managed field of a class is in an index key."""
+        return bool(self.managed.fields[kind.model])
+
+    def index_copies(self, kind: EntityType, item: Item) -> list[Satellite]:
+        """The index copies of a stored item, also those that must not exist."""
+        kind = self._reader.member(kind, item)
+        entity = self.decode_as_far(kind, item)
+        if entity is None or not self.has_satellites(kind):
+            return []
+        return self._satellites.copies(kind, item, {**entity.__dict__, **self.managed.values(kind, item)})
 
     def satellites_beside(self, kind: EntityType, item: Item) -> list[Satellite]:
         """The satellites of a stored item, derived from its attributes, to be removed with it."""
         if not self.has_satellites(kind):
             return []
         twins = self.twin_keys(kind, item) if isinstance(kind, EdgeType) else []
-        return self._satellites.beside(kind, item | self._first_of(self.key_of(item), *twins))
+        managed = self.managed.values(kind, item) if self.managed.indexed[kind.model] else {}
+        there = {name for name, value in managed.items() if value is not None}
+        return self._satellites.beside(kind, item | self._first_of(self.key_of(item), *twins), there)
 
     def copy_keys(self, kind: EntityType, key: Item) -> list[Item]:
         """The keys that index copies of an item can have."""
@@ -665,7 +692,12 @@ class BoundLayout:
         own = {*kind.attributes.values(), *keys.index_keys, REVISION}
         if self.overloaded is not None:
             own |= {self.overloaded.partition_key, self.overloaded.sort_key}
-        return {name: value for name, value in item.items() if name not in own} | fresh
+        if isinstance(kind, EdgeType):
+            # Each of the two items of a symmetric edge has copied fields of its own.
+            copied = {kind.attributes[copy.field] for copy in self.rules.copies if copy.edge is kind}
+            own, fresh = own - copied, without(fresh, copied)
+        after = {name: value for name, value in item.items() if name not in own} | fresh
+        return self.with_managed_keys(kind, after)
 
     def found(self, kind: EntityType, item: Item) -> Entity | None:
         """The instance that an item is, which was found through the index of indexed fields and may be a copy."""

@@ -313,22 +313,6 @@ class AdjacencyKeys:
             remedy = f', or copy it from the source with Copy("source.{fields.get(wanted, wanted)}")'
         raise InvalidModel(f"shard_by={shown(name)}: " + unknown_field(kind.name, name, kind.fields) + remedy)
 
-    def copied_fields(self, kind: EntityType) -> frozenset[str]:
-        """The fields of a class of edges that are copied from their nodes."""
-        return frozenset(copy.field for copy in self._copies if copy.edge is kind)
-
-    def copied_keys(self, kind: EntityType) -> Mapping[str, Template]:
-        """The index keys of a class of edges that hold copied fields, and the other keys of the same indexes.
-
-        An item has all keys of an index or none, so all of them depend on whether a copied field has a value.
-        """
-        fields = self.copied_fields(kind)
-        keys = self.edges[kind.model].index_keys if fields and isinstance(kind, EdgeType) else {}
-        names = {name for name, template in keys.items() if fields.intersection(template.names)}
-        held = names | {kind.attributes[field] for field in fields}
-        names |= {name for index in self.indexes if held.intersection(index.keys) for name in index.keys}
-        return {name: template for name, template in keys.items() if name in names}
-
     def tenant_part(self, attribute: str) -> str:
         """The tenant's prefix for a key attribute; "" if it has none."""
         return self.prefix if attribute in self.partition_keys else ""
