@@ -1,4 +1,4 @@
-"""A shop: who bought this also bought that, and what a customer may like.
+"""A shop: who bought this also bought that, what a customer may like, and what sells best.
 
 ann ──▶ tea, cup          an arrow is a Bought, with how many
 bob ──▶ tea, cup, pot
@@ -9,9 +9,9 @@ dan ──▶ hat
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Annotated, Any
 
-from adjoin import AdjacencyList, Edge, Graph, Node
+from adjoin import AdjacencyList, Edge, Graph, Indexed, Node, Sum
 
 
 class Customer(Node):
@@ -22,6 +22,7 @@ class Customer(Node):
 class Product(Node):
     id: str
     price: int
+    sold: Annotated[int, Sum("Bought", field="number"), Indexed()] = 0
 
 
 class Bought(Edge[Customer, Product]):
@@ -53,4 +54,10 @@ SAMPLE: tuple[Any, ...] = (
 def open_graph(location: str | os.PathLike[str] = ":memory:") -> Graph:
     g = Graph(location, MODELS, LAYOUT)
     g.put_many(SAMPLE)
+    g.maintain(once=True)
     return g
+
+
+def best_sellers(g: Graph, number: int = 10) -> list[Product]:
+    """What sells best, best first: one query per shard, however many products there are."""
+    return list(g.find(Product, order="sold").reverse().limit(number))

@@ -244,7 +244,7 @@ class FanOut:
 class Counting:
     """What `maintain` does after an edge is written, to apply it to aggregates.
 
-    Nodes are assumed to be small and to have no index copies.
+    Nodes are assumed to be small, and to have index copies only for these aggregates.
     """
 
     edge: str
@@ -264,6 +264,10 @@ class Counting:
     """The number of arrivals: 1 if one is written beside the target, so that the edge is found from there."""
     above: tuple[str, ...]
     """The classes of edges that read the changed aggregates at their far nodes; each such edge is reconciled too."""
+    entries: int = 0
+    """The number of index entries of its nodes that move: one is removed, and one is added."""
+    copies: int = 0
+    """The number of index copies that these entries are of."""
 
     def wcu(self, edges: int = 1, per_node: int = 1) -> float:
         """Write units for a number of edges in one batch, `per_node` of which share the node at one end.
@@ -273,7 +277,8 @@ class Counting:
         twice = write_units(0, transactional=True)
         items = edges * (self.ledgers + self.checks)
         nodes = _parts(edges, per_node) + (self.nodes - 1) * edges if self.nodes else 0
-        return (items + nodes) * twice + (edges * (self.ranks + self.arrivals) + 1) * write_units(0)
+        moved = nodes / self.nodes * (2 * self.entries * write_units(0) + self.copies * twice) if self.nodes else 0
+        return (items + nodes) * twice + moved + (edges * (self.ranks + self.arrivals) + 1) * write_units(0)
 
     @property
     def wcu_above(self) -> float:

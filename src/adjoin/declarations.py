@@ -253,11 +253,6 @@ class _Declarations:
                     )
                 if name in edge.key:
                     raise InvalidModel(f"{edge.name}.{name} is a copied field, so it cannot be part of the edge's key")
-                if edge.symmetric:
-                    raise InvalidModel(
-                        f"{edge.name}.{name} copies from one end of the edge, but {edge.name} is symmetric, so its "
-                        f"ends are not distinguished"
-                    )
                 yield CopyRule(edge, name, end, declared.field)
         for node_kind in self._schema.nodes.values():
             for name, _ in _marked(node_kind, Copy):
@@ -284,10 +279,15 @@ def _check_maintained(kind: EntityType, name: str) -> None:
         raise InvalidModel(
             f"{kind.name}.{name} is a managed field, so a new {kind.name} does not have it yet; give it a default"
         )
-    if name in (*kind.indexed, *kind.unique, kind.version, kind.expires):
+    if name in (*kind.unique, kind.version, kind.expires):
         raise InvalidModel(
-            f"{kind.name}.{name} is a managed field, and adjoin changes it without its index entries; "
-            f"remove Indexed(), Unique(), Version() or Expires() from it"
+            f"{kind.name}.{name} is a managed field, which only adjoin changes; remove Unique(), Version() or "
+            f"Expires() from it"
+        )
+    if name in kind.indexed and any(isinstance(each, Top | CommonNeighbours) for each in kind.fields[name].metadata):
+        raise InvalidModel(
+            f"{kind.name}.{name} holds several values, so nodes have no order by it; remove Indexed(), and declare a "
+            f"Max or a Count to find them by"
         )
 
 

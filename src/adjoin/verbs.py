@@ -423,6 +423,8 @@ class Verbs(ABC):
                 work.nodes,
                 work.arrivals,
                 tuple(edge.name for edge in work.above),
+                work.entries,
+                work.copies,
             )
             for work in expected(self._layout, requests)
         ]

@@ -351,9 +351,26 @@ class Ordered(Edge[Fan, Counting], order="fans"):
     fans: Annotated[int, Copy("target.fans")] = 0
 
 
-def test_what_is_filled_in_by_itself_is_part_of_no_key() -> None:
-    with pytest.raises(InvalidModel, match=r"Ordered.fans is a managed field, so it cannot be part of a key"):
-        AdjacencyList().bind(Schema([Fan, Star, Follows, Counting, Likewise, Ordered]))
+def test_what_is_filled_in_by_itself_may_be_an_order() -> None:
+    layout = AdjacencyList().bind(Schema([Fan, Star, Follows, Counting, Likewise, Ordered]))
+    kind = layout.schema.edge(Ordered)
+    (item,) = layout.items(Ordered(source="F1", target="C1", fans=7))
+    assert "GSI2SK" not in item
+    filled = layout.with_managed_keys(kind, item | {"fans": {"N": "12"}})
+    assert (filled["GSI2SK"], filled["GSI1SK"]) == (
+        {"S": "ORDERED#p502.12#COUNTING#C1"},
+        {"S": "ORDERED#p502.12#FAN#F1"},
+    )
+
+
+class Sorted(Edge[Fan, Counting], order="fans"):
+    fans: Annotated[int, Copy("target.fans")] = 0
+
+
+def test_what_is_filled_in_by_itself_needs_an_attribute() -> None:
+    keys = {Sorted: Keys(only_in_keys=["fans"])}
+    with pytest.raises(InvalidModel, match=r"Sorted.fans is a managed field, so it needs an attribute of its own"):
+        AdjacencyList(keys=keys).bind(Schema([Fan, Star, Follows, Counting, Likewise, Sorted]))
 
 
 # --- what is said of keys ----------------------------------------------------------------------

@@ -14,9 +14,9 @@ from adjoin import (
     AsyncGraph,
     Edge,
     Graph,
-    Indexed,
     InvalidModel,
     Node,
+    Unique,
 )
 from adjoin.aggregates import Copy, Count, Latest, Sum, Top
 from adjoin.requests import Put, Request, Response, TransactWrite, Update
@@ -144,12 +144,14 @@ def test_declarations_that_cannot_be_kept() -> None:
 
     class Listed(Node):
         id: str
-        count: Annotated[int, Count("Ring"), Indexed()] = 0
+        count: Annotated[int, Count("Ring"), Unique()] = 0
 
     class Ring(Edge[Listed, Listed]):
         pass
 
-    with pytest.raises(InvalidModel, match="Indexed"):
+    with pytest.raises(
+        InvalidModel, match=r"Listed\.count is a managed field, which only adjoin changes; remove Unique"
+    ):
         Graph(":memory:", [Listed, Ring])
 
 

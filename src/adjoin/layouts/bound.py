@@ -20,6 +20,7 @@ from adjoin.layouts.fitting import Fit, fit
 from adjoin.layouts.forms import ItemForm, forms_of
 from adjoin.layouts.interface import REVISION, KeyTemplates, Satellite, Shape
 from adjoin.layouts.keys import SEPARATOR, SHARD
+from adjoin.layouts.managed_keys import without
 from adjoin.layouts.shard_numbers import ShardedTemplate
 from adjoin.layouts.table_keys import text_of
 from adjoin.reserved import is_tenant, tenant_prefix
@@ -222,14 +223,34 @@ class BoundLayout(EdgeRanges):
 
     def satellites(self, kind: EntityType, items: Sequence[Item], values: Mapping[str, Any]) -> list[Satellite]:
         """The satellites of an instance with these items and values, also those that must not exist."""
-        return self._satellites.of(kind, self._first_of(*items), values) if self.has_satellites(kind) else []
+        if not self.has_satellites(kind):
+            return []
+        first = self._first_of(*items)
+        if self.managed.indexed[kind.model]:
+            # An instance may have been read a while ago. The item has what is stored now.
+            values = {**values, **self.managed.values(kind, first)}
+        return self._satellites.of(kind, first, values)
+
+    def is_ranked(self, kind: EntityType) -> bool:
+        """Whether a managed field of a class is in an index key."""
+        return bool(self.managed.fields[kind.model])
+
+    def index_copies(self, kind: EntityType, item: Item) -> list[Satellite]:
+        """The index copies of a stored item, also those that must not exist."""
+        kind = self._reader.member(kind, item)
+        entity = self.decode_as_far(kind, item)
+        if entity is None or not self.has_satellites(kind):
+            return []
+        return self._satellites.copies(kind, item, {**entity.__dict__, **self.managed.values(kind, item)})
 
     def satellites_beside(self, kind: EntityType, item: Item) -> list[Satellite]:
         """The satellites of a stored item, derived from its attributes, to be removed with it."""
         if not self.has_satellites(kind):
             return []
         twins = self.twin_keys(kind, item) if isinstance(kind, EdgeType) else []
-        return self._satellites.beside(kind, item | self._first_of(self.key_of(item), *twins))
+        managed = self.managed.values(kind, item) if self.managed.indexed[kind.model] else {}
+        there = {name for name, value in managed.items() if value is not None}
+        return self._satellites.beside(kind, item | self._first_of(self.key_of(item), *twins), there)
 
     def copy_keys(self, kind: EntityType, key: Item) -> list[Item]:
         """The keys that index copies of an item can have."""
@@ -255,7 +276,12 @@ class BoundLayout(EdgeRanges):
         own = {*kind.attributes.values(), *keys.index_keys, REVISION}
         if self.overloaded is not None:
             own |= {self.overloaded.partition_key, self.overloaded.sort_key}
-        return {name: value for name, value in item.items() if name not in own} | fresh
+        if isinstance(kind, EdgeType):
+            # Each of the two items of a symmetric edge has copied fields of its own.
+            copied = {kind.attributes[copy.field] for copy in self.rules.copies if copy.edge is kind}
+            own, fresh = own - copied, without(fresh, copied)
+        after = {name: value for name, value in item.items() if name not in own} | fresh
+        return self.with_managed_keys(kind, after)
 
     def found(self, kind: EntityType, item: Item) -> Entity | None:
         """The instance that an item is, which was found through the index of indexed fields and may be a copy."""

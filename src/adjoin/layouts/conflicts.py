@@ -13,7 +13,7 @@ from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidModel
 from adjoin.field_types import plain_type
 from adjoin.layouts.edge_accesses import AdjacencyAccesses
-from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, in_index_key, rest_of
+from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, rest_of
 from adjoin.layouts.key_values import spellings
 from adjoin.layouts.keys import SEPARATOR
 from adjoin.layouts.placeholders import is_number
@@ -306,18 +306,6 @@ def check_maintained(keys: AdjacencyKeys, rules: Rules, accesses: AdjacencyAcces
     """Refuses aggregates and copied fields that the keys leave no room for, or whose edges cannot be found."""
     if rules:
         _check_names(keys.definition)
-    for kind in keys.schema.types:
-        managed = set(rules.maintained(kind))
-        # An edge without the value of its node would not be found from its end, so a copy is in no such key.
-        index_keys = _kept(keys, kind).index_keys.items()
-        ends = {part for attribute, each in index_keys if attribute in keys.end_keys for part in each.names}
-        copied = {copy.field for copy in rules.copies if copy.edge is kind and copy.field not in ends}
-        name = in_index_key(_kept(keys, kind), managed - copied)
-        if name is not None:
-            raise InvalidModel(
-                f"{kind.name}.{name} is a managed field, so it cannot be part of a key; "
-                f"take it out of order= and of the layout's templates"
-            )
     _check_apart(keys, rules, accesses)
     found_by_index = [group.edge for group in rules.groups if group.hop.direction == "into"]
     found_by_index += [copy.edge for copy in rules.copies if copy.end == "target"]

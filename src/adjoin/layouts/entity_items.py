@@ -7,7 +7,7 @@ needs of a layout stands here. `bound` has the whole layout.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from adjoin.declarations import check_declared, rules_of
@@ -22,6 +22,7 @@ from adjoin.layouts.forms import Due
 from adjoin.layouts.indexed_fields import OverloadedIndex, ShardBook
 from adjoin.layouts.key_values import check_key_length, key_text
 from adjoin.layouts.keys import Template
+from adjoin.layouts.managed_keys import ManagedKeys, without
 from adjoin.layouts.own_items import Ledgers, Satellites
 from adjoin.layouts.placeholders import id_of
 from adjoin.layouts.shard_numbers import ShardNumber
@@ -72,12 +73,13 @@ class EntityItems:
         """Whether keys need no checks besides those of their lengths."""
         if self.why_no_own_items is not None:
             check_own_items(self._keys, self.rules, self.why_no_own_items)
-        self._copied_keys = {kind.model: self._keys.copied_keys(kind) for kind in schema.types}
         self.overloaded: OverloadedIndex | None = None
         if self._keys.overloaded is not None:
             book = ShardBook(self._keys.number_of_indexed(self._keys.overloaded))
             self.overloaded = OverloadedIndex(self._keys.overloaded, schema, self._keys.prefix, book)
         self._satellites = Satellites(self._keys, self.overloaded)
+        self.managed = ManagedKeys(self._keys, self.rules, self.overloaded, self._satellites)
+        """The index keys that hold managed fields."""
         self.ledgers = Ledgers(self._keys)
         self._deletion_sort = self._keys.tenant_part(layout.sort_key or "") + DELETION_SORT_KEY
         self._reader = AdjacencyReader(self._keys, layout.type_attribute, self.rules)
@@ -320,7 +322,7 @@ class EntityItems:
 
     def _indexed(self, kind: EntityType, item: Item, values: Mapping[str, Any]) -> Item:
         """The item with the index key attributes of its first indexed field."""
-        if self.overloaded is not None and kind.indexed:
+        if self.overloaded is not None and kind.indexed and not self.managed.is_first(kind):
             own, tail = self.overloaded.fields(kind)[0], self._satellites.tail(kind, item)
             item.update(self.overloaded.entry(own, values[own.name], tail, item_size(item)))
         return item
@@ -340,10 +342,10 @@ class EntityItems:
             item[self._type] = {"S": self._keys.texts.type_word(keys.kind)}
         kind = keys.kind
         if keys.index_keys:
-            late = self._copied_keys[kind.model]
+            late = self.managed.late[kind.model]
             for name, template in keys.index_keys.items():
                 if late and name in late:
-                    # A copied field is filled in later, and with it the key.
+                    # What a managed field has is known later, and with it the key.
                     continue
                 value = self._index_value(kind, name, template, values)
                 if value is not None:
@@ -351,28 +353,45 @@ class EntityItems:
         item.update(body)
         return self._without_lone_keys(kind, item) if self._sparse else item
 
-    def copied_keys(self, kind: EdgeType) -> Mapping[str, tuple[str, ...]]:
-        """The keys of indexes that hold copied fields of a class of edges, each with the names of its parts."""
-        return {name: template.names for name, template in self._copied_keys[kind.model].items()}
-
-    def with_copied_keys(self, kind: EdgeType, item: Item) -> Item:
-        """The item of an edge whose copied fields are filled in, with the index keys that hold them."""
-        late = self._copied_keys[kind.model]
-        if not late:
+    def with_managed_keys(self, kind: EntityType, item: Item) -> Item:
+        """An item with the index keys that hold its managed fields, which have the values that the item has."""
+        if isinstance(kind, NodeType):
+            kind = self._reader.member(kind, item)
+        names = self.managed.attributes[kind.model]
+        if not names:
             return item
-        fields = self._keys.copied_fields(kind)
+        if isinstance(kind, NodeType):
+            bare = without(item, names)
+            values = self.managed.values(kind, item) | kind.part_values(self._id_of(kind, item))
+            return bare | self._late_values(kind, values) | self.managed.entry(kind, bare, values)
+        assert isinstance(kind, EdgeType)
+        return self._with_copied_keys(kind, item, names)
+
+    def _id_of(self, kind: NodeType, item: Item) -> Any:
+        return self.id_in(kind, self.text_of(kind, item))
+
+    def _late_values(self, kind: EntityType, values: Mapping[str, Any]) -> Item:
+        """The index keys from templates that hold managed fields; none if one of these has no value."""
+        fields, found = {*self.rules.maintained(kind)}, Item()
+        for name, template in self.managed.late[kind.model].items():
+            # Without the value of its node, an edge is not in an index; but it is always found from its ends.
+            is_end = name in self._keys.end_keys
+            if is_end or not any(values[part] in (None, "") for part in fields.intersection(template.names)):
+                value = self._index_value(kind, name, template, values)
+                found |= {} if value is None else {name: value}
+        return found
+
+    def _with_copied_keys(self, kind: EdgeType, item: Item, names: Collection[str]) -> Item:
+        fields = {*self.rules.maintained(kind)}
+        late = self.managed.late[kind.model]
         holding = {name for name, template in late.items() if fields.intersection(template.names)}
-        edge = self._reader.read_as_far(kind, {name: value for name, value in item.items() if name not in holding})
+        edge = self._reader.read_as_far(kind, without(item, holding))
         if not isinstance(edge, Edge):
             return item
-        bare = {name: value for name, value in item.items() if name not in late}
+        bare = without(item, names)
         values = edge.__dict__ | kind.end_values(edge.source, edge.target)
-        for name, template in late.items():
-            # Without the value of its node, the edge is not in the index.
-            if not any(values[part] in (None, "") for part in fields.intersection(template.names)):
-                value = self._index_value(kind, name, template, values)
-                bare |= {} if value is None else {name: value}
-        return self._without_lone_keys(kind, bare)
+        made = self._without_lone_keys(kind, bare | self._late_values(kind, values))
+        return made | self.managed.entry(kind, bare, values)
 
     def _without_lone_keys(self, kind: EntityType, item: Item) -> Item:
         """The item without keys of indexes in which it is not, because another key of them is missing."""

@@ -29,7 +29,7 @@ rebuild has ended.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from adjoin.entity_types import EntityType, NodeType
@@ -93,17 +93,22 @@ class Satellites:
 
     def of(self, kind: EntityType, item: Item, values: Mapping[str, Any]) -> list[Satellite]:
         """The satellites of an entity's item with these values, also those that must not exist."""
-        satellites = []
-        for field in self.copied_fields(kind):
-            value = values[field.name]
-            copy = None if value is None else self._copy(field, item, value)
-            satellites.append(Satellite(self._copy_key(field, item), copy))
+        satellites = self.copies(kind, item, values)
         owner = self._owner(kind, item)
         for name in kind.unique:
             if values[name] is not None:
                 key = self.claim_key(kind, name, values[name])
                 satellites.append(Satellite(key, {**key, OWNER: {"S": owner}, **_expiry(kind, item)}, owner))
         return satellites
+
+    def copies(self, kind: EntityType, item: Item, values: Mapping[str, Any]) -> list[Satellite]:
+        """The index copies of an entity's item with these values, also those that must not exist."""
+        found = []
+        for field in self.copied_fields(kind):
+            value = values[field.name]
+            copy = None if value is None else self._copy(field, item, value)
+            found.append(Satellite(self._copy_key(field, item), copy))
+        return found
 
     def _copy_key(self, field: IndexedField, item: Item) -> Item:
         partition = item[self._pk]["S"] + OWN
@@ -175,12 +180,15 @@ class Satellites:
         text: str = claim[self._pk]["S"].removeprefix(self._prefix).removeprefix(OWN)
         return text.partition(SEPARATOR)[0]
 
-    def beside(self, kind: EntityType, item: Item) -> list[Satellite]:
-        """The satellites to remove with a stored item, derived from its attributes, because it need not be valid."""
+    def beside(self, kind: EntityType, item: Item, there: Collection[str] = ()) -> list[Satellite]:
+        """The satellites to remove with a stored item, derived from its attributes, because it need not be valid.
+
+        `there` are further fields that have a value, although the item may lack them: managed fields with defaults.
+        """
         gone = [
             Satellite(self._copy_key(field, item), None)
             for field in self.copied_fields(kind)
-            if _is_there(item.get(kind.attributes[field.name]))
+            if field.name in there or _is_there(item.get(kind.attributes[field.name]))
         ]
         owner = self._owner(kind, item)
         for name in kind.unique:

@@ -231,10 +231,6 @@ class TemplateCompiler:
             remedy = f', or copy it from the source with Copy("source.{fields.get(wanted, wanted)}")'
         raise InvalidModel(f"shard_by={shown(name)}: " + unknown_field(kind.name, name, kind.fields) + remedy)
 
-    def copied_fields(self, kind: EntityType) -> frozenset[str]:
-        """The fields of a class of edges that are copied from their nodes."""
-        return frozenset(copy.field for copy in self._copies if copy.edge is kind)
-
     def tenant_part(self, attribute: str) -> str:
         """The tenant's prefix for a key attribute; "" if it has none."""
         return self.prefix if attribute in self.partition_keys else ""

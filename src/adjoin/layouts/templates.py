@@ -123,18 +123,6 @@ class AdjacencyKeys(TemplateCompiler):
         """The type of a key attribute of the table or of an index."""
         return next((key.type for key in self.definition.key_attributes if key.name == attribute), "S")
 
-    def copied_keys(self, kind: EntityType) -> Mapping[str, Template]:
-        """The index keys of a class of edges that hold copied fields, and the other keys of the same indexes.
-
-        An item has all keys of an index or none, so all of them depend on whether a copied field has a value.
-        """
-        fields = self.copied_fields(kind)
-        keys = self.edges[kind.model].index_keys if fields and isinstance(kind, EdgeType) else {}
-        names = {name for name, template in keys.items() if fields.intersection(template.names)}
-        held = names | {kind.attributes[field] for field in fields}
-        names |= {name for index in self.indexes if held.intersection(index.keys) for name in index.keys}
-        return {name: template for name, template in keys.items() if name in names}
-
     def _node_keys(self, kind: NodeType) -> NodeKeys:
         compiled = self._compiled(kind, self.texts.templates[kind.model])
         partition, sort = self._of_table(kind, compiled)

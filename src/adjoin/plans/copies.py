@@ -24,12 +24,18 @@ from adjoin.values import Item
 class Filling:
     """The copied fields of an edge, and checks that its nodes still have these values."""
 
-    values: Item
-    """Attributes of the edge, without those that a node does not have."""
+    values: tuple[Item, ...]
+    """For each item of the edge, its copied attributes, without those that a node does not have.
+
+    The two items of a symmetric edge are seen from different ends, so what one copies from its source, the other copies
+    from its target.
+    """
     checks: tuple[Check, ...]
 
-
-NOTHING = Filling({}, ())
+    def on(self, layout: BoundLayout, kind: EdgeType, items: Sequence[Item]) -> tuple[Item, ...]:
+        """The items of the edge with their copied fields, and with the index keys that hold these."""
+        pairs = zip(items, self.values, strict=False)
+        return tuple(layout.with_managed_keys(kind, item | values) for item, values in pairs)
 
 
 def copies_on(layout: BoundLayout, kind: EdgeType) -> list[CopyRule]:
@@ -39,8 +45,10 @@ def copies_on(layout: BoundLayout, kind: EdgeType) -> list[CopyRule]:
 
 def ends_copied(layout: BoundLayout, kind: EdgeType, source: object, target: object) -> dict[str, Item]:
     """The keys of the nodes that an edge between two ids copies from, by end."""
-    ids = {"source": source, "target": target}
-    return {copy.end: layout.node_key(copy.node, ids[copy.end]) for copy in copies_on(layout, kind)}
+    ids, copies = {"source": source, "target": target}, copies_on(layout, kind)
+    if kind.symmetric and copies:
+        return {end: layout.node_key(kind.source, id) for end, id in ids.items()}
+    return {copy.end: layout.node_key(copy.node, ids[copy.end]) for copy in copies}
 
 
 def filling(layout: BoundLayout, kind: EdgeType, edge: AnyEdge) -> Plan[Filling]:
@@ -68,10 +76,13 @@ def fillings(
 def _filling(
     layout: BoundLayout, kind: EdgeType, ends: Mapping[str, Item], nodes: Mapping[Place, Item | None]
 ) -> Filling:
-    values = copied(layout, kind, {end: nodes[place_of(key)] for end, key in ends.items()})
+    sides = [{end: nodes[place_of(key)] for end, key in ends.items()}]
     conditions: dict[Place, list[Condition]] = {}
     for end, key in ends.items():
         conditions.setdefault(place_of(key), []).append(as_copied(layout, kind, end, nodes[place_of(key)]))
+    if kind.symmetric and ends:
+        sides.append({"source": sides[0]["target"], "target": sides[0]["source"]})
+    values = tuple(copied(layout, kind, each) for each in sides)
     keys = {place_of(key): key for key in ends.values()}
     checks = [Check(layout.table, key, all_of(*conditions[place]) or layout.present) for place, key in keys.items()]
     return Filling(values, tuple(checks))
@@ -89,7 +100,8 @@ def copied(layout: BoundLayout, kind: EdgeType, nodes: Mapping[str, Item | None]
 
 def as_copied(layout: BoundLayout, kind: EdgeType, end: str, node: Item | None) -> Condition:
     """Holds as long as a node has the values that edges of a class copy from it."""
-    names = [copy.node.attributes[copy.of] for copy in copies_on(layout, kind) if copy.end == end]
+    copies = [copy for copy in copies_on(layout, kind) if copy.end == end or kind.symmetric]
+    names = dict.fromkeys(copy.node.attributes[copy.of] for copy in copies)
     return as_read(layout, node, names)
 
 

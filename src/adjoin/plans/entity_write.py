@@ -42,7 +42,14 @@ from adjoin.model import UNEXPLAINED, Edge, Node, node_id
 from adjoin.plans.copies import copies_on, filling
 from adjoin.plans.deletion import visible
 from adjoin.plans.in_transaction import Coming, companions, counted_in_transaction, written_edge
-from adjoin.plans.managed_fields import is_kept_by_reading, kept_fields, put_request, unchangeable, written_items
+from adjoin.plans.managed_fields import (
+    is_kept_by_reading,
+    kept_fields,
+    keyed,
+    put_request,
+    unchangeable,
+    written_items,
+)
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, until_written
 from adjoin.plans.steps.batches import Place, get_all, place_of
 from adjoin.plans.steps.conditions import check_amount
@@ -287,7 +294,7 @@ def entity_put(
         read.append(old)
         wanted = all_of(unchanged(layout, old), wanted, unchangeable(layout, kind, items[0]))
         if is_kept_by_reading(layout, kind):
-            items = tuple(item | kept_fields(layout, kind, old) for item in items)
+            items = tuple(keyed(layout, kind, item | kept_fields(layout, kind, old)) for item in items)
     if lock is not None:
         is_hidden = old is not None and DELETING in old and not (yield from visible(layout, [old]))
         seen = seen_in(kind, old, is_hidden=is_hidden)
@@ -351,7 +358,7 @@ def companioned(
         return Accompanied(items, list(checks), [None] * len(items))
     if copies_on(layout, kind):
         filled = yield from filling(layout, kind, entity)
-        items = tuple(layout.with_copied_keys(kind, item | filled.values) for item in items)
+        items = filled.on(layout, kind, items)
         refuse_copies(layout, kind, items[0])
         checks = joined_checks(checks, filled.checks)
     writes: dict[Place, Put | Update | Delete | Check] = {place_of(check.key): check for check in checks}

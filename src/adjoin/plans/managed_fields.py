@@ -13,7 +13,21 @@ from typing import Any
 
 from adjoin.entity_types import EdgeType, Entity, EntityType, NodeType
 from adjoin.errors import InvalidValue
-from adjoin.expressions import Action, Add, Compare, Condition, Exists, Not, Or, Remove, Set, Value, all_of, attribute
+from adjoin.expressions import (
+    Action,
+    Add,
+    Compare,
+    Condition,
+    Exists,
+    IfNotExists,
+    Not,
+    Or,
+    Remove,
+    Set,
+    Value,
+    all_of,
+    attribute,
+)
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION, WRITTEN
 from adjoin.model import AS_READ
@@ -33,14 +47,24 @@ def is_kept_by_reading(layout: BoundLayout, kind: EntityType) -> bool:
 
 
 def written_items(layout: BoundLayout, kind: EntityType, entity: Entity) -> tuple[Item, ...]:
-    """The items of an instance without managed fields; an edge of nodes that can expire gets the time of the write."""
+    """The items of an instance without managed fields; an edge of nodes that can expire gets the time of the write.
+
+    A node is in the indexes of its managed fields as a new one is, with their defaults. An edge gets the index keys of
+    its copied fields when these are filled in.
+    """
     items = layout.items(entity)
     if isinstance(kind, EdgeType) and (kind.source.expires or kind.target.expires):
         items = tuple(item | {WRITTEN: {"N": str(int(clock()))}} for item in items)
     names = [kind.attributes[name] for name in layout.rules.maintained(kind)]
     if not names:
         return items
-    return tuple({name: value for name, value in item.items() if name not in names} for item in items)
+    items = tuple({name: value for name, value in item.items() if name not in names} for item in items)
+    return items if isinstance(kind, EdgeType) else tuple(keyed(layout, kind, item) for item in items)
+
+
+def keyed(layout: BoundLayout, kind: EntityType, item: Item) -> Item:
+    """The item of a node with the index keys of the managed fields that it has."""
+    return layout.with_managed_keys(kind, item | layout.managed.defaults(kind, item))
 
 
 def kept_fields(layout: BoundLayout, kind: EntityType, old: Item | None) -> Item:
@@ -54,7 +78,10 @@ def kept_fields(layout: BoundLayout, kind: EntityType, old: Item | None) -> Item
 
 
 def put_request(layout: BoundLayout, kind: EntityType, item: Item, wanted: Condition | None) -> Put | Update:
-    """The request that puts one item of an instance; `item` has no managed fields."""
+    """The request that puts one item of an instance; `item` has no managed fields, but the keys of their defaults.
+
+    A stored node keeps the index keys of its managed fields, because the program does not know their values.
+    """
     condition = all_of(wanted, unchangeable(layout, kind, item))
     if not layout.rules.keeps(kind) or not isinstance(kind, NodeType):
         return Put(layout.table, item, condition)
@@ -65,13 +92,14 @@ def put_request(layout: BoundLayout, kind: EntityType, item: Item, wanted: Condi
         # It may replace a node of another class of its family, of which nothing may stay.
         own |= dict.fromkeys((*layout.shape(each).written, *each.attributes.values()))
     explained = layout.explained(kind)
+    late = layout.managed.attributes[kind.model] | maintained
     # What no field explains stays as it is stored. It may be newer than what was read.
     actions: list[Action] = [
-        Set(attribute(name), Value(value))
+        Set(attribute(name), IfNotExists(attribute(name), Value(value)) if name in late else Value(value))
         for name, value in item.items()
         if name not in key and (name in explained or name.startswith(_OWN) or kind.takes_any)
     ]
-    absent = (name for name in own if name not in item and name not in maintained)
+    absent = (name for name in own if name not in item and name not in late)
     removed = [Remove(attribute(name)) for name in absent]
     if not actions:
         # REMOVE alone does not create an item, and a transaction refuses an update without an action.

@@ -16,7 +16,10 @@ from adjoin.evaluate import condition_test
 from adjoin.expressions import Action, Exists, Not, Or, Remove, Set, Value, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import OWNER, Satellite
+from adjoin.model import Edge
+from adjoin.plans.counting.node_transaction import revises
 from adjoin.plans.entity_write import Claims, beside, entity_update, may_succeed, write_entity
+from adjoin.plans.managed_fields import written_items
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Done, Failure, always_again, decided, until_written
 from adjoin.plans.steps.batches import place_of
 from adjoin.plans.steps.still import as_read, same, unchanged
@@ -40,8 +43,8 @@ def write_fields(layout: BoundLayout, values: Sequence[FieldValue]) -> Plan[int]
     plain: list[FieldValue] = []
     written = 0
     for value in values:
-        kind, _, name, _ = value
-        if layout.has_satellites(kind) or layout.in_index_key(kind, [name]) is not None:
+        kind = value[0]
+        if layout.has_satellites(kind) or (layout.is_ranked(kind) and revises(layout, kind)):
             written += yield from _write_whole(layout, value)
         else:
             plain.append(value)
@@ -64,13 +67,24 @@ def write_fields(layout: BoundLayout, values: Sequence[FieldValue]) -> Plan[int]
 
 def _update(layout: BoundLayout, value: FieldValue) -> Update:
     kind, id, name, stored = value
-    place = attribute(kind.attributes[name])
-    action: Action = Remove(place) if stored is None else Set(place, Value(stored))
-    return Update(layout.table, layout.node_key(kind, id), (action,), layout.present)
+    key, place = layout.node_key(kind, id), attribute(kind.attributes[name])
+    actions: list[Action] = [Remove(place) if stored is None else Set(place, Value(stored))]
+    if name in layout.managed.fields[kind.model]:
+        actions += _entry_actions(layout, kind, name, key | ({} if stored is None else {kind.attributes[name]: stored}))
+    return Update(layout.table, key, tuple(actions), layout.present)
+
+
+def _entry_actions(layout: BoundLayout, kind: NodeType, name: str, item: Item) -> list[Action]:
+    """The actions on the index keys that hold a managed field, which are made of it and of the id."""
+    after = layout.with_managed_keys(kind, item)
+    return [
+        Set(attribute(each), Value(after[each])) if each in after else Remove(attribute(each))
+        for each in sorted(layout.managed.holding(kind, name))
+    ]
 
 
 def _write_whole(layout: BoundLayout, value: FieldValue) -> Plan[int]:
-    """Stores a value on a node with satellites, or with this field in an index key: all its items are written."""
+    """Stores a value on a node with satellites: all its items are written."""
     kind, id, name, stored = value
     changes = {name: None if stored is None else layout.decode_field(kind, name, stored)}
     keys = [layout.node_key(kind, id)]
@@ -117,7 +131,9 @@ def restore_twin(layout: BoundLayout, kind: EdgeType, key: Item) -> Plan[list[It
         (response,) = yield (Get(layout.table, key, consistent=True),)
         item = response.item
         edge = None if item is None else layout.decode(kind, item)
-        twins = [] if edge is None else [each for each in layout.items(edge) if layout.key_of(each) != key]
+        # What the other item copies from its nodes is filled in when its change is maintained.
+        both = () if not isinstance(edge, Edge) else written_items(layout, kind, edge)
+        twins = [layout.with_managed_keys(kind, each) for each in both if layout.key_of(each) != key]
         if item is None or not twins:
             return Done([])
         check = Check(layout.table, key, as_read(layout, item, item.keys() - key.keys()))

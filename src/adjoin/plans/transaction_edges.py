@@ -14,6 +14,7 @@ from adjoin.entity_types import EdgeType, NodeType
 from adjoin.expressions import Not, all_of
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.copies import as_copied, copied, copies_on
+from adjoin.plans.counting.entries import whole_copies
 from adjoin.plans.counting.references import EdgeRef, key_of_node
 from adjoin.plans.entity_write import refuse_copies
 from adjoin.plans.in_transaction import (
@@ -26,7 +27,7 @@ from adjoin.plans.in_transaction import (
     waiting_at,
 )
 from adjoin.plans.steps.batches import Place, get_all, place_of
-from adjoin.plans.steps.joining import AnyRequest, acted, joined, parts_of, stored_in, write_key
+from adjoin.plans.steps.joining import AnyRequest, acted, joined, parts_of, stored_in, write_key, write_place
 from adjoin.plans.steps.purposes import Purpose
 from adjoin.requests import Check, Delete, Get, Plan, Put, Update
 from adjoin.units import MAX_TRANSACTION
@@ -70,7 +71,8 @@ def add_companions(layout: BoundLayout, writes: Named, *, has_tried: bool) -> Pl
     for place, write in made.writes.items():
         if place in writes:
             there, purpose = writes[place]
-            writes[place] = joined(layout, there, write), purpose
+            # An index copy that both write as a whole is made of the joined node below.
+            writes[place] = write if isinstance(write, Put | Delete) else joined(layout, there, write), purpose
         else:
             writes[place] = write, cause.beside("what its edges count")
     _share(layout, writes, made)
@@ -128,6 +130,10 @@ def _share(layout: BoundLayout, writes: Named, made: Companions) -> None:
         if not isinstance(counted, Update) or not isinstance(write, Put) or layout.is_bookkeeping(write.item):
             continue
         kind = layout.kind_of(write.item)
+        if kind is not None and layout.managed.indexed[kind.model]:
+            for whole in whole_copies(layout, kind, write.item):
+                writes[write_place(layout, whole)] = whole, writes[place][1]
+            continue
         for copy in () if kind is None else layout.copy_keys(kind, layout.key_of(write.item)):
             there = writes.get(place_of(copy))
             if there is not None and isinstance(there[0], Put) and place_of(copy) not in made.writes:
@@ -173,13 +179,12 @@ def _fill(layout: BoundLayout, writes: Named, edges: Mapping[Place, EdgeType]) -
         assert isinstance(write, Put)
         values = copied(layout, kind, {end: after[place_of(key)] for end, key in ends[place].items()})
         refuse_copies(layout, kind, write.item | values)
-        for copy in (place, *map(place_of, layout.copy_keys(kind, layout.key_of(write.item)))):
-            there = writes.get(copy)
-            if there is not None and isinstance(there[0], Put):
-                item = there[0].item | values
-                # An index copy has no keys of other indexes.
-                item = layout.with_copied_keys(kind, item) if copy == place else item
-                writes[copy] = replace(there[0], item=item), there[1]
+        item = layout.with_managed_keys(kind, write.item | values)
+        writes[place] = replace(write, item=item), purpose
+        for copy in whole_copies(layout, kind, item):
+            # The index copies of a symmetric edge are beside one of its two items.
+            if (there := writes.get(write_place(layout, copy))) is not None:
+                writes[write_place(layout, copy)] = copy, there[1]
         for end, key in ends[place].items():
             check = Check(layout.table, key, as_copied(layout, kind, end, nodes[place_of(key)]))
             there = writes.get(place_of(key))

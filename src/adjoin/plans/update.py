@@ -139,11 +139,13 @@ def _updated(layout: BoundLayout, change: Changed, also: Condition | None) -> Pl
         return (yield from write_entity(layout, kind, made))
     names = read_first(layout, identity, changes)
     if len(identity.keys) > 1:
-        # A transaction does not return the new items, so every field that the result needs is read before.
+        # A transaction does not return the new items, so every field that the result needs is read before. Each item
+        # has copied fields of its own, which are not compared.
         left = [
             name
             for name in layout.shape(kind).fields
-            if name not in changes or isinstance(changes[name], RelativeChange)
+            if name not in layout.rules.maintained(kind)
+            and (name not in changes or isinstance(changes[name], RelativeChange))
         ]
         names = list(dict.fromkeys([*names, *left]))
     elif not names:

@@ -26,7 +26,7 @@ from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
 from adjoin.model import OWN_VERSION, UNEXPLAINED, Edge, IfVersion, Node, node_id
-from adjoin.plans.copies import copies_on, fillings
+from adjoin.plans.copies import Filling, copies_on, fillings
 from adjoin.plans.deletion import UNMARKED, refuse_foreign, visible
 from adjoin.plans.entity_write import (
     Claims,
@@ -351,9 +351,9 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
                 for item in written_items(layout, kind, entity):
                     alone[place_of(layout.key_of(item))] = put_request(layout, kind, item, None)
                 continue
-            items = tuple(item | filled.get(id(entity), {}) for item in written_items(layout, kind, entity))
+            items = written_items(layout, kind, entity)
             if id(entity) in filled and isinstance(kind, EdgeType):
-                items = tuple(layout.with_copied_keys(kind, item) for item in items)
+                items = filled[id(entity)].on(layout, kind, items)
                 refuse_copies(layout, kind, items[0])
             satellites = layout.satellites(kind, items, entity.__dict__)
             own = [Put(layout.table, revised(layout, kind, item)) for item in items]
@@ -374,7 +374,7 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
     return done
 
 
-def _filled(layout: BoundLayout, entities: Iterable[Any]) -> Plan[dict[int, Item]]:
+def _filled(layout: BoundLayout, entities: Iterable[Any]) -> Plan[dict[int, Filling]]:
     """The copied fields of edges, by the identity of the edge, also from nodes of the same chunk.
 
     No check guards them: a batch takes no conditions. If a node changes meanwhile, its own change makes maintenance
@@ -396,7 +396,7 @@ def _filled(layout: BoundLayout, entities: Iterable[Any]) -> Plan[dict[int, Item
         return item | kept_fields(layout, kind, stored)
 
     made = yield from fillings(layout, edges, coming)
-    return {id(entity): filling.values for (_, entity), filling in zip(edges, made, strict=True)}
+    return {id(entity): filling for (_, entity), filling in zip(edges, made, strict=True)}
 
 
 def _put_counting(layout: BoundLayout, nodes: Sequence[Any]) -> Plan[None]:

@@ -27,12 +27,13 @@ from typing import TypeAlias
 
 from adjoin.entity_types import NodeType
 from adjoin.errors import FAILED_CONDITION, InvalidItem, InvalidKey, InvalidValue, TransactionCanceled
-from adjoin.expressions import Action, Add, And, Compare, Condition, Exists, Not, Remove, Set, Value, all_of, attribute
+from adjoin.expressions import Action, Add, And, Compare, Condition, Exists, Not, Remove, Set, Value, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION, REVISION
 from adjoin.layouts.own_items import COUNTED, at_birth, rank_text
 from adjoin.plans.counting.contributions import RANK, VALUE
 from adjoin.plans.counting.edge_state import AnyWrite, EdgeState
+from adjoin.plans.counting.entries import with_entries
 from adjoin.plans.counting.ledger import LEFT, LedgerWrite, new_token
 from adjoin.plans.steps.batches import Place, place_of
 from adjoin.plans.steps.joining import acted, joined_check, write_place
@@ -189,13 +190,19 @@ class NodeTransaction:
         replaced = self._replaced(changes)
         moved = {rule.name: rule for state in self.states for rule in moving(state)}
         told = self._told(moved)
-        wanted = all_of(layout.present, near.alive, *self._own_checks(layout, replaced, told))
-        assert wanted is not None
-        self.actions = actions = tuple(self._actions(layout, changes, replaced, moved, told))
+        checks = [layout.present, near.alive, *self._own_checks(layout, replaced, told)]
+        actions = tuple(self._actions(layout, changes, replaced, moved, told))
         if not actions:
-            return [Check(layout.table, near.key, wanted)]
+            self.actions = ()
+            return [Check(layout.table, near.key, And(tuple(checks)))]
         copies = copies_of(layout, near)
-        return [Update(layout.table, near.key, actions, wanted), *_updates(layout, copies, actions)]
+        if not copies and not layout.managed.fields[near.kind.model]:
+            self.actions = actions
+            return [Update(layout.table, near.key, actions, And(tuple(checks)))]
+        entries = with_entries(layout, near.kind, near.key, near.item, copies, actions)
+        self.actions = entries.actions
+        wanted = And((*checks, *(each for each in entries.conditions if each not in checks)))
+        return [Update(layout.table, near.key, entries.actions, wanted), *entries.copies]
 
     @property
     def _is_in_doubt(self) -> bool:
@@ -262,6 +269,7 @@ class NodeTransaction:
         `changes` are the differences of sums, `replaced` the sums that are set instead of added to, `moved` the rules
         whose ranks change, and `told` the new values that are known without reading ranks.
         """
+        item, exact = self.near.item or {}, layout.managed.exact[self.near.kind.model]
         stale = sorted(name for name in moved if name not in told)
         if self.near.is_new:
             # Nothing was counted before the first generation. If an attribute of an aggregate exists already, another
@@ -270,10 +278,10 @@ class NodeTransaction:
             known = {*changes, *(stale_rule.attribute for stale_rule in rules if stale_rule.name in told)}
             yield from (Remove(attribute(rule.attribute)) for rule in rules if rule.attribute not in known)
         for name, change in changes.items():
-            path, before = attribute(name), replaced.get(name, {}).get("N", "0")
+            path, before = attribute(name), (replaced.get(name) or item.get(name, {})).get("N", "0")
             if self.near.is_new:
                 yield Set(path, Value({"N": canonical_number(change)}))
-            elif name in replaced:
+            elif name in replaced or name in exact:
                 yield Set(path, Value({"N": canonical_number(exact_sum((Decimal(before), change)))}))
             else:
                 yield Add(path, {"N": canonical_number(change)})
@@ -412,18 +420,19 @@ def revises(layout: BoundLayout, kind: NodeType) -> bool:
 
     They do if programs write such nodes as a whole, on the condition that the revision is the one that they read.
     """
-    return layout.has_satellites(kind) or kind.takes_any
+    return layout.has_satellites(kind) or kind.takes_any or (bool(kind.whole.family) and layout.is_ranked(kind))
 
 
 def copies_of(layout: BoundLayout, near: Near) -> list[Item]:
-    """The keys of a node's index copies; none if the node does not exist."""
+    """The keys of a node's index copies; none if the node does not exist.
+
+    If one of them is for a managed field, it may come or go with any change, so these are the keys that there can be.
+    """
     if not near.item:
         return []
+    if layout.managed.indexed[near.kind.model]:
+        return layout.copy_keys(near.kind, near.key)
     return [each.key for each in layout.satellites_beside(near.kind, near.item) if each.owner is None]
-
-
-def _updates(layout: BoundLayout, keys: Iterable[Item], actions: tuple[Action, ...]) -> list[Update]:
-    return [Update(layout.table, key, actions, layout.present) for key in keys]
 
 
 def packed(

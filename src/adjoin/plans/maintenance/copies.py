@@ -11,27 +11,32 @@ happens. One transaction takes up to 99 edges of one node.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from adjoin.entity_types import EdgeType
-from adjoin.errors import NEVER, AdjoinError, TransactionCanceled
+from adjoin.errors import NEVER, AdjoinError, InvalidItem, InvalidKey, TransactionCanceled
 from adjoin.expressions import Action, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
+from adjoin.layouts.managed_keys import without
 from adjoin.plans.copies import as_copied, copied, copies_on
 from adjoin.plans.counting.arrivals import arriving_at, found_in
+from adjoin.plans.counting.entries import whole_copies
 from adjoin.plans.counting.node_transaction import is_hopeless
-from adjoin.plans.counting.references import key_of_node, queries_from
+from adjoin.plans.counting.references import edges_in, key_of_node, queries_from
 from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside
 from adjoin.plans.shards import fresh_numbers
 from adjoin.plans.steps.again import Pace
 from adjoin.plans.steps.batches import Pages, Place, chunks, get_all, place_of
-from adjoin.plans.steps.joining import joined_checks
+from adjoin.plans.steps.joining import acted, joined_checks
 from adjoin.plans.steps.still import new_revision, same, unchanged
-from adjoin.requests import Check, Get, PageResponse, Plan, Query, TransactWrite, Update
+from adjoin.requests import Check, Delete, Get, PageResponse, Plan, Put, Query, TransactWrite, Update
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import AttributeValue, Item
 
+_AnyWrite: TypeAlias = Put | Update | Delete
 _WIDTH = 16
 """How many queries or transactions run side by side."""
 
@@ -66,14 +71,29 @@ class At:
     node_key: str
 
     def queries(self, layout: BoundLayout) -> list[Query]:
-        if self.end == "source":
+        if self.end == "source" or self.kind.symmetric:
             return queries_from(layout, self.kind, self.node_key)
         return arriving_at(layout, self.kind, self.node_key)
 
     def refs(self, layout: BoundLayout, page: PageResponse) -> Iterator[CopyRef]:
-        """The edges in a page. Items with an edge's key whose ends cannot be read are left out."""
+        """The edges in a page. Items with an edge's key whose ends cannot be read are left out.
+
+        Those of a symmetric edge that have the node as their target are the other items of those that leave it.
+        """
+        if self.kind.symmetric and self.end == "target":
+            yield from self._twins(layout, page)
+            return
         for edge in found_in(layout, self.kind, self.node_key, page):
             yield _copy_ref(layout, self.kind, edge.key, edge.source, edge.target)
+
+    def _twins(self, layout: BoundLayout, page: PageResponse) -> Iterator[CopyRef]:
+        for item in edges_in(layout, self.kind, page):
+            with suppress(InvalidItem, InvalidKey):
+                source, target = layout.ends(self.kind, item)
+                for key in (
+                    (layout.twin_keys(self.kind, item) or [layout.key_of(item)]) if source == self.node_key else ()
+                ):
+                    yield _copy_ref(layout, self.kind, key, target, source)
 
 
 def freshen_at(layout: BoundLayout, places: Iterable[At], tally: Tally) -> Plan[None]:
@@ -151,7 +171,7 @@ class _Stale:
 
     ref: CopyRef
     nodes: dict[str, Item | None]
-    updates: tuple[Update, ...]
+    updates: tuple[_AnyWrite, ...]
 
     def checks(self, layout: BoundLayout) -> Iterator[Check]:
         for end, key in self.ref.ends.items():
@@ -195,10 +215,10 @@ def _actions(layout: BoundLayout, kind: EdgeType, edge: Item, values: Item) -> t
         name = kind.attributes[copy.field]
         if edge.get(name) != values.get(name):
             actions.append(_action(name, values.get(name)))
-    if actions and (keys := layout.copied_keys(kind)):
+    if actions and (keys := layout.managed.attributes[kind.model]):
         names = {kind.attributes[copy.field] for copy in copies_on(layout, kind)}
-        after = layout.with_copied_keys(kind, {name: each for name, each in edge.items() if name not in names} | values)
-        actions += [_action(name, after.get(name)) for name in keys if edge.get(name) != after.get(name)]
+        after = layout.with_managed_keys(kind, without(edge, names) | values)
+        actions += [_action(name, after.get(name)) for name in sorted(keys) if edge.get(name) != after.get(name)]
     return tuple(actions)
 
 
@@ -208,13 +228,13 @@ def _action(name: str, value: AttributeValue | None) -> Action:
 
 def key_companions(layout: BoundLayout, kind: EdgeType) -> list[str]:
     """The fields of an edge that share an index key with a copied field."""
-    parts = {name for names in layout.copied_keys(kind).values() for name in names if name in kind.attributes}
+    templates = layout.managed.late[kind.model].values()
+    parts = {name for template in templates for name in template.names if name in kind.attributes}
     return sorted(parts - {copy.field for copy in copies_on(layout, kind)})
 
 
-def _updates(layout: BoundLayout, kind: EdgeType, edge: Item, actions: tuple[Action, ...]) -> tuple[Update, ...]:
+def _updates(layout: BoundLayout, kind: EdgeType, edge: Item, actions: tuple[Action, ...]) -> tuple[_AnyWrite, ...]:
     """The updates of the edge's own item and of its index copies."""
-    keys = [each.key for each in layout.satellites_beside(kind, edge)]
     # Another program may meanwhile change a field that shares an index key with a copied one.
     wanted = all_of(layout.present, *(same(edge, kind.attributes[name]) for name in key_companions(layout, kind)))
     if layout.has_satellites(kind):
@@ -222,10 +242,12 @@ def _updates(layout: BoundLayout, kind: EdgeType, edge: Item, actions: tuple[Act
         wanted = all_of(wanted, unchanged(layout, edge))
     if layout.has_satellites(kind) or REVISION in edge:
         actions = (*actions, Set(attribute(REVISION), Value(new_revision())))
-    return (
-        Update(layout.table, layout.key_of(edge), actions, wanted),
-        *(Update(layout.table, key, actions, layout.present) for key in keys),
-    )
+    own = Update(layout.table, layout.key_of(edge), actions, wanted)
+    if layout.managed.indexed[kind.model]:
+        # An index copy for a copied field comes and goes with its value.
+        return own, *whole_copies(layout, kind, acted(edge, actions))
+    keys = [each.key for each in layout.satellites_beside(kind, edge)]
+    return own, *(Update(layout.table, key, actions, layout.present) for key in keys)
 
 
 def _grouped(stale: Sequence[_Stale], most: int) -> Iterator[list[_Stale]]:

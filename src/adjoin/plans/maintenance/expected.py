@@ -19,7 +19,7 @@ from adjoin.plans.counting.references import counted_by, counts, ref_to
 from adjoin.plans.steps.batches import Place, place_of
 from adjoin.plans.steps.joining import acted, parts_of
 from adjoin.requests import BatchWrite, Put, Request, TransactWrite, Update
-from adjoin.rules import RuleGroup
+from adjoin.rules import Rule, RuleGroup
 from adjoin.values import Item, item_size
 
 
@@ -43,6 +43,10 @@ class Expected:
     """Number of its arrivals: 0 or 1."""
     above: tuple[CountedType, ...]
     """Classes of edges whose rules read, at their far nodes, what this edge changes: the next hop."""
+    entries: int
+    """Number of index entries on its nodes that move with the aggregates."""
+    copies: int
+    """Number of index copies that these entries are of."""
 
 
 def expected(layout: BoundLayout, requests: Iterable[Request]) -> Iterator[Expected]:
@@ -120,4 +124,17 @@ def _expected(layout: BoundLayout, kind: CountedType, groups: Sequence[RuleGroup
         len({group.hop.direction for group in groups}),
         int(is_taken_down(layout, kind)),
         tuple({edge.label: edge for edge in above}.values()),
+        sum(len(_indexes(layout, rule)) for rule in rules),
+        sum(rule.field in rule.node.indexed[1:] for rule in rules),
     )
+
+
+def _indexes(layout: BoundLayout, rule: Rule) -> list[str]:
+    """The indexes in which the entry of a node moves if the value of a rule changes."""
+    kind, name = rule.node, rule.field or ""
+    found = [layout.overloaded.name] if layout.overloaded is not None and name in kind.indexed else []
+    keys = {
+        rule.attribute,
+        *(key for key in layout.managed.late[kind.model] if key in layout.managed.holding(kind, name)),
+    }
+    return found + [index.name for index in layout.definition.indexes if keys & {each.name for each in index.keys}]

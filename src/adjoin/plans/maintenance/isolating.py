@@ -31,6 +31,7 @@ from adjoin.plans.counting.node_transaction import is_hopeless
 from adjoin.plans.maintenance.affected import apply_changes
 from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside
 from adjoin.plans.maintenance.standing import keep
+from adjoin.plans.shards import written
 from adjoin.plans.steps.batches import place_of
 from adjoin.requests import ItemChange, Plan
 from adjoin.values import Item
@@ -213,7 +214,9 @@ def _apply(changes: ByTenant, start: int, end: int, tally: Tally) -> Plan[bool]:
     """Applies the changes from `start` to `end`, tenant by tenant. Returns whether there was any work."""
     found = False
     for layout, some, kinds in changes.parts(start, end):
-        found |= yield from apply_changes(layout, some, tally, kinds)
+        plan = apply_changes(layout, some, tally, kinds)
+        # What is maintained may be in an index, whose shards grow with what is written there.
+        found |= yield from plan if layout.overloaded is None else written(layout, plan)
     for layout, each in changes.unapplied(start, end):
         yield from set_aside(layout, each, tally)
         found = True

@@ -21,7 +21,7 @@ from functools import partial
 from typing import TypeAlias
 
 from adjoin.entity_types import NodeType
-from adjoin.errors import ConditionFailed, InvalidModel, InvalidRequest, TransactionCanceled
+from adjoin.errors import ConditionFailed, InvalidKey, InvalidModel, InvalidRequest, TransactionCanceled
 from adjoin.expressions import Action, Condition, Remove, Set, Value, all_of, attribute
 from adjoin.field_types import plain_type
 from adjoin.layouts.bound import BoundLayout
@@ -29,6 +29,7 @@ from adjoin.layouts.interface import GENERATION, REVISION
 from adjoin.layouts.own_items import is_of
 from adjoin.plans.counting.contributions import BY, VALUE
 from adjoin.plans.counting.edge_state import reason_of
+from adjoin.plans.counting.entries import with_entries
 from adjoin.plans.counting.node_transaction import FULL, STALE, TURN, Near, copies_of, is_hopeless, revises
 from adjoin.plans.counting.rank_items import RankStanding, ledger_key, standing
 from adjoin.plans.counting.references import key_of_node
@@ -71,7 +72,7 @@ def _refresh(layout: BoundLayout, waiting: Mapping[str, NodeType], tally: Tally)
         waiting = {near.node_key: near.kind for near in nears}
         try:
             yield tuple(_write(layout, near, found[near.node_key], refused) for near in nears)
-        except (ConditionFailed, TransactionCanceled, InvalidRequest) as error:
+        except (ConditionFailed, TransactionCanceled, InvalidRequest, InvalidKey) as error:
             # The error does not say which node lost the race; those that were written are no longer stale.
             if not _has_no_room(error):
                 continue
@@ -89,8 +90,11 @@ def _refresh(layout: BoundLayout, waiting: Mapping[str, NodeType], tally: Tally)
         return
 
 
-def _has_no_room(error: ConditionFailed | TransactionCanceled | InvalidRequest) -> bool:
-    return isinstance(error, InvalidRequest) or (isinstance(error, TransactionCanceled) and is_hopeless(error))
+def _has_no_room(error: ConditionFailed | TransactionCanceled | InvalidRequest | InvalidKey) -> bool:
+    """Whether the values cannot be written: the item would be too large, or an index key cannot hold one of them."""
+    if isinstance(error, TransactionCanceled):
+        return is_hopeless(error)
+    return isinstance(error, InvalidRequest | InvalidKey)
 
 
 def _unapplied(layout: BoundLayout, near: Near, refused: str) -> Unapplied:
@@ -217,17 +221,16 @@ def _write(layout: BoundLayout, near: Near, found: _Found, refused: str | None) 
         for name, value in results(rule, ranks).items():
             actions.append(Remove(attribute(name)) if value is None else Set(attribute(name), Value(value)))
     conditions: list[Condition] = [same(item, GENERATION), same(item, TURN)]
-    copies = copies_of(layout, near)
     if revises(layout, near.kind):
         actions.append(Set(attribute(REVISION), Value(near.revision)))
         if REVISION in item:
             conditions.append(same(item, REVISION))
-    wanted = all_of(layout.present, *conditions)
-    update = Update(layout.table, near.key, tuple(actions), wanted)
-    if not copies and not records:
+    entries = with_entries(layout, near.kind, near.key, item, copies_of(layout, near), actions)
+    conditions += (each for each in entries.conditions if each not in conditions)
+    update = Update(layout.table, near.key, entries.actions, all_of(layout.present, *conditions))
+    if not entries.copies and not records:
         return update
-    others = (Update(layout.table, key, tuple(actions), layout.present) for key in copies)
-    return TransactWrite((update, *others, *records))
+    return TransactWrite((update, *entries.copies, *records))
 
 
 def results(rule: Rule, ranks: Sequence[Item]) -> dict[str, AttributeValue | None]:

@@ -36,12 +36,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from adjoin.entity_types import NodeType
-from adjoin.errors import ConditionFailed, InvalidRequest, InvalidValue, TransactionCanceled
+from adjoin.errors import ConditionFailed, InvalidKey, InvalidRequest, InvalidValue, TransactionCanceled
 from adjoin.expressions import Action, Add, And, Condition, Remove, Set, Value, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, REVISION, STAMP
 from adjoin.layouts.own_items import COUNTED, at_birth
 from adjoin.plans.counting.edge_state import EdgeState, reason_of
+from adjoin.plans.counting.entries import with_entries
 from adjoin.plans.counting.ledger import LEFT, ledger_touched
 from adjoin.plans.counting.node_transaction import (
     STALE,
@@ -113,30 +114,15 @@ def changing(
     layout: BoundLayout, node: Near, actions: Sequence[Action], further: Iterable[Condition] = ()
 ) -> Update | TransactWrite:
     """The request that applies actions to a node and its index copies, if the node still has the generation read."""
-    item, actions = node.item or {}, list(actions)
+    actions = list(actions)
     conditions: list[Condition] = [layout.present, node.alive, *further]
     if revises(layout, node.kind):
         actions.append(Set(attribute(REVISION), Value(new_revision())))
         conditions.append(node.same(REVISION))
-    update = Update(layout.table, node.key, tuple(actions), And(tuple(conditions)))
-    copies = copies_of(layout, node)
-    if not copies:
-        return update
-    others = (Update(layout.table, key, tuple(_valued(item, actions)), layout.present) for key in copies)
-    return TransactWrite((update, *others))
-
-
-def _valued(item: Item, actions: Iterable[Action]) -> Iterator[Action]:
-    """The same actions for an index copy, with values in place of references to other attributes.
-
-    An index copy may lack attributes that the node has.
-    """
-    for action in actions:
-        if isinstance(action, Set) and not isinstance(action.value, Value):
-            name = str(action.value.steps[0]) if hasattr(action.value, "steps") else ""
-            yield Set(action.path, Value(item[name]))
-        else:
-            yield action
+    entries = with_entries(layout, node.kind, node.key, node.item or {}, copies_of(layout, node), actions)
+    conditions += (each for each in entries.conditions if each not in conditions)
+    update = Update(layout.table, node.key, entries.actions, And(tuple(conditions)))
+    return TransactWrite((update, *entries.copies)) if entries.copies else update
 
 
 # --- which rule is to blame --------------------------------------------------------------------
@@ -322,7 +308,7 @@ _WIDTH, _SEPARATE = 256, 16
 
 With more, small transactions are combined, to save requests. With few, separate ones conflict less often.
 """
-_Refused: TypeAlias = TransactionCanceled | InvalidRequest | InvalidValue
+_Refused: TypeAlias = TransactionCanceled | InvalidRequest | InvalidKey | InvalidValue
 _log = logging.getLogger("adjoin.maintain")
 
 
@@ -402,7 +388,7 @@ def reconcile(
                 yield from write_in_rounds(rank_attempts.begin(node_transactions))
                 rank_attempts.have_put(node_transactions)
                 yield tuple(transaction(layout, some) for some in transactions)
-        except (TransactionCanceled, InvalidRequest, InvalidValue) as error:
+        except (TransactionCanceled, InvalidRequest, InvalidKey, InvalidValue) as error:
             pace.tell_apart(error, node_transactions)
             return None
         pace.go_on()

@@ -192,11 +192,9 @@ def entry_actions(layout: BoundLayout, kind: EntityType, item: Item, entity: Any
     fresh = next((each for each in made if layout.key_of(each) == key), None)
     if fresh is None:
         raise InvalidKey("its keys are not those that its fields say")
-    late: frozenset[str] = frozenset()
-    if isinstance(kind, EdgeType) and (copied := layout.copied_keys(kind)):
-        # Keys that hold copied fields are made from what the item holds; `maintain` keeps the copies.
-        late = frozenset(copied)
-        whole = layout.with_copied_keys(kind, item)
+    if late := layout.managed.attributes[kind.model]:
+        # Keys that hold managed fields are made from what the item holds; `maintain` keeps these fields.
+        whole = layout.with_managed_keys(kind, item)
         fresh = {**fresh, **{name: whole[name] for name in late if name in whole}}
     actions: list[Action] = []
     for name in sorted(layout.entry_attributes(kind)):
@@ -206,7 +204,10 @@ def entry_actions(layout: BoundLayout, kind: EntityType, item: Item, entity: Any
         elif wanted is not None and (stored is None or not layout.is_same_entry(kind, name, stored, wanted)):
             actions.append(Set(attribute(name), Value(wanted)))
     # A field that is a key as it is may be missing, because it is younger than the item. Then its default is written.
-    defaults = {name: fresh[name] for name in layout.plain_index_keys(kind) if name in fresh and name not in item}
+    managed = {kind.attributes[name] for name in layout.rules.maintained(kind)}
+    plain = layout.plain_index_keys(kind) - managed
+    defaults = {name: fresh[name] for name in plain if name in fresh and name not in item}
+    defaults |= layout.managed.defaults(kind, item)
     return actions + [
         Set(attribute(name), Value(each)) for name, each in sorted(defaults.items()) if "NULL" not in each
     ]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Protocol, TypeAlias
 
-from adjoin.expressions import Action, Add, And, Condition, Remove, Set, Value, all_of
+from adjoin.expressions import Action, Add, And, Condition, IfNotExists, Remove, Set, Value, all_of
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.steps.batches import Place, place_of
 from adjoin.requests import Check, Delete, Put, Update
@@ -52,7 +52,8 @@ def parts_of(condition: Condition | None) -> list[Condition]:
 def joined(layout: BoundLayout, write: AnyRequest, companion: AnyRequest) -> AnyRequest:
     """One write that does both a program's own write and a `companion` that counting adds for the same item.
 
-    If both are updates and change the same attribute, the program's own action is the one that stays.
+    If both are updates and change the same attribute, the program's own action is the one that stays, unless it only
+    gives a new node the default.
     """
     if isinstance(write, Check) and isinstance(companion, Check):
         return joined_check(write, companion)
@@ -74,10 +75,16 @@ def joined(layout: BoundLayout, write: AnyRequest, companion: AnyRequest) -> Any
         )
     assert isinstance(companion, Update)
     if isinstance(write, Update):
-        changed = {action.path for action in write.actions}
+        counted = {action.path for action in companion.actions}
+        own = [action for action in write.actions if not (_is_default(action) and action.path in counted)]
+        changed = {action.path for action in own}
         more = [action for action in companion.actions if action.path not in changed]
-        return Update(write.table, write.key, (*write.actions, *more), condition)
+        return Update(write.table, write.key, (*own, *more), condition)
     return Put(write.table, acted(write.item, companion.actions), condition)
+
+
+def _is_default(action: Action) -> bool:
+    return isinstance(action, Set) and isinstance(action.value, IfNotExists)
 
 
 def joined_check(one: Check, other: Check) -> Check:
@@ -103,6 +110,9 @@ def acted(item: Item, actions: Iterable[Action]) -> Item:
         name = str(action.path.steps[0])
         if isinstance(action, Set) and isinstance(action.value, Value):
             item[name] = action.value.attribute
+        elif isinstance(action, Set) and isinstance(action.value, IfNotExists):
+            if isinstance(action.value.default, Value):
+                item.setdefault(name, action.value.default.attribute)
         elif isinstance(action, Remove):
             item.pop(name, None)
         elif isinstance(action, Add) and "SS" in action.value:

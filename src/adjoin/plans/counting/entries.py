@@ -1,0 +1,93 @@
+"""Index entries of managed fields: they change in the same transaction as the field.
+
+In: a node as it was read, and actions that change it. Out: the same actions with those on index keys, the conditions
+under which they are right, and the writes of its index copies.
+
+A key is made of the exact value of a field. So where a key changes, the transaction requires that the fields from which
+keys are made are as they were read. A sum that is in such a key is set and not added to.
+
+If a further indexed field is a managed one, the node has an index copy for it, which comes and goes with the value.
+Then the index copies are written as a whole, on condition that the revision of the node is the one that was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from adjoin.entity_types import EntityType, NodeType
+from adjoin.expressions import Action, Condition, Path, Remove, Set, Value, attribute
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import REVISION
+from adjoin.plans.steps.joining import acted
+from adjoin.plans.steps.still import same
+from adjoin.requests import Delete, Put, Update
+from adjoin.values import AttributeValue, Item
+
+
+@dataclass(frozen=True)
+class IndexedChange:
+    """A change of a node together with that of its index entries."""
+
+    actions: tuple[Action, ...]
+    """The actions on the node itself, those on its index keys included."""
+    conditions: tuple[Condition, ...]
+    copies: tuple[Put | Update | Delete, ...]
+    """The writes of its index copies."""
+
+
+def with_entries(
+    layout: BoundLayout, kind: NodeType, key: Item, item: Item, copies: Sequence[Item], actions: Sequence[Action]
+) -> IndexedChange:
+    """What a change of a node by these actions needs; `item` is the node as it was read, `copies` its index copies.
+
+    Raises `InvalidKey` if a key cannot hold the value of a field.
+    """
+    if not layout.managed.fields[kind.model]:
+        updates = (Update(layout.table, each, tuple(_valued(item, actions)), layout.present) for each in copies)
+        return IndexedChange(tuple(actions), (), tuple(updates))
+    before = key | item
+    after = acted(before, _valued(item, actions))
+    lacking = layout.managed.defaults(kind, after)
+    after |= lacking
+    exact = layout.managed.exact[kind.model]
+    has_moved = any(before.get(name) != after.get(name) for name in exact)
+    conditions: list[Condition] = []
+    if has_moved:
+        after = layout.with_managed_keys(kind, after)
+        # A sum may be set to the value of another attribute, which is known as it was read.
+        conditions += [same(item, name) for name in (*exact, *_read_by(actions))]
+    names = [name for name in sorted(layout.managed.attributes[kind.model]) if before.get(name) != after.get(name)]
+    made = {name: after.get(name) for name in (*lacking, *names)}
+    own = [action for action in actions if str(action.path.steps[0]) not in made]
+    own += [_action(name, value) for name, value in made.items()]
+    writes: list[Put | Update | Delete] = []
+    if item and layout.copy_keys(kind, key):
+        conditions.append(same(item, REVISION))
+        writes += whole_copies(layout, kind, after)
+    return IndexedChange(tuple(own), tuple(conditions), tuple(writes))
+
+
+def whole_copies(layout: BoundLayout, kind: EntityType, item: Item) -> list[Put | Delete]:
+    """The writes of all index copies of an item, also of those that must not exist."""
+    copies = layout.index_copies(kind, item)
+    return [Delete(layout.table, each.key) if each.item is None else Put(layout.table, each.item) for each in copies]
+
+
+def _action(name: str, value: AttributeValue | None) -> Action:
+    return Remove(attribute(name)) if value is None else Set(attribute(name), Value(value))
+
+
+def _valued(item: Item, actions: Iterable[Action]) -> Iterator[Action]:
+    """The same actions with values in place of references to other attributes, which an index copy may lack."""
+    for action in actions:
+        if isinstance(action, Set) and isinstance(action.value, Path):
+            yield Set(action.path, Value(item[str(action.value.steps[0])]))
+        else:
+            yield action
+
+
+def _read_by(actions: Iterable[Action]) -> list[str]:
+    """The attributes whose values actions refer to."""
+    values = [action.value for action in actions if isinstance(action, Set)]
+    return [str(value.steps[0]) for value in values if isinstance(value, Path)]
