@@ -115,6 +115,9 @@ def normal_attribute(attribute: AttributeValue) -> AttributeValue:
     if not isinstance(attribute, dict) or len(attribute) != 1:
         raise _not_one_type(attribute)
     for tag, value in attribute.items():
+        if tag == "S" and type(value) is str and value.isascii():
+            # The most frequent case.
+            return attribute
         normal, _ = _normal(tag, value, 0)
         if normal is not value:
             return {tag: normal}

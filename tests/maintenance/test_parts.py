@@ -12,9 +12,10 @@ from adjoin import AdjacencyList, Copy, Count, Edge, Graph, Index, Indexed, Inva
 from adjoin.errors import InvalidRequest
 from adjoin.expressions import Add, Exists, Not, Remove, all_of, attribute
 from adjoin.layouts.interface import REVISION
+from adjoin.plans.counting.edge_state import EdgeState
 from adjoin.plans.counting.ledger import LedgerWrite
-from adjoin.plans.counting.node_transaction import STALE
-from adjoin.plans.counting.references import edge_in, ref_in, ref_to, refs_in, refs_to
+from adjoin.plans.counting.node_transaction import MARKED, STALE, Near, NodeTransaction
+from adjoin.plans.counting.references import EdgeRef, edge_in, ref_in, ref_to, refs_in, refs_to
 from adjoin.plans.maintenance import neighbours
 from adjoin.plans.maintenance.affected import apply_changes
 from adjoin.plans.maintenance.expected import expected
@@ -26,15 +27,18 @@ from adjoin.plans.maintenance.reconciling import reconcile
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.standing import keep
 from adjoin.plans.maintenance.stream import Reading, maintain_step
+from adjoin.plans.steps.batches import place_of
 from adjoin.requests import (
     BatchGet,
     ChangesResponse,
+    Check,
     Delete,
     DescribeTable,
     Get,
     ItemChange,
     ItemResponse,
     Put,
+    Query,
     ReadChanges,
     Request,
     TableResponse,
@@ -175,6 +179,61 @@ def test_only_nodes_that_programs_write_as_a_whole_have_revisions(g: Graph) -> N
         other.maintain(once=True)
         (after,) = (item for item in stored(other) if item["PK"]["S"] == "AUTHOR#a" and item["SK"]["S"] == "#META")
         assert (after["works"], after[REVISION] == node[REVISION]) == ({"N": "2"}, False)
+
+
+# --- nodes that go -----------------------------------------------------------------------------
+
+
+class Volume(Node):
+    id: str
+    year: int = 0
+
+
+class Library(Node):
+    id: str
+    newest: Annotated[int | None, Max("Keeps", field="year")] = None
+
+
+class Keeps(Edge[Library, Volume]):
+    pass
+
+
+def test_a_node_for_which_nothing_was_ever_counted_leaves_no_marker() -> None:
+    """Authors count edges only; that libraries read what their edges lead to says nothing of authors."""
+    with Graph(":memory:", [Author, Work, Wrote, Library, Volume, Keeps]) as g:
+        assert [group.hop.near.label for group in g._layout.rules.groups if group.reads_far] == ["LIBRARY"]
+        g.put_many([Author(id="a"), Author(id="b"), Library(id="l"), Wrote(source="b", target="w", pages=3)])
+        g.maintain(once=True)
+        for model, id in ((Author, "a"), (Author, "b"), (Library, "l")):
+            g._store.execute((Delete("adjoin", g._layout.node_key(g._layout.schema.node(model), id)),))
+        g.maintain(once=True)
+        markers = [item for item in stored(g) if MARKED in item and "edge" not in item]
+        assert sorted(item["PK"]["S"] for item in markers) == ["AUTHOR#b#=", "LIBRARY#l#="]
+
+
+def test_a_node_that_may_have_come_meanwhile_is_checked() -> None:
+    """It was not found, but a ledger says that an edge was counted for it: the reads may be of two instants."""
+    with Graph(":memory:", [Author, Work, Wrote]) as g:
+        layout = g._layout
+        (group,) = layout.rules.groups
+        (edge,) = layout.items(Wrote(source="a", target="w", pages=3))
+        ref = ref_to(layout, group, edge)
+        ledger: Item = {**ref.ledger_key(layout), "o": {"M": {"l": {"S": "life"}, "r": {"S": "r"}}}}
+        key = layout.node_key(layout.schema.node(Author), "a")
+
+        def of(item: Item | None, *, is_gone: bool) -> NodeTransaction:
+            near = Near(layout.schema.node(Author), "AUTHOR#a", key, None, is_gone=is_gone)
+            state = EdgeState(ref, None, item, None, None, "other")
+            state.work_out(layout)
+            transaction = NodeTransaction(near, [state])
+            transaction.write_down(layout)
+            return transaction
+
+        place = place_of(ref.ledger_key(layout))
+        assert of(ledger, is_gone=False).places(layout) == ({place}, {place_of(key)})
+        assert of(ledger, is_gone=True).places(layout) == ({place}, set())
+        assert Check("adjoin", key, Not(layout.present)) in of(ledger, is_gone=False).all_writes(layout)
+        assert len(of(ledger, is_gone=True).all_writes(layout)) == 1
 
 
 # --- many edges of one node --------------------------------------------------------------------
@@ -352,10 +411,7 @@ def test_the_order_changes_with_some_edges_of_a_transaction() -> None:
         before = order_of(g)
         assert len(before) == 3
         g.put_many([Uses(source="b", target="a"), Uses(source="b", target="c")])
-        layout = g._layout
-        (group,) = (each for each in layout.rules.groups if each.edge is layout.schema.edge(Uses))
-        items = [layout.items(Uses(source="b", target=target))[0] for target in "ac"]
-        run(reconcile(layout, [ref_to(layout, group, item) for item in items], Tally()), g._store)
+        run(reconcile(g._layout, [uses_of(g, "b", target) for target in "ac"], Tally()), g._store)
         assert [after - each for after, each in zip(order_of(g), before, strict=True)] == [1, 1, 1]
         g.maintain(once=True)
         check(g)
@@ -371,6 +427,48 @@ def test_the_order_changes_with_a_node_that_goes() -> None:
         (change,) = changes_of(g)[known:]
         run(apply_changes(g._layout, [change], Tally()), g._store)
         assert [after - each for after, each in zip(order_of(g), before, strict=True)] == [1, 1, 1]
+
+
+def uses_of(g: Graph, source: str, target: str) -> EdgeRef:
+    layout = g._layout
+    (group,) = (each for each in layout.rules.groups if each.edge is layout.schema.edge(Uses))
+    return ref_to(layout, group, layout.items(Uses(source=source, target=target))[0])
+
+
+def test_a_node_to_which_two_ways_lead_is_looked_up_once() -> None:
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, MODELS) as g:
+        g.put_many([Part(id=id, cost=1) for id in "abcd"])
+        g.put_many([Uses(source=source, target=target) for source, target in ("ab", "bc", "ac")])
+        g.maintain(once=True)
+        g.put(Uses(source="c", target="d"))
+        asked: list[str] = []
+
+        def note(_: int, request: Request) -> None:
+            if isinstance(request, Query):
+                asked.append(request.partition[1]["S"])
+
+        store.fault = note
+        run(reconcile(g._layout, [uses_of(g, "c", "d")], Tally()), store)
+        # For each of the three rules.
+        assert sorted(asked) == sorted(["PART#a#=", "PART#b#=", "PART#c#="] * 3)
+
+
+def test_what_was_counted_for_a_node_that_is_another_now_closes_no_cycle() -> None:
+    """The node was deleted and put again, so its ledgers are void; no edge leads from it until it is counted again."""
+    with Graph(":memory:", MODELS) as g:
+        g.put_many([Part(id="a", cost=1), Part(id="b", cost=2), Uses(source="a", target="b")])
+        g.maintain(once=True)
+        key = g._layout.node_key(g._layout.schema.node(Part), "a")
+        g._store.execute((Delete("adjoin", key),))
+        g.put_many([Part(id="a", cost=1), Uses(source="b", target="a")])
+        tally = Tally()
+        run(reconcile(g._layout, [uses_of(g, "b", "a")], tally), g._store)
+        assert (tally.aside, g.get(Part, "b").total) == ([], 1)  # type: ignore[union-attr]
+        # Now it is the other edge that would close the cycle.
+        report = g.maintain(once=True)
+        assert {each.edge["PK"]["S"] for each in report.set_aside} == {"PART#a"}
+        check(g)
 
 
 def test_edges_that_were_set_aside_are_looked_at_only_if_something_of_their_rules_changed() -> None:

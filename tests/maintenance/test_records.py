@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AdjacencyList, Graph, MaterializedGraph
+from adjoin import AdjacencyList, Edge, Graph, MaterializedGraph, Node, Sum
 from adjoin.expressions import Set, Value, attribute
 from adjoin.plans.maintenance.recounting import begin, finish
 from adjoin.plans.maintenance.report import Tally, remove_left
@@ -125,3 +126,44 @@ def test_a_record_that_was_lost_is_written_again_by_a_recount(g: Graph) -> None:
     g.maintain(once=True)
     assert records(g) == []
     check(g)
+
+
+def shelf(*, has_weight: bool, has_pages: bool) -> list[Any]:
+    """A shelf with two sums, or with one, or with none; an older program wrote what no number is."""
+
+    class Shelf(Node):
+        id: str
+        if has_pages:
+            pages: Annotated[int, Sum("Holds", field="pages")] = 0
+        if has_weight:
+            weight: Annotated[int, Sum("Holds", field="weight")] = 0
+
+    class Book(Node):
+        id: str
+
+    class Holds(Edge[Shelf, Book]):
+        pages: int = 0
+        if has_weight:
+            weight: int = 0
+
+    return [Shelf, Book, Holds]
+
+
+def test_a_rebuild_removes_the_records_of_rules_that_are_no_more(tmp_path: Path) -> None:
+    place = f"{tmp_path / 'shelves.db'}?durability=process"
+    node, _, edge = models = shelf(has_weight=True, has_pages=True)
+    with Graph(place, models) as g:
+        g.put_many([node(id="s"), edge(source="s", target="b", pages=3, weight=2)])
+        key = g._layout.edge_key(g._layout.schema.edge(edge), "s", "b", {})
+        g._store.execute((Update(g._layout.table, key, (Set(attribute("weight"), Value(NONSENSE)),)),))
+        g.maintain(once=True)
+        assert records(g) == ["SHELF.pages", "SHELF.weight"]
+    with Graph(place, shelf(has_weight=False, has_pages=True)) as g:
+        g.rebuild()
+        assert (records(g), g.health().set_aside) == ([], 0)
+    with Graph(place, shelf(has_weight=True, has_pages=True)) as g:
+        g.rebuild()
+        assert records(g) == ["SHELF.pages", "SHELF.weight"]
+    with Graph(place, shelf(has_weight=False, has_pages=False)) as g:
+        g.rebuild()
+        assert records(g) == []

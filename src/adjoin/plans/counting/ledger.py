@@ -359,12 +359,12 @@ def _part(group: RuleGroup, ledger: Ledger) -> AttributeValue:
 def _names(layout: BoundLayout, ref: EdgeRef, key: Item) -> Item:
     """The attributes that name the edge as far as the key of the ledger does not."""
     names: Item = {}
-    (partition, sort), (_, own) = place_of(ref.key), place_of(key)
-    if sort not in own:
+    partition, sort = ref.place[1]
+    if sort not in place_of(key)[1]:
         names[SHORTENED] = {"M": dict(ref.key)}
     if ref.group.is_at_target:
         names[LENGTH] = {"N": str(len(partition))}
-    if not ref.group.is_at_target and not layout.tells_target(ref.group.edge):
+    elif not layout.tells_target(ref.group.edge):
         names[TARGET] = {"S": ref.target}
     return names
 

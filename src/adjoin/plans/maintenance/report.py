@@ -27,7 +27,7 @@ from adjoin.plans.counting.edge_state import aside_key
 from adjoin.plans.counting.ledger import LedgerWrite, ledger_held, ledger_in
 from adjoin.plans.counting.references import EdgeRef, refs_in
 from adjoin.plans.steps.again import Attempt, Done, always_again, until_written
-from adjoin.plans.steps.batches import Pages, Place, chunks, get_all, place_of
+from adjoin.plans.steps.batches import Pages, Place, chunks, get_all, place_of, write_all
 from adjoin.requests import Delete, Get, ItemResponse, PageResponse, Plan, Put, Query, TransactWrite
 from adjoin.rules import Rule, RuleGroup
 from adjoin.units import MAX_BATCH_WRITE
@@ -230,12 +230,23 @@ def _recorded(layout: BoundLayout, own: dict[Place, Item]) -> Plan[list[Item]]:
 
 def set_aside_by(layout: BoundLayout, group: RuleGroup, rule: Rule) -> Plan[list[EdgeRef]]:
     """The edges that are set aside for a rule, found by their records."""
-    partition, sort = layout.ledgers.records("ASIDE", f"{rule.name}#")
-    refs: list[EdgeRef] = []
+    records = yield from _records_of(layout, rule.name)
+    return refs_in(layout, group, records)
+
+
+def _records_of(layout: BoundLayout, rule: str) -> Plan[list[Item]]:
+    partition, sort = layout.ledgers.records("ASIDE", f"{rule}#")
+    records: list[Item] = []
     pages = Pages([(rule, Query(layout.table, partition, sort, consistent=True))])
     while found := (yield from pages.next()):
-        refs += [ref for _, page in found for ref in refs_in(layout, group, page.items)]
-    return refs
+        records += [item for _, page in found for item in page.items]
+    return records
+
+
+def remove_records(layout: BoundLayout, rule: str) -> Plan[None]:
+    """Removes all records of edges that are set aside for a rule that is no longer declared."""
+    records = yield from _records_of(layout, rule)
+    yield from write_all([Delete(layout.table, layout.key_of(record)) for record in records])
 
 
 def remove_left(layout: BoundLayout, group: RuleGroup) -> Plan[None]:

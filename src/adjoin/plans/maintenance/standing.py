@@ -32,6 +32,7 @@ from adjoin.errors import DeclarationReplaced, InvalidItem, TableNotFound
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
 from adjoin.plans.maintenance.progress import MAINTAIN, key_of, number
+from adjoin.plans.maintenance.report import remove_records
 from adjoin.plans.steps.again import Attempt, Done, always_again, until_written
 from adjoin.plans.steps.still import new_revision, same
 from adjoin.requests import DescribeTable, Get, ItemResponse, Plan, Put, TableResponse
@@ -243,6 +244,9 @@ def end_rebuild(layout: BoundLayout, before: Record | None, read_at: float | Non
     an export. A rule counts as counted only if that data is not older than its declaration: nodes that were written
     between the two would be missing.
     """
+    for name, each in before.rules.items() if before is not None else ():
+        if not each.key and name.partition(".")[0] in _labels(layout):
+            yield from remove_records(layout, name)
 
     def ended(record: Record) -> Record:
         if before is None:

@@ -68,14 +68,18 @@ def get_all(gets: Iterable[Get]) -> Plan[list[Item | None]]:
     """Gets that were left unprocessed, each with its position in `found`."""
     while True:
         new = tuple(islice(rest, BATCHES_A_ROUND * MAX_BATCH_GET - len(again)))
-        waiting = [*again, *enumerate(new, len(found))]
-        if not waiting:
+        gets_now = [get for _, get in again] + [*new]
+        if not gets_now:
             return found
-        found += [None] * len(new)
-        batches = tuple(BatchGet(some) for some in chunks((get for _, get in waiting), MAX_BATCH_GET))
-        responses: list[BatchGetResponse] = yield batches
+        responses: list[BatchGetResponse] = yield tuple(BatchGet(some) for some in chunks(gets_now, MAX_BATCH_GET))
         left = {id(get) for response in responses for get in response.unprocessed}
         items = (item for response in responses for item in response.items)
+        if not again and not left:
+            # As a rule, every batch is processed as a whole.
+            found += items
+            continue
+        waiting = [*again, *enumerate(new, len(found))]
+        found += [None] * len(new)
         again = []
         for (place, get), item in zip(waiting, items, strict=True):
             if id(get) in left:
