@@ -227,7 +227,7 @@ def test_a_query_of_an_index_that_holds_some_attributes_also_reads_the_items() -
         shards=3,
     )
     with Graph(":memory:", [Parcel, Van, Carries], layout=layout) as g:
-        queries = [
+        queries: list[Any] = [
             g.find(Parcel, field("city") == "Bonn"),
             g.find(Parcel, field("name") == "Ann"),
             g.into("P1", Carries),
