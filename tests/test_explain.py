@@ -19,6 +19,7 @@ from adjoin import (
     Count,
     Edge,
     Graph,
+    Index,
     Indexed,
     Node,
     NotFound,
@@ -27,9 +28,9 @@ from adjoin import (
 )
 from adjoin.cost import Rehearsing
 from adjoin.plans.maintenance.expected import expected
-from adjoin.requests import Get, Put, Query, TransactWrite
+from adjoin.requests import BatchGet, Get, Put, Query, TransactWrite
 from adjoin.sharding.maps import FIRST_LEASE
-from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
+from adjoin.tables import IndexDefinition, KeyAttribute, Projection, TableDefinition
 from tests.maintenance.models import MODELS, Contains, Follows, Placed, Uses
 from tests.models import ANN, SCHOOL, Attendance, Course, Enrollment, Student
 
@@ -200,3 +201,45 @@ def test_what_maintain_will_do_names_the_edges_that_read_what_changes() -> None:
         ):
             (told,) = expected(layout, g.explain(g.put, edge).requests)
             assert [kind.model for kind in told.above] == above
+
+
+class Parcel(Node):
+    id: str
+    city: str
+    weight: int
+    name: Annotated[str, Indexed()]
+
+
+class Van(Node):
+    id: str
+
+
+class Carries(Edge[Van, Parcel]):
+    note: str
+
+
+def test_a_query_of_an_index_that_holds_some_attributes_also_reads_the_items() -> None:
+    some = Projection("KEYS_ONLY")
+    layout = AdjacencyList(
+        indexes=[Index("ByCity", "city", "weight", types={"weight": "N"}, projection=some)],
+        reverse=Index("GSI1", "GSI1PK", "GSI1SK", projection=some),
+        indexed=Index("GSI3", "GSI3PK", "GSI3SK", projection=some),
+        shards=3,
+    )
+    with Graph(":memory:", [Parcel, Van, Carries], layout=layout) as g:
+        queries: list[Any] = [
+            g.find(Parcel, field("city") == "Bonn"),
+            g.find(Parcel, field("name") == "Ann"),
+            g.into("P1", Carries),
+        ]
+        node, edge = (
+            {"PK": {"S": "PARCEL#x"}, "SK": {"S": "#META"}},
+            {"PK": {"S": "VAN#x"}, "SK": {"S": "CARRIES#PARCEL#x"}},
+        )
+        for query, key in zip(queries, (node, node, edge), strict=True):
+            _, read = g.explain(query).rounds
+            assert read == (BatchGet((Get("adjoin", key),)),)
+        # A query that finds nothing reads nothing besides.
+        with g.meter() as meter:
+            assert [list(query) for query in queries] == [[], [], []]
+        assert meter.rounds == 3

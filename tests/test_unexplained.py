@@ -365,3 +365,49 @@ def test_another_entity_does_not_get_them() -> None:
         g.put(found.model_copy(update={"id": "2", "weight": 7}))
     assert meter.requests == 1
     assert not is_fragile(g, g._layout.node_key(g._schema.node(Parcel), "2"))
+
+
+class Job(Node):
+    id: str
+    state: str
+    who: str | None = None
+
+
+SPARSE = AdjacencyList(
+    reverse=None,
+    indexes=[Index("ByWho", "GSI1PK", "GSI1SK")],
+    keys={Job: Keys("j#{id}", "job", indexes={"ByWho": ("who#{who}", "s#{state}")})},
+)
+
+
+def test_a_put_keeps_a_key_of_a_sparse_index_that_another_program_wrote() -> None:
+    with Graph(":memory:", [Job], layout=SPARSE) as g:
+        key = {"PK": {"S": "j#1"}, "SK": {"S": "job"}}
+        lone = {**key, "state": {"S": "open"}, "GSI1SK": {"S": "s#open"}}
+
+        def stored() -> Item:
+            response: Any
+            (response,) = g._store.execute([Get("adjoin", key)])
+            return dict(response.item or {})
+
+        def put(**changes: Any) -> Item:
+            g._store.execute([Put("adjoin", lone)])
+            job = g.get(Job, "1")
+            assert job is not None
+            g.put(job.model_copy(update=changes))
+            return stored()
+
+        assert put() == lone
+        # It follows its fields, and the item enters the index with both keys.
+        assert put(state="done") == lone | {"state": {"S": "done"}, "GSI1SK": {"S": "s#done"}}
+        entered = put(who="Ann")
+        assert (entered["GSI1PK"], entered["GSI1SK"]) == ({"S": "who#Ann"}, {"S": "s#open"})
+        # An instance that was not read has none, and neither has another one.
+        g.put(Job(id="1", state="open"))
+        assert "GSI1SK" not in stored()
+        g._store.execute([Put("adjoin", lone)])
+        job = g.get(Job, "1")
+        assert job is not None
+        g.put(job.model_copy(update={"id": "2"}))
+        key = {"PK": {"S": "j#2"}, "SK": {"S": "job"}}
+        assert "GSI1SK" not in stored()

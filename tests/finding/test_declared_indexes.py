@@ -796,6 +796,16 @@ def comparisons(draw: st.DrawFn) -> Predicate:
     return Comparison(name, operator, (draw(values),))
 
 
+def test_a_range_without_values_in_an_index_by_shard_alone_finds_nothing() -> None:
+    layout = AdjacencyList(reverse=None, indexes=INDEXES, keys={Book: Keys(indexes=TEMPLATES)})
+    with Graph(":memory:", [Book], layout=layout) as g:
+        g.put(Book(id="1", shelf="s", title="a", printed=dt.date(2026, 1, 15)))
+        nothing = (field("printed") < dt.date(2026, 1, 1)) & (field("printed") > dt.date(2026, 2, 1))
+        with g.meter() as meter:
+            assert list(g.find(Book, nothing, index="BBB")) == []
+        assert meter.requests == 0
+
+
 @settings(max_examples=600, deadline=None)
 @given(
     books=st.lists(BOOKS, max_size=12),

@@ -126,7 +126,7 @@ def workbench(
     if several := [index.name for index in table.indexes if index.is_multi_attribute]:
         raise InvalidValue(
             f"the index {several[0]} has a key of several attributes, and a data model of NoSQL Workbench has one "
-            f"partition key and one sort key per index"
+            f"partition key and one sort key per index; pass a definition without this index"
         )
     classes, entities = list(models), list(sample)
     if entities and not classes:

@@ -229,10 +229,13 @@ class AccessPattern:
         answered = tuple(one for one, parts in by_parts if all(id(part) in exact for part in parts))
         number = None if narrowing.is_empty else self.number
         spread = None if number is None else ShardPartitions(number, partial(self._partitions, known))
-        partitions = self._partitions(known) if spread is None else spread.partitions()
+        # Nothing is between the ends of an empty range, and a sharded key has no partition without a shard.
+        partitions: tuple[Partition, ...] = ()
+        if not narrowing.is_empty:
+            partitions = self._partitions(known) if spread is None else spread.partitions()
         return PatternConditions(
             self,
-            () if narrowing.is_empty else partitions,
+            partitions,
             spread,
             tuple(narrowing.conditions),
             answered,

@@ -15,7 +15,7 @@ from adjoin.entity_types import AnyEdge, CountedType, EdgeType, Entity, EntityTy
 from adjoin.errors import InvalidItem
 from adjoin.expressions import Condition
 from adjoin.field_types import plain_type
-from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, telling
+from adjoin.layouts.entity_keys import EdgeKeys, Membership, NodeKeys, telling
 from adjoin.layouts.key_values import key_text, value_of
 from adjoin.layouts.keys import Template
 from adjoin.layouts.own_items import believed
@@ -40,6 +40,7 @@ class AdjacencyReader:
     def __init__(self, keys: AdjacencyKeys, type_attribute: str | None, rules: Rules) -> None:
         self._keys = keys
         self._are_text = keys.table.are_text
+        self._sparse: Mapping[type[Any], Membership] = {}
         self._pk, self._sk, self._type = keys.layout.partition_key, keys.layout.sort_key or "", type_attribute
         self._leaving = [
             (node, [edge for edge in keys.edges.values() if edge.kind.source.covers(node.kind) and not edge.is_apart])
@@ -154,6 +155,33 @@ class AdjacencyReader:
             return entity
 
         return note
+
+    def note_lone_keys(self, sparse: Mapping[type[Any], Membership]) -> None:
+        """From now on, readers note on each instance the keys of sparse indexes in which its item is not.
+
+        Another program writes them, and a put of the instance keeps them.
+        """
+        self._sparse = sparse
+        kinds = [kind for kind in self._keys.schema.types if kind.model in sparse]
+        # The reader of a head returns instances of its whole family.
+        for model in {each.model for kind in kinds for each in (kind, kind.whole)}:
+            self.readers[model] = self._noting_lone(self.readers[model])
+
+    def _noting_lone(self, read: ItemReader) -> ItemReader:
+        def note(item: Item) -> Entity | None:
+            entity = read(item)
+            if entity is not None:
+                self.note_lone(entity, item)
+            return entity
+
+        return note
+
+    def note_lone(self, entity: Entity, item: Item) -> None:
+        sparse = self._sparse.get(type(entity))
+        lone = sparse.lone(item) if sparse is not None else []
+        if lone and entity.model_config.get("extra") != "allow":
+            _, others = entity.__dict__.get(UNEXPLAINED, (None, {}))
+            entity.__dict__[UNEXPLAINED] = identity_of(entity), {**others, **{name: item[name] for name in lone}}
 
     # --- the general code ----------------------------------------------------------------------
 

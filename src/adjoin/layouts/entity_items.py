@@ -93,6 +93,7 @@ class EntityItems:
         everything: list[NodeKeys | EdgeKeys] = [*self._keys.nodes.values(), *self._keys.edges.values()]
         self._members = {kept.kind.model: Membership(self._keys, kept) for kept in everything}
         self._sparse = {model: members for model, members in self._members.items() if members.is_sparse}
+        self._reader.note_lone_keys(self._sparse)
         self._fits: dict[type[Any], Fit] = {}
         self.due: Due = self._keys.due
         """What stored items lack of what the classes declare now."""
@@ -269,9 +270,10 @@ class EntityItems:
                 _check_bounds(keys, own)
             item = self._key(kind, keys.partition.render(own), keys.sort.render(own))
             values = entity.__dict__ if kind.parent is None else {**entity.__dict__, **kind.part_values(id)}
-            self._completed(item, keys, values, keys.record.encode(entity))
-            if UNEXPLAINED in values:
-                _keep(entity, keys, item)
+            others = _noted(entity, keys) if UNEXPLAINED in values else None
+            self._completed(item, keys, values, keys.record.encode(entity), others)
+            if others is not None:
+                item.update((name, value) for name, value in others.items() if name not in keys.explained)
             return (self._indexed(kind, item, entity.__dict__),)
         edge_kind = self.schema.edges.get(type(entity)) or self.schema.edge(type(entity))
         edge_keys = self._keys.edges[edge_kind.model]
@@ -281,12 +283,13 @@ class EntityItems:
             # `model_construct` makes such an edge.
             raise InvalidKey(f"this {edge_kind.name} has no source or no target; give it both") from None
         body = edge_keys.record.encode(entity)
-        if UNEXPLAINED in entity.__dict__:
-            _keep(entity, edge_keys, body)
-        item = self._edge_item(edge_keys, entity, source, target, body)
+        others = _noted(entity, edge_keys) if UNEXPLAINED in entity.__dict__ else None
+        if others is not None:
+            body.update((name, value) for name, value in others.items() if name not in edge_keys.explained)
+        item = self._edge_item(edge_keys, entity, source, target, body, others)
         if not edge_kind.symmetric or source == target:
             return (self._indexed(edge_kind, item, entity.__dict__),)
-        twin = self._edge_item(edge_keys, entity, target, source, body)
+        twin = self._edge_item(edge_keys, entity, target, source, body, others)
         self._indexed(edge_kind, self._first_of(item, twin), entity.__dict__)
         return item, twin
 
@@ -311,6 +314,7 @@ class EntityItems:
         """Notes on an instance the attributes of its stored item that no field explains."""
         of = self.schema.edge if isinstance(entity, Edge) else self.schema.node
         keep_unexplained(entity, item, self.explained(of(type(entity))))
+        self._reader.note_lone(entity, item)
 
     def explained(self, kind: EntityType) -> frozenset[str]:
         """The attributes that adjoin writes or reads on items of a class."""
@@ -327,7 +331,9 @@ class EntityItems:
             item.update(self.overloaded.entry(own, values[own.name], tail, item_size(item)))
         return item
 
-    def _edge_item(self, keys: EdgeKeys, edge: AnyEdge, source: Any, target: Any, body: Item) -> Item:
+    def _edge_item(
+        self, keys: EdgeKeys, edge: AnyEdge, source: Any, target: Any, body: Item, others: Item | None
+    ) -> Item:
         values = _with_ends(keys.kind, edge.__dict__, source, target)
         item = self._edge_key(keys, source, target, values)
         if keys.target_field is not None and key_text(values[keys.target_field]) != key_text(target):
@@ -335,9 +341,11 @@ class EntityItems:
                 f"{keys.kind.name}.{keys.target_field} is {values[keys.target_field]!r} but the target is "
                 f"{target!r}; both are the same part of the key, so give both the same value"
             )
-        return self._completed(item, keys, values, body)
+        return self._completed(item, keys, values, body, others)
 
-    def _completed(self, item: Item, keys: NodeKeys | EdgeKeys, values: Mapping[str, Any], body: Item) -> Item:
+    def _completed(
+        self, item: Item, keys: NodeKeys | EdgeKeys, values: Mapping[str, Any], body: Item, others: Item | None
+    ) -> Item:
         if self._type:
             item[self._type] = {"S": self._keys.texts.type_word(keys.kind)}
         kind = keys.kind
@@ -351,7 +359,7 @@ class EntityItems:
                 if value is not None:
                     item[name] = value
         item.update(body)
-        return self._without_lone_keys(kind, item) if self._sparse else item
+        return self._without_lone_keys(kind, item, others or ()) if self._sparse else item
 
     def with_managed_keys(self, kind: EntityType, item: Item) -> Item:
         """An item with the index keys that hold its managed fields, which have the values that the item has."""
@@ -393,11 +401,15 @@ class EntityItems:
         made = self._without_lone_keys(kind, bare | self._late_values(kind, values))
         return made | self.managed.entry(kind, bare, values)
 
-    def _without_lone_keys(self, kind: EntityType, item: Item) -> Item:
-        """The item without keys of indexes in which it is not, because another key of them is missing."""
+    def _without_lone_keys(self, kind: EntityType, item: Item, read: Collection[str] = ()) -> Item:
+        """The item without keys of indexes in which it is not, because another key of them is missing.
+
+        Keys that were read so stay: another program writes them.
+        """
         sparse = self._sparse.get(kind.model) if self._sparse else None
         for name in sparse.lone(item) if sparse is not None else ():
-            del item[name]
+            if name not in read:
+                del item[name]
         return item
 
     def _index_value(
@@ -528,11 +540,10 @@ def _with_ends(kind: EdgeType, values: Mapping[str, Any], source: Any, target: A
     return {**values, near: source, far: target}
 
 
-def _keep(entity: Entity, keys: NodeKeys | EdgeKeys, item: Item) -> None:
-    """Adds to an item what no field explained when the instance was read, unless that was another entity."""
+def _noted(entity: Entity, keys: NodeKeys | EdgeKeys) -> Item | None:
+    """What no field explained when the instance was read; None if that is unknown, or was another entity."""
     whose, others = entity.__dict__[UNEXPLAINED]
     identity = identity_of(entity)
     if isinstance(keys.kind, EdgeType) and keys.kind.symmetric and whose != identity:
         whose = (whose[1], whose[0], *whose[2:])
-    if whose == identity and others is not None:
-        item.update((name, value) for name, value in others.items() if name not in keys.explained)
+    return others if whose == identity else None

@@ -12,12 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum
 from operator import ge, gt, le, lt
 from typing import Any
-from uuid import UUID
 
 from adjoin.entity_types import EdgeType, Entity, EntityType, NodeType
 from adjoin.errors import (
@@ -33,7 +30,7 @@ from adjoin.errors import (
     shown,
 )
 from adjoin.expressions import Condition, Not, all_of
-from adjoin.field_types import bounds_of, plain_type
+from adjoin.field_types import bounds_of
 from adjoin.fields import RelativeChange
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import is_rehearsed
@@ -55,64 +52,12 @@ from adjoin.plans.steps.batches import Place, get_all, place_of
 from adjoin.plans.steps.conditions import check_amount
 from adjoin.plans.steps.joining import joined, joined_checks, write_key
 from adjoin.plans.steps.nested import applied, without
+from adjoin.plans.steps.samples import sample_items, stored_entity
 from adjoin.plans.steps.still import claimable, new_revision, unchanged
 from adjoin.plans.versions import Lock, as_seen, seen_in, stale
 from adjoin.requests import Check, Delete, Get, ItemResponse, Plan, Put, TransactWrite, Update
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import Item, decode, encode, exact_sum
-
-# --- samples for explain -----------------------------------------------------------------------
-
-
-_SAMPLES: dict[type, Any] = {
-    bool: False,
-    int: 0,
-    float: 0.0,
-    Decimal: Decimal(0),
-    str: "x",
-    bytes: b"x",
-    datetime: datetime(2000, 1, 1, tzinfo=UTC),
-    date: date(2000, 1, 1),
-    time: time(),
-    timedelta: timedelta(),
-    UUID: UUID(int=0),
-}
-
-
-def sample_items(layout: BoundLayout, kind: EntityType, keys: Sequence[Item]) -> list[Item]:
-    """Sample items under these keys for `explain`; empty outside `explain`, or if no sample fits the class."""
-    if not is_rehearsed():
-        return []
-    in_keys = layout.key_fields(kind) if isinstance(kind, EdgeType) else ()
-    demanded = {name: kind.fields[name] for name in kind.attributes if name not in in_keys}
-    demanded = {name: info for name, info in demanded.items() if info.is_required()}
-    item: Item = {}
-    for name, info in demanded.items():
-        stored = layout.encode_field(kind, name, _sample(kind, name, plain_type(info)))
-        if stored is not None:
-            item[kind.attributes[name]] = stored
-    items = [item | key for key in keys]
-    return items if all(layout.decode_as_far(kind, each) is not None for each in items) else []
-
-
-def sample_id(kind: NodeType) -> Any:
-    """The id of a sample node; None if no sample fits the class."""
-    values = [_sample(kind, name, plain) for name, plain in kind.part_types.items()]
-    return None if None in values else values[0] if kind.is_single else tuple(values)
-
-
-def stored_entity(layout: BoundLayout, kind: EntityType, item: Item) -> Any:
-    """The instance that a stored item is; a sample of `explain` need not fit its class in every field."""
-    return layout.decode_as_far(kind, item) if is_rehearsed() else layout.decode(kind, item)
-
-
-def _sample(kind: EntityType, name: str, plain: type | None) -> Any:
-    if plain is datetime and name in kind.formats:
-        return kind.formats[name].floor(kind.formats[name].sample)
-    if plain is not None and issubclass(plain, Enum):
-        return next(iter(plain), None)
-    return _SAMPLES.get(plain) if plain is not None else None
-
 
 # --- entities with satellites ------------------------------------------------------------------
 

@@ -23,12 +23,12 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import is_rehearsed
 from adjoin.layouts.ranges import Range
 from adjoin.model import Edge, Ref, node_id
-from adjoin.plans.entity_write import sample_id
 from adjoin.plans.key_search import merged
 from adjoin.plans.read import Found, Question, get_each, page
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, chunks
 from adjoin.plans.steps.conditions import condition
 from adjoin.plans.steps.predicates import compared_fields, holds
+from adjoin.plans.steps.samples import sample_id
 from adjoin.plans.steps.spending import Spending, side_by_side
 from adjoin.requests import Plan
 from adjoin.units import MAX_BATCH_GET

@@ -274,7 +274,8 @@ class _Reading:
         for stream, response in zip(hungry, responses, strict=True):
             items = list(response.items)
             if self.index.is_partial:
-                items = yield from whole(self.layout, items)
+                kind = self.asked.kind if stream is hungry[0] else None
+                items = yield from whole(self.layout, items, kind)
             if any(DELETING in item for item in items):
                 items = yield from visible(self.layout, items)
             stream.buffer.extend(items)

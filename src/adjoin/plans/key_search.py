@@ -473,7 +473,8 @@ class _Reading:
             layout, index = self._layout, self._asked.index
             starts = {place_of(layout.key_of(entry)): layout.start_after(entry, index) for entry in items}
             if self._asked.is_partial:
-                items = yield from whole(layout, items, consistent=self._asked.consistent)
+                kind = self._asked.kind if stream is hungry[0] else None
+                items = yield from whole(layout, items, kind, consistent=self._asked.consistent)
             if any(DELETING in item for item in items):
                 items = yield from visible(layout, items)
             stream.buffer.extend((starts[place_of(layout.key_of(item))], self._decode(item)) for item in items)

@@ -24,6 +24,7 @@ from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import UNMARKED, another_type, visible
 from adjoin.plans.steps.batches import Place, get_all, place_of
 from adjoin.plans.steps.predicates import holds
+from adjoin.plans.steps.samples import sample_keys
 from adjoin.requests import Get, ItemResponse, PageResponse, Plan, Query, SortCondition
 from adjoin.values import Item, decode
 
@@ -287,7 +288,7 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
         if access.is_partial:
             # Only entries say where the index continues: an item that is read from the table may have changed since.
             entries = {place_of(layout.key_of(entry)): entry for entry in items}
-            items = yield from whole(layout, items, consistent=question.consistent)
+            items = yield from whole(layout, items, access.kind, consistent=question.consistent)
         for item in items:
             if DELETING in item:
                 del entities[before:]
@@ -310,8 +311,17 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
         ask = limit - len(entities) if is_exact else min(4 * (ask or limit), 100_000)
 
 
-def whole(layout: BoundLayout, entries: Sequence[Item], *, consistent: bool = False) -> Plan[list[Item]]:
-    """The whole items behind entries of an index, without items that were removed meanwhile."""
+def whole(
+    layout: BoundLayout, entries: Sequence[Item], kind: EntityType | None = None, *, consistent: bool = False
+) -> Plan[list[Item]]:
+    """The whole items behind entries of an index, without items that were removed meanwhile.
+
+    If there are none, and a class is given, `explain` shows the request for a sample of it.
+    """
+    if not entries:
+        keys = [] if kind is None else sample_keys(layout, kind)
+        yield from get_all([Get(layout.table, key, consistent) for key in keys])
+        return []
     gets = [Get(layout.table, layout.key_of(entry), consistent) for entry in entries]
     items = yield from get_all(gets)
     return [entry | item for entry, item in zip(entries, items, strict=True) if item is not None]

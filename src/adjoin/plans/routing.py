@@ -15,10 +15,10 @@ from adjoin.field_types import unknown_field
 from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.model import Child, Edge, Node, Ref, node_id
-from adjoin.plans.entity_write import sample_id
 from adjoin.plans.frontier import About, Lane, NodeKey, Stride
 from adjoin.plans.steps.conditions import condition
 from adjoin.plans.steps.predicates import compared_fields, operand
+from adjoin.plans.steps.samples import sample_id
 
 DIRECTIONS = ("out", "into", "both")
 

@@ -30,9 +30,7 @@ from adjoin.plans.entity_write import (
     changed_fields,
     entity_update,
     of_another_type,
-    sample_items,
     settled,
-    stored_entity,
     write_entity,
 )
 from adjoin.plans.in_transaction import counted_in_transaction
@@ -40,6 +38,7 @@ from adjoin.plans.managed_fields import refuse_maintained
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, decided, until_written
 from adjoin.plans.steps.conditions import bounds, update_actions, write_condition
 from adjoin.plans.steps.nested import is_shallow
+from adjoin.plans.steps.samples import sample_items, stored_entity
 from adjoin.plans.steps.still import same
 from adjoin.plans.versions import has_version
 from adjoin.plans.write import edge_keys, met, not_held
