@@ -75,6 +75,22 @@ class ItemForm:
         plain = {attribute: f"{{{attribute}}}" for attribute in stored.fields.values()}
         return all(plain.get(attribute) == text for attribute, text in self.indexes[name].items())
 
+    def resorted(self, stored: ItemForm, partitions: Mapping[str, str]) -> list[str]:
+        """The indexes that hold items of the form `stored` in the same partitions, with other sort keys.
+
+        `partitions` has the attribute of each index's partition key. The stored sort keys begin with the literal text
+        with which those of this form begin, so that a query finds them.
+        """
+        found = []
+        for name in self.indexes.keys() & stored.indexes.keys():
+            ours, theirs = self.indexes[name], stored.indexes[name]
+            attribute = partitions.get(name, "")
+            is_kept = ours != theirs and ours.get(attribute) == theirs.get(attribute)
+            are_found = all(theirs.get(key, "").startswith(text.partition("{")[0]) for key, text in ours.items())
+            if is_kept and are_found and ("index", name) not in stored.due:
+                found.append(name)
+        return found
+
     def plain(self) -> dict[str, Any]:
         """The form as plain values, without those that are empty."""
         told = {
@@ -122,10 +138,17 @@ class Due:
     """Whether anything is due. It is asked before every query, so it is a plain attribute."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The names of the classes, by their words."""
+    resorted: frozenset[tuple[str, str]] = frozenset()
+    """The word of a class and an index that has all its items in the right partitions, some with other sort keys."""
 
-    def learn(self, parts: Mapping[str, frozenset[FormPart]], names: Mapping[str, str]) -> None:
+    def learn(
+        self,
+        parts: Mapping[str, frozenset[FormPart]],
+        names: Mapping[str, str],
+        resorted: Iterable[tuple[str, str]] = (),
+    ) -> None:
         self.parts = {word: some for word, some in parts.items() if some}
-        self.names = names
+        self.names, self.resorted = names, frozenset(resorted)
         self.is_any = bool(self.parts or self.absent)
 
     def learn_absent(self, indexes: Iterable[str]) -> None:
@@ -135,9 +158,14 @@ class Due:
     def check_range(self, kind: EntityType | None, index: str | None) -> None:
         """Raises if a query of a class, or of every class, by an index or in the table, may miss stored items."""
         self._check_absent(index)
-        wanted: list[FormPart] = [("keys", ""), ("symmetric", "")] if kind is not None else []
+        if kind is None:
+            # Where only sort keys are other ones, everything is there.
+            words = [word for word in self.parts if (word, index) not in self.resorted]
+            self._check(words, [] if index is None else [("index", index)])
+            return
+        wanted: list[FormPart] = [("keys", ""), ("symmetric", "")]
         wanted += [("index", index)] if index is not None else []
-        self._check(list(self.parts) if kind is None else _words(kind), wanted)
+        self._check(_words(kind), wanted)
 
     def check_field(self, kind: EntityType, name: str, index: str) -> None:
         """Raises if a find by an indexed field may miss stored items."""

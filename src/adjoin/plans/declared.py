@@ -112,7 +112,17 @@ def learn(layout: BoundLayout, recorded: RecordedForms | None) -> None:
         return
     forms = layout.forms()
     names = {word: form.name for word, form in forms.items()}
-    layout.due.learn({} if recorded is None else lacking(forms, recorded), names)
+    if recorded is None:
+        layout.due.learn({}, names)
+        return
+    partitions = {index.name: index.partitions[0].name for index in layout.definition.indexes}
+    resorted = [
+        (word, name)
+        for word, form in forms.items()
+        if word in recorded.forms
+        for name in form.resorted(recorded.forms[word], partitions)
+    ]
+    layout.due.learn(lacking(forms, recorded), names, resorted)
 
 
 def lacking(forms: Mapping[str, ItemForm], recorded: RecordedForms) -> dict[str, frozenset[FormPart]]:
