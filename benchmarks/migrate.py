@@ -165,8 +165,9 @@ class Process:
         return self._process.stdout.readline()
 
     def answer(self) -> Any:
-        found = json.loads(self.line() or "null")
-        if self._process.wait() or found is None:
+        with self._process as process:
+            found = json.loads(self.line() or "null")
+        if process.returncode or found is None:
             raise SystemExit("a part of the benchmark failed")
         return found
 
@@ -224,6 +225,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.migrate")
     parser.add_argument("--items", type=int, default=LARGE)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--alone", type=float, default=ALONE, help="seconds for which the writer is alone")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--files", type=Path)
     parser.add_argument("--part", nargs="+")
@@ -235,7 +237,7 @@ def main(arguments: Sequence[str]) -> None:
         else:
             _PARTS[name](*rest)
         return
-    items, rounds, alone = (QUICK, 1, 2.0) if options.quick else (options.items, options.rounds, ALONE)
+    items, rounds, alone = (QUICK, 1, 2.0) if options.quick else (options.items, options.rounds, options.alone)
     with TemporaryDirectory() as temporary:
         folder = options.files or Path(temporary)
         filled = folder / f"people-{items}.db"

@@ -141,6 +141,23 @@ class Due:
     resorted: frozenset[tuple[str, str]] = frozenset()
     """The word of a class and an index that has all its items in the right partitions, some with other sort keys."""
 
+    unsure: Mapping[str, frozenset[FormPart]] = field(default_factory=dict)
+    """By the word of a class: what its items may lack in a table without a record, until somebody has looked."""
+    is_looked: bool = False
+    """Whether somebody has looked at the items of a table without a record."""
+
+    def doubt(self, parts: Mapping[str, frozenset[FormPart]], names: Mapping[str, str]) -> None:
+        """The table has no record. What was found in its items stays known."""
+        if not self.is_looked:
+            self.unsure, self.names = parts, names
+            self.is_any = bool(self.parts or self.absent or self.unsure)
+
+    def looked(self, parts: Mapping[str, frozenset[FormPart]]) -> None:
+        """Somebody has looked at the items of a table without a record, and found that they lack these parts."""
+        self.is_looked, self.unsure = True, {}
+        self.parts = {word: some for word, some in parts.items() if some}
+        self.is_any = bool(self.parts or self.absent)
+
     def learn(
         self,
         parts: Mapping[str, frozenset[FormPart]],
@@ -148,19 +165,19 @@ class Due:
         resorted: Iterable[tuple[str, str]] = (),
     ) -> None:
         self.parts = {word: some for word, some in parts.items() if some}
-        self.names, self.resorted = names, frozenset(resorted)
+        self.names, self.resorted, self.unsure = names, frozenset(resorted), {}
         self.is_any = bool(self.parts or self.absent)
 
     def learn_absent(self, indexes: Iterable[str]) -> None:
         self.absent = frozenset(indexes)
-        self.is_any = bool(self.parts or self.absent)
+        self.is_any = bool(self.parts or self.absent or self.unsure)
 
     def check_range(self, kind: EntityType | None, index: str | None) -> None:
         """Raises if a query of a class, or of every class, by an index or in the table, may miss stored items."""
         self._check_absent(index)
         if kind is None:
             # Where only sort keys are other ones, everything is there.
-            words = [word for word in self.parts if (word, index) not in self.resorted]
+            words = [word for word in {**self.parts, **self.unsure} if (word, index) not in self.resorted]
             self._check(words, [] if index is None else [("index", index)])
             return
         wanted: list[FormPart] = [("keys", ""), ("symmetric", "")]
@@ -183,7 +200,7 @@ class Due:
     def _check(self, words: Iterable[str], wanted: Sequence[FormPart]) -> None:
         for word in words:
             for part in wanted:
-                if part in self.parts.get(word, ()):
+                if part in self.parts.get(word, ()) or part in self.unsure.get(word, ()):
                     raise MigrationDue(self._message(word, part))
 
     def _check_absent(self, index: str | None) -> None:
