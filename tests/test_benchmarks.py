@@ -23,7 +23,7 @@ import apsw
 import pytest
 from orjson import loads
 
-from benchmarks import checksums, client, linkbench, maintain, rebuild, scale, serve, sharding
+from benchmarks import checksums, client, linkbench, maintain, migrate, rebuild, scale, serve, sharding
 from benchmarks.clients.answers import LAYOUT, Follows, Person
 from benchmarks.clients.plain import SOURCE, follows, person
 from benchmarks.contestant import Contestant
@@ -344,6 +344,15 @@ def test_what_is_maintained_is_coalesced(capsys: pytest.CaptureFixture[str]) -> 
     lines = [line.split("|") for line in capsys.readouterr().out.splitlines() if "edges of" in line]
     assert len(lines) == 4
     assert all(float(line[4]) < 0.1 for line in lines)
+
+
+def test_a_table_moves_while_it_is_written_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # The last part compares the tables, and fails if they differ.
+    migrate.main(["--items=2000", "--rounds=1", "--alone=0.1", f"--files={tmp_path}"])
+    told = capsys.readouterr().out
+    assert "2,000 items, 100 writes a second" in told
+    assert "| `migrate(into=…)` |" in told
+    assert [path.name for path in tmp_path.glob("*.db")] == ["people-2000.db"]
 
 
 def test_rebuild_computes_what_the_query_does_and_tells_the_memory(

@@ -142,5 +142,7 @@ def test_every_access_pattern_answers_as_on_a_file(
     with example.open_graph() as embedded:
         write_items(embedded, example.LAYOUT.table, items)
         for pattern in example.PATTERNS:
+            # The table has no record of declarations, so the first query that needs one looks at some of the items.
+            pattern(g)
             units = server not in UNCOUNTED.get(pattern, {"ministack"})
             assert measured(g, pattern, units=units) == measured(embedded, pattern, units=units), pattern.__doc__

@@ -97,7 +97,9 @@ def test_nothing_is_missed(name: str, layout: str) -> None:
             world.migrate(None, finish=True)
             assert not world.needs()
             assert world.look()
-            if name != "renamed":
+            if name in ("renamed", "order"):
+                assert world.asked["due"] == 0, "what worked before goes on to work"
+            else:
                 assert world.asked["due"] > 0, "the change needs a migration"
             world.write(world.newer, change.newer, 21)
             assert world.look()

@@ -189,9 +189,6 @@ def test_a_query_is_refused_until_the_migration_of_another_program_has_ended() -
     calls: list[Callable[[], object]] = [
         lambda: list(g.find(Found, order="name")),
         lambda: g.find(Found, field("name") == "n1").count(),
-        lambda: list(g.out("S1", Ordered)),
-        lambda: g.into("C1", Ordered).count(),
-        lambda: list(g.collection(Course(id="C1"), direction="into")),
     ]
     for call in calls:
         with pytest.raises(MigrationDue, match=r"run g\.migrate\(\)"):
@@ -211,8 +208,7 @@ def test_a_table_of_version_0_1_that_gets_an_index_is_ours() -> None:
     g = Graph(store, SECOND)
     with pytest.raises(MigrationDue):
         list(g.find(Found, order="name"))
-    with pytest.raises(MigrationDue):
-        list(g.out("S1", Ordered))
+    assert [each.at for each in g.out("S1", Ordered)] == [-1], "the table itself has them"
     assert g.migrate(finish=True).ended
     assert len(list(g.find(Found, order="name"))) == 10
 

@@ -66,6 +66,14 @@ class BoundLayout(EdgeRanges):
             names |= {self.overloaded.partition_key, self.overloaded.sort_key}
         return frozenset(names)
 
+    def order_indexes(self, kind: EntityType) -> list[str]:
+        """The indexes that keep the order of a class of edges in keys which adjoin makes by itself."""
+        keys = self._keys_of(kind)
+        if not isinstance(keys, EdgeKeys) or keys.order_index is None:
+            return []
+        indexes = (keys.order_index, self._keys.reverse)
+        return [index.name for index in indexes if index is not None and index.sort is None]
+
     def plain_index_keys(self, kind: EntityType) -> frozenset[str]:
         """The attributes of a class that are keys of indexes as they are."""
         keys = {key.name for index in self.definition.indexes for key in index.keys}

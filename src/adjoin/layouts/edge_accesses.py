@@ -101,6 +101,10 @@ class AdjacencyAccesses:
         exclusive = keys.sort.is_apart(rest, rivals)
         return replace(self._of_table(keys, exclusive=exclusive), partition=keys.partition, rest=rest)
 
+    def in_partition(self, keys: EdgeKeys) -> EdgeAccess:
+        """The access to the edges of a class in the partition of their source, whatever their order."""
+        return self._of_table(keys, exclusive=False)
+
     def _of_table(self, keys: EdgeKeys, *, exclusive: bool) -> EdgeAccess:
         return EdgeAccess(
             self._keys.layout.partition_key,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from adjoin.entity_types import CountedType, EdgeType, EntityType, NodeType
@@ -81,6 +82,24 @@ class EdgeRanges(EntityItems):
             return Range(access, self.node_text(kind.source, source))
         values = kind.source.part_values(source, "source.")
         return Range(access, keys.partition.render(values), {name: values[name] for name in keys.rest})
+
+    def whole_range(self, found: Range) -> Range | None:
+        """Where all stored edges of a range are, also those that its index lacks or sorts otherwise; None if nowhere.
+
+        It is for a class that has gained an order: the table has the edges of each source, and the reverse index has
+        those of each target, with sort keys of the former declarations.
+        """
+        kind, index = found.access.kind, found.access.index
+        if not isinstance(kind, EdgeType) or found.number is not None:
+            return None
+        keys = self._keys.edges[kind.model]
+        if keys.order_index is not None and index == keys.order_index.name:
+            template = self._keys.template(keys, keys.order_index.partition_attribute)
+            is_node_key = str(template) == self._keys.end_text(kind.source, "source")
+            if keys.is_apart or keys.rest or not is_node_key:
+                return None
+            return Range(self._accesses.in_partition(keys), found.partition)
+        return replace(found, known=None) if (kind.whole.word, index or "") in self.due.resorted else None
 
     def _not_together(self, kind: EdgeType, side: str) -> str:
         """Says that the edges at one end are together nowhere, and what each index would need."""

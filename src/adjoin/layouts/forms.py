@@ -75,6 +75,22 @@ class ItemForm:
         plain = {attribute: f"{{{attribute}}}" for attribute in stored.fields.values()}
         return all(plain.get(attribute) == text for attribute, text in self.indexes[name].items())
 
+    def resorted(self, stored: ItemForm, partitions: Mapping[str, str]) -> list[str]:
+        """The indexes that hold items of the form `stored` in the same partitions, with other sort keys.
+
+        `partitions` has the attribute of each index's partition key. The stored sort keys begin with the literal text
+        with which those of this form begin, so that a query finds them.
+        """
+        found = []
+        for name in self.indexes.keys() & stored.indexes.keys():
+            ours, theirs = self.indexes[name], stored.indexes[name]
+            attribute = partitions.get(name, "")
+            is_kept = ours != theirs and ours.get(attribute) == theirs.get(attribute)
+            are_found = all(theirs.get(key, "").startswith(text.partition("{")[0]) for key, text in ours.items())
+            if is_kept and are_found and ("index", name) not in stored.due:
+                found.append(name)
+        return found
+
     def plain(self) -> dict[str, Any]:
         """The form as plain values, without those that are empty."""
         told = {
@@ -122,22 +138,51 @@ class Due:
     """Whether anything is due. It is asked before every query, so it is a plain attribute."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The names of the classes, by their words."""
+    resorted: frozenset[tuple[str, str]] = frozenset()
+    """The word of a class and an index that has all its items in the right partitions, some with other sort keys."""
 
-    def learn(self, parts: Mapping[str, frozenset[FormPart]], names: Mapping[str, str]) -> None:
+    unsure: Mapping[str, frozenset[FormPart]] = field(default_factory=dict)
+    """By the word of a class: what its items may lack in a table without a record, until somebody has looked."""
+    is_looked: bool = False
+    """Whether somebody has looked at the items of a table without a record."""
+
+    def doubt(self, parts: Mapping[str, frozenset[FormPart]], names: Mapping[str, str]) -> None:
+        """The table has no record. What was found in its items stays known."""
+        if not self.is_looked:
+            self.unsure, self.names = parts, names
+            self.is_any = bool(self.parts or self.absent or self.unsure)
+
+    def looked(self, parts: Mapping[str, frozenset[FormPart]]) -> None:
+        """Somebody has looked at the items of a table without a record, and found that they lack these parts."""
+        self.is_looked, self.unsure = True, {}
         self.parts = {word: some for word, some in parts.items() if some}
-        self.names = names
+        self.is_any = bool(self.parts or self.absent)
+
+    def learn(
+        self,
+        parts: Mapping[str, frozenset[FormPart]],
+        names: Mapping[str, str],
+        resorted: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        self.parts = {word: some for word, some in parts.items() if some}
+        self.names, self.resorted, self.unsure = names, frozenset(resorted), {}
         self.is_any = bool(self.parts or self.absent)
 
     def learn_absent(self, indexes: Iterable[str]) -> None:
         self.absent = frozenset(indexes)
-        self.is_any = bool(self.parts or self.absent)
+        self.is_any = bool(self.parts or self.absent or self.unsure)
 
     def check_range(self, kind: EntityType | None, index: str | None) -> None:
         """Raises if a query of a class, or of every class, by an index or in the table, may miss stored items."""
         self._check_absent(index)
-        wanted: list[FormPart] = [("keys", ""), ("symmetric", "")] if kind is not None else []
+        if kind is None:
+            # Where only sort keys are other ones, everything is there.
+            words = [word for word in {**self.parts, **self.unsure} if (word, index) not in self.resorted]
+            self._check(words, [] if index is None else [("index", index)])
+            return
+        wanted: list[FormPart] = [("keys", ""), ("symmetric", "")]
         wanted += [("index", index)] if index is not None else []
-        self._check(list(self.parts) if kind is None else _words(kind), wanted)
+        self._check(_words(kind), wanted)
 
     def check_field(self, kind: EntityType, name: str, index: str) -> None:
         """Raises if a find by an indexed field may miss stored items."""
@@ -155,7 +200,7 @@ class Due:
     def _check(self, words: Iterable[str], wanted: Sequence[FormPart]) -> None:
         for word in words:
             for part in wanted:
-                if part in self.parts.get(word, ()):
+                if part in self.parts.get(word, ()) or part in self.unsure.get(word, ()):
                     raise MigrationDue(self._message(word, part))
 
     def _check_absent(self, index: str | None) -> None:

@@ -10,8 +10,9 @@ write it:
 2. A graph that opens a table with a record adds its classes that are not in it yet. Nothing of them is stored.
 3. A migration records that something is due, and at its end that nothing is.
 
-A table without a record was filled by another program, or by version 0.1. It is read as it is. If a graph adds an index
-to such a table, items in it lack the entries, and that is recorded first.
+A table without a record was filled by another program, or by version 0.1. It is read as it is, after a look at some of
+its items (`plans.undeclared`). If a graph adds an index to such a table, items in it lack the entries, and that is
+recorded first.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from adjoin.layouts.forms import Due, FormPart, ItemForm, lacks, with_due
 from adjoin.layouts.indexed_fields import is_rehearsed
 from adjoin.plans.steps.again import Attempt, Done, always_again, until_written
 from adjoin.plans.steps.still import same
+from adjoin.plans.undeclared import look, unsure_parts
 from adjoin.requests import DescribeTable, Get, ItemResponse, PageResponse, Plan, Put, Scan, TableResponse
 from adjoin.reserved import DECLARED
 from adjoin.tables import IndexDefinition
@@ -112,7 +114,17 @@ def learn(layout: BoundLayout, recorded: RecordedForms | None) -> None:
         return
     forms = layout.forms()
     names = {word: form.name for word, form in forms.items()}
-    layout.due.learn({} if recorded is None else lacking(forms, recorded), names)
+    if recorded is None:
+        layout.due.doubt(unsure_parts(layout), names)
+        return
+    partitions = {index.name: index.partitions[0].name for index in layout.definition.indexes}
+    resorted = [
+        (word, name)
+        for word, form in forms.items()
+        if word in recorded.forms
+        for name in form.resorted(recorded.forms[word], partitions)
+    ]
+    layout.due.learn(lacking(forms, recorded), names, resorted)
 
 
 def lacking(forms: Mapping[str, ItemForm], recorded: RecordedForms) -> dict[str, frozenset[FormPart]]:
@@ -135,6 +147,8 @@ def check_due(layout: BoundLayout, check: Callable[[Due], None]) -> Plan[None]:
         check(layout.due)
     except MigrationDue:
         learn(layout, (yield from read_record(layout)))
+        if layout.due.unsure:
+            layout.due.looked((yield from look(layout)))
         check(layout.due)
     except TableMismatch:
         described: TableResponse

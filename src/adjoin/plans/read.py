@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import orjson
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType
-from adjoin.errors import InvalidCursor, InvalidKey
+from adjoin.errors import InvalidCursor, InvalidKey, MigrationDue, TableMismatch
 from adjoin.evaluate import condition_test
 from adjoin.expressions import Condition, attribute
 from adjoin.fields import Predicate
@@ -22,6 +22,7 @@ from adjoin.layouts.interface import DELETING, OWNER
 from adjoin.layouts.ranges import Range
 from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import UNMARKED, another_type, visible
+from adjoin.plans.reordering import reordered
 from adjoin.plans.steps.batches import Place, get_all, place_of
 from adjoin.plans.steps.predicates import holds
 from adjoin.plans.steps.samples import sample_keys
@@ -273,8 +274,8 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
     wanted, each further one for four times as many, and the page ends after the last item that is returned.
     """
     access, is_exact = question.range.access, question.is_exact
-    if layout.due.is_any:
-        yield from check_due(layout, lambda due: due.check_range(access.kind, access.index))
+    if layout.due.is_any and (whole_range := (yield from _whole_range(layout, question))) is not None:
+        return (yield from _reordered(layout, question, whole_range, limit, start))
     is_plain = access.kind is not None and access.shows is None and not question.rest
     decode_item = access.decode if is_plain else question.decoder(layout)
     entities: list[Any] = []
@@ -309,6 +310,35 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
         if len(entities) == limit:
             return Found(entities, start)
         ask = limit - len(entities) if is_exact else min(4 * (ask or limit), 100_000)
+
+
+def _whole_range(layout: BoundLayout, question: Question) -> Plan[Range | None]:
+    """Where all edges are, if the index that is asked may lack some; None if it has all. Raises if nothing has all."""
+    access = question.range.access
+    try:
+        yield from check_due(layout, lambda due: due.check_range(access.kind, access.index))
+    except (MigrationDue, TableMismatch):
+        if access.kind is not None:
+            layout.due.check_range(access.kind, None)
+        found = layout.whole_range(question.range)
+        if found is None:
+            raise
+        return found
+    return None
+
+
+def _reordered(
+    layout: BoundLayout, question: Question, whole_range: Range, limit: int | None, start: Item | None
+) -> Plan[Found]:
+    """A page of edges of a class that has gained an order, of which the index does not have all yet."""
+    decode_item = question.decoder(layout)
+    asked = question.request(layout.table, None, start)
+    found = yield from reordered(layout, asked, question.range, whole_range)
+    pairs = [(item, entity) for item in found if (entity := decode_item(item)) is not None]
+    entities = [entity for _, entity in pairs]
+    if limit is None or len(pairs) <= limit:
+        return Found(entities, None)
+    return Found(entities[:limit], layout.start_after(pairs[limit - 1][0], question.range.access.index))
 
 
 def whole(
@@ -354,8 +384,8 @@ def count(layout: BoundLayout, question: Question, most: int | None) -> Plan[int
     keys are read, because iterating leaves such items out. Whole items are read only if keys do not tell.
     """
     access, counted = question.range.access, _counted_as_items
-    if layout.due.is_any:
-        yield from check_due(layout, lambda due: due.check_range(access.kind, access.index))
+    if layout.due.is_any and (yield from _whole_range(layout, question)) is not None:
+        return len((yield from page(layout, question, most, None)).entities)
     is_counted_by_service = False
     if question.is_exact and access.told_by_keys and not access.is_partial:
         is_counted_by_service = not access.is_literal

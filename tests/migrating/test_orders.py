@@ -1,0 +1,128 @@
+"""A class that has gained an order, while stored edges lack it: what worked before the deployment goes on to work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adjoin import AdjacencyList, Edge, Graph, MaterializedGraph, MigrationDue, Node, field
+from adjoin.layouts.interface import Layout
+from adjoin.stores.sqlite import SQLiteStore
+from tests.migrating.test_migrate import Remote
+
+
+class Student(Node):
+    id: str
+    name: str = "x"
+
+
+class Course(Node):
+    id: str
+
+
+class Enrollment(Edge[Student, Course]):
+    at: int
+    grade: str = "A"
+
+
+def ordered() -> type[Any]:
+    class Enrollment(Edge[Student, Course], order="at"):
+        at: int
+        grade: str = "A"
+
+    return Enrollment
+
+
+ORDERED = ordered()
+OLDER: list[type[Any]] = [Student, Course, Enrollment]
+NEWER: list[type[Any]] = [Student, Course, ORDERED]
+LAYOUTS: list[Layout] = [AdjacencyList(), MaterializedGraph(), AdjacencyList(type_attribute="Type")]
+
+
+def both(layout: Layout, number: int = 30) -> tuple[SQLiteStore, Graph]:
+    """A table with edges of both versions, and a graph of the newer one."""
+    store = SQLiteStore(":memory:")
+    older = Graph(store, OLDER, layout)
+    newer = Graph(store, NEWER, layout)
+    older.put_many([Student(id="S"), Student(id="T"), *(Course(id=f"C{at}") for at in range(number))])
+    for at in range(number):
+        model, graph = (Enrollment, older) if at % 2 else (ORDERED, newer)
+        grade = "AB"[at % 3 == 0]
+        graph.put(model(source="S", target=f"C{at}", at=at * 37 % 101 - 50, grade=grade))
+        graph.put(model(source="T", target=f"C{at}", at=at * 37 % 101 - 50, grade=grade))
+    return store, newer
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_query_answers_as_it_will_when_the_migration_has_ended(layout: Layout) -> None:
+    store, before = both(layout)
+    asked: list[Any] = [
+        lambda g: list(g.out("S", ORDERED)),
+        lambda g: list(g.out("S", ORDERED).reverse()),
+        lambda g: list(g.out("S", ORDERED).limit(7)),
+        lambda g: list(g.out("S", ORDERED).between(-20, 20)),
+        lambda g: list(g.out("S", ORDERED).where(field("grade") == "B")),
+        lambda g: list(g.out("S", ORDERED).where(field("grade") == "B").limit(3)),
+        lambda g: g.out("S", ORDERED).count(),
+        lambda g: g.out("S", ORDERED).first(),
+        lambda g: list(g.out("S", ORDERED).nodes()),
+        lambda g: list(g.into("C3", ORDERED)),
+        lambda g: g.into("C3", ORDERED).count(),
+        lambda g: sorted(map(repr, g.collection(Student(id="S")))),
+        lambda g: sorted(map(repr, g.collection(Course(id="C3"), direction="into"))),
+        lambda g: sorted(each.id for each in g.walk(Student.ref("S")).out(ORDERED).nodes()),
+        _pages,
+        lambda g: _pages(g, reverse=True),
+    ]
+    answers = [ask(before) for ask in asked]
+    assert all(answers)
+    assert any(each.is_due for each in before.differences())
+    after = Graph(store, NEWER, layout)
+    assert after.migrate(finish=True).ended
+    assert [ask(after) for ask in asked] == answers
+    assert [each.at for each in answers[0]] == sorted(each.at for each in answers[0])
+
+
+def _pages(graph: Graph, *, reverse: bool = False) -> list[Any]:
+    query = graph.out("S", ORDERED).reverse() if reverse else graph.out("S", ORDERED)
+    page = query.page(limit=4)
+    found = list(page.items)
+    while page.next:
+        page = query.page(limit=4, after=page.next)
+        found += page.items
+    return found
+
+
+def test_a_page_token_goes_on_when_the_migration_has_ended() -> None:
+    store, graph = both(AdjacencyList())
+    expected = [each.at for each in graph.out("S", ORDERED)]
+    page = graph.out("S", ORDERED).page(limit=10)
+    assert Graph(store, NEWER).migrate(finish=True).ended
+    rest = graph.out("S", ORDERED).page(limit=100, after=page.next)
+    assert [each.at for each in (*page.items, *rest.items)] == expected
+
+
+def test_edges_that_a_delete_hides_stay_hidden() -> None:
+    store, graph = both(AdjacencyList())
+    older = Graph(store, OLDER)
+    older.disconnect(Enrollment, "S", "C1")
+    older.delete(Course, "C2")
+    assert {"C1", "C2"}.isdisjoint(each.target for each in graph.out("S", ORDERED))
+
+
+def test_an_index_that_a_service_does_not_have_yet_is_not_needed() -> None:
+    store = SQLiteStore(":memory:")
+    older = Graph(store, OLDER)
+    older.put_many(Enrollment(source="S", target=f"C{at}", at=-at) for at in range(5))
+    newer = Graph(Remote(store), NEWER)
+    assert [each.at for each in newer.out("S", ORDERED)] == [-4, -3, -2, -1, 0]
+
+
+def test_where_nothing_has_all_edges_it_says_so() -> None:
+    store = SQLiteStore(":memory:")
+    Graph(store, OLDER, AdjacencyList(reverse=None)).put(Enrollment(source="S", target="C", at=1))
+    graph = Graph(store, OLDER)
+    with pytest.raises(MigrationDue):
+        list(graph.into("C", Enrollment))
+    assert list(graph.out("S", Enrollment))
