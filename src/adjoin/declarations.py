@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -34,6 +34,7 @@ from adjoin.entity_types import CountedType, EdgeType, EntityType, NodeType, Nod
 from adjoin.errors import CyclicRule, InvalidModel
 from adjoin.field_types import plain_type, unknown_field
 from adjoin.formats import Format
+from adjoin.model import Ranked
 from adjoin.rules import AggregateOperation, CopyRule, Hop, Rule, Rules, SummaryRule, Term, fields_of
 from adjoin.schema import Schema
 
@@ -112,6 +113,7 @@ class _Declarations:
                 declared.k if isinstance(declared, Top) else 1,
                 declared.recursive,
                 declared.consistency == "transaction",
+                who=_who(kind, owner, name, hops[-1]),
             )
             if rule.in_transaction and rule.reads_far:
                 raise InvalidModel(
@@ -268,6 +270,19 @@ class _Declarations:
                         f"{kind.name}.{name} is a summary over {edge.name}, which must join {kind.name} to itself"
                     )
                 yield SummaryRule(kind, name, edge, declared)
+
+
+def _who(kind: NodeType, owner: str, name: str, last: Hop) -> NodeType | None:
+    """The class of the nodes whose values a field shows, if it says whose they are."""
+    elements = get_args(kind.fields[name].annotation)
+    if not any(isinstance(each, type) and issubclass(each, Ranked) for each in elements):
+        return None
+    if isinstance(last.far, NodeUnion) or not last.far.is_single:
+        raise InvalidModel(
+            f"{owner} would hold ids of {last.far.name}, which have several parts or classes, and one attribute holds "
+            f"one value; show the values alone, or use a class whose id is one field"
+        )
+    return last.far
 
 
 def _check_maintained(kind: EntityType, name: str) -> None:

@@ -107,13 +107,17 @@ class Rule:
     belongs to another declaration."""
     below: tuple[str, ...] = ()
     """The keys of the rules whose attributes it reads at far nodes."""
+    who: NodeType | None = None
+    """For top values that say whose they are: the class of the nodes at the end of the path."""
 
     @cached_property
     def key(self) -> str:
         """A short hash of the declaration. Ledgers and ranks name rules by it, so another declaration gets others."""
         edge, direction = self.hop.edge.label, self.hop.direction
         over = (self.name, self.attribute, edge, direction, self.is_at_target, self.below)
-        declared = (*over, self.operation, self.terms, self.where, self.where_at, self.by, self.k)
+        declared: tuple[Any, ...] = (*over, self.operation, self.terms, self.where, self.where_at, self.by, self.k)
+        # What came later is part of it only where it is used, so that other declarations keep their keys.
+        declared += ("who",) if self.who is not None else ()
         return base64.urlsafe_b64encode(hashlib.sha256(repr(declared).encode()).digest())[:_KEY_LENGTH].decode()
 
     @property
@@ -239,7 +243,8 @@ class RuleGroup:
     @cached_property
     def mark(self) -> str:
         """A short hash of the rules. A ledger contains it, to say for which rules it was written."""
-        told = [(rule.name, rule.operation, rule.terms, rule.where, rule.by, rule.k) for rule in self.rules]
+        told: list[Any] = [(rule.name, rule.operation, rule.terms, rule.where, rule.by, rule.k) for rule in self.rules]
+        told += [(rule.name, "who") for rule in self.rules if rule.who is not None]
         return hashlib.sha256(repr(told).encode()).hexdigest()[:8]
 
 

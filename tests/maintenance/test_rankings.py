@@ -16,9 +16,10 @@ from adjoin import (
     Indexed,
     MaterializedGraph,
     Node,
+    Ranked,
     field,
 )
-from adjoin.aggregates import Copy, Count, Latest, Max, Min, Sum
+from adjoin.aggregates import Copy, Count, Latest, Max, Min, Sum, Top
 from adjoin.expressions import Remove, Set, Value, attribute
 from adjoin.layouts.indexed_fields import Stretch, indexed_text
 from adjoin.model import identity_of, node_id
@@ -44,6 +45,7 @@ class Product(Node):
     dearest: Annotated[Decimal | None, Max("Bought", field="price"), Indexed()] = None
     cheapest: Annotated[Decimal | None, Min("Bought", field="price")] = None
     last: Annotated[str | None, Latest("Bought", field="note", by="day"), Indexed()] = None
+    best: Annotated[list[Ranked[Decimal]], Top("Bought", field="price", k=2)] = []
 
 
 class Shelf(Node):
@@ -52,6 +54,7 @@ class Shelf(Node):
     id: str
     things: Annotated[int, Count("Holds", consistency="transaction"), Indexed()] = 0
     weight: Annotated[int, Sum("Holds", field="weight", consistency="transaction"), Indexed()] = 0
+    best: Annotated[list[Ranked[Decimal]], Top("Holds", "Bought", field="price", k=2)] = []
 
 
 class Bought(Edge[Buyer, Product], order="product"):
@@ -93,7 +96,7 @@ class Life:
             Buyer: lambda: {"name": chance.choice("ab")},
             Product: lambda: {"name": chance.choice(["", "x", "y#%"])},
             Bought: lambda: {
-                "price": chance.choice([None, Decimal(chance.randrange(-30, 120)) / 10]),
+                "price": chance.choice([None, Decimal(chance.randrange(-30, 120)) / 10, Decimal(5)]),
                 "note": chance.choice("mno"),
                 "day": chance.randrange(3),
             },
@@ -242,9 +245,12 @@ def check_values(graph: Graph) -> None:
         elif isinstance(node, Product):
             assert (node.sold, node.dearest) == (len(bought), max(prices, default=None))
             assert node.last == max(((edge.day, edge.note) for edge in bought), default=(0, None))[1]
+            assert best(node) == greatest(bought)
         else:
             held = [edge.weight for edge in at if isinstance(edge, Holds)]
             assert (node.things, node.weight) == (len(held), sum(held))
+            on = {edge.target for edge in at if isinstance(edge, Holds) and (Product, edge.target) in nodes}
+            assert best(node) == greatest([each for each in edges if isinstance(each, Bought) and each.target in on])
     for edge in edges:
         if isinstance(edge, Bought):
             buyer, product = nodes.get((Buyer, edge.source)), nodes.get((Product, edge.target))
@@ -253,6 +259,16 @@ def check_values(graph: Graph) -> None:
         elif isinstance(edge, Friend):
             own, other = nodes.get((Buyer, edge.source)), nodes.get((Buyer, edge.target))
             assert (edge.own, edge.name) == (own.name if own else "", other.name if other else "")
+
+
+def best(node: Any) -> list[tuple[Any, Any]]:
+    assert all(each.ref == Buyer.ref(each.id) for each in node.best)
+    return [(each.value, each.id) for each in node.best]
+
+
+def greatest(bought: list[Any]) -> list[tuple[Any, Any]]:
+    """The two greatest prices with their buyers; of equal ones, the one with the greater id comes first."""
+    return sorted(((edge.price, edge.source) for edge in bought if edge.price is not None), reverse=True)[:2]
 
 
 def simulate(seed: int, layout: Any = None, *, acts: int = 30) -> None:

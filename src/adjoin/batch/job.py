@@ -19,7 +19,7 @@ import ibis
 import ibis.expr.types as ir
 from orjson import OPT_PASSTHROUGH_DATACLASS, dumps, loads
 
-from adjoin.batch.aggregates import Computed, computed
+from adjoin.batch.aggregates import Computed, computed, whose_order
 from adjoin.batch.engines import Engine, Source, Want
 from adjoin.batch.numbers import Narrow, Numbers, Wide, ranked
 from adjoin.batch.rule_book import RuleBook
@@ -30,7 +30,7 @@ from adjoin.errors import InvalidValue, UnknownField
 from adjoin.field_types import unknown_field
 from adjoin.layouts.bound import BoundLayout
 from adjoin.rules import Rule, Rules, SummaryRule
-from adjoin.values import AttributeValue, decode
+from adjoin.values import AttributeValue, decode, encode
 
 # --- differences -------------------------------------------------------------------------------
 
@@ -66,9 +66,12 @@ class Differences:
         stored: Callable[[Any], AttributeValue | None],
         *,
         is_list: bool = False,
+        who: NodeType | None = None,
     ) -> None:
+        """`who` is the class of the nodes whose values a list has, if it says whose they are."""
         self.name, self.kind, self.attribute = name, kind, attribute
         self._tables, self._read, self._stored, self._is_list = tables, read, stored, is_list
+        self._who = who
         self._rows = tables.engine.stage(rows)
 
     def ids(self) -> ir.Table:
@@ -95,8 +98,12 @@ class Differences:
     def _computed(self, rows: list[dict[str, Any]]) -> AttributeValue | None:
         if not self._is_list:
             return self._read(rows[0]["value"])
-        elements = [self._read(row["value"]) for row in rows if row["value"] is not None]
+        elements = [self._element(row) for row in rows if row["value"] is not None]
         return {"L": elements} if elements else None
+
+    def _element(self, row: dict[str, Any]) -> AttributeValue | None:
+        value = self._read(row["value"])
+        return value if self._who is None else {"L": [value, encode(self._tables.id_of(self._who, row["who"]))]}
 
 
 def as_json(value: Any, option: int = 0) -> bytes:
@@ -131,14 +138,18 @@ def of_rule(computed: Computed, want: Want, tables: Tables, numbers: Numbers) ->
     values = computed.values
     is_list = rule.operation == "top"
     if is_list:
-        place = ibis.row_number().over(group_by=values.id, order_by=ranked(values.value, computed.tag).desc())
-        values = values.select(value_id=values.id, value=values.value, place=place)
+        order = [ranked(values.value, computed.tag).desc()]
+        if rule.who is not None:
+            order.append(whose_order(rule.who, values.who, numbers).desc())
+        place = ibis.row_number().over(group_by=values.id, order_by=order)
+        who = {} if rule.who is None else {"who": values.who}
+        values = values.select(value_id=values.id, value=values.value, place=place, **who)
     else:
         values = values.select(value_id=values.id, value=values.value)
     joined = nodes.left_join(values, nodes.id == values.value_id).drop("value_id")
     rows = joined if is_list else joined.filter(_differs(computed, joined, numbers))
     read, stored = _readers(computed, numbers)
-    return Differences(rule.name, rule.node, rule.attribute, tables, rows, read, stored, is_list=is_list)
+    return Differences(rule.name, rule.node, rule.attribute, tables, rows, read, stored, is_list=is_list, who=rule.who)
 
 
 def _differs(computed: Computed, rows: ir.Table, numbers: Numbers) -> Any:

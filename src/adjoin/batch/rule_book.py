@@ -255,7 +255,7 @@ class RuleBook:
 
     def needs_target(self, rule: Rule) -> bool:
         """Whether a rule needs the targets of edges, and not only their sources."""
-        return rule.reads_far or rule.hop.direction == "into"
+        return rule.reads_far or rule.hop.direction == "into" or rule.who is not None
 
     def _is_made(self, kind: EntityType, want: Want) -> bool:
         return isinstance(kind, NodeType) and self.behind(kind, want[0]) is not None

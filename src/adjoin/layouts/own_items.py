@@ -345,8 +345,12 @@ def digest_of(key: Item) -> str:
 
 
 def rank_text(*values: AttributeValue) -> str:
-    """A spelling of stored values whose text order is their order; the first value counts most."""
-    return SEPARATOR.join(_rank_text(value) for value in values)
+    """A spelling of stored values whose text order is their order; the first value counts most.
+
+    A value with the id of its node is a pair of both.
+    """
+    single = (each for value in values for each in value.get("L", (value,)))
+    return SEPARATOR.join(_rank_text(value) for value in single)
 
 
 def _rank_text(value: AttributeValue) -> str:
