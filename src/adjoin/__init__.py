@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from adjoin.aggregates import (
+    Avg,
     CommonNeighbours,
     Components,
     Copy,
@@ -110,6 +111,7 @@ __all__ = [
     "Unique",
     "Version",
     # keep true
+    "Avg",
     "CommonNeighbours",
     "Components",
     "Copy",

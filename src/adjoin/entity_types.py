@@ -29,6 +29,7 @@ from adjoin.model import (
     Expires,
     Indexed,
     Node,
+    Ranked,
     Ref,
     Stored,
     Unique,
@@ -196,6 +197,11 @@ class EntityType:
     @cached_property
     def _validators(self) -> dict[str, Callable[[Any], Any]]:
         return {}
+
+    def holds_ranked(self, name: str) -> bool:
+        """Returns whether a field is a list of `Ranked`, which say whose values they hold."""
+        elements = get_args(self.fields[name].annotation)
+        return any(isinstance(each, type) and issubclass(each, Ranked) for each in elements)
 
     def validated(self, name: str, value: Any) -> Any:
         """Returns a value as the validators of the field `name` return it; raises `InvalidValue` if they refuse it."""

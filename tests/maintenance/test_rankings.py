@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -19,7 +19,7 @@ from adjoin import (
     Ranked,
     field,
 )
-from adjoin.aggregates import Copy, Count, Latest, Max, Min, Sum, Top
+from adjoin.aggregates import Avg, Copy, Count, Latest, Max, Min, Sum, Top
 from adjoin.expressions import Remove, Set, Value, attribute
 from adjoin.layouts.indexed_fields import Stretch, indexed_text
 from adjoin.model import identity_of, node_id
@@ -46,6 +46,7 @@ class Product(Node):
     cheapest: Annotated[Decimal | None, Min("Bought", field="price")] = None
     last: Annotated[str | None, Latest("Bought", field="note", by="day"), Indexed()] = None
     best: Annotated[list[Ranked[Decimal]], Top("Bought", field="price", k=2)] = []
+    mean: Annotated[Decimal | None, Avg("Bought", field="price"), Indexed()] = None
 
 
 class Shelf(Node):
@@ -55,6 +56,8 @@ class Shelf(Node):
     things: Annotated[int, Count("Holds", consistency="transaction"), Indexed()] = 0
     weight: Annotated[int, Sum("Holds", field="weight", consistency="transaction"), Indexed()] = 0
     best: Annotated[list[Ranked[Decimal]], Top("Holds", "Bought", field="price", k=2)] = []
+    mean: Annotated[Decimal | None, Avg("Holds", field="weight", consistency="transaction")] = None
+    price: Annotated[Decimal | None, Avg("Holds", "Bought", field="price")] = None
 
 
 class Bought(Edge[Buyer, Product], order="product"):
@@ -202,7 +205,7 @@ INDEXED = [
     (model, name)
     for model, names in {
         Buyer: ["spent"],
-        Product: ["name", "sold", "dearest", "last"],
+        Product: ["name", "sold", "dearest", "last", "mean"],
         Shelf: ["things", "weight"],
         Bought: ["buyer", "spent"],
     }.items()
@@ -246,11 +249,15 @@ def check_values(graph: Graph) -> None:
             assert (node.sold, node.dearest) == (len(bought), max(prices, default=None))
             assert node.last == max(((edge.day, edge.note) for edge in bought), default=(0, None))[1]
             assert best(node) == greatest(bought)
+            assert node.mean == average(prices)
         else:
             held = [edge.weight for edge in at if isinstance(edge, Holds)]
             assert (node.things, node.weight) == (len(held), sum(held))
             on = {edge.target for edge in at if isinstance(edge, Holds) and (Product, edge.target) in nodes}
-            assert best(node) == greatest([each for each in edges if isinstance(each, Bought) and each.target in on])
+            far = [each for each in edges if isinstance(each, Bought) and each.target in on]
+            assert best(node) == greatest(far)
+            assert node.mean == average([Decimal(weight) for weight in held])
+            assert node.price == average([each.price for each in far if each.price is not None])
     for edge in edges:
         if isinstance(edge, Bought):
             buyer, product = nodes.get((Buyer, edge.source)), nodes.get((Product, edge.target))
@@ -264,6 +271,12 @@ def check_values(graph: Graph) -> None:
 def best(node: Any) -> list[tuple[Any, Any]]:
     assert all(each.ref == Buyer.ref(each.id) for each in node.best)
     return [(each.value, each.id) for each in node.best]
+
+
+def average(values: list[Decimal]) -> Decimal | None:
+    with localcontext() as context:
+        context.prec = 38
+        return sum(values, Decimal(0)) / len(values) if values else None
 
 
 def greatest(bought: list[Any]) -> list[tuple[Any, Any]]:

@@ -300,6 +300,8 @@ class _Hop:
             name = f"t{place}"
             if term.at == "one":
                 totals.append(edges.count().cast("int64"))
+            elif self._rule.counts and place == 0:
+                totals.append(edges[name].count().cast("int64"))
             elif name in edges.columns:
                 totals.append(edges[name].sum().cast("int64") if self._is_whole else self._numbers.total(edges[name]))
         if len(totals) == 1:

@@ -29,7 +29,8 @@ from adjoin.entity_types import NodeType
 from adjoin.errors import InvalidValue, UnknownField
 from adjoin.field_types import unknown_field
 from adjoin.layouts.bound import BoundLayout
-from adjoin.rules import Rule, Rules, SummaryRule
+from adjoin.plans.counting.entries import quotient
+from adjoin.rules import Mean, Rule, Rules, SummaryRule
 from adjoin.values import AttributeValue, decode, encode
 
 # --- differences -------------------------------------------------------------------------------
@@ -89,11 +90,14 @@ class Differences:
                 # The error is about one node, and must not stop the job for all others.
                 _log.warning("%s of %r cannot be stored: %s", self.name, text, error)
                 computed = None
-            stored = self._stored(some[0]["stored"])
+            stored = self._as_stored(some[0])
             if _meaning(stored) != _meaning(computed):
                 yield Difference(
                     self.name, self.kind, self._tables.id_of(self.kind, text), self.attribute, stored, computed
                 )
+
+    def _as_stored(self, row: dict[str, Any]) -> AttributeValue | None:
+        return self._stored(row["stored"])
 
     def _computed(self, rows: list[dict[str, Any]]) -> AttributeValue | None:
         if not self._is_list:
@@ -190,6 +194,38 @@ def _attribute(tag: str | None, text: Any) -> AttributeValue | None:
     return {tag: text == "true"} if tag == "BOOL" else {tag: text}
 
 
+class _MeanDifferences(Differences):
+    """The differences of a mean: of its sum, and of the quotient that the node shows."""
+
+    def _computed(self, rows: list[dict[str, Any]]) -> AttributeValue | None:
+        total, number = self._read(rows[0]["value"]), {"N": str(int(rows[0]["number"] or 0))}
+        return _both(total, quotient(total, number))
+
+    def _as_stored(self, row: dict[str, Any]) -> AttributeValue | None:
+        return _both(self._stored(row["stored"]), _attribute(None, row["mean"]))
+
+
+def _both(total: AttributeValue | None, mean: AttributeValue | None) -> AttributeValue | None:
+    """The sum and the quotient of a mean as one value, to compare and to show."""
+    return {"M": {"sum": total or ZERO, "mean": mean or {"NULL": True}}}
+
+
+def of_mean(mean: Mean, total: Computed, number: Computed, want: Want, tables: Tables, numbers: Numbers) -> Differences:
+    """The differences of a mean. All its nodes are compared, because engines do not divide as exactly."""
+    nodes = tables.table(mean.node)
+    shown = attribute_want(mean.attribute, None)
+    nodes = nodes.select(id=nodes.id, stored=nodes[tables.column(want)], mean=nodes[tables.column(shown)])
+    if total.circular is not None:
+        nodes = nodes.anti_join(total.circular, "id")
+    sums, counts = total.values, number.values
+    sums = sums.select(sum_id=sums.id, value=sums.value)
+    counts = counts.select(count_id=counts.id, number=counts.value)
+    rows = nodes.left_join(sums, nodes.id == sums.sum_id).drop("sum_id")
+    rows = rows.left_join(counts, rows.id == counts.count_id).drop("count_id")
+    read, stored = _readers(total, numbers)
+    return _MeanDifferences(mean.total.name, mean.node, mean.total.attribute, tables, rows, read, stored)
+
+
 def of_summary(summarized: Summarized, want: Want, tables: Tables) -> Differences:
     """The differences of a summary. Every node has a value."""
     rule, values = summarized.rule, summarized.values
@@ -247,6 +283,7 @@ class Job:
         ]
         needed = self.book.needed(self.rules)
         stored = [(rule.node.model, [self.book.stored_want(rule)]) for rule in self.rules]
+        stored += [(each.node.model, [attribute_want(each.attribute, None)]) for each in rules.means]
         summed = [(each.node.model, [_summary_want(each)]) for each in self.summaries]
         edges = [(each.edge.model, [TARGET]) for each in self.summaries]
         wanted = merged(self.book.wanted(needed), stored, summed, edges, (extra or {}).items())
@@ -281,8 +318,12 @@ class Job:
         """The differences of one aggregate, and its computed values."""
 
         def work(numbers: Numbers) -> tuple[Differences, Computed]:
-            found = self.computed(numbers)[rule.name]
-            return of_rule(found, self.book.stored_want(rule), self.tables, numbers), found
+            every = self.computed(numbers)
+            found, want = every[rule.name], self.book.stored_want(rule)
+            mean = next((each for each in self._rules.means if each.total.name == rule.name), None)
+            if mean is not None:
+                return of_mean(mean, found, every[mean.number.name], want, self.tables, numbers), found
+            return of_rule(found, want, self.tables, numbers), found
 
         return self.exactly(work)
 

@@ -225,7 +225,7 @@ class RuleBook:
         term = rule.terms[0]
         if rule.operation != "sum":
             return False
-        if term.at == "one":
+        if term.at == "one" or rule.counts:
             return True
         made_by = self.behind(rule.hop.far, term.attribute) if term.at == "far" else None
         return made_by is not None and made_by is not rule and self.is_whole(made_by)

@@ -410,6 +410,7 @@ def believed(rules: Rules, kind: EntityType, item: Item) -> Item:
     void = {
         rule.attribute for rule in rules.declared if rule.node is kind.whole and not _is_believed(rules, rule, item)
     }
+    void |= {mean.attribute for mean in rules.means if mean.node is kind.whole and mean.total.attribute in void}
     return {name: value for name, value in item.items() if name not in void}
 
 

@@ -97,6 +97,8 @@ def _sum(rule: Rule, ends: Ends) -> AttributeValue | None:
         return ONE
     if any("N" not in value for value in values):
         raise InvalidValue(f"{rule.name} adds up numbers, but {values[0]} is not a number; correct the item")
+    if rule.counts and ends.value(rule.terms[0]) is not None:
+        values[0] = ONE
     if len(values) == 1:
         text = canonical_number(values[0]["N"])
         return values[0] if text == values[0]["N"] else {"N": text}
