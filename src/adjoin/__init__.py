@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from adjoin.aggregates import (
+    Avg,
     CommonNeighbours,
     Components,
     Copy,
@@ -76,7 +77,7 @@ from adjoin.graph import Graph
 from adjoin.layouts.adjacency_list import AdjacencyList
 from adjoin.layouts.interface import Index, Keys
 from adjoin.layouts.materialized_graph import MaterializedGraph
-from adjoin.model import Child, Edge, Expires, Indexed, Node, Ref, Stored, Unique, Version
+from adjoin.model import Child, Edge, Expires, Indexed, Node, Ranked, Ref, Stored, Unique, Version
 from adjoin.plans.declared import DeclaredDifference
 from adjoin.plans.maintenance.health import Health
 from adjoin.plans.maintenance.progress import RebuildDue
@@ -110,6 +111,7 @@ __all__ = [
     "Unique",
     "Version",
     # keep true
+    "Avg",
     "CommonNeighbours",
     "Components",
     "Copy",
@@ -119,6 +121,7 @@ __all__ = [
     "Max",
     "Min",
     "PageRank",
+    "Ranked",
     "Stored",
     "Sum",
     "Top",

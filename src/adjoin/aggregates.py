@@ -88,6 +88,14 @@ class Sum(Aggregate):
 
 
 @dataclass(frozen=True, slots=True, init=False)
+class Avg(Aggregate):
+    """The mean of a field over the edges that have a value, or the default without such edges.
+
+    It is the quotient of an exact sum and an exact count, rounded to 38 digits. See `Aggregate` for the arguments.
+    """
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class Min(Aggregate):
     """The least value of a field over the edges, or the default without edges. See `Aggregate` for the arguments."""
 

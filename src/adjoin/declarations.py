@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from adjoin.aggregates import (
     Aggregate,
+    Avg,
     CommonNeighbours,
     Components,
     Copy,
@@ -34,12 +35,24 @@ from adjoin.entity_types import CountedType, EdgeType, EntityType, NodeType, Nod
 from adjoin.errors import CyclicRule, InvalidModel
 from adjoin.field_types import plain_type, unknown_field
 from adjoin.formats import Format
-from adjoin.rules import AggregateOperation, CopyRule, Hop, Rule, Rules, SummaryRule, Term, fields_of, has_functions
+from adjoin.rules import (
+    COUNTING,
+    AggregateOperation,
+    CopyRule,
+    Hop,
+    Rule,
+    Rules,
+    SummaryRule,
+    Term,
+    fields_of,
+    has_functions,
+)
 from adjoin.schema import Schema
 
 _OPERATIONS: dict[str, AggregateOperation] = {
     "Count": "sum",
     "Sum": "sum",
+    "Avg": "sum",
     "Min": "min",
     "Max": "max",
     "Latest": "latest",
@@ -72,6 +85,8 @@ class _Declarations:
             for name, declared in _marked(kind, Aggregate):
                 if kind.head is None:
                     yield from self._chain(kind, name, declared)
+                    if isinstance(declared, Avg):
+                        yield from self._chain(kind, name, declared, COUNTING)
                 else:
                     _check_inherited(kind, kind.head, name, declared)
         for edge in self._schema.edges.values():
@@ -80,8 +95,11 @@ class _Declarations:
                     f"{edge.name}.{name} is an aggregate, which only a node can have; declare it on a node class"
                 )
 
-    def _chain(self, kind: NodeType, name: str, declared: Aggregate) -> Iterator[Rule]:
-        """Yields the rules of one declaration, one per hop. The first is the one whose value the field shows."""
+    def _chain(self, kind: NodeType, name: str, declared: Aggregate, part: str = "") -> Iterator[Rule]:
+        """Yields the rules of one declaration, one per hop. The first is the one whose value the field shows.
+
+        A mean has two such chains: of the sum, and with the `part` COUNTING of the number of values.
+        """
         owner = f"{kind.name}.{name}"
         hops = self._hops(kind, owner, declared)
         if isinstance(declared, Count) and declared.field is not None:
@@ -90,28 +108,32 @@ class _Declarations:
             _OPERATIONS[type(declared).__name__] != "sum" or len(hops) > 1 or declared.recursive
         ):
             raise InvalidModel(
-                f'{owner}: only Count and Sum over one hop can have consistency="transaction"; leave it out'
+                f'{owner}: only Count, Sum and Avg over one hop can have consistency="transaction"; leave it out'
             )
         for place, hop in enumerate(hops):
             is_first, is_last = place == 0, place == len(hops) - 1
             terms: tuple[Term, ...]
             if is_last:
-                terms = self._last_terms(kind, owner, name, declared, hop)
+                terms = self._last_terms(kind, owner, name, declared, hop, part)
             else:
-                terms = (Term("far", attribute=_hidden(kind, name, place + 1)),)
+                terms = (Term("far", attribute=_hidden(kind, name, place + 1, part)),)
+            is_shown = is_first and not isinstance(declared, Avg)
             rule = Rule(
-                _rule_name(kind, name, place),
+                _rule_name(kind, name, place, part),
                 hop,
                 _OPERATIONS[type(declared).__name__],
                 terms,
-                kind.attributes[name] if is_first else _hidden(kind, name, place),
-                name if is_first else None,
+                kind.attributes[name] if is_shown else _hidden(kind, name, place, part),
+                name if is_first and not part else None,
                 declared.where if is_last else None,
                 self._where_at(owner, declared, hop) if is_last else "edge",
                 self._by(owner, declared, hop) if is_last and isinstance(declared, Latest) else None,
                 declared.k if isinstance(declared, Top) else 1,
                 declared.recursive,
                 declared.consistency == "transaction",
+                who=_who(kind, owner, name, hops[-1]),
+                counts=bool(part) and is_last,
+                is_mean=isinstance(declared, Avg) and is_first and not part,
             )
             if rule.in_transaction and rule.reads_far:
                 raise InvalidModel(
@@ -190,7 +212,9 @@ class _Declarations:
                     f"{owner} names {named!r} as an edge, but it is a field of {kind.name}; pass field={named!r}"
                 )
 
-    def _last_terms(self, kind: NodeType, owner: str, name: str, declared: Aggregate, hop: Hop) -> tuple[Term, ...]:
+    def _last_terms(
+        self, kind: NodeType, owner: str, name: str, declared: Aggregate, hop: Hop, part: str
+    ) -> tuple[Term, ...]:
         if isinstance(declared, Count):
             term = Term("one")
         elif declared.field is None:
@@ -201,8 +225,8 @@ class _Declarations:
             term = _term(owner, declared.field, hop)
         if not declared.recursive:
             return (term,)
-        if isinstance(declared, Latest):
-            return term, Term("far", attribute=_hidden(kind, name, 0))
+        if isinstance(declared, Latest | Avg):
+            return term, Term("far", attribute=_hidden(kind, name, 0, part))
         return term, Term("far", name, kind.attributes[name])
 
     def _by(self, owner: str, declared: Latest, hop: Hop) -> Term:
@@ -274,6 +298,18 @@ class _Declarations:
                 yield SummaryRule(kind, name, edge, declared)
 
 
+def _who(kind: NodeType, owner: str, name: str, last: Hop) -> NodeType | None:
+    """The class of the nodes whose values a field shows, if it says whose they are."""
+    if not kind.holds_ranked(name):
+        return None
+    if isinstance(last.far, NodeUnion) or not last.far.is_single:
+        raise InvalidModel(
+            f"{owner} would hold ids of {last.far.name}, which have several parts or classes, and one attribute holds "
+            f"one value; show the values alone, or use a class whose id is one field"
+        )
+    return last.far
+
+
 def _check_maintained(kind: EntityType, name: str) -> None:
     if kind.fields[name].is_required():
         raise InvalidModel(
@@ -300,6 +336,11 @@ def _term(owner: str, name: str, hop: Hop) -> Term:
     if name in on_edge:
         return Term("edge", name, on_edge[name])
     if name in on_far:
+        if any(declared == name for kind in hop.far.classes for declared, _ in _marked(kind, Avg)):
+            raise InvalidModel(
+                f"{owner} reads {hop.far.name}.{name}, a mean, and means of means depend on rounding; read a sum or a "
+                f"count"
+            )
         return Term("far", name, on_far[name])
     _refuse_uncommon(owner, name, hop.far)
     raise InvalidModel(f"{owner}: {unknown_field(_places(hop), name, dict.fromkeys([*on_edge, *on_far]))}")
@@ -340,12 +381,12 @@ def _refuse_uncommon(owner: str, name: str, end: NodeType) -> None:
         )
 
 
-def _rule_name(kind: NodeType, name: str, place: int) -> str:
-    return f"{kind.label}.{name}" + (f":{place}" if place else "")
+def _rule_name(kind: NodeType, name: str, place: int, part: str) -> str:
+    return f"{kind.label}.{name}{part}" + (f":{place}" if place else "")
 
 
-def _hidden(kind: NodeType, name: str, place: int) -> str:
-    return f"adjoin:{_rule_name(kind, name, place)}"
+def _hidden(kind: NodeType, name: str, place: int, part: str) -> str:
+    return f"adjoin:{_rule_name(kind, name, place, part)}"
 
 
 # --- whether fields can hold what is declared --------------------------------------------------
@@ -419,7 +460,9 @@ def _check_aggregate(rule: Rule, last: Rule) -> None:
     if rule.operation == "top":
         if held is not None:
             raise InvalidModel(f"{owner} holds several values; make it a list")
-    elif held is not None and given is not None and not _fits(given, held):
+    elif rule.is_mean and held is not None and held not in (float, Decimal):
+        raise InvalidModel(f"{owner} is {held.__name__}, which cannot hold a mean; make it a float or a Decimal")
+    elif held is not None and given is not None and not rule.is_mean and not _fits(given, held):
         raise InvalidModel(f"{owner} is {held.__name__}, which cannot hold {given.__name__}; give it that type")
 
 
@@ -474,7 +517,10 @@ def _check_copy(copy: CopyRule) -> None:
 
 def _check_default(rule: Rule, owner: str, default: Any) -> None:
     """A count or sum without edges is 0, so its default must be 0. Others show their default without edges."""
-    if rule.operation == "sum" and default is not None and (default != 0 or isinstance(default, str | bool)):
+    if rule.is_mean:
+        if default is not None:
+            raise InvalidModel(f"{owner} is a mean, which has no value without edges; make its default None")
+    elif rule.operation == "sum" and default is not None and (default != 0 or isinstance(default, str | bool)):
         raise InvalidModel(f"{owner} is 0 without edges, but its default is {default!r}; make its default 0")
 
 

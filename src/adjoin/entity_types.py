@@ -20,6 +20,7 @@ from adjoin.field_types import (
 from adjoin.model import (
     Edge,
     Node,
+    Ranked,
     Ref,
     Version,
     ambiguous,
@@ -121,6 +122,11 @@ class EntityType(ModelFields):
     def is_guarded(self) -> bool:
         """Whether a put or delete of an instance compares versions: only if a field is marked `Version()`."""
         return bool(self.marked(Version))
+
+    def holds_ranked(self, name: str) -> bool:
+        """Returns whether a field is a list of `Ranked`, which say whose values they hold."""
+        elements = get_args(self.fields[name].annotation)
+        return any(isinstance(each, type) and issubclass(each, Ranked) for each in elements)
 
 
 @dataclass(frozen=True)

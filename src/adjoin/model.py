@@ -30,7 +30,7 @@ from typing import (
     get_origin,
 )
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, RootModel, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
@@ -40,6 +40,7 @@ NodeT = TypeVar("NodeT", bound="Node")
 SourceT = TypeVar("SourceT", bound="Node")
 TargetT = TypeVar("TargetT", bound="Node")
 ParentT = TypeVar("ParentT", bound="Node")
+ValueT = TypeVar("ValueT")
 
 AS_READ = "adjoin:as_read"
 """The name under which a node remembers the managed fields that were read, so that a later put can see whether the
@@ -58,6 +59,10 @@ put then reads them first. It is in `__dict__`, as `AS_READ` is."""
 SHARDS_READ = "_adjoin:shards"
 """The name under which a node or an edge keeps the shards of its index keys that another program chose, so that a later
 put does not move it: by attribute, the text that chooses a shard, and the shard. It is in `__dict__`, too."""
+
+
+_RANKED_MODEL = "adjoin:model"
+"""The name under which a `Ranked` has the class of its node. It is in `__dict__`, as `AS_READ` is."""
 
 
 class Own(Enum):
@@ -156,6 +161,39 @@ class Node(BaseModel):
                 f"the id of a {cls.__name__} is {id_spelled(names)}, got {id_spelled(tuple(key))}; pass each of them"
             )
         return Ref(cls, _id_in(cls, key))
+
+
+class Ranked(RootModel[tuple[ValueT, Any]], Generic[ValueT]):
+    """One of the greatest values that a `Top` shows, and whose it is: `Annotated[list[Ranked[Decimal]], Top(…)]`.
+
+    It is stored as a list of both.
+    """
+
+    @property
+    def value(self) -> ValueT:
+        return self.root[0]
+
+    @property
+    def id(self) -> Any:
+        """The id of the node at the far end of the edge that has the value."""
+        return self.root[1]
+
+    @property
+    def ref(self) -> Ref[Any]:
+        """Stands for that node, wherever a node is taken."""
+        model = self.__dict__.get(_RANKED_MODEL)
+        if model is None:
+            raise InvalidModel("this Ranked was not read from a graph, so the class of its node is not known")
+        return Ref(model, self.id)
+
+    def _bind(self, model: type[Any], id: Any) -> None:
+        """Notes of which class the node is, and its id as that class has it; the reader of a graph calls this."""
+        self.__dict__.update({"root": (self.value, id), _RANKED_MODEL: model})
+
+    def __repr__(self) -> str:
+        return f"Ranked(value={self.value!r}, id={self.id!r})"
+
+    __str__ = __repr__
 
 
 class End(Generic[NodeT]):

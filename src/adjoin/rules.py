@@ -27,6 +27,8 @@ from adjoin.schema import Schema
 AggregateOperation: TypeAlias = Literal["sum", "min", "max", "latest", "top"]
 
 
+COUNTING = ":n"
+"""Ends the name of the rule that counts the values of a mean."""
 _KEY_LENGTH = 5
 """Characters in the key of a rule. Keys are short because each ledger contains them; a class has so few rules that
 two keys of it are practically never equal."""
@@ -107,13 +109,22 @@ class Rule:
     belongs to another declaration."""
     below: tuple[str, ...] = ()
     """The keys of the rules whose attributes it reads at far nodes."""
+    who: NodeType | None = None
+    """For top values that say whose they are: the class of the nodes at the end of the path."""
+    counts: bool = False
+    """Whether an edge contributes 1 if it has a value, in place of the value itself."""
+    is_mean: bool = False
+    """Whether the field shows the quotient of this sum and of a count, see `Mean`."""
 
     @cached_property
     def key(self) -> str:
         """A short hash of the declaration. Ledgers and ranks name rules by it, so another declaration gets others."""
         edge, direction = self.hop.edge.label, self.hop.direction
         over = (self.name, self.attribute, edge, direction, self.is_at_target, self.below)
-        declared = (*over, self.operation, self.terms, self.where, self.where_at, self.by, self.k)
+        declared: tuple[Any, ...] = (*over, self.operation, self.terms, self.where, self.where_at, self.by, self.k)
+        # What came later is part of it only where it is used, so that other declarations keep their keys.
+        declared += ("who",) if self.who is not None else ()
+        declared += ("counts",) if self.counts else ()
         return base64.urlsafe_b64encode(hashlib.sha256(repr(declared).encode()).digest())[:_KEY_LENGTH].decode()
 
     @property
@@ -239,8 +250,31 @@ class RuleGroup:
     @cached_property
     def mark(self) -> str:
         """A short hash of the rules. A ledger contains it, to say for which rules it was written."""
-        told = [(rule.name, rule.operation, rule.terms, rule.where, rule.by, rule.k) for rule in self.rules]
+        told: list[Any] = [(rule.name, rule.operation, rule.terms, rule.where, rule.by, rule.k) for rule in self.rules]
+        told += [(rule.name, "who") for rule in self.rules if rule.who is not None]
         return hashlib.sha256(repr(told).encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean: a field that shows the quotient of the results of two rules, which are hidden attributes of the node."""
+
+    total: Rule
+    number: Rule
+
+    @property
+    def node(self) -> NodeType:
+        return self.total.node
+
+    @property
+    def field(self) -> str:
+        assert self.total.field is not None
+        return self.total.field
+
+    @property
+    def attribute(self) -> str:
+        """The attribute of the node that stores the quotient."""
+        return self.node.attributes[self.field]
 
 
 @dataclass(frozen=True)
@@ -299,6 +333,10 @@ class Rules:
         self.rules = self.declared
         """The rules that are maintained now: the stored values are theirs, or will be when a rebuild ends."""
         self.groups: tuple[RuleGroup, ...] = tuple(_groups(self.declared, self.declared))
+        by_name = {rule.name: rule for rule in self.declared}
+        self.means: tuple[Mean, ...] = tuple(
+            Mean(rule, by_name[f"{rule.name}{COUNTING}"]) for rule in self.declared if rule.is_mean
+        )
         self.standing = Standing()
         self.is_told = False
         """Whether `standing` has been read from the table."""

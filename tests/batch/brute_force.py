@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal, localcontext
 from typing import Any
 
@@ -58,6 +58,10 @@ class BruteForce:
             "dearest": max(prices, default=None),
             "first_role": "editor" if any(edge.role == "editor" for edge in wrote) else None,
             "longest": sorted(lengths, reverse=True)[:2] or None,
+            "longest_of": _of((e.length, e.target) for e in wrote if e.length is not None)[:2] or None,
+            "best_shops": _of((sale.amount, sale.target) for _, sale in sales)[:3] or None,
+            "mean_length": _mean(lengths),
+            "mean_sale": _mean(amounts),
             "newest": self.latest([(edge.year, edge, edge.role) for edge in wrote]),
             "sales": sum(amounts, Decimal(0)),
             "deals": len([amount for amount in amounts if -1 <= amount <= 1]),
@@ -120,6 +124,8 @@ class BruteForce:
             "quantity": CIRCULAR if positive is None else sum((edge.number for edge in positive), Decimal(0)),
             "dearest": CIRCULAR if costs is None else max(costs, default=None),
             "largest": CIRCULAR if down is None else sorted((e.number for e in down), reverse=True)[:2] or None,
+            "largest_of": CIRCULAR if down is None else _of((e.number, e.target) for e in down)[:3] or None,
+            "mean_cost": CIRCULAR if costs is None else _mean(costs),
             "latest": CIRCULAR if down is None else (self.latest_below(id) or (None, None))[1],
             "above": CIRCULAR if up is None else len(up),
         }
@@ -158,3 +164,18 @@ class BruteForce:
                 options.append(below)
             best = max(each for each in (best, *options) if each is not None)
         return best
+
+
+def _of(values: Iterable[tuple[Decimal, Any]]) -> list[list[Any]]:
+    """Values with their ids, greatest first; of equal values, the one with the greater id comes first."""
+    return [list(each) for each in sorted(values, reverse=True)]
+
+
+def _mean(values: list[Decimal]) -> Any:
+    """What a job compares for a mean: the exact sum, and the quotient with 38 digits; 0 if there is nothing."""
+    if not values:
+        return 0
+    total = sum(values, Decimal(0))
+    with localcontext() as context:
+        context.prec = 38
+        return {"sum": total, "mean": total / len(values)}

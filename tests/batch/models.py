@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Annotated, Any
 
-from adjoin import Edge, Node
+from adjoin import Edge, Node, Ranked
 from adjoin import field as f
-from adjoin.aggregates import CommonNeighbours, Components, Count, Latest, Max, Min, PageRank, Sum, Top
+from adjoin.aggregates import Avg, CommonNeighbours, Components, Count, Latest, Max, Min, PageRank, Sum, Top
 
 
 class Author(Node):
@@ -24,6 +24,10 @@ class Author(Node):
     dearest: Annotated[Decimal | None, Max("Wrote", field="price")] = None
     first_role: Annotated[str | None, Min("Wrote", field="role", where=f("role").begins_with("e"))] = None
     longest: Annotated[list[Decimal], Top("Wrote", field="length", k=2)] = []
+    longest_of: Annotated[list[Ranked[Decimal]], Top("Wrote", field="length", k=2)] = []
+    best_shops: Annotated[list[Ranked[Decimal]], Top("Wrote", "Sold", field="amount", k=3)] = []
+    mean_length: Annotated[Decimal | None, Avg("Wrote", field="length")] = None
+    mean_sale: Annotated[float | None, Avg("Wrote", "Sold", field="amount")] = None
     newest: Annotated[str | None, Latest("Wrote", field="role", by="year")] = None
     sales: Annotated[Decimal, Sum("Wrote", "Sold", field="amount")] = Decimal(0)
     deals: Annotated[int, Count("Wrote", "Sold", where=f("amount").between(-1, 1))] = 0
@@ -81,6 +85,8 @@ class Part(Node):
     quantity: Annotated[Decimal, Sum("Holds", field="number", recursive=True, where=f("number") > 0)] = Decimal(0)
     dearest: Annotated[Decimal | None, Max("Holds", field="cost", recursive=True)] = None
     largest: Annotated[list[Decimal], Top("Holds", field="number", k=2, recursive=True)] = []
+    largest_of: Annotated[list[Ranked[Decimal]], Top("Holds", field="number", k=3, recursive=True)] = []
+    mean_cost: Annotated[Decimal | None, Avg("Holds", field="cost", recursive=True)] = None
     latest: Annotated[Decimal | None, Latest("Holds", field="number", by="year", recursive=True)] = None
     above: Annotated[int, Count("Holds", direction="into", recursive=True)] = 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -16,9 +16,10 @@ from adjoin import (
     Indexed,
     MaterializedGraph,
     Node,
+    Ranked,
     field,
 )
-from adjoin.aggregates import Copy, Count, Latest, Max, Min, Sum
+from adjoin.aggregates import Avg, Copy, Count, Latest, Max, Min, Sum, Top
 from adjoin.expressions import Remove, Set, Value, attribute
 from adjoin.layouts.indexed_fields import Stretch, indexed_text
 from adjoin.model import identity_of, node_id
@@ -44,6 +45,8 @@ class Product(Node):
     dearest: Annotated[Decimal | None, Max("Bought", field="price"), Indexed()] = None
     cheapest: Annotated[Decimal | None, Min("Bought", field="price")] = None
     last: Annotated[str | None, Latest("Bought", field="note", by="day"), Indexed()] = None
+    best: Annotated[list[Ranked[Decimal]], Top("Bought", field="price", k=2)] = []
+    mean: Annotated[Decimal | None, Avg("Bought", field="price"), Indexed()] = None
 
 
 class Shelf(Node):
@@ -52,6 +55,9 @@ class Shelf(Node):
     id: str
     things: Annotated[int, Count("Holds", consistency="transaction"), Indexed()] = 0
     weight: Annotated[int, Sum("Holds", field="weight", consistency="transaction"), Indexed()] = 0
+    best: Annotated[list[Ranked[Decimal]], Top("Holds", "Bought", field="price", k=2)] = []
+    mean: Annotated[Decimal | None, Avg("Holds", field="weight", consistency="transaction")] = None
+    price: Annotated[Decimal | None, Avg("Holds", "Bought", field="price")] = None
 
 
 class Bought(Edge[Buyer, Product], order="product"):
@@ -93,7 +99,7 @@ class Life:
             Buyer: lambda: {"name": chance.choice("ab")},
             Product: lambda: {"name": chance.choice(["", "x", "y#%"])},
             Bought: lambda: {
-                "price": chance.choice([None, Decimal(chance.randrange(-30, 120)) / 10]),
+                "price": chance.choice([None, Decimal(chance.randrange(-30, 120)) / 10, Decimal(5)]),
                 "note": chance.choice("mno"),
                 "day": chance.randrange(3),
             },
@@ -199,7 +205,7 @@ INDEXED = [
     (model, name)
     for model, names in {
         Buyer: ["spent"],
-        Product: ["name", "sold", "dearest", "last"],
+        Product: ["name", "sold", "dearest", "last", "mean"],
         Shelf: ["things", "weight"],
         Bought: ["buyer", "spent"],
     }.items()
@@ -242,9 +248,16 @@ def check_values(graph: Graph) -> None:
         elif isinstance(node, Product):
             assert (node.sold, node.dearest) == (len(bought), max(prices, default=None))
             assert node.last == max(((edge.day, edge.note) for edge in bought), default=(0, None))[1]
+            assert best(node) == greatest(bought)
+            assert node.mean == average(prices)
         else:
             held = [edge.weight for edge in at if isinstance(edge, Holds)]
             assert (node.things, node.weight) == (len(held), sum(held))
+            on = {edge.target for edge in at if isinstance(edge, Holds) and (Product, edge.target) in nodes}
+            far = [each for each in edges if isinstance(each, Bought) and each.target in on]
+            assert best(node) == greatest(far)
+            assert node.mean == average([Decimal(weight) for weight in held])
+            assert node.price == average([each.price for each in far if each.price is not None])
     for edge in edges:
         if isinstance(edge, Bought):
             buyer, product = nodes.get((Buyer, edge.source)), nodes.get((Product, edge.target))
@@ -253,6 +266,22 @@ def check_values(graph: Graph) -> None:
         elif isinstance(edge, Friend):
             own, other = nodes.get((Buyer, edge.source)), nodes.get((Buyer, edge.target))
             assert (edge.own, edge.name) == (own.name if own else "", other.name if other else "")
+
+
+def best(node: Any) -> list[tuple[Any, Any]]:
+    assert all(each.ref == Buyer.ref(each.id) for each in node.best)
+    return [(each.value, each.id) for each in node.best]
+
+
+def average(values: list[Decimal]) -> Decimal | None:
+    with localcontext() as context:
+        context.prec = 38
+        return sum(values, Decimal(0)) / len(values) if values else None
+
+
+def greatest(bought: list[Any]) -> list[tuple[Any, Any]]:
+    """The two greatest prices with their buyers; of equal ones, the one with the greater id comes first."""
+    return sorted(((edge.price, edge.source) for edge in bought if edge.price is not None), reverse=True)[:2]
 
 
 def simulate(seed: int, layout: Any = None, *, acts: int = 30) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, cast
 
@@ -26,6 +27,7 @@ from adjoin.batch.engines import Engine, Want
 from adjoin.batch.numbers import Numbers, can_be_ranked, elements, ranked
 from adjoin.batch.rule_book import RuleBook, holds, wants_of
 from adjoin.batch.tables import Tables
+from adjoin.entity_types import NodeType
 from adjoin.expressions import Condition
 from adjoin.rules import Rule, Rules, Term
 
@@ -298,6 +300,8 @@ class _Hop:
             name = f"t{place}"
             if term.at == "one":
                 totals.append(edges.count().cast("int64"))
+            elif self._rule.counts and place == 0:
+                totals.append(edges[name].count().cast("int64"))
             elif name in edges.columns:
                 totals.append(edges[name].sum().cast("int64") if self._is_whole else self._numbers.total(edges[name]))
         if len(totals) == 1:
@@ -338,18 +342,24 @@ class _Hop:
             value = edges[f"t{place}"]
             if self._rule.operation == "top" and self._tag is None:
                 value = elements(value).unnest()
-            return edges.select(near=edges.near, value=value, **by)
+            who = {} if self._rule.who is None else {"who": edges.far}
+            return edges.select(near=edges.near, value=value, **by, **who)
         made = self._made(term, own)
         if made is None:
             return None
         has_by = ("by" in made.columns and self._rule.by is None) or (self._rule.is_recursive and is_latest)
-        made = made.select(made_id=made.id, value=made.value, **({"made_by": made.by} if has_by else {}))
+        further = {"made_by": made.by} if has_by else {}
+        further |= {"made_who": made.who} if "who" in made.columns else {}
+        made = made.select(made_id=made.id, value=made.value, **further)
         joined = edges.join(made, edges.far == made.made_id)
         by = {}
         if is_latest:
             found = joined.made_by if has_by else joined.by
             by = {"by": found}
-        return joined.select(near=joined.near, value=joined.value, **by)
+        who = {}
+        if self._rule.who is not None:
+            who = {"who": joined.made_who if "made_who" in further else joined.far}
+        return joined.select(near=joined.near, value=joined.value, **by, **who)
 
     def chosen(self, rows: ir.Table) -> ir.Table:
         """The contributions to each node that the operation keeps."""
@@ -361,9 +371,11 @@ class _Hop:
         if operation == "latest":
             # Of equally late edges, the one with the greatest value counts, so that the result is unique.
             order.insert(0, ranked(rows.by, self._book.by_tag(self._rule)).desc())
+        if self._rule.who is not None:
+            order.append(whose_order(self._rule.who, rows.who, self._numbers).desc())
         placed = rows.mutate(place=ibis.row_number().over(group_by=rows.near, order_by=order))
         kept = placed.filter(placed.place < self._rule.k)
-        by = ["by"] if operation == "latest" else []
+        by = ["by"] if operation == "latest" else ["who"] if self._rule.who is not None else []
         return kept.select("value", *by, id=kept.near)
 
     # --- recursion -----------------------------------------------------------------------------
@@ -396,6 +408,11 @@ class _Hop:
                 pairs = ibis.union(pairs, unsure.select(near=unsure.id, far=unsure.id))
             self._order[shared] = levels(self._tables.engine, pairs.semi_join(nodes, pairs.near == nodes.id))
         return self._order[shared]
+
+
+def whose_order(kind: NodeType, id: Any, numbers: Numbers) -> Any:
+    """The order of ids, by which equal values of different nodes are sorted: numbers by value, others by their text."""
+    return numbers.parse(id) if issubclass(kind.id_type, int | Decimal) else id
 
 
 def _made_column(attribute: str) -> str:

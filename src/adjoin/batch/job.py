@@ -19,7 +19,7 @@ import ibis
 import ibis.expr.types as ir
 from orjson import OPT_PASSTHROUGH_DATACLASS, dumps, loads
 
-from adjoin.batch.aggregates import Computed, computed
+from adjoin.batch.aggregates import Computed, computed, whose_order
 from adjoin.batch.engines import Engine, Source, Want
 from adjoin.batch.numbers import Narrow, Numbers, Wide, ranked
 from adjoin.batch.rule_book import RuleBook
@@ -29,8 +29,9 @@ from adjoin.entity_types import NodeType
 from adjoin.errors import InvalidValue, UnknownField
 from adjoin.field_types import unknown_field
 from adjoin.layouts.bound import BoundLayout
-from adjoin.rules import Rule, Rules, SummaryRule
-from adjoin.values import AttributeValue, decode
+from adjoin.plans.counting.entries import quotient
+from adjoin.rules import Mean, Rule, Rules, SummaryRule
+from adjoin.values import AttributeValue, decode, encode
 
 # --- differences -------------------------------------------------------------------------------
 
@@ -66,9 +67,12 @@ class Differences:
         stored: Callable[[Any], AttributeValue | None],
         *,
         is_list: bool = False,
+        who: NodeType | None = None,
     ) -> None:
+        """`who` is the class of the nodes whose values a list has, if it says whose they are."""
         self.name, self.kind, self.attribute = name, kind, attribute
         self._tables, self._read, self._stored, self._is_list = tables, read, stored, is_list
+        self._who = who
         self._rows = tables.engine.stage(rows)
 
     def ids(self) -> ir.Table:
@@ -86,17 +90,24 @@ class Differences:
                 # The error is about one node, and must not stop the job for all others.
                 _log.warning("%s of %r cannot be stored: %s", self.name, text, error)
                 computed = None
-            stored = self._stored(some[0]["stored"])
+            stored = self._as_stored(some[0])
             if _meaning(stored) != _meaning(computed):
                 yield Difference(
                     self.name, self.kind, self._tables.id_of(self.kind, text), self.attribute, stored, computed
                 )
 
+    def _as_stored(self, row: dict[str, Any]) -> AttributeValue | None:
+        return self._stored(row["stored"])
+
     def _computed(self, rows: list[dict[str, Any]]) -> AttributeValue | None:
         if not self._is_list:
             return self._read(rows[0]["value"])
-        elements = [self._read(row["value"]) for row in rows if row["value"] is not None]
+        elements = [self._element(row) for row in rows if row["value"] is not None]
         return {"L": elements} if elements else None
+
+    def _element(self, row: dict[str, Any]) -> AttributeValue | None:
+        value = self._read(row["value"])
+        return value if self._who is None else {"L": [value, encode(self._tables.id_of(self._who, row["who"]))]}
 
 
 def as_json(value: Any, option: int = 0) -> bytes:
@@ -131,14 +142,18 @@ def of_rule(computed: Computed, want: Want, tables: Tables, numbers: Numbers) ->
     values = computed.values
     is_list = rule.operation == "top"
     if is_list:
-        place = ibis.row_number().over(group_by=values.id, order_by=ranked(values.value, computed.tag).desc())
-        values = values.select(value_id=values.id, value=values.value, place=place)
+        order = [ranked(values.value, computed.tag).desc()]
+        if rule.who is not None:
+            order.append(whose_order(rule.who, values.who, numbers).desc())
+        place = ibis.row_number().over(group_by=values.id, order_by=order)
+        who = {} if rule.who is None else {"who": values.who}
+        values = values.select(value_id=values.id, value=values.value, place=place, **who)
     else:
         values = values.select(value_id=values.id, value=values.value)
     joined = nodes.left_join(values, nodes.id == values.value_id).drop("value_id")
     rows = joined if is_list else joined.filter(_differs(computed, joined, numbers))
     read, stored = _readers(computed, numbers)
-    return Differences(rule.name, rule.node, rule.attribute, tables, rows, read, stored, is_list=is_list)
+    return Differences(rule.name, rule.node, rule.attribute, tables, rows, read, stored, is_list=is_list, who=rule.who)
 
 
 def _differs(computed: Computed, rows: ir.Table, numbers: Numbers) -> Any:
@@ -177,6 +192,38 @@ def _attribute(tag: str | None, text: Any) -> AttributeValue | None:
         attribute: AttributeValue = loads(text)
         return attribute
     return {tag: text == "true"} if tag == "BOOL" else {tag: text}
+
+
+class _MeanDifferences(Differences):
+    """The differences of a mean: of its sum, and of the quotient that the node shows."""
+
+    def _computed(self, rows: list[dict[str, Any]]) -> AttributeValue | None:
+        total, number = self._read(rows[0]["value"]), {"N": str(int(rows[0]["number"] or 0))}
+        return _both(total, quotient(total, number))
+
+    def _as_stored(self, row: dict[str, Any]) -> AttributeValue | None:
+        return _both(self._stored(row["stored"]), _attribute(None, row["mean"]))
+
+
+def _both(total: AttributeValue | None, mean: AttributeValue | None) -> AttributeValue | None:
+    """The sum and the quotient of a mean as one value, to compare and to show."""
+    return {"M": {"sum": total or ZERO, "mean": mean or {"NULL": True}}}
+
+
+def of_mean(mean: Mean, total: Computed, number: Computed, want: Want, tables: Tables, numbers: Numbers) -> Differences:
+    """The differences of a mean. All its nodes are compared, because engines do not divide as exactly."""
+    nodes = tables.table(mean.node)
+    shown = attribute_want(mean.attribute, None)
+    nodes = nodes.select(id=nodes.id, stored=nodes[tables.column(want)], mean=nodes[tables.column(shown)])
+    if total.circular is not None:
+        nodes = nodes.anti_join(total.circular, "id")
+    sums, counts = total.values, number.values
+    sums = sums.select(sum_id=sums.id, value=sums.value)
+    counts = counts.select(count_id=counts.id, number=counts.value)
+    rows = nodes.left_join(sums, nodes.id == sums.sum_id).drop("sum_id")
+    rows = rows.left_join(counts, rows.id == counts.count_id).drop("count_id")
+    read, stored = _readers(total, numbers)
+    return _MeanDifferences(mean.total.name, mean.node, mean.total.attribute, tables, rows, read, stored)
 
 
 def of_summary(summarized: Summarized, want: Want, tables: Tables) -> Differences:
@@ -236,6 +283,7 @@ class Job:
         ]
         needed = self.book.needed(self.rules)
         stored = [(rule.node.model, [self.book.stored_want(rule)]) for rule in self.rules]
+        stored += [(each.node.model, [attribute_want(each.attribute, None)]) for each in rules.means]
         summed = [(each.node.model, [_summary_want(each)]) for each in self.summaries]
         edges = [(each.edge.model, [TARGET]) for each in self.summaries]
         wanted = merged(self.book.wanted(needed), stored, summed, edges, (extra or {}).items())
@@ -270,8 +318,12 @@ class Job:
         """The differences of one aggregate, and its computed values."""
 
         def work(numbers: Numbers) -> tuple[Differences, Computed]:
-            found = self.computed(numbers)[rule.name]
-            return of_rule(found, self.book.stored_want(rule), self.tables, numbers), found
+            every = self.computed(numbers)
+            found, want = every[rule.name], self.book.stored_want(rule)
+            mean = next((each for each in self._rules.means if each.total.name == rule.name), None)
+            if mean is not None:
+                return of_mean(mean, found, every[mean.number.name], want, self.tables, numbers), found
+            return of_rule(found, want, self.tables, numbers), found
 
         return self.exactly(work)
 

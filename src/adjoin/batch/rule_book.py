@@ -225,7 +225,7 @@ class RuleBook:
         term = rule.terms[0]
         if rule.operation != "sum":
             return False
-        if term.at == "one":
+        if term.at == "one" or rule.counts:
             return True
         made_by = self.behind(rule.hop.far, term.attribute) if term.at == "far" else None
         return made_by is not None and made_by is not rule and self.is_whole(made_by)
@@ -255,7 +255,7 @@ class RuleBook:
 
     def needs_target(self, rule: Rule) -> bool:
         """Whether a rule needs the targets of edges, and not only their sources."""
-        return rule.reads_far or rule.hop.direction == "into"
+        return rule.reads_far or rule.hop.direction == "into" or rule.who is not None
 
     def _is_made(self, kind: EntityType, want: Want) -> bool:
         return isinstance(kind, NodeType) and self.behind(kind, want[0]) is not None

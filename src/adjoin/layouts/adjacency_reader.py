@@ -470,6 +470,7 @@ class AdjacencyReader:
 def _remembering(read: ItemReader, kind: EntityType, rules: Rules) -> ItemReader:
     """A reader that notes on each instance the managed fields as they were read, and that it was read."""
     names, is_guarded = rules.told_apart(kind), kind.is_guarded and not kind.takes_any
+    read = _telling(read, kind, rules)
     if isinstance(kind, NodeType) and kind.takes_any and any(rule.node is kind.whole for rule in rules.declared):
         return lambda item: read(believed(rules, kind, item))
     if not names and not is_guarded:
@@ -487,6 +488,22 @@ def _remembering(read: ItemReader, kind: EntityType, rules: Rules) -> ItemReader
         return entity
 
     return remember
+
+
+def _telling(read: ItemReader, kind: EntityType, rules: Rules) -> ItemReader:
+    """A reader that says of which class the nodes are whose values a `Top` shows."""
+    whose = {rule.field: rule.who for rule in rules.declared if rule.node is kind.whole and rule.field and rule.who}
+    if not whose:
+        return read
+
+    def tell(item: Item) -> Entity | None:
+        entity = read(item)
+        for name, node in whose.items() if entity is not None else ():
+            for each in entity.__dict__[name] or ():
+                each._bind(node.model, node.id(each.id))
+        return entity
+
+    return tell
 
 
 def _part_values(keys: NodeKeys | EdgeKeys, entity: Entity) -> Mapping[str, Any]:

@@ -347,8 +347,12 @@ def digest_of(key: Item) -> str:
 
 
 def rank_text(*values: AttributeValue) -> str:
-    """A spelling of stored values whose text order is their order; the first value counts most."""
-    return SEPARATOR.join(_rank_text(value) for value in values)
+    """A spelling of stored values whose text order is their order; the first value counts most.
+
+    A value with the id of its node is a pair of both.
+    """
+    single = (each for value in values for each in value.get("L", (value,)))
+    return SEPARATOR.join(_rank_text(value) for value in single)
 
 
 def _rank_text(value: AttributeValue) -> str:
@@ -408,6 +412,7 @@ def believed(rules: Rules, kind: EntityType, item: Item) -> Item:
     void = {
         rule.attribute for rule in rules.declared if rule.node is kind.whole and not _is_believed(rules, rule, item)
     }
+    void |= {mean.attribute for mean in rules.means if mean.node is kind.whole and mean.total.attribute in void}
     return {name: value for name, value in item.items() if name not in void}
 
 

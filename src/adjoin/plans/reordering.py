@@ -47,7 +47,7 @@ def reordered(layout: BoundLayout, asked: Query, found: Range, whole: Range) -> 
         if edge is None:
             continue
         fresh = next(each for each in layout.items(edge) if layout.key_of(each) == layout.key_of(item))
-        own = layout.with_copied_keys(kind, {**item, **{name: fresh[name] for name in layout.start_names(index)}})
+        own = layout.with_managed_keys(kind, {**item, **{name: fresh[name] for name in layout.start_names(index)}})
         if own.get(found.access.partition_key) != found.key[1] or (passes is not None and not passes(own)):
             continue
         entries.append((own[sort_key]["S"].encode(), own))

@@ -26,7 +26,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.own_items import rank_text
 from adjoin.plans.steps.conditions import condition
 from adjoin.rules import Hop, Rule, Term, fields_of
-from adjoin.values import AttributeValue, Item, canonical_number, exact_sum
+from adjoin.values import AttributeValue, Item, canonical_number, encode, exact_sum
 
 RANK, VALUE, BY = "rank", "value", "by"
 """The attributes of one value in order: its rank text, the value, and for "latest" what it is ordered by.
@@ -68,6 +68,12 @@ class Ends:
             found = None if entity is None else self._layout.encode_field(kind, term.field, entity.__dict__[term.field])
         return None if found == _NULL else found
 
+    def far_id(self) -> AttributeValue:
+        """The stored form of the id of the far node, which need not exist."""
+        edge, hop = self._items["edge"], self._hop
+        assert edge is not None
+        return encode(self._layout.id_in(hop.far, self._layout.ends(hop.edge, edge)[hop.direction == "out"]))
+
 
 def contribution(layout: BoundLayout, rule: Rule, ends: Ends) -> AttributeValue | None:
     """What an edge contributes by a rule, in the form in which a ledger stores it; None if nothing.
@@ -93,6 +99,8 @@ def _sum(rule: Rule, ends: Ends) -> AttributeValue | None:
         return ONE
     if any("N" not in value for value in values):
         raise InvalidValue(f"{rule.name} adds up numbers, but {values[0]} is not a number; correct the item")
+    if rule.counts and ends.value(rule.terms[0]) is not None:
+        values[0] = ONE
     if len(values) == 1:
         text = canonical_number(values[0]["N"])
         return values[0] if text == values[0]["N"] else {"N": text}
@@ -126,9 +134,16 @@ def _top(rule: Rule, ends: Ends) -> AttributeValue | None:
     for term in rule.terms:
         found = ends.value(term)
         if found is not None:
-            values += found.get("L", [found])
+            values += (_told(rule, ends, each) for each in found.get("L", [found]))
     entries = sorted((_entry(value) for value in values), key=_rank, reverse=True)
     return {"L": entries[: rule.k]} if entries else None
+
+
+def _told(rule: Rule, ends: Ends, value: AttributeValue) -> AttributeValue:
+    """A value with the id of its node, if the rule says whose values are; one of another rule may have it already."""
+    if rule.who is None:
+        return value["L"][0] if "L" in value else value
+    return value if "L" in value else {"L": [value, ends.far_id()]}
 
 
 _COMBINED: dict[str, Callable[[Rule, Ends], AttributeValue | None]] = {

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 
 from adjoin.entity_types import EntityType, NodeType
 from adjoin.expressions import Action, Condition, Path, Remove, Set, Value, attribute
@@ -22,7 +23,7 @@ from adjoin.layouts.interface import REVISION
 from adjoin.plans.steps.joining import acted
 from adjoin.plans.steps.still import same
 from adjoin.requests import Delete, Put, Update
-from adjoin.values import AttributeValue, Item
+from adjoin.values import MAX_DIGITS, AttributeValue, Item, canonical_number
 
 
 @dataclass(frozen=True)
@@ -43,22 +44,24 @@ def with_entries(
 
     Raises `InvalidKey` if a key cannot hold the value of a field.
     """
-    if not layout.managed.fields[kind.model]:
+    if not is_derived(layout, kind):
         updates = (Update(layout.table, each, tuple(_valued(item, actions)), layout.present) for each in copies)
         return IndexedChange(tuple(actions), (), tuple(updates))
     before = key | item
     after = acted(before, _valued(item, actions))
     lacking = layout.managed.defaults(kind, after)
     after |= lacking
+    quotients = {name: value for name, value in means(layout, kind, after).items() if after.get(name) != value}
+    after = acted(after, (_action(name, value) for name, value in quotients.items()))
     exact = layout.managed.exact[kind.model]
-    has_moved = any(before.get(name) != after.get(name) for name in exact)
+    has_moved = bool(quotients) or any(before.get(name) != after.get(name) for name in exact)
     conditions: list[Condition] = []
     if has_moved:
         after = layout.with_managed_keys(kind, after)
         # A sum may be set to the value of another attribute, which is known as it was read.
         conditions += [same(item, name) for name in (*exact, *_read_by(actions))]
     names = [name for name in sorted(layout.managed.attributes[kind.model]) if before.get(name) != after.get(name)]
-    made = {name: after.get(name) for name in (*lacking, *names)}
+    made = {name: after.get(name) for name in (*lacking, *quotients, *names)}
     own = [action for action in actions if str(action.path.steps[0]) not in made]
     own += [_action(name, value) for name, value in made.items()]
     writes: list[Put | Update | Delete] = []
@@ -66,6 +69,29 @@ def with_entries(
         conditions.append(same(item, REVISION))
         writes += whole_copies(layout, kind, after)
     return IndexedChange(tuple(own), tuple(conditions), tuple(writes))
+
+
+def is_derived(layout: BoundLayout, kind: NodeType) -> bool:
+    """Whether something on nodes of a class is made of their aggregates: index keys, or means."""
+    return bool(layout.managed.fields[kind.model] or layout.managed.exact[kind.model])
+
+
+def means(layout: BoundLayout, kind: NodeType, item: Item) -> dict[str, AttributeValue | None]:
+    """The means of a node with these sums and counts, by attribute; None for one without values."""
+    return {
+        mean.attribute: quotient(item.get(mean.total.attribute), item.get(mean.number.attribute))
+        for mean in layout.rules.means
+        if mean.node is kind.whole
+    }
+
+
+def quotient(total: AttributeValue | None, number: AttributeValue | None) -> AttributeValue | None:
+    """A sum, divided by a count, with as many digits as DynamoDB stores; None for a count of 0."""
+    divisor = Decimal((number or {}).get("N", 0))
+    if not divisor:
+        return None
+    with localcontext(prec=MAX_DIGITS):
+        return {"N": canonical_number(Decimal((total or {}).get("N", 0)) / divisor)}
 
 
 def whole_copies(layout: BoundLayout, kind: EntityType, item: Item) -> list[Put | Delete]:

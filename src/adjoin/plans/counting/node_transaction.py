@@ -39,7 +39,7 @@ from adjoin.plans.steps.batches import Place, place_of
 from adjoin.plans.steps.joining import acted, joined_check, write_place
 from adjoin.plans.steps.still import new_revision, same
 from adjoin.requests import Check, Delete, Put, TransactWrite, Update
-from adjoin.rules import Rule
+from adjoin.rules import COUNTING, Rule
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import AttributeValue, Item, canonical_number, exact_sum
 
@@ -196,7 +196,7 @@ class NodeTransaction:
             self.actions = ()
             return [Check(layout.table, near.key, And(tuple(checks)))]
         copies = copies_of(layout, near)
-        if not copies and not layout.managed.fields[near.kind.model]:
+        if not copies and not layout.managed.fields[near.kind.model] and not layout.managed.exact[near.kind.model]:
             self.actions = actions
             return [Update(layout.table, near.key, actions, And(tuple(checks)))]
         entries = with_entries(layout, near.kind, near.key, near.item, copies, actions)
@@ -347,11 +347,14 @@ def unstorable_sums(node_transaction: NodeTransaction) -> list[str]:
         for rule in state.ref.group.rules
         if rule.name in state.wanted
     }
-    return [
+    unstorable = [
         name
         for name, rule in rules.items()
         if rule.operation == "sum" and not (is_storable(rule.attribute) and is_storable(prepared_sum(rule)))
     ]
+    # An edge that is not in the sum of a mean must not be in its number of values either.
+    numbers = (name.replace(field, field + COUNTING) for name in unstorable for field in [name.partition(":")[0]])
+    return [*unstorable, *(name for name in numbers if name in rules and name not in unstorable)]
 
 
 def _is_number(change: Decimal) -> bool:

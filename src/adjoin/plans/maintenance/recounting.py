@@ -35,6 +35,7 @@ from adjoin.layouts.own_items import COUNTED, is_of, when_counted
 from adjoin.plans.counting.arrivals import counting
 from adjoin.plans.counting.contributions import RANK
 from adjoin.plans.counting.edge_state import EdgeState
+from adjoin.plans.counting.entries import means
 from adjoin.plans.counting.ledger import new_token
 from adjoin.plans.counting.node_transaction import FULL, PREPARED, STALE, TURN, prepared_sum
 from adjoin.plans.counting.node_transaction import Near as Node
@@ -141,7 +142,9 @@ def reconcile_and_compare(
 def _is_off(layout: BoundLayout, node: Node, rules: Sequence[Rule], added: _Added) -> bool:
     item = node.item or {}
     is_own = GENERATION not in item or all(is_of(layout.rules, rule, item) for rule in rules)
-    return node.next is not None or not is_own or not added.agrees(rules, item)
+    if node.next is not None or not is_own or not added.agrees(rules, item):
+        return True
+    return any(item.get(name) != value for name, value in means(layout, node.kind, item).items())
 
 
 def rules_of(layout: BoundLayout, kind: NodeType) -> list[Rule]:
