@@ -98,7 +98,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "queries", "verbs", "walk_steps",
         "walks",
     },
-    "reading": {"errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs"},
+    "reading": {
+        "errors", "values", "expressions", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs",
+    },
     "changing": {"errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs"},
     "transactions": {
         "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs", "changing",

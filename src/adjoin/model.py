@@ -34,7 +34,7 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
-from adjoin.errors import InvalidKey, InvalidModel, shown
+from adjoin.errors import InvalidKey, InvalidModel, NotRead, shown
 
 NodeT = TypeVar("NodeT", bound="Node")
 SourceT = TypeVar("SourceT", bound="Node")
@@ -58,6 +58,11 @@ put then reads them first. It is in `__dict__`, as `AS_READ` is."""
 SHARDS_READ = "_adjoin:shards"
 """The name under which a node or an edge keeps the shards of its index keys that another program chose, so that a later
 put does not move it: by attribute, the text that chooses a shard, and the shard. It is in `__dict__`, too."""
+
+
+ONLY_READ = "_adjoin:only"
+"""The name under which a node or an edge that was read with `only` keeps the names of the fields that were read. It is
+in `__dict__`, too."""
 
 
 class Own(Enum):
@@ -109,6 +114,20 @@ class Ref(Generic[NodeT]):
         return f"{self.model.__name__}({self.id!r})"
 
 
+def refuse_unread(entity: BaseModel, *names: str) -> None:
+    """Raises `NotRead` if an instance was read without one of these fields."""
+    if ONLY_READ not in entity.__dict__:
+        return
+    read = entity.__dict__[ONLY_READ]
+    for name in names:
+        if name in type(entity).model_fields and name not in entity.__dict__:
+            model = type(entity).__name__
+            raise NotRead(
+                f"{model}.{name} was not read, because this {model} was read with only={list(read)}; add {name!r} to "
+                f"that, or read the whole {model}"
+            )
+
+
 _ID = ("id",)
 _NOT_GIVEN: Final = object()
 
@@ -124,6 +143,12 @@ class Node(BaseModel):
 
     model_config = _MODEL_CONFIG
     __declaration__: ClassVar[Declaration]
+
+    if not TYPE_CHECKING:
+        # Type checkers would take any name for a field.
+        def __getattr__(self, name: str) -> Any:
+            refuse_unread(self, name)
+            return super().__getattr__(name)
 
     def __init_subclass__(
         cls,
@@ -340,6 +365,10 @@ class Edge(BaseModel, Generic[SourceT, TargetT]):
     else:
         source: End[SourceT]
         target: End[TargetT]
+
+        def __getattr__(self, name: str) -> Any:
+            refuse_unread(self, name)
+            return super().__getattr__(name)
 
     def __init_subclass__(
         cls,

@@ -20,7 +20,17 @@ from adjoin.fields import AllOf, Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.plans.key_search import KeySearch, merged
-from adjoin.plans.read import Found, Question, changed, count, decode_cursor, encode_cursor, far_nodes, page
+from adjoin.plans.read import (
+    Found,
+    Question,
+    changed,
+    count,
+    decode_cursor,
+    encode_cursor,
+    far_nodes,
+    page,
+    some_fields,
+)
 from adjoin.plans.steps.conditions import condition, is_of_id
 from adjoin.plans.steps.predicates import compared_fields, compared_names
 from adjoin.requests import Plan
@@ -365,6 +375,13 @@ class _Narrowing(_Asking[T]):
         if sort is not None and name in [part.name for part in sort.parts]:
             return self._context.layout.filterable(kind, name, f"narrow the query with within({name}=…) instead")
         return self._context.layout.filterable(kind, name)
+
+    def only(self, *fields: str) -> Self:
+        """Returns the query with results that have only these fields, and their ids. Others raise `NotRead` if used.
+
+        Less is sent, and it costs as many units.
+        """
+        return self._with(_question=self._question.with_(some=some_fields(self._kind, fields)))
 
     def between(self, low: Any, high: Any) -> Self:
         """Returns the query with only the edges whose order field lies between two values, both included.
