@@ -20,6 +20,7 @@ from adjoin.aggregates import (
     Top,
 )
 from adjoin.async_graph import AsyncGraph
+from adjoin.collecting import Collection, CollectionNodes
 from adjoin.cost import Counting, Explanation, FanOut, Meter, WalkCost, WholeTable
 from adjoin.errors import (
     AccessDenied,
@@ -89,7 +90,7 @@ from adjoin.plans.subtree import Subtree
 from adjoin.plans.table import Change
 from adjoin.plans.walk_results import GroupCount, Reachable, Recommendation, WalkResult
 from adjoin.plans.walk_results import WalkPath as Path
-from adjoin.queries import Collection, Page
+from adjoin.queries import Page
 from adjoin.scans import Contents
 from adjoin.tables import Projection, Throughput
 from adjoin.walk_steps import WalkPage
@@ -134,6 +135,7 @@ __all__ = [
     "AsyncGraph",
     "Change",
     "Collection",
+    "CollectionNodes",
     "Contents",
     "Explanation",
     "FanOut",
