@@ -183,6 +183,10 @@ class Node(BaseModel):
         return Ref(cls, _id_in(cls, key))
 
 
+_ID_WORDS = {"str": "a valid string", "int": "a valid integer", "uuid": "a valid UUID"}
+"""What ids of a type are, in the words of pydantic's messages."""
+
+
 class End(Generic[NodeT]):
     """The type of `source` and `target`: it holds an id, and accepts an id, a ref or a node.
 
@@ -201,11 +205,19 @@ class End(Generic[NodeT]):
         is_single = len(parts) == 1 and not issubclass(model, Child)
         id_schema = parts[0] if is_single else core_schema.tuple_schema(parts)
         from_node = core_schema.no_info_before_validator_function(lambda value: _id_of(value, model), id_schema)
-        if id_schema["type"] not in ("str", "int", "uuid"):
+        if id_schema["type"] not in _ID_WORDS:
+            return from_node
+        if id_schema.keys() != {"type"}:
+            # The message about a length or a pattern comes from the schema of the id, which must be the only one.
             return from_node
         # Pydantic tries the plain id first. That is the usual case, always so for stored edges, and needs no call
         # of a Python function.
-        return core_schema.union_schema([id_schema, from_node], mode="left_to_right")
+        return core_schema.union_schema(
+            [id_schema, from_node],
+            mode="left_to_right",
+            custom_error_type="node_id",
+            custom_error_message=f"Input should be {_ID_WORDS[id_schema['type']]}, a {model.__name__} or its ref",
+        )
 
 
 class RefEnd(Generic[NodeT]):

@@ -29,7 +29,9 @@ from adjoin import (
     field,
 )
 from adjoin.expressions import Set, Value, attribute
-from adjoin.requests import Update
+from adjoin.layouts.interface import DELETING
+from adjoin.plans.deletion import TOKENS
+from adjoin.requests import Put, Update
 from tests.verbs.conftest import Everywhere
 
 
@@ -244,3 +246,19 @@ def test_several_reads_as_of_one_instant(g: Any) -> None:
     assert (meter.requests, meter.rcu) == (1, 12), "two units each, in one request"
     ann, ben = g.get_together(User.ref("a"), User.ref("b"))
     assert (ann, ben) == (ANN, BEN)
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_an_edge_with_the_mark_of_a_delete_is_told_by_its_record(is_gone: bool) -> None:
+    with Graph(":memory:", MODELS) as g:
+        edge = Follows(source="a", target="b", since=1)
+        g.put_many([ANN, BEN, edge])
+        layout = g._layout
+        key = layout.edge_key(layout.schema.edge(Follows), "a", "b", {"since": 1})
+        g._store.execute((Update("adjoin", key, (Set(attribute(DELETING), Value({"SS": ["token:USER#b"]})),)),))
+        if is_gone:
+            g._store.execute((Put("adjoin", layout.deletion_key("USER#b") | {TOKENS: {"SS": ["token"]}}),))
+        with g.meter() as meter:
+            found = g.get_together(edge, User.ref("a"))
+        assert found == (None if is_gone else edge, ANN)
+        assert meter.requests == 2, "again, together with the record"

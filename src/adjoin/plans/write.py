@@ -281,8 +281,7 @@ def _raise_missing(
 def _named(layout: BoundLayout, key: Item) -> str:
     """The name of the node with this key in messages."""
     kind = layout.kind_of(key)
-    if not isinstance(kind, NodeType):
-        return f"node {' '.join(place_of(key))!r}"
+    assert isinstance(kind, NodeType)
     return f"{kind.name} {shown(layout.id_in(kind, layout.text_of(kind, key)))}"
 
 
@@ -423,9 +422,9 @@ def _put_alone(layout: BoundLayout, requests: list[Put | Update]) -> Plan[None]:
         if kind is None or not layout.rules.immutable(kind):
             raise
         names = " or ".join(layout.rules.immutable(kind))
+        name = _named(layout, layout.key_of(dict(failed.item or {})))
         raise InvalidValue(
-            f"{kind.name}.{names} is immutable, and {' '.join(place_of(layout.key_of(dict(failed.item or {}))))} "
-            f"already has another value; put it as it is stored"
+            f"{kind.name}.{names} is immutable, and {name} already has another value; put it as it is stored"
         ) from None
 
 
