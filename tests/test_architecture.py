@@ -86,6 +86,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost",
     },
+    "collecting": {"values", "requests", "model", "entity_types", "schema", "layouts", "plans", "queries"},
     "searches": {"errors", "values", "requests", "entity_types", "fields", "plans", "queries"},
     "scans": {
         "errors", "values", "expressions", "requests", "model", "entity_types", "schema", "fields", "plans", "queries",
@@ -98,7 +99,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "queries", "verbs", "walk_steps",
         "walks",
     },
-    "reading": {"errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs"},
+    "reading": {
+        "errors", "values", "expressions", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs",
+    },
     "changing": {"errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs"},
     "transactions": {
         "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs", "changing",
@@ -113,12 +116,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
         "locations", "walks", "traversals", "reading", "changing", "transactions",
+        "collecting",
     },
     "async_graph": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
         "locations", "walks", "traversals", "reading", "changing", "transactions", "graph",
+        "collecting",
     },
     "aws": {
         "errors", "units", "values", "tables", "reserved", "requests",
@@ -140,7 +145,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "": {
         "beginning", "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields",
-        "aggregates", "layouts", "plans", "queries", "scans", "graph", "async_graph", "cost", "server",
+        "aggregates", "layouts", "plans", "queries", "collecting", "scans", "graph", "async_graph", "cost", "server",
         "walks", "walk_steps",
     },
 }  # fmt: skip

@@ -21,6 +21,7 @@ from adjoin.aggregates import (
     Top,
 )
 from adjoin.async_graph import AsyncGraph
+from adjoin.collecting import Collection, CollectionNodes
 from adjoin.cost import Counting, Explanation, FanOut, Meter, WalkCost, WholeTable
 from adjoin.errors import (
     AccessDenied,
@@ -56,6 +57,7 @@ from adjoin.errors import (
     MissingExtra,
     NotAnAdjoinFile,
     NotFound,
+    NotRead,
     NotSupported,
     OutcomeUnknown,
     ServiceFailed,
@@ -89,7 +91,7 @@ from adjoin.plans.subtree import Subtree
 from adjoin.plans.table import Change
 from adjoin.plans.walk_results import GroupCount, Reachable, Recommendation, WalkResult
 from adjoin.plans.walk_results import WalkPath as Path
-from adjoin.queries import Collection, Page
+from adjoin.queries import Page
 from adjoin.scans import Contents
 from adjoin.tables import Projection, Throughput
 from adjoin.walk_steps import WalkPage
@@ -136,6 +138,7 @@ __all__ = [
     "AsyncGraph",
     "Change",
     "Collection",
+    "CollectionNodes",
     "Contents",
     "Explanation",
     "FanOut",
@@ -203,6 +206,7 @@ __all__ = [
     "MissingExtra",
     "NotAnAdjoinFile",
     "NotFound",
+    "NotRead",
     "NotSupported",
     "OutcomeUnknown",
     "ServiceFailed",

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from adjoin.batch.calls import Over, rebuilt, verified
 from adjoin.changing import AsyncChanges
+from adjoin.collecting import AsyncCollectionQuery
 from adjoin.cost import Explanation, Rehearsing
 from adjoin.entity_types import AnyEdge, Entity
 from adjoin.errors import InvalidValue, shown
@@ -32,7 +33,6 @@ from adjoin.plans.scan import SEGMENTS
 from adjoin.plans.table import Change, read_changes
 from adjoin.queries import (
     AsyncChildQuery,
-    AsyncCollectionQuery,
     AsyncEdgeQuery,
     AsyncPairQuery,
 )
@@ -269,7 +269,8 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals):
 
         With `direction="into"`, the edges are those that arrive at it.
         """
-        return AsyncCollectionQuery(self._context, self._collection(x, direction, consistent), _node=x)
+        far = "source" if direction == "into" else "target"
+        return AsyncCollectionQuery(self._context, self._collection(x, direction, consistent), _node=x, _far=far)
 
     def find(
         self,

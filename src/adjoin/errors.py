@@ -94,6 +94,10 @@ class NotFound(AdjoinError):
     """The node or edge that the call needs does not exist."""
 
 
+class NotRead(AdjoinError):
+    """The field was not read, because the node or edge was read with `only`, which does not name it."""
+
+
 class AlreadyExists(AdjoinError):
     """The node or edge that the call would create already exists."""
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from adjoin.batch.calls import Over, rebuilt, verified
 from adjoin.changing import Changes
+from adjoin.collecting import CollectionQuery
 from adjoin.cost import Explanation, Rehearsing
 from adjoin.entity_types import AnyEdge, Entity
 from adjoin.errors import InvalidValue, shown
@@ -36,7 +37,6 @@ from adjoin.plans.scan import SEGMENTS
 from adjoin.plans.table import Change, read_changes
 from adjoin.queries import (
     ChildQuery,
-    CollectionQuery,
     EdgeQuery,
     PairQuery,
 )
@@ -274,7 +274,8 @@ class Graph(Reads, Changes, Traversals):
 
         With `direction="into"`, the edges are those that arrive at it.
         """
-        return CollectionQuery(self._context, self._collection(x, direction, consistent), _node=x)
+        far = "source" if direction == "into" else "target"
+        return CollectionQuery(self._context, self._collection(x, direction, consistent), _node=x, _far=far)
 
     def find(
         self,

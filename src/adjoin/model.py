@@ -34,7 +34,7 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, RootModel, Typ
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
-from adjoin.errors import InvalidKey, InvalidModel, shown
+from adjoin.errors import InvalidKey, InvalidModel, NotRead, shown
 
 NodeT = TypeVar("NodeT", bound="Node")
 SourceT = TypeVar("SourceT", bound="Node")
@@ -63,6 +63,9 @@ put does not move it: by attribute, the text that chooses a shard, and the shard
 
 _RANKED_MODEL = "adjoin:model"
 """The name under which a `Ranked` has the class of its node. It is in `__dict__`, as `AS_READ` is."""
+ONLY_READ = "_adjoin:only"
+"""The name under which a node or an edge that was read with `only` keeps the names of the fields that were read. It is
+in `__dict__`, too."""
 
 
 class Own(Enum):
@@ -114,6 +117,20 @@ class Ref(Generic[NodeT]):
         return f"{self.model.__name__}({self.id!r})"
 
 
+def refuse_unread(entity: BaseModel, *names: str) -> None:
+    """Raises `NotRead` if an instance was read without one of these fields."""
+    if ONLY_READ not in entity.__dict__:
+        return
+    read = entity.__dict__[ONLY_READ]
+    for name in names:
+        if name in type(entity).model_fields and name not in entity.__dict__:
+            model = type(entity).__name__
+            raise NotRead(
+                f"{model}.{name} was not read, because this {model} was read with only={list(read)}; add {name!r} to "
+                f"that, or read the whole {model}"
+            )
+
+
 _ID = ("id",)
 _NOT_GIVEN: Final = object()
 
@@ -129,6 +146,12 @@ class Node(BaseModel):
 
     model_config = _MODEL_CONFIG
     __declaration__: ClassVar[Declaration]
+
+    if not TYPE_CHECKING:
+        # Type checkers would take any name for a field.
+        def __getattr__(self, name: str) -> Any:
+            refuse_unread(self, name)
+            return super().__getattr__(name)
 
     def __init_subclass__(
         cls,
@@ -196,6 +219,10 @@ class Ranked(RootModel[tuple[ValueT, Any]], Generic[ValueT]):
     __str__ = __repr__
 
 
+_ID_WORDS = {"str": "a valid string", "int": "a valid integer", "uuid": "a valid UUID"}
+"""What ids of a type are, in the words of pydantic's messages."""
+
+
 class End(Generic[NodeT]):
     """The type of `source` and `target`: it holds an id, and accepts an id, a ref or a node.
 
@@ -214,11 +241,19 @@ class End(Generic[NodeT]):
         is_single = len(parts) == 1 and not issubclass(model, Child)
         id_schema = parts[0] if is_single else core_schema.tuple_schema(parts)
         from_node = core_schema.no_info_before_validator_function(lambda value: _id_of(value, model), id_schema)
-        if id_schema["type"] not in ("str", "int", "uuid"):
+        if id_schema["type"] not in _ID_WORDS:
+            return from_node
+        if id_schema.keys() != {"type"}:
+            # The message about a length or a pattern comes from the schema of the id, which must be the only one.
             return from_node
         # Pydantic tries the plain id first. That is the usual case, always so for stored edges, and needs no call
         # of a Python function.
-        return core_schema.union_schema([id_schema, from_node], mode="left_to_right")
+        return core_schema.union_schema(
+            [id_schema, from_node],
+            mode="left_to_right",
+            custom_error_type="node_id",
+            custom_error_message=f"Input should be {_ID_WORDS[id_schema['type']]}, a {model.__name__} or its ref",
+        )
 
 
 class RefEnd(Generic[NodeT]):
@@ -378,6 +413,10 @@ class Edge(BaseModel, Generic[SourceT, TargetT]):
     else:
         source: End[SourceT]
         target: End[TargetT]
+
+        def __getattr__(self, name: str) -> Any:
+            refuse_unread(self, name)
+            return super().__getattr__(name)
 
     def __init_subclass__(
         cls,

@@ -7,20 +7,27 @@ synchronous and asynchronous. Both only run plans; the plans decide what is read
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from dataclasses import field as dataclass_field
-from functools import cached_property
 from typing import Any, Generic, Self, TypeAlias, TypeVar
 
-from adjoin.entity_types import AnyEdge, EdgeType, EntityType, NodeType
+from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidCursor, InvalidValue, UnknownField, shown
 from adjoin.expressions import all_of
 from adjoin.fields import AllOf, Predicate
 from adjoin.layouts.bound import BoundLayout
-from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.plans.key_search import KeySearch, merged
-from adjoin.plans.read import Found, Question, changed, count, decode_cursor, encode_cursor, far_nodes, page
+from adjoin.plans.read import (
+    Found,
+    Question,
+    changed,
+    count,
+    decode_cursor,
+    encode_cursor,
+    far_nodes,
+    page,
+    some_fields,
+)
 from adjoin.plans.steps.conditions import condition, is_of_id
 from adjoin.plans.steps.predicates import compared_fields, compared_names
 from adjoin.requests import Plan
@@ -258,22 +265,8 @@ def count_pairs(step: Step, most: int | None) -> Plan[int]:
 E = TypeVar("E")
 
 
-@dataclass(frozen=True)
-class Collection:
-    """A node with all its edges.
-
-    `others` are the items beside them that belong to no class, as plain values. `children` are its children, and the
-    other nodes that share its partition.
-    """
-
-    node: Any
-    edges: list[AnyEdge]
-    others: list[dict[str, Any]]
-    children: list[Any] = dataclass_field(default_factory=list)
-
-
 @dataclass(eq=False, repr=False)
-class _Asking(Ordered[T]):
+class Asking(Ordered[T]):
     """What queries in one partition share, or in all shards of one."""
 
     _question: Question
@@ -319,7 +312,7 @@ class _Asking(Ordered[T]):
 
 
 @dataclass(eq=False, repr=False)
-class _Narrowing(_Asking[T]):
+class _Narrowing(Asking[T]):
     """What queries for edges or children have: conditions on fields and on parts of the key."""
 
     _far: str = "target"
@@ -365,6 +358,13 @@ class _Narrowing(_Asking[T]):
         if sort is not None and name in [part.name for part in sort.parts]:
             return self._context.layout.filterable(kind, name, f"narrow the query with within({name}=…) instead")
         return self._context.layout.filterable(kind, name)
+
+    def only(self, *fields: str) -> Self:
+        """Returns the query with results that have only these fields, and their ids. Others raise `NotRead` if used.
+
+        Less is sent, and it costs as many units.
+        """
+        return self._with(_question=self._question.with_(some=some_fields(self._kind, fields)))
 
     def between(self, low: Any, high: Any) -> Self:
         """Returns the query with only the edges whose order field lies between two values, both included.
@@ -416,38 +416,6 @@ class _Pairing(_Narrowing[tuple[E, Any]]):
         return count_pairs(self._step, self._most)
 
 
-@dataclass(eq=False, repr=False)
-class _Collecting(_Asking[Any]):
-    """All items in the partition of a node."""
-
-    _node: Node | Ref[Any] | None = None
-
-    def _collection_plan(self) -> Plan[Collection]:
-        results: list[Any] = []
-        start: Item | None = None
-        while True:
-            found = yield from self._step(start, self._most)
-            results += found.entities
-            start = found.last
-            if start is None or self._most is not None:
-                break
-        nodes = [result for result in results if isinstance(result, Node)]
-        return Collection(
-            next((node for node in nodes if self._is_asked(node)), None),
-            [result for result in results if isinstance(result, Edge)],
-            [result for result in results if isinstance(result, dict)],
-            [node for node in nodes if not self._is_asked(node)],
-        )
-
-    def _is_asked(self, node: Node) -> bool:
-        """Whether this is the node of the query; classes may share a partition, so others can be in it too."""
-        asked = self._node
-        model = asked.model if isinstance(asked, Ref) else type(asked)
-        schema = self._context.layout.schema
-        kind = schema.node(model).whole
-        return schema.node(type(node)).whole is kind and node_id(node) == kind.id(asked)
-
-
 # --- one partition, synchronous ----------------------------------------------------------------
 
 
@@ -470,38 +438,6 @@ class ChildQuery(Waiting[E], _Narrowing[E]):
     """The children of one class of one node."""
 
 
-class CollectionQuery(Waiting[Any], _Collecting):
-    """A node with its edges and children.
-
-    Iterate it, or read `.node`, `.edges`, `.children` and `.others`, which load everything once.
-    """
-
-    @cached_property
-    def _loaded(self) -> Collection:
-        loaded: Collection = self._context.run(self._collection_plan())
-        return loaded
-
-    @property
-    def node(self) -> Any:
-        """The node, or None if it does not exist."""
-        return self._loaded.node
-
-    @property
-    def edges(self) -> list[AnyEdge]:
-        """The edges of all classes."""
-        return self._loaded.edges
-
-    @property
-    def children(self) -> list[Any]:
-        """The children of all classes, and the other nodes that share the partition."""
-        return self._loaded.children
-
-    @property
-    def others(self) -> list[dict[str, Any]]:
-        """The items in the partition that belong to no class of the graph, as plain values."""
-        return self._loaded.others
-
-
 # --- one partition, asynchronous ---------------------------------------------------------------
 
 
@@ -522,11 +458,3 @@ class AsyncPairQuery(Awaiting[tuple[E, Any]], _Pairing[E]):
 
 class AsyncChildQuery(Awaiting[E], _Narrowing[E]):
     """The children of one class of one node."""
-
-
-class AsyncCollectionQuery(Awaiting[Any], _Collecting):
-    """A node with its edges and children: iterate it, or await it for `.node`, `.edges`, `.children` and `.others`."""
-
-    def __await__(self) -> Generator[Any, None, Collection]:
-        loading: Awaitable[Collection] = self._context.run(self._collection_plan())
-        return loading.__await__()

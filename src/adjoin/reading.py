@@ -10,31 +10,37 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, TypeVar, overload
 
-from adjoin.entity_types import AnyEdge, NodeType
+from adjoin.entity_types import AnyEdge, Entity, EntityType, NodeType
 from adjoin.errors import InvalidKey, InvalidValue, shown
-from adjoin.model import Node, Ref, node_id
-from adjoin.plans.read import edge, get, get_by, get_many
+from adjoin.expressions import Condition
+from adjoin.model import Edge, Node, Ref, node_id
+from adjoin.plans.read import edge, get, get_by, get_many, get_together, some_fields
 from adjoin.requests import Plan
+from adjoin.values import Item
 from adjoin.verbs import Verbs
 
 T = TypeVar("T")
 N = TypeVar("N", bound=Node)
+Other = TypeVar("Other", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
 
 
 class ReadingById(Verbs):
     """What both graphs share: each call as a plan."""
 
-    def _get(self, what: Any, id: Any, unique: dict[str, Any], consistent: bool | None) -> Plan[Any]:
+    def _get(
+        self, what: Any, id: Any, unique: dict[str, Any], consistent: bool | None, only: Iterable[str] | None = None
+    ) -> Plan[Any]:
         if isinstance(what, Ref | Node):
             if id is not None or unique:
                 raise InvalidValue(f"get takes {shown(what)} alone, because it says which node; leave out the others")
             what, id = (what.model, what.id) if isinstance(what, Ref) else (type(what), node_id(what))
         kind = self._schema.node(what)
+        some = some_fields(kind, only)
         if not unique:
             if id is None:
                 raise InvalidValue(f"get needs the id of the {kind.name}{_or_by(kind)}; pass it")
-            return get(self._layout, kind, kind.id(id), self._consistency(consistent))
+            return get(self._layout, kind, kind.id(id), self._consistency(consistent), some)
         if id is not None or len(unique) > 1:
             raise InvalidValue(f"get finds a {kind.name} by its id or by one unique field; pass only one of them")
         ((name, value),) = unique.items()
@@ -45,17 +51,49 @@ class ReadingById(Verbs):
                 f"{kind.name}.{name} is not unique, so several nodes may have this value; mark it with Unique(), or "
                 f"use find"
             )
-        return get_by(self._layout, kind, name, kind.coerced(name, value), self._consistency(consistent))
+        return get_by(self._layout, kind, name, kind.coerced(name, value), self._consistency(consistent), some)
 
-    def _get_many(self, model: type[N], ids: Iterable[Any], consistent: bool | None) -> Plan[list[N | None]]:
+    def _get_many(
+        self, model: type[N], ids: Iterable[Any], consistent: bool | None, only: Iterable[str] | None = None
+    ) -> Plan[list[N | None]]:
         if not isinstance(ids, Iterable):
             raise InvalidValue(f"get_many takes a list of ids, got {shown(ids)}; use get for a single id")
-        return get_many(self._layout, self._schema.node(model), ids, self._consistency(consistent))
+        kind = self._schema.node(model)
+        return get_many(self._layout, kind, ids, self._consistency(consistent), some_fields(kind, only))
 
     def _edge(
-        self, model: type[E], source: Any, target: Any, key: dict[str, Any], consistent: bool | None
+        self,
+        model: type[E],
+        source: Any,
+        target: Any,
+        key: dict[str, Any],
+        consistent: bool | None,
+        only: Iterable[str] | None = None,
     ) -> Plan[E | None]:
-        return edge(self._layout, *self._edge_parts(model, source, target, key), self._consistency(consistent))
+        parts = self._edge_parts(model, source, target, key)
+        return edge(self._layout, *parts, self._consistency(consistent), some_fields(parts[0], only))
+
+    def _get_together(self, entities: tuple[Any, ...]) -> Plan[tuple[Any, ...]]:
+        if not entities:
+            raise InvalidValue("get_together needs something to read; pass refs, nodes or edges")
+        wanted = [self._key_of(each) for each in entities]
+        return tuple((yield from get_together(self._layout, wanted)))
+
+    def _key_of(self, entity: Any) -> tuple[EntityType, Item, Condition | None]:
+        """The class and the key of a node or an edge, and the condition that its ends are these."""
+        match entity:
+            case Ref(model=model, id=id):
+                kind = self._schema.node(model)
+                return kind, self._layout.node_key(kind, kind.id(id)), None
+            case Node():
+                return self._key_of(Ref(type(entity), node_id(entity)))
+            case Edge():
+                edge_kind, source, target, fields, _ = self._edge_to_delete(entity, None)
+                key = self._layout.edge_key(edge_kind, source, target, fields)
+                return edge_kind, key, self._layout.has_ends(edge_kind, source, target)
+        raise InvalidValue(
+            f"get_together takes refs, nodes and edges, got {shown(entity)}; pass Model.ref(id) for an id"
+        )
 
 
 def _or_by(kind: NodeType) -> str:
@@ -69,32 +107,77 @@ class Reads(ReadingById):
     def _run(self, plan: Plan[T]) -> T: ...
 
     @overload
-    def get(self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any) -> N | None: ...
+    def get(
+        self,
+        model: type[N],
+        id: Any = None,
+        *,
+        only: Iterable[str] | None = None,
+        consistent: bool | None = None,
+        **unique: Any,
+    ) -> N | None: ...
 
     @overload
-    def get(self, node: Ref[N] | N, /, *, consistent: bool | None = None) -> N | None: ...
+    def get(
+        self, node: Ref[N] | N, /, *, only: Iterable[str] | None = None, consistent: bool | None = None
+    ) -> N | None: ...
 
-    def get(self, model: Any, id: Any = None, *, consistent: bool | None = None, **unique: Any) -> Any:
+    def get(
+        self,
+        model: Any,
+        id: Any = None,
+        *,
+        only: Iterable[str] | None = None,
+        consistent: bool | None = None,
+        **unique: Any,
+    ) -> Any:
         """Returns the node with this id, or with this value of a unique field (`email="…"`); None if none exists.
 
-        Pass a class and an id, or a ref, or a node to read it again. `consistent` overrides the default of the graph
-        for this read.
+        Pass a class and an id, or a ref, or a node to read it again. `only` names the fields that are read; others
+        raise `NotRead` if they are used. `consistent` overrides the default of the graph for this read.
         """
-        return self._run(self._get(model, id, unique, consistent))
+        return self._run(self._get(model, id, unique, consistent, only))
 
-    def get_many(self, model: type[N], ids: Iterable[Any], *, consistent: bool | None = None) -> list[N | None]:
-        """Returns the nodes with these ids in the same order, with None for each that does not exist."""
-        return self._run(self._get_many(model, ids, consistent))
+    def get_many(
+        self, model: type[N], ids: Iterable[Any], *, only: Iterable[str] | None = None, consistent: bool | None = None
+    ) -> list[N | None]:
+        """Returns the nodes with these ids in the same order, with None for each that does not exist.
+
+        `only` names the fields that are read; others raise `NotRead` if they are used.
+        """
+        return self._run(self._get_many(model, ids, consistent, only))
 
     def edge(
-        self, model: type[E], source: Any, target: Any, /, *, consistent: bool | None = None, **key: Any
+        self,
+        model: type[E],
+        source: Any,
+        target: Any,
+        /,
+        *,
+        only: Iterable[str] | None = None,
+        consistent: bool | None = None,
+        **key: Any,
     ) -> E | None:
         """Returns the edge between two nodes, or None if it does not exist.
 
         `source` and `target` are nodes, refs or ids. If the class has key fields, pass them by name: they
-        distinguish parallel edges.
+        distinguish parallel edges. `only` names the fields that are read; others raise `NotRead` if they are used.
         """
-        return self._run(self._edge(model, source, target, key, consistent))
+        return self._run(self._edge(model, source, target, key, consistent, only))
+
+    @overload
+    def get_together(self, one: Ref[N] | N, other: Ref[Other] | Other, /) -> tuple[N | None, Other | None]: ...
+
+    @overload
+    def get_together(self, *entities: Ref[Any] | Entity) -> tuple[Any, ...]: ...
+
+    def get_together(self, *entities: Any) -> tuple[Any, ...]:
+        """Returns these nodes and edges, all as they were at one instant, with None for each that did not exist.
+
+        Pass refs, nodes and edges, at most 100. It is one request, at double the cost of strongly consistent reads.
+        Raises `TransactionCanceled`, which is retryable, if one of them was being written.
+        """
+        return self._run(self._get_together(entities))
 
 
 class AsyncReads(ReadingById):
@@ -105,30 +188,73 @@ class AsyncReads(ReadingById):
 
     @overload
     async def get(
-        self, model: type[N], id: Any = None, *, consistent: bool | None = None, **unique: Any
+        self,
+        model: type[N],
+        id: Any = None,
+        *,
+        only: Iterable[str] | None = None,
+        consistent: bool | None = None,
+        **unique: Any,
     ) -> N | None: ...
 
     @overload
-    async def get(self, node: Ref[N] | N, /, *, consistent: bool | None = None) -> N | None: ...
+    async def get(
+        self, node: Ref[N] | N, /, *, only: Iterable[str] | None = None, consistent: bool | None = None
+    ) -> N | None: ...
 
-    async def get(self, model: Any, id: Any = None, *, consistent: bool | None = None, **unique: Any) -> Any:
+    async def get(
+        self,
+        model: Any,
+        id: Any = None,
+        *,
+        only: Iterable[str] | None = None,
+        consistent: bool | None = None,
+        **unique: Any,
+    ) -> Any:
         """Returns the node with this id, or with this value of a unique field (`email="…"`); None if none exists.
 
-        Pass a class and an id, or a ref, or a node to read it again. `consistent` overrides the default of the graph
-        for this read.
+        Pass a class and an id, or a ref, or a node to read it again. `only` names the fields that are read; others
+        raise `NotRead` if they are used. `consistent` overrides the default of the graph for this read.
         """
-        return await self._run(self._get(model, id, unique, consistent))
+        return await self._run(self._get(model, id, unique, consistent, only))
 
-    async def get_many(self, model: type[N], ids: Iterable[Any], *, consistent: bool | None = None) -> list[N | None]:
-        """Returns the nodes with these ids in the same order, with None for each that does not exist."""
-        return await self._run(self._get_many(model, ids, consistent))
+    async def get_many(
+        self, model: type[N], ids: Iterable[Any], *, only: Iterable[str] | None = None, consistent: bool | None = None
+    ) -> list[N | None]:
+        """Returns the nodes with these ids in the same order, with None for each that does not exist.
+
+        `only` names the fields that are read; others raise `NotRead` if they are used.
+        """
+        return await self._run(self._get_many(model, ids, consistent, only))
 
     async def edge(
-        self, model: type[E], source: Any, target: Any, /, *, consistent: bool | None = None, **key: Any
+        self,
+        model: type[E],
+        source: Any,
+        target: Any,
+        /,
+        *,
+        only: Iterable[str] | None = None,
+        consistent: bool | None = None,
+        **key: Any,
     ) -> E | None:
         """Returns the edge between two nodes, or None if it does not exist.
 
         `source` and `target` are nodes, refs or ids. If the class has key fields, pass them by name: they
-        distinguish parallel edges.
+        distinguish parallel edges. `only` names the fields that are read; others raise `NotRead` if they are used.
         """
-        return await self._run(self._edge(model, source, target, key, consistent))
+        return await self._run(self._edge(model, source, target, key, consistent, only))
+
+    @overload
+    async def get_together(self, one: Ref[N] | N, other: Ref[Other] | Other, /) -> tuple[N | None, Other | None]: ...
+
+    @overload
+    async def get_together(self, *entities: Ref[Any] | Entity) -> tuple[Any, ...]: ...
+
+    async def get_together(self, *entities: Any) -> tuple[Any, ...]:
+        """Returns these nodes and edges, all as they were at one instant, with None for each that did not exist.
+
+        Pass refs, nodes and edges, at most 100. It is one request, at double the cost of strongly consistent reads.
+        Raises `TransactionCanceled`, which is retryable, if one of them was being written.
+        """
+        return await self._run(self._get_together(entities))

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from adjoin import AdjacencyList, Graph
-from adjoin.queries import CollectionQuery
+from adjoin.collecting import CollectionQuery
 from adjoin.requests import Get, Put
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore

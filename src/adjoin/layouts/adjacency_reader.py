@@ -196,6 +196,26 @@ class AdjacencyReader:
         known = self._told_of_node(node, item)
         return None if known is None else node.record.decode_as_far(item, known)
 
+    def read_some(self, kind: EntityType, item: Item, names: tuple[str, ...]) -> Entity | None:
+        """An instance that has only some fields; None if the item is of another class."""
+        if kind.whole is not kind and not self._is_labelled(item, kind):
+            return None
+        member = self.member(kind, item)
+        keys: NodeKeys | EdgeKeys
+        if isinstance(member, EdgeType):
+            keys = self._keys.edges[member.model]
+            known = self._told_of_edge(keys, item)
+            ends: tuple[str, ...] = ("source", "target")
+        else:
+            assert isinstance(member, NodeType)
+            keys = self._keys.nodes[member.model]
+            known = self._told_of_node(keys, item)
+            ends = member.id_names
+        if known is None:
+            return None
+        found: Entity = keys.record.decode_some(item, known, tuple(dict.fromkeys((*ends, *names))))
+        return found
+
     def _node(self, keys: NodeKeys, item: Item) -> Node | None:
         known = self._told_of_node(keys, item)
         if known is None:

@@ -401,6 +401,21 @@ class BoundLayout(EdgeRanges):
 
     # --- what a class can read -----------------------------------------------------------------
 
+    def decode_some(self, kind: EntityType, item: Item, names: tuple[str, ...]) -> Entity | None:
+        """The instance with only some fields that an item is; None if it is of another class."""
+        return self._reader.read_some(kind, item, names)
+
+    def some_attributes(self, kind: EntityType, names: Sequence[str]) -> tuple[str, ...]:
+        """The attributes that have to be read for some fields, with those that tell the class, the id and the ends."""
+        keys = self._keys_of(kind)
+        family = kind.family if isinstance(kind, NodeType) else ()
+        found = [name for each in (kind, *family) for name in self.scan(each).attributes]
+        for name in names:
+            found += [kind.attributes[name], *kind.former.get(name, ())]
+            if name not in keys.record.stored_names:
+                found += [attribute for attribute, each in keys.index_keys.items() if name in each.told]
+        return tuple(dict.fromkeys(found))
+
     def fit(self, kind: EntityType) -> Fit:
         """The conditions under which the class can read a stored item."""
         found = self._fits.get(kind.model)

@@ -176,7 +176,7 @@ class AdjacencyAccesses:
             # source and target exchanged.
             leaving = self._leaving(keys)
             assert leaving is not None
-            return replace(leaving, decode=lambda item: _turned(leaving.decode(item)))
+            return replace(leaving, decode=lambda item: _turned(leaving.decode(item)), refine=_turned)
         if reverse is None:
             return self._in_table(keys, "target") or self._by_declared_index(keys, "target")
         return self._by_index(reverse, keys)

@@ -71,6 +71,8 @@ class EdgeAccess:
     """The field that is the sort key, if it has no template."""
     shows: Callable[[Item], bool] | None = None
     """For a collection, which of the items that no class explains belong to it; None for none of them."""
+    refine: Callable[[Any], Any] | None = None
+    """What `decode` does with an edge after it was read; returns None for one that is no part of the answer."""
     is_sparse: bool = False
     """Whether edges of the class may be missing from the index, because a part of its key is None."""
 
@@ -302,11 +304,15 @@ def only_at(access: EdgeAccess, part: Part, known: Mapping[str, Any]) -> EdgeAcc
     assert end is not None
     node = end.id(known[part.name])
 
+    def refine(edge: Any) -> Any:
+        edge = edge if access.refine is None else access.refine(edge)
+        return edge if edge is not None and getattr(edge, side) == node else None
+
     def decode(item: Item) -> Any:
         edge = access.decode(item)
         return edge if edge is not None and getattr(edge, side) == node else None
 
-    return replace(access, decode=decode, told_by_keys=False)
+    return replace(access, decode=decode, refine=refine, told_by_keys=False)
 
 
 def _begins_with(sort_key: str, text: str, type: KeyType = "S") -> SortCondition | None:

@@ -28,7 +28,7 @@ from adjoin.entity_types import Entity, EntityType
 from adjoin.errors import AdjoinError, InvalidItem, InvalidModel, InvalidValue
 from adjoin.field_types import problems_in, raised_by_class
 from adjoin.formats import Format
-from adjoin.model import field_schemas
+from adjoin.model import ONLY_READ, field_schemas, refuse_unread
 from adjoin.values import AttributeValue, Item, decode, encode
 
 # --- the fast path: instances from stored items ------------------------------------------------
@@ -175,11 +175,15 @@ class FieldRecord:
         """The stored attributes of an instance, without its keys."""
         values = entity.__dict__
         item: Item = {}
-        for name, attribute, absence in self._stored:
-            value = values[name]
-            if absence and _is_absent(value, absence):
-                continue
-            item[attribute] = self.encode_field(name, value)
+        try:
+            for name, attribute, absence in self._stored:
+                value = values[name]
+                if absence and _is_absent(value, absence):
+                    continue
+                item[attribute] = self.encode_field(name, value)
+        except KeyError:
+            refuse_unread(entity, *self.stored_names)
+            raise
         if self._extra and entity.__pydantic_extra__:
             for attribute, value in entity.__pydantic_extra__.items():
                 if not self._is_extra(attribute):
@@ -231,6 +235,34 @@ class FieldRecord:
             # Validators are code of the program and may raise anything. Callers get one error for all of it.
             problems = raised_by_class(error)
             raise InvalidItem(_misfit(self.kind, item, problems), problems) from error
+
+    def decode_some(self, item: Item, known: dict[str, Any], names: tuple[str, ...]) -> Any:
+        """An instance that has only these fields, and its id or its ends; all others raise `NotRead` if they are used.
+
+        Each field is validated by itself.
+        """
+        try:
+            self._fill_in(item, known)
+            values = {name: self._one_of(name, known) for name in names}
+        except (_Misspelled, InvalidValue) as error:
+            raise InvalidItem(_misfit(self.kind, item, str(error)), str(error)) from None
+        model = self.kind.model
+        made: Any = object.__new__(model)
+        own = ((name, _private_default(each)) for name, each in model.__private_attributes__.items())
+        private = {name: default for name, default in own if default is not PydanticUndefined}
+        object.__setattr__(made, "__dict__", {**values, ONLY_READ: names})
+        object.__setattr__(made, "__pydantic_fields_set__", {*values})
+        object.__setattr__(made, "__pydantic_extra__", {} if self._extra else None)
+        object.__setattr__(made, "__pydantic_private__", private or None)
+        return made
+
+    def _one_of(self, name: str, known: Mapping[str, Any]) -> Any:
+        if name in known:
+            return self.kind.validated(name, known[name])
+        info = self.kind.fields[name]
+        if info.is_required():
+            raise InvalidValue(f"{name} is missing")
+        return info.get_default(call_default_factory=True, validated_data={})
 
     def decode_as_far(self, item: Item, known: dict[str, Any]) -> Any:
         """An instance in which a field that does not fit has its stored value, and a missing required field is None."""
@@ -284,6 +316,10 @@ class FieldRecord:
         if not self._extra and not self._looks_first:
             return {}
         return {name: decode(stored) for name, stored in item.items() if self._is_extra(name)}
+
+
+def _private_default(attribute: Any) -> Any:
+    return attribute.get_default() if attribute.default_factory is None else attribute.default_factory()
 
 
 def _flat(former: Mapping[str, tuple[str, ...]]) -> set[str]:

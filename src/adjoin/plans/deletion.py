@@ -18,7 +18,7 @@ A reader pays nothing for this unless it finds a mark; then it pays one batch ge
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType
@@ -61,13 +61,23 @@ UNMARKED = Not(Exists(attribute(DELETING)))
 
 def visible(layout: BoundLayout, items: list[Item]) -> Plan[list[Item]]:
     """The items without the edges of nodes whose delete has passed its switch."""
-    marked = [item for item in items if DELETING in item]
-    if not marked:
+    if not any(DELETING in item for item in items):
         return items
-    nodes = list({node for item in marked for node, _ in _marks(item)})
-    records = yield from get_all([Get(layout.table, layout.deletion_key(node), consistent=True) for node in nodes])
-    gone = {(node, token) for node, record in zip(nodes, records, strict=True) for token in _tokens(record)}
-    return [item for item in items if DELETING not in item or gone.isdisjoint(_marks(item))]
+    keys = records_of(layout, items)
+    found = yield from get_all([Get(layout.table, key, consistent=True) for key in keys.values()])
+    return unhidden(items, dict(zip(keys, found, strict=True)))
+
+
+def records_of(layout: BoundLayout, items: Iterable[Item]) -> dict[str, Item]:
+    """The keys of the deletion records that say whether these items are hidden, by the node keys in their marks."""
+    nodes = {node for item in items for node, _ in _marks(item)}
+    return {node: layout.deletion_key(node) for node in nodes}
+
+
+def unhidden(items: list[Item], records: Mapping[str, Item | None]) -> list[Item]:
+    """The items that none of these deletion records hides."""
+    gone = {(node, token) for node, record in records.items() for token in _tokens(record)}
+    return [item for item in items if gone.isdisjoint(_marks(item))]
 
 
 def _marks(item: Item) -> set[tuple[str, str]]:

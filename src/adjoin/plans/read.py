@@ -5,28 +5,40 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from hmac import compare_digest
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import orjson
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType
-from adjoin.errors import InvalidCursor, InvalidKey, MigrationDue, TableMismatch
+from adjoin.errors import InvalidCursor, InvalidKey, InvalidRequest, InvalidValue, MigrationDue, TableMismatch, shown
 from adjoin.evaluate import condition_test
-from adjoin.expressions import Condition, attribute
+from adjoin.expressions import Condition, Path, attribute
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, OWNER
 from adjoin.layouts.ranges import Range
 from adjoin.plans.declared import check_due
-from adjoin.plans.deletion import UNMARKED, another_type, visible
+from adjoin.plans.deletion import UNMARKED, another_type, records_of, unhidden, visible
 from adjoin.plans.reordering import reordered
 from adjoin.plans.steps.batches import Place, get_all, place_of
-from adjoin.plans.steps.predicates import holds
+from adjoin.plans.steps.conditions import is_of_id
+from adjoin.plans.steps.predicates import compared_fields, holds
 from adjoin.plans.steps.samples import sample_keys
-from adjoin.requests import Get, ItemResponse, PageResponse, Plan, Query, SortCondition
+from adjoin.requests import (
+    BatchGetResponse,
+    Get,
+    ItemResponse,
+    PageResponse,
+    Plan,
+    Query,
+    SortCondition,
+    TransactGet,
+)
+from adjoin.units import MAX_TRANSACTION
 from adjoin.values import Item, decode
 
 if TYPE_CHECKING:
@@ -85,19 +97,51 @@ def _digest(payload: bytes, query: bytes, secret: bytes) -> bytes:
 V = TypeVar("V", bound="DataclassInstance")
 
 
-def get(layout: BoundLayout, kind: NodeType, id: Any, consistent: bool) -> Plan[Any]:
+Some: TypeAlias = tuple[str, ...] | None
+"""The fields that are read; None for all."""
+
+
+def some_fields(kind: EntityType, names: Iterable[str] | None) -> Some:
+    """The fields that `only` names; raises for a name that the class does not have, with the closest one."""
+    if names is None:
+        return None
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InvalidValue(f"only takes a list of names of fields, got {shown(names)}; put it into a list")
+    some = tuple(dict.fromkeys(names))
+    for name in some:
+        if not isinstance(name, str):
+            raise InvalidValue(f"only takes names of fields, got {shown(name)}; pass them as text")
+        if not is_of_id(kind, name):
+            kind.attribute(name)
+    return tuple(name for name in some if name in kind.attributes)
+
+
+def projected(layout: BoundLayout, kind: EntityType, some: Some) -> tuple[Path, ...] | None:
+    """The attributes that are sent for some fields."""
+    return None if some is None else tuple(map(attribute, layout.some_attributes(kind, some)))
+
+
+def decoded(layout: BoundLayout, kind: EntityType, item: Item, some: Some) -> Any:
+    """The entity that an item is, with all fields or with some."""
+    return layout.decode(kind, item) if some is None else layout.decode_some(kind, item, some)
+
+
+def get(layout: BoundLayout, kind: NodeType, id: Any, consistent: bool, some: Some = None) -> Plan[Any]:
     if layout.due.is_any:
         yield from check_due(layout, lambda due: due.check_keys(kind))
     response: ItemResponse
-    (response,) = yield (Get(layout.table, layout.node_key(kind, id), consistent),)
+    key = layout.node_key(kind, id)
+    (response,) = yield (Get(layout.table, key, consistent, projected(layout, kind, some)),)
     if response.item is None:
         return None
     if DELETING in response.item and not (yield from visible(layout, [response.item])):
         return None
-    return _explained(layout.decode(kind, response.item), kind, response.item)
+    return _explained(decoded(layout, kind, response.item, some), kind, response.item)
 
 
-def get_by(layout: BoundLayout, kind: NodeType, name: str, value: Any, consistent: bool) -> Plan[Any]:
+def get_by(
+    layout: BoundLayout, kind: NodeType, name: str, value: Any, consistent: bool, some: Some = None
+) -> Plan[Any]:
     """The node that has a value of a unique field; the claim to the value names the node."""
     if layout.due.is_any:
         yield from check_due(layout, lambda due: due.check_unique(kind, name))
@@ -111,40 +155,51 @@ def get_by(layout: BoundLayout, kind: NodeType, name: str, value: Any, consisten
     if id is None:
         # There is no claim, or another program wrote one with a key that no node can have.
         return None
-    node = yield from get(layout, kind, id, consistent)
+    node = yield from get(layout, kind, id, consistent, None if some is None else (*some, name))
     # The node may have changed between the two reads, or the claim may be stale.
     return node if node is not None and getattr(node, name) == value else None
 
 
-def get_many(layout: BoundLayout, kind: NodeType, ids: Iterable[Any], consistent: bool) -> Plan[list[Any]]:
+def get_many(
+    layout: BoundLayout, kind: NodeType, ids: Iterable[Any], consistent: bool, some: Some = None
+) -> Plan[list[Any]]:
     """One node (or None) per id, in order; an id that is given twice is read once."""
     if layout.due.is_any:
         yield from check_due(layout, lambda due: due.check_keys(kind))
     wanted = [kind.id(id) for id in ids]
     distinct = list(dict.fromkeys(wanted))
-    nodes = yield from get_each(layout, [(kind, id) for id in distinct], consistent)
+    nodes = yield from get_each(layout, [(kind, id) for id in distinct], consistent, some)
     found = dict(zip(distinct, nodes, strict=True))
     return [found[id] for id in wanted]
 
 
-def get_each(layout: BoundLayout, wanted: Sequence[tuple[NodeType, Any]], consistent: bool) -> Plan[list[Any]]:
+def get_each(
+    layout: BoundLayout, wanted: Sequence[tuple[NodeType, Any]], consistent: bool, some: Some = None
+) -> Plan[list[Any]]:
     """One node (or None) per class and id, in order. They must be different nodes."""
-    items = yield from get_all([Get(layout.table, layout.node_key(kind, id), consistent) for kind, id in wanted])
+    sent = projected(layout, wanted[0][0], some) if wanted else None
+    items = yield from get_all([Get(layout.table, layout.node_key(kind, id), consistent, sent) for kind, id in wanted])
     if any(item is not None and DELETING in item for item in items):
         shown = yield from visible(layout, [item for item in items if item is not None])
         items = [item if any(item is each for each in shown) else None for item in items]
     pairs = zip(wanted, items, strict=True)
-    return [item and _explained(layout.decode(kind, item), kind, item) for (kind, _), item in pairs]
+    return [item and _explained(decoded(layout, kind, item, some), kind, item) for (kind, _), item in pairs]
 
 
 def edge(
-    layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any], consistent: bool
+    layout: BoundLayout,
+    kind: EdgeType,
+    source: Any,
+    target: Any,
+    fields: Mapping[str, Any],
+    consistent: bool,
+    some: Some = None,
 ) -> Plan[Any]:
     if layout.due.is_any:
         yield from check_due(layout, lambda due: due.check_range(kind, None))
     response: ItemResponse
     key = layout.edge_key(kind, source, target, fields)
-    (response,) = yield (Get(layout.table, key, consistent),)
+    (response,) = yield (Get(layout.table, key, consistent, projected(layout, kind, some)),)
     if response.item is None:
         return None
     if DELETING in response.item and not (yield from visible(layout, [response.item])):
@@ -153,7 +208,42 @@ def edge(
     if ends is not None and not condition_test(ends)(response.item):
         # The key alone does not tell the ends, and this edge has others.
         return None
-    return _explained(layout.decode(kind, response.item), kind, response.item)
+    return _explained(decoded(layout, kind, response.item, some), kind, response.item)
+
+
+def get_together(layout: BoundLayout, wanted: Sequence[tuple[EntityType, Item, Condition | None]]) -> Plan[list[Any]]:
+    """The entities with these keys, all as they were at one instant; None for each that did not exist then.
+
+    Each has a condition that holds for its ends, if its key does not tell them. An edge with the mark of a delete is
+    read again, with the deletion records that say whether it exists.
+    """
+    keys = {place_of(key): key for _, key, _ in wanted}
+    records: dict[str, Item] = {}
+    while True:
+        asked = [*keys.values(), *records.values()]
+        if len(asked) > MAX_TRANSACTION:
+            raise InvalidRequest(
+                f"get_together takes at most {MAX_TRANSACTION} nodes and edges, got {len(asked)} with the records of "
+                f"their deletes; read fewer"
+            )
+        response: BatchGetResponse
+        (response,) = yield (TransactGet(tuple(Get(layout.table, key) for key in asked)),)
+        found = dict(zip(map(place_of, asked), response.items, strict=True))
+        items = [item for place in keys if (item := found[place]) is not None]
+        more = records_of(layout, items)
+        if more.keys() <= records.keys():
+            break
+        records = more
+    told = {node: found[place_of(key)] for node, key in records.items()}
+    shown = {place_of(layout.key_of(item)) for item in unhidden(items, told)}
+    entities: list[Any] = []
+    for kind, key, ends in wanted:
+        item = found[place_of(key)] if place_of(key) in shown else None
+        if item is None or (ends is not None and not condition_test(ends)(item)):
+            entities.append(None)
+        else:
+            entities.append(_explained(layout.decode(kind, item), kind, item))
+    return entities
 
 
 def _explained(entity: Any, kind: EntityType, item: Item) -> Any:
@@ -193,6 +283,19 @@ class Question:
     """The attributes that are sent; None for whole items."""
     rest: tuple[Predicate, ...] = ()
     """The predicates that are checked here, on the entities, because DynamoDB cannot filter by them."""
+    some: Some = None
+    """The fields that the entities have; None for all."""
+
+    def sending(self, layout: BoundLayout) -> Question:
+        """The same question, with the attributes that are sent if only some fields are read."""
+        kind, access = self.range.access.kind, self.range.access
+        if self.some is None or kind is None:
+            return self
+        compared = {name for each in self.rest for name in compared_fields(each) if name in kind.attributes}
+        some = tuple(dict.fromkeys((*self.some, *sorted(compared))))
+        # An index that holds only some attributes does not hold the marks of deletes, so whole items are read.
+        names = None if access.is_partial else layout.some_attributes(kind, some)
+        return self.with_(some=some, only=names)
 
     def request(
         self,
@@ -236,11 +339,18 @@ class Question:
         """Whether every item that is read is part of the answer."""
         return self.filter is None and not self.rest and self.range.access.exclusive
 
+    def _decode_some(self, layout: BoundLayout, kind: EntityType, some: tuple[str, ...], item: Item) -> Any:
+        entity = layout.decode_some(kind, item, some)
+        refine = self.range.access.refine
+        return entity if entity is None or refine is None else refine(entity)
+
     def decoder(self, layout: BoundLayout) -> Callable[[Item], Any]:
         """The function that reads an item; it returns None for what is no part of the answer."""
         decode, kind, rest = self.range.access.decode, self.range.access.kind, self.rest
         if kind is None:
             return lambda item: read_or_plain(layout, item)
+        if self.some is not None:
+            decode = partial(self._decode_some, layout, kind, self.some)
         if shows := self.range.access.shows:
 
             def collected(item: Item) -> Any:
@@ -273,10 +383,11 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
     DynamoDB applies its limit before a filter. So with a filter, the first request asks for more items than are
     wanted, each further one for four times as many, and the page ends after the last item that is returned.
     """
+    question = question.sending(layout)
     access, is_exact = question.range.access, question.is_exact
     if layout.due.is_any and (whole_range := (yield from _whole_range(layout, question))) is not None:
         return (yield from _reordered(layout, question, whole_range, limit, start))
-    is_plain = access.kind is not None and access.shows is None and not question.rest
+    is_plain = access.kind is not None and access.shows is None and not question.rest and question.some is None
     decode_item = access.decode if is_plain else question.decoder(layout)
     entities: list[Any] = []
     entries: dict[Place, Item] = {}

@@ -29,7 +29,8 @@ from adjoin.expressions import Condition, all_of
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, OWNER
-from adjoin.model import OWN_VERSION, Edge, IfVersion, Ref, node_id
+from adjoin.model import AS_READ, OWN_VERSION, Edge, IfVersion, Ref, node_id
+from adjoin.plans.copies import copies_on
 from adjoin.plans.deletion import UNMARKED, doomed, visible
 from adjoin.plans.entity_write import (
     Claims,
@@ -117,6 +118,8 @@ class Buffer:
         self._later: list[_Later] = []
         self._edges: list[tuple[Purpose, list[Item]]] = []
         """The edges that are written, each with the keys of its two nodes."""
+        self._copying: list[tuple[EdgeType, AnyEdge]] = []
+        """The edges that are connected and have copied fields, which they get when they are written."""
         self._guarded: list[tuple[EntityType, Item, str]] = []
         """The nodes that are put and have immutable fields."""
         self._unseen: list[tuple[Place, _Unseen]] = []
@@ -210,6 +213,8 @@ class Buffer:
             there_is_none = f"there is no {name}" if only_if is None else f"there is no {name}, or it is not as asked"
             self._checks.append((check, _purpose("connect", entity).needing(there_is_none, node.model, node.id)))
         self.add(entity, "connect")
+        if copies_on(self._layout, kind):
+            self._copying.append((kind, entity))
 
     def update(self, change: Changed) -> None:
         layout, identity, rest = self._layout, change.identity, change.fields
@@ -313,11 +318,22 @@ class Buffer:
                 return AGAIN
 
             requests = tuple(write for write, _ in writes.values())
-            return Attempt((TransactWrite(requests),), lambda _: None, failed, named)
+            return Attempt((TransactWrite(requests),), lambda _: self._fill_in(writes), failed, named)
 
         yield from until_written(attempt)
         for lock in self._locks:
             lock.keep()
+
+    def _fill_in(self, writes: NamedWrites) -> None:
+        """Sets the copied fields that were written on the edges that were connected, unless their class is frozen."""
+        for kind, edge in self._copying:
+            key = self._layout.edge_key(kind, edge.source, edge.target, edge.__dict__)
+            write, _ = writes[place_of(key)]
+            stored = self._layout.decode(kind, write.item) if isinstance(write, Put) else None
+            if stored is None or kind.model.model_config.get("frozen"):
+                continue
+            names = [*(copy.field for copy in copies_on(self._layout, kind)), AS_READ]
+            edge.__dict__.update({name: stored.__dict__[name] for name in names if name in stored.__dict__})
 
     def _add_writes(self, writes: NamedWrites, claims: Claims) -> Plan[list[tuple[EntityType, EntityWrite]]]:
         made = list(self._writes)

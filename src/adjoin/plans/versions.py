@@ -191,7 +191,7 @@ def stale(lock: Lock, name: str, item: Mapping[str, Any] | None, seen: Seen) -> 
 
 
 def _own(kind: EntityType, entity: Entity) -> int:
-    version = entity.__dict__[kind.version or ""]
+    version = getattr(entity, kind.version or "")
     return version if isinstance(version, int) else initial(kind)
 
 

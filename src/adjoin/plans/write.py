@@ -25,7 +25,7 @@ from adjoin.expressions import Compare, Condition, Not, Or, Value, all_of, attri
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
-from adjoin.model import OWN_VERSION, UNEXPLAINED, Edge, IfVersion, Node, node_id
+from adjoin.model import OWN_VERSION, UNEXPLAINED, Edge, IfVersion, Node, node_id, refuse_unread
 from adjoin.plans.copies import Filling, copies_on, fillings
 from adjoin.plans.deletion import UNMARKED, refuse_foreign, visible
 from adjoin.plans.entity_write import (
@@ -70,10 +70,10 @@ from adjoin.values import AttributeValue, Item, item_size
 
 
 def kind_of(layout: BoundLayout, entity: Any) -> EntityType:
-    if isinstance(entity, Node):
-        return layout.schema.node(type(entity))
-    if isinstance(entity, Edge):
-        return layout.schema.edge(type(entity))
+    """The class of an instance that is written; raises `NotRead` if not all of its fields were read."""
+    if isinstance(entity, Node | Edge):
+        refuse_unread(entity, *type(entity).model_fields)
+        return layout.schema.node(type(entity)) if isinstance(entity, Node) else layout.schema.edge(type(entity))
     raise InvalidValue(f"{shown(entity)} is neither a node nor an edge; pass an instance of a class of this graph")
 
 
@@ -290,8 +290,7 @@ def _raise_missing(
 def _named(layout: BoundLayout, key: Item) -> str:
     """The name of the node with this key in messages."""
     kind = layout.kind_of(key)
-    if not isinstance(kind, NodeType):
-        return f"node {' '.join(place_of(key))!r}"
+    assert isinstance(kind, NodeType)
     return f"{kind.name} {shown(layout.id_in(kind, layout.text_of(kind, key)))}"
 
 
@@ -432,9 +431,9 @@ def _put_alone(layout: BoundLayout, requests: list[Put | Update]) -> Plan[None]:
         if kind is None or not layout.rules.immutable(kind):
             raise
         names = " or ".join(layout.rules.immutable(kind))
+        name = _named(layout, layout.key_of(dict(failed.item or {})))
         raise InvalidValue(
-            f"{kind.name}.{names} is immutable, and {' '.join(place_of(layout.key_of(dict(failed.item or {}))))} "
-            f"already has another value; put it as it is stored"
+            f"{kind.name}.{names} is immutable, and {name} already has another value; put it as it is stored"
         ) from None
 
 

@@ -1,0 +1,90 @@
+"""Messages that say what is wrong in the words of the program, once, and instances that have what was written."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import pytest
+from pydantic import Field, ValidationError
+
+from adjoin import Copy, Edge, Immutable, InvalidValue, Node
+from tests.verbs.conftest import Everywhere
+
+
+class Student(Node):
+    id: str
+    name: str = ""
+
+
+class Course(Node):
+    id: UUID
+    title: str = ""
+
+
+class Room(Node):
+    id: Annotated[str, Field(min_length=3)]
+    size: Annotated[int, Immutable()] = 0
+
+
+class Attends(Edge[Student, Course]):
+    title: Annotated[str, Copy("target.title")] = ""
+    name: Annotated[str, Copy("source.name")] = ""
+    hours: int = 0
+
+
+class Sits(Edge[Student, Room]):
+    pass
+
+
+MODELS: list[Any] = [Student, Course, Room, Attends, Sits]
+ONE = UUID(int=1)
+
+
+def test_a_wrong_end_is_told_once() -> None:
+    with pytest.raises(ValidationError) as error:
+        Attends(source=3, target="x")
+    told = [(problem["loc"], problem["msg"]) for problem in error.value.errors()]
+    assert told == [
+        (("source",), "Input should be a valid string, a Student or its ref"),
+        (("target",), "Input should be a valid UUID, a Course or its ref"),
+    ]
+    with pytest.raises(ValidationError) as error:
+        Sits(source="s", target="x")
+    (problem,) = error.value.errors()
+    assert (problem["loc"], problem["msg"]) == (("target",), "String should have at least 3 characters")
+
+
+def test_so_it_is_by_connect(everywhere: Everywhere) -> None:
+    g = everywhere(MODELS)
+    with pytest.raises(InvalidValue) as error:
+        g.connect(Attends, 3, ONE)
+    assert str(error.value) == (
+        "this Attends is not valid: source: Input should be a valid string, a Student or its ref"
+    )
+    with pytest.raises(InvalidValue, match="use put for a single one"):
+        g.put_many(Student(id="s"))
+
+
+def test_an_edge_that_a_transaction_connected_has_its_copies(everywhere: Everywhere) -> None:
+    g = everywhere(MODELS)
+    g.put(Course(id=ONE, title="Art"))
+    with g.transaction() as t:
+        t.put(Student(id="s", name="Ann"))
+        made = t.connect(Attends, "s", ONE, hours=3)
+        assert (made.title, made.name) == ("", "")
+    assert (made.title, made.name, made.hours) == ("Art", "Ann", 3)
+    assert made == g.edge(Attends, "s", ONE)
+    made.hours = 4
+    g.put(made)
+    assert g.edge(Attends, "s", ONE).hours == 4
+
+
+def test_messages_have_no_keys(everywhere: Everywhere) -> None:
+    g = everywhere(MODELS)
+    g.put_many([Room(id="one", size=1), Room(id="two", size=2)])
+    with pytest.raises(InvalidValue) as error:
+        g.put_many([Room(id="one", size=3)])
+    told = "Room.size is immutable, and Room 'one' already has another value; put it as it is stored"
+    assert str(error.value).startswith(told)
+    assert "ROOM" not in str(error.value)
