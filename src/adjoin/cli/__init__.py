@@ -18,6 +18,7 @@ from adjoin.beginning import INTERRUPTED, over
 from adjoin.cli import (
     changes,
     copy,
+    explore,
     export,
     infer,
     maintain,
@@ -40,6 +41,7 @@ COMMANDS: tuple[Command, ...] = (
     copy.COMMAND,
     export.COMMAND,
     infer.COMMAND,
+    explore.COMMAND,
     maintain.COMMAND,
     rebuild.COMMAND,
     verify.COMMAND,

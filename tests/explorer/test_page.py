@@ -1,0 +1,139 @@
+"""The page in a real browser: each view, on both layouts and on a foreign table, with data that means harm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjoin.explorer import ExplorerServer
+from adjoin.layouts.interface import Layout
+from examples import people, shop
+from tests.explorer.graphs import (
+    HOSTILE_MODELS,
+    IMAGE,
+    LAYOUTS,
+    RIGHT_TO_LEFT,
+    SCRIPT,
+    hostile_file,
+    invoices_file,
+    people_file,
+    serving,
+    shop_file,
+)
+
+SETTLED = ".graph[aria-busy=false] canvas[data-settled=true]"
+
+
+class Page:
+    """A page of the explorer, and what went wrong on it."""
+
+    def __init__(self, page: Any, server: ExplorerServer) -> None:
+        self.page = page
+        self.faults: list[str] = []
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("console", lambda said: self.faults.append(said.text) if said.type == "error" else None)
+        page.on("requestfailed", lambda request: self.faults.append(request.url))
+        self._server = server
+        self.asked: list[str] = []
+        page.on("request", lambda request: self.asked.append(request.url))
+
+    def open(self, view: str = "graph") -> None:
+        self.page.goto(f"{self._server.address}#view={view}")
+        if view == "graph":
+            self.page.wait_for_selector(SETTLED)
+
+    def drawn(self) -> int:
+        return int(self.page.get_attribute("canvas", "data-nodes"))
+
+    def find(self, text: str, where: str = "") -> None:
+        self.page.fill("input[type=search]", text)
+        self.page.select_option(".finder select", where)
+        self.page.press("input[type=search]", "Enter")
+
+    def pressed(self, key: str) -> str:
+        """The address after a key; it names what is selected."""
+        self.page.keyboard.press(key)
+        return str(self.page.url)
+
+    def headed(self, title: str) -> None:
+        """Waits until the details are those of this node. The policy of the page allows no functions to wait for."""
+        self.page.locator(".details h2").get_by_text(title, exact=True).wait_for()
+
+    def says(self, text: str) -> None:
+        """Waits until a screen reader is told this."""
+        self.page.locator("[role=status]").get_by_text(text).wait_for(state="attached")
+
+
+@contextmanager
+def opened(
+    browser: Any, location: str, models: Any = None, layout: Layout | None = None, **options: Any
+) -> Iterator[Page]:
+    size = options.pop("size", (1280, 800))
+    theme = options.pop("theme", "light")
+    with serving(location, models, layout, **options) as server:
+        context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]}, color_scheme=theme, reduced_motion="reduce"
+        )
+        try:
+            page = Page(context.new_page(), server)
+            yield page
+            assert not page.faults
+            assert all(url.startswith((server.endpoint, "data:")) for url in page.asked), "everything is served here"
+            assert page.page.evaluate("window.harmed") is None
+        finally:
+            context.close()
+
+
+def test_nodes_are_found_expanded_and_described(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, shop_file(tmp_path), shop.MODELS, shop.LAYOUT) as page:
+        page.open()
+        assert page.drawn() == 3
+        page.find("C1", "Customer.id")
+        page.headed("Ann Lee")
+        kept = page.page.inner_text("[aria-label='Aggregates and copied fields']")
+        assert "210.50" in kept or "210.5" in kept
+        assert "CUSTOMER#C1" in page.page.inner_text(".details .keys")
+        assert "request" in page.page.inner_text(".status")
+
+
+def test_keyboard_alone_is_enough(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, people_file(tmp_path), people.MODELS, people.LAYOUT) as page:
+        page.open()
+        page.page.keyboard.press("/")
+        page.page.keyboard.type("P1")
+        page.page.keyboard.press("Enter")
+        page.page.wait_for_selector(".details h2")
+        page.page.focus("#canvas")
+        page.page.keyboard.press("p")
+        before = page.page.url
+        ways = ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown")
+        # A node has a neighbour in one direction at least.
+        assert any(page.pressed(way) != before for way in ways)
+        page.find("P2", "Person.id")
+        page.headed("Bruno Costa")
+        page.page.click("text=Shortest path to the selected node")
+        page.says("A path of 2 edges")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_data_that_means_harm_is_text(browser: Any, tmp_path: Path, layout: str) -> None:
+    with opened(browser, hostile_file(tmp_path, layout), HOSTILE_MODELS, LAYOUTS[layout]) as page:
+        page.open()
+        page.find(SCRIPT, "User.id")
+        page.headed(IMAGE)
+        page.find(RIGHT_TO_LEFT, "User.id")
+        page.headed(RIGHT_TO_LEFT)
+        assert page.drawn() >= 6
+        assert page.page.evaluate("document.querySelectorAll('main script, main img').length") == 0
+
+
+def test_a_foreign_table_without_classes(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, invoices_file(tmp_path)) as page:
+        page.open()
+        assert page.drawn() > 3
+        page.page.click("text=inferred classes")
+        assert "class " in page.page.inner_text(".popover pre")
