@@ -6,9 +6,17 @@ import { count, costText } from "./format";
 import { GraphView } from "./graph/view";
 import { Icon, type IconName } from "./icons";
 import { asked, chooseTheme, cost, followAddress, followTheme, model, problem, said, theme, type View, view } from "./state";
+import { DesignView } from "./views/design";
+import { HealthView } from "./views/health";
+import { QueryView } from "./views/query";
+import { TableView } from "./views/table";
 
 const SHOWN: { name: View; title: string; icon: IconName; view: ComponentType }[] = [
   { name: "graph", title: "Graph", icon: "graph", view: GraphView },
+  { name: "table", title: "Table", icon: "table", view: TableView },
+  { name: "query", title: "Query", icon: "query", view: QueryView },
+  { name: "design", title: "Design", icon: "design", view: DesignView },
+  { name: "health", title: "Health", icon: "health", view: HealthView },
 ];
 
 function App() {

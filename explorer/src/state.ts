@@ -32,7 +32,7 @@ export class Cell<T> {
   }
 }
 
-export const VIEWS = ["graph"] as const;
+export const VIEWS = ["graph", "table", "query", "design", "health"] as const;
 export type View = (typeof VIEWS)[number];
 
 export interface Selection {

@@ -46,6 +46,10 @@ class Page:
         if view == "graph":
             self.page.wait_for_selector(SETTLED)
 
+    def go(self, title: str) -> None:
+        """Goes to another view."""
+        self.page.click(f"nav >> text={title}")
+
     def drawn(self) -> int:
         return int(self.page.get_attribute("canvas", "data-nodes"))
 
@@ -137,3 +141,95 @@ def test_a_foreign_table_without_classes(browser: Any, tmp_path: Path) -> None:
         assert page.drawn() > 3
         page.page.click("text=inferred classes")
         assert "class " in page.page.inner_text(".popover pre")
+
+
+def test_what_is_selected_in_one_view_is_selected_in_the_others(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, shop_file(tmp_path), shop.MODELS, shop.LAYOUT) as page:
+        page.open()
+        page.find("C1", "Customer.id")
+        page.headed("Ann Lee")
+        page.go("Table")
+        row = page.page.locator("tr[aria-selected=true]")
+        row.wait_for()
+        assert "Ann Lee" in row.inner_text()
+        page.page.locator("td .link", has_text="Placed").first.click()
+        page.headed("Placed")
+        page.go("Graph")
+        page.page.wait_for_selector(SETTLED)
+        page.headed("Placed")
+        assert "Placed" in page.page.evaluate("location.hash")
+
+
+def test_the_table_and_its_indexes(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, people_file(tmp_path), people.MODELS, people.LAYOUT) as page:
+        page.open("table")
+        page.page.locator("code", has_text="PERSON#P1").first.wait_for()
+        page.page.click(".tabs >> text=GSI2")
+        page.page.locator("th", has_text="Target").first.wait_for()
+        page.page.locator("button.link", has_text="PLACE#helsinki").first.click()
+        page.page.locator(".chip", has_text="PLACE#helsinki").wait_for()
+        page.page.locator("text=3 items, all that there are here").wait_for()
+
+
+def test_a_query_with_its_requests_and_its_code(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, people_file(tmp_path), people.MODELS, people.LAYOUT) as page:
+        page.open("query")
+        page.page.select_option("select >> nth=0", "find")
+        page.page.select_option("select >> nth=1", "Person")
+        page.page.click("text=Add a comparison")
+        page.page.select_option("[aria-label='Operator of comparison 1']", "begins_with")
+        page.page.fill("[aria-label='Value 1 of comparison 1']", "A")
+        page.page.click("button >> text=Run")
+        page.page.locator("h2", has_text="2 results").wait_for()
+        requests = page.page.inner_text(".requests tbody")
+        assert "GSI1" in requests
+        assert 'GSIPK = "PERSON#name#0"' in requests
+        assert page.page.inner_text("pre[aria-label=Python]").endswith(
+            'g.find(Person, field("name").begins_with("A")).page(limit=20)'
+        )
+        assert "client.query(" in page.page.inner_text("pre[aria-label^=boto3]")
+        page.page.click("text=Draw in the graph")
+        page.page.wait_for_selector(SETTLED)
+        assert page.drawn() >= 2
+        page.go("Query")
+        page.page.click("text=Explain only")
+        page.page.locator("h2", has_text="What it would take").wait_for()
+
+
+def test_a_walk_is_drawn(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, people_file(tmp_path), people.MODELS, people.LAYOUT) as page:
+        page.open("query")
+        page.page.select_option("select >> nth=0", "walk")
+        page.page.fill("input[type=text]", "P1")
+        page.page.select_option("[aria-label='Edges of step 1']", "LivesIn")
+        page.page.click("text=Add a step")
+        page.page.select_option("[aria-label='Direction of step 2']", "into")
+        page.page.select_option("[aria-label='Edges of step 2']", "LivesIn")
+        page.page.click("button >> text=Run")
+        page.page.locator("h2", has_text="2 results").wait_for()
+        page.page.click("text=Draw in the graph")
+        page.page.wait_for_selector(SETTLED)
+        assert page.page.evaluate("adjoinDrawing.scene.marked.value.size") == 5
+
+
+def test_the_design_and_what_a_load_costs(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, shop_file(tmp_path), shop.MODELS, shop.LAYOUT) as page:
+        page.open("design")
+        page.page.locator(".keys-table code", has_text="PLACED#INVOICE#{target.id}").wait_for()
+        before = page.page.inner_text(".total")
+        slider = page.page.locator("[aria-label='Calls a second of g.get(Customer, id)']")
+        slider.focus()
+        for _ in range(10):
+            page.page.keyboard.press("ArrowRight")
+        # 100 calls a second for 30 days, at half a unit each.
+        assert page.page.inner_text(".total") != before
+        assert "$16.20" in page.page.inner_text(".total")
+
+
+def test_health(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, shop_file(tmp_path), shop.MODELS, shop.LAYOUT) as page:
+        page.open("health")
+        page.page.locator(".bars th", has_text="Placed").wait_for()
+        assert "none" in page.page.locator(".card", has_text="Lag").inner_text()
+        page.page.click("text=CUSTOMER#C1")
+        page.headed("Ann Lee")

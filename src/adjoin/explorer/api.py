@@ -13,9 +13,14 @@ from typing import Any, TypeAlias
 
 from adjoin.errors import AdjoinError, InvalidValue, shown
 from adjoin.explorer.classes import described
+from adjoin.explorer.design import Design
 from adjoin.explorer.handles import Handles
 from adjoin.explorer.neighbourhoods import Neighbourhoods
 from adjoin.explorer.opening import Explored
+from adjoin.explorer.questions import Questions
+from adjoin.explorer.sample import Samples
+from adjoin.explorer.stored import TableItems
+from adjoin.explorer.vitals import Vitals
 
 _log = logging.getLogger(__name__)
 
@@ -28,15 +33,23 @@ class Api:
     def __init__(self, explored: Explored) -> None:
         handles = Handles(explored.layout)
         graph = Neighbourhoods(explored, handles)
+        samples = Samples(explored)
+        vitals = Vitals(explored, handles, samples)
         self._asks: dict[str, Ask] = {
             "model": lambda: described(explored),
             "start": graph.start,
             "node": graph.node,
+            "nodes": graph.read,
             "edge": graph.edge,
             "neighbours": graph.neighbours,
             "find": graph.find,
             "path": graph.path,
             "recommend": graph.recommend,
+            "items": TableItems(explored, handles).items,
+            "query": Questions(explored, handles).query,
+            "design": Design(explored, samples).design,
+            "health": vitals.health,
+            "count": vitals.count,
         }
 
     @property

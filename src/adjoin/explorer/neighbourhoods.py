@@ -24,7 +24,7 @@ PAGE = 25
 MOST = 200
 """The greatest number of results on one page."""
 _SEGMENTS = 8
-_BUDGET = Budget(requests=300, seconds=20)
+BUDGET = Budget(requests=300, seconds=20)
 """What a path or a recommendation may take, so that a click never reads a large part of a table."""
 
 Direction = Literal["out", "into", "children", "parent"]
@@ -149,6 +149,14 @@ class Neighbourhoods:
             return told | {"error": str(error)}
         return told | {"next": page.next, "nodes": nodes, "edges": edges}
 
+    def read(self, handles: list[str]) -> dict[str, Any]:
+        """Nodes by their handles, for edges that are to be drawn."""
+        if not isinstance(handles, list) or len(handles) > MOST:
+            raise InvalidValue(f"at most {MOST} nodes are read at a time; ask for fewer")
+        with Requested() as requests:
+            nodes = self.nodes(handles)
+        return {"nodes": nodes, **requests.told()}
+
     def nodes(self, handles: Iterable[str]) -> list[dict[str, Any]]:
         """Nodes by their handles, with one batch of gets for each class. Those that do not exist are marked."""
         by_model: dict[type[Node], dict[str, Any]] = {}
@@ -217,7 +225,7 @@ class Neighbourhoods:
         with Requested() as requests:
             try:
                 path = self._graph.shortest_path(
-                    start, end, via=chosen, direction="both", max_depth=size_of(depth), budget=_BUDGET
+                    start, end, via=chosen, direction="both", max_depth=size_of(depth), budget=BUDGET
                 )
             except BudgetExceeded as error:
                 return {"path": None, "problem": str(error), **requests.told()}
@@ -241,7 +249,7 @@ class Neighbourhoods:
         edge = self._handles.edge_kind(model)
         with Requested() as requests:
             found = self._graph.recommend(
-                ref, edge.model, limit=size_of(limit, 10), direction=direction, reasons=5, budget=_BUDGET
+                ref, edge.model, limit=size_of(limit, 10), direction=direction, reasons=5, budget=BUDGET
             )
         told = [
             {

@@ -21,6 +21,7 @@ from adjoin.requests import (
     Consumed,
     Get,
     PageResponse,
+    Put,
     Query,
     Request,
     Response,
@@ -118,7 +119,7 @@ def _described(number: int, request: Request, consumed: Sequence[Consumed], item
         "round": number,
         "operation": type(request).__name__,
         "index": getattr(request, "index", None),
-        "key": _condition(request),
+        "key": described(request),
         "filtered": getattr(request, "filter", None) is not None,
         "items": items,
         "rcu": read,
@@ -128,7 +129,7 @@ def _described(number: int, request: Request, consumed: Sequence[Consumed], item
     }
 
 
-def _condition(request: Request) -> str:
+def described(request: Request) -> str:
     """The condition on keys as people write it."""
     match request:
         case Query():
@@ -153,6 +154,10 @@ def _condition(request: Request) -> str:
             return f"{len(request.writes)} writes"
         case Get():
             return _key(request.key)
+        case Put():
+            # A layout writes the partition key first.
+            name, value = next(iter(request.item.items()))
+            return f"{name} = {_value(value)}"
     key: Item | None = getattr(request, "key", None)
     return "" if key is None else _key(key)
 

@@ -29,6 +29,8 @@ from orjson import JSONDecodeError, dumps, loads
 from adjoin.errors import InvalidLocation, NotFound
 from adjoin.explorer.api import Api
 from adjoin.explorer.opening import Explored
+from adjoin.explorer.requested import boto3_call
+from adjoin.requests import DescribeTable
 from adjoin.server.http import Answering, Connection, Crowd, HttpAnswer, Later
 from adjoin.server.negotiation import Admission
 from adjoin.server.reading import HttpRequest
@@ -89,6 +91,8 @@ class ExplorerServer:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="adjoin-explorer", daemon=True)
         self._thread.start()
         self._started.result()
+        # What makes calls of boto3 takes a second to import; the first query should not wait for it.
+        self._pool.submit(boto3_call, DescribeTable(explored.name))
 
     @property
     def endpoint(self) -> str:
