@@ -1,6 +1,7 @@
 // What is selected: its fields, where it is stored, and what is connected with it.
 import { useEffect, useState } from "preact/hooks";
 import type { Cost, EdgeAnswer, EdgeInfo, Field, Json, Lane, LanePage, NodeAnswer, NodeInfo } from "./api";
+import { EditButtons } from "./editing";
 import { valueText } from "./format";
 import { picked } from "./graph/picking";
 import { scene } from "./graph/scene";
@@ -88,6 +89,7 @@ function NodeDetails({ answer }: { answer: NodeAnswer }) {
         </div>
       )}
       {isGraph && !node.missing && <Recommend node={node} />}
+      {model.value?.writable && <EditButtons node={node} />}
     </>
   );
 }
@@ -203,6 +205,7 @@ function EdgeDetails({ answer }: { answer: EdgeAnswer }) {
       </ul>
       <Fields name={edge.class} values={edge.fields} />
       <Keys keys={answer.key} />
+      {model.value?.writable && <EditButtons edge={edge} />}
       {view.use() !== "graph" && (
         <div class="row">
           <button type="button" onClick={() => view.set("graph")}>

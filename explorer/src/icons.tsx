@@ -2,6 +2,7 @@
 const PATHS = {
   search: "M11 11l4 4M12.5 7.5a5 5 0 1 1-10 0 5 5 0 0 1 10 0z",
   plus: "M9 3v12M3 9h12",
+  add: "M9 1.5a7.5 7.5 0 1 0 0 15 7.5 7.5 0 0 0 0-15zM9 5.5v7M5.5 9h7",
   minus: "M3 9h12",
   fit: "M3 7V3h4M11 3h4v4M15 11v4h-4M7 15H3v-4",
   clear: "M4 5h10M7 5V3h4v2M5.5 5l.7 10h5.6l.7-10",

@@ -2,6 +2,7 @@
 import { type ComponentType, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Model } from "./api";
+import { Editor } from "./editing";
 import { count, costText } from "./format";
 import { GraphView } from "./graph/view";
 import { Icon, type IconName } from "./icons";
@@ -42,6 +43,7 @@ function App() {
         <Shown />
       </main>
       <Status />
+      <Editor />
       <p class="unseen" role="status" aria-live="polite">
         {said.use()}
       </p>

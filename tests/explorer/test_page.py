@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from adjoin import AdjacencyList, Edge, Graph, Node
 from adjoin.explorer import ExplorerServer
 from adjoin.layouts.interface import Layout
 from examples import people, shop
@@ -18,6 +19,7 @@ from tests.explorer.graphs import (
     LAYOUTS,
     RIGHT_TO_LEFT,
     SCRIPT,
+    filled,
     hostile_file,
     invoices_file,
     people_file,
@@ -25,6 +27,7 @@ from tests.explorer.graphs import (
     shop_file,
 )
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 SETTLED = ".graph[aria-busy=false] canvas[data-settled=true]"
 
 
@@ -233,3 +236,132 @@ def test_health(browser: Any, tmp_path: Path) -> None:
         assert "none" in page.page.locator(".card", has_text="Lag").inner_text()
         page.page.click("text=CUSTOMER#C1")
         page.headed("Ann Lee")
+
+
+def test_editing_with_the_messages_of_the_classes(browser: Any, tmp_path: Path) -> None:
+    path = shop_file(tmp_path)
+    with opened(browser, path, shop.MODELS, shop.LAYOUT, write=True) as page:
+        page.open()
+        page.page.click("[aria-label='Add a node']")
+        page.page.fill("#field-id", "C2")
+        page.page.click("dialog button[type=submit]")
+        page.page.locator("dialog #problem-name").wait_for()
+        assert page.page.get_attribute("#field-name", "aria-invalid") == "true"
+        page.page.fill("#field-name", SCRIPT)
+        page.page.press("#field-name", "Enter")
+        page.headed(SCRIPT)
+        page.page.click(".details >> text=Connect")
+        page.page.fill("dialog input[type=text] >> nth=0", "I1")
+        page.page.fill("#field-balance", "12.50")
+        page.page.click("dialog button[type=submit]")
+        page.headed("Placed")
+        page.page.click(".details >> text=Change")
+        page.page.fill("#field-balance", "much")
+        page.page.click("dialog button[type=submit]")
+        page.page.locator("#problem-balance").wait_for()
+        page.page.fill("#field-balance", "13")
+        page.page.click("dialog button[type=submit]")
+        page.page.locator(".details dd", has_text="13").wait_for()
+        page.page.click(".details >> text=Delete")
+        page.page.click("text=Delete this edge")
+        page.says("Deleted")
+    with Graph(path, shop.MODELS, shop.LAYOUT) as graph:
+        assert graph.get(shop.Customer, "C2") == shop.Customer(id="C2", name=SCRIPT)
+        assert graph.edge(shop.Placed, "C2", "I1") is None
+
+
+# --- how it looks ------------------------------------------------------------------------------
+
+AXE = ROOT / "explorer" / "node_modules" / "axe-core" / "axe.min.js"
+VIEWS = ("graph", "table", "query", "design", "health")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(browser: Any, tmp_path: Path, theme: str) -> None:
+    with opened(browser, shop_file(tmp_path), shop.MODELS, shop.LAYOUT, theme=theme, write=True) as page:
+        page.open()
+        page.find("C1", "Customer.id")
+        page.headed("Ann Lee")
+        source = AXE.read_text()
+        for view in VIEWS:
+            page.go(view.title())
+            page.page.locator(f"nav a[aria-current] >> text={view.title()}").wait_for()
+            page.page.wait_for_load_state("networkidle")
+            page.page.evaluate(source)
+            found = page.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+            serious = [
+                f"{view}: {each['id']}: {[node['html'] for node in each['nodes']][:3]}"
+                for each in found["violations"]
+                if each["impact"] in ("serious", "critical")
+            ]
+            assert not serious
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (820, 1000), (360, 740)], ids=["desktop", "tablet", "phone"])
+def test_no_view_is_wider_than_the_screen(browser: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+    layout = "adjacency"
+    with opened(browser, hostile_file(tmp_path, layout), HOSTILE_MODELS, LAYOUTS[layout], size=size) as page:
+        page.open()
+        for view in VIEWS:
+            page.page.click(f"nav a[href='#view={view}']")
+            page.page.wait_for_load_state("networkidle")
+            assert page.page.evaluate("document.documentElement.scrollWidth") <= size[0], view
+
+
+class Person(Node):
+    id: str
+    name: str
+
+
+class Knows(Edge[Person, Person]):
+    pass
+
+
+def test_a_thousand_nodes_stay_readable(browser: Any, tmp_path: Path) -> None:
+    """No label overlaps another, and nodes do not lie on each other."""
+    path = tmp_path / "many.db"
+    people_file = [Person(id=f"p{number}", name=f"Person number {number}") for number in range(3)]
+    filled(path, [Person, Knows], AdjacencyList(table="Many"), people_file)
+    with opened(browser, str(path), [Person, Knows], AdjacencyList(table="Many")) as page:
+        page.open()
+        page.page.evaluate(
+            """() => {
+                const scene = adjoinDrawing.scene;
+                const name = (at) => `Person/"n${at}"`;
+                const nodes = [...Array(1000).keys()].map((at) => ({
+                    handle: name(at), class: "Person", id: `n${at}`, title: `Person number ${at}`, fields: {} }));
+                // A tree whose branches have different widths, and some edges across.
+                const edges = [];
+                for (let at = 1; at < 1000; at++) {
+                    const from = at % 7 ? Math.floor(at / 4) : Math.floor(Math.sqrt(at));
+                    edges.push({ handle: `e${at}`, class: "Knows", source: name(from), target: name(at),
+                                 symmetric: false, fields: {} });
+                }
+                scene.add(nodes, edges);
+            }"""
+        )
+        page.page.wait_for_selector("canvas[data-settled=true][data-nodes='1003']", timeout=60_000)
+        overlaps, labels = page.page.evaluate(
+            """() => {
+                const boxes = adjoinDrawing.labels;
+                let found = 0;
+                for (const [at, one] of boxes.entries())
+                    for (const other of boxes.slice(at + 1))
+                        if (one.left < other.right && other.left < one.right &&
+                            one.top < other.bottom && other.top < one.bottom) found += 1;
+                return [found, boxes.length];
+            }"""
+        )
+        assert overlaps == 0
+        assert labels > 40
+        close = page.page.evaluate(
+            """() => {
+                const dots = [...adjoinDrawing.scene.dots.values()];
+                let found = 0;
+                for (const [at, one] of dots.entries())
+                    for (const other of dots.slice(at + 1))
+                        if (Math.hypot(one.x - other.x, one.y - other.y) < 10) found += 1;
+                return found;
+            }"""
+        )
+        assert close == 0

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Cost, EdgeInfo, NodeInfo } from "../api";
 import { colourOf } from "../colours";
 import { Details } from "../details";
+import { editing } from "../editing";
 import { count, cut } from "../format";
 import { Icon } from "../icons";
 import { asked, model, nodeClasses, said, selection, theme, written } from "../state";
@@ -227,6 +228,16 @@ function Tools() {
   return (
     <>
       <div class="tools" role="toolbar" aria-label="Drawing">
+        {model.value?.writable && (
+          <button
+            type="button"
+            title="Add a node"
+            aria-label="Add a node"
+            onClick={() => editing.set({ kind: "add", class: nodeClasses()[0]?.name ?? "" })}
+          >
+            <Icon name="add" />
+          </button>
+        )}
         <button type="button" title="Zoom in (+)" aria-label="Zoom in" onClick={() => tellCanvas("adjoin-zoom", 1.3)}>
           <Icon name="plus" />
         </button>

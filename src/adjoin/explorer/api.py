@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from adjoin.errors import AdjoinError, InvalidValue, shown
 from adjoin.explorer.classes import described
 from adjoin.explorer.design import Design
+from adjoin.explorer.editing import Editing
 from adjoin.explorer.handles import Handles
 from adjoin.explorer.neighbourhoods import Neighbourhoods
 from adjoin.explorer.opening import Explored
@@ -51,6 +52,14 @@ class Api:
             "health": vitals.health,
             "count": vitals.count,
         }
+        if explored.is_writable:
+            editing = Editing(explored, handles)
+            self._asks |= {
+                "add": editing.add,
+                "connect": editing.connect,
+                "change": editing.change,
+                "delete": editing.delete,
+            }
 
     @property
     def names(self) -> list[str]:
