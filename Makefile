@@ -5,12 +5,12 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
-CHECKED := src tests examples benchmarks
+CHECKED := src tests examples benchmarks explorer/build.py hatch_build.py
 
 # Workers and the many programs that tests start import the same modules: each would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test simulations lint types servers bench clean
+.PHONY: help demo test simulations lint types servers explorer bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make simulations  all that make test takes a fixed share of: SEEDS=1000, FIRST=0"
 	@echo "make lint    ruff: rules and format"
 	@echo "make types   mypy, strict"
+	@echo "make explorer the page of adjoin explore, built with npm"
 	@echo "make servers the servers and clients that tests run against"
 	@echo "make bench   the benchmarks of docs/benchmarks.md"
 	@echo "make clean   removes .venv and what tools left behind"
@@ -26,7 +27,7 @@ help:
 demo: $(VENV)/.installed
 	@$(BIN)/python -m examples.demo
 
-test: lint types servers
+test: lint types servers explorer
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
 
 # What `make test` takes a fixed share of; each seed is another history. From 1000 seeds on, tests that try every case
@@ -47,11 +48,15 @@ types: $(VENV)/.installed-dev
 servers: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.servers.install
 
+# The page of `adjoin explore`, from the sources in explorer/ into the package; once, until they change.
+explorer: $(VENV)/.made
+	@$(BIN)/python explorer/build.py --check
+
 bench: $(VENV)/.installed-peers
 	$(BIN)/python -m benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist explorer/node_modules src/adjoin/explorer/page
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/.made

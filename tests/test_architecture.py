@@ -1,6 +1,7 @@
 """The direction of imports, read from the source: every module imports only from layers below its own.
 
     cli
+    explorer
     aws                   inferring
     graph                 copying, batch
     traversals            scans, searches, walks
@@ -135,10 +136,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors", "values", "formats", "tables", "reserved", "items", "requests", "model", "layouts",
         "graph", "locations", "stores.interface",
     },
+    "explorer": {
+        "errors", "values", "tables", "requests", "model", "entity_types", "field_types", "schema", "fields", "rules",
+        "layouts", "plans", "runner", "cost", "graph", "inferring", "locations", "stores.interface", "server",
+    },
     "cli": {
         "", "aws", "batch", "beginning", "errors", "units", "values", "tables", "expressions", "requests", "graph",
         "cost", "copying", "reserved", "runner", "server", "stores.interface", "locations", "inferring",
-        "layouts", "plans", "model", "entity_types", "field_types", "schema", "fields",
+        "layouts", "plans", "model", "entity_types", "field_types", "schema", "fields", "explorer",
     },
     "__main__": {"cli"},
     # Public names only: it may name everything but the command line.

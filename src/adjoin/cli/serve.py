@@ -23,7 +23,9 @@ _ACCESS_KEY, _SECRET_KEY = "ADJOIN_ACCESS_KEY", "ADJOIN_SECRET_KEY"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--port", type=_port, default=8000, help="the port, or 0 for any free one (default: 8000)")
+    parser.add_argument(
+        "--port", type=port_number, default=8000, help="the port, or 0 for any free one (default: 8000)"
+    )
     parser.add_argument(
         "--durability",
         choices=("power", "process"),
@@ -60,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _port(text: str) -> int:
+def port_number(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) > LAST_PORT:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port; choose one from 1 to {LAST_PORT}, or 0 for any")
     return int(text)

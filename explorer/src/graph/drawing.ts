@@ -1,0 +1,409 @@
+// Draws a scene on a canvas: edges, nodes, and as many labels as fit without touching each other.
+import { colourOf } from "../colours";
+import { cut } from "../format";
+import { type Dot, type Line, radiusOf, type Scene } from "./scene";
+
+export interface Camera {
+  x: number;
+  y: number;
+  zoom: number;
+}
+
+export interface Emphasis {
+  selected: string | null;
+  hovered: string | null;
+  picked: string | null;
+}
+
+interface Box {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+}
+
+interface Palette {
+  background: string;
+  text: string;
+  muted: string;
+  line: string;
+  accent: string;
+}
+
+const FONT = 12;
+const CELL = 64;
+
+/** Which parts of the canvas have text already. */
+class Taken {
+  private cells = new Map<string, Box[]>();
+  readonly boxes: Box[] = [];
+
+  take(box: Box): boolean {
+    const keys = this.keys(box);
+    for (const key of keys)
+      for (const other of this.cells.get(key) ?? [])
+        if (box.left < other.right && other.left < box.right && box.top < other.bottom && other.top < box.bottom)
+          return false;
+    for (const key of keys) {
+      const found = this.cells.get(key);
+      if (found) found.push(box);
+      else this.cells.set(key, [box]);
+    }
+    this.boxes.push(box);
+    return true;
+  }
+
+  private keys(box: Box): string[] {
+    const keys = [];
+    for (let x = Math.floor(box.left / CELL); x <= Math.floor(box.right / CELL); x++)
+      for (let y = Math.floor(box.top / CELL); y <= Math.floor(box.bottom / CELL); y++) keys.push(`${x},${y}`);
+    return keys;
+  }
+}
+
+export class Drawing {
+  camera: Camera = { x: 0, y: 0, zoom: 1 };
+  /** The labels of the last frame, for tests: none may overlap another. */
+  labels: Box[] = [];
+  private context: CanvasRenderingContext2D;
+  private palette: Palette = { background: "", text: "", muted: "", line: "", accent: "" };
+  private widths = new Map<string, number>();
+
+  constructor(
+    readonly canvas: HTMLCanvasElement,
+    private scene: Scene,
+  ) {
+    this.context = canvas.getContext("2d")!;
+    this.readPalette();
+  }
+
+  readPalette(): void {
+    const style = getComputedStyle(this.canvas);
+    const of = (name: string) => style.getPropertyValue(name).trim();
+    this.palette = {
+      background: of("--canvas"),
+      text: of("--text"),
+      muted: of("--muted"),
+      line: of("--edge"),
+      accent: of("--accent"),
+    };
+  }
+
+  get width(): number {
+    return this.canvas.clientWidth;
+  }
+
+  get height(): number {
+    return this.canvas.clientHeight;
+  }
+
+  resize(): void {
+    const scale = devicePixelRatio || 1;
+    this.canvas.width = Math.round(this.width * scale);
+    this.canvas.height = Math.round(this.height * scale);
+  }
+
+  toScreen(x: number, y: number): [number, number] {
+    const { camera } = this;
+    return [(x - camera.x) * camera.zoom + this.width / 2, (y - camera.y) * camera.zoom + this.height / 2];
+  }
+
+  toScene(x: number, y: number): [number, number] {
+    const { camera } = this;
+    return [(x - this.width / 2) / camera.zoom + camera.x, (y - this.height / 2) / camera.zoom + camera.y];
+  }
+
+  /** Everything in sight, with some room for labels. */
+  fit(): void {
+    const dots = [...this.scene.dots.values()];
+    if (!dots.length || !this.width || !this.height) return;
+    const xs = dots.map((dot) => dot.x);
+    const ys = dots.map((dot) => dot.y);
+    const [left, right] = [Math.min(...xs), Math.max(...xs)];
+    const [top, bottom] = [Math.min(...ys), Math.max(...ys)];
+    const across = Math.max(this.width - 120, 80) / (right - left + 30);
+    const down = Math.max(this.height - 110, 80) / (bottom - top + 30);
+    this.camera = { x: (left + right) / 2, y: (top + bottom) / 2, zoom: Math.min(1.7, across, down) };
+  }
+
+  /** The node at a place of the screen. */
+  dotAt(x: number, y: number): string | null {
+    let best: string | null = null;
+    let nearest = Infinity;
+    for (const [handle, dot] of this.scene.dots) {
+      const [left, top] = this.toScreen(dot.x, dot.y);
+      const far = Math.hypot(left - x, top - y);
+      if (far <= this.radius(dot) + 6 && far < nearest) {
+        best = handle;
+        nearest = far;
+      }
+    }
+    return best;
+  }
+
+  lineAt(x: number, y: number): string | null {
+    for (const [handle, line] of this.scene.lines) {
+      const curve = this.curve(line);
+      if (!curve) continue;
+      let before: [number, number] = [curve.x1, curve.y1];
+      for (let step = 1; step <= 8; step++) {
+        const now = along(curve, step / 8);
+        if (distance(x, y, before, now) < 5) return handle;
+        before = now;
+      }
+    }
+    return null;
+  }
+
+  private radius(dot: Dot): number {
+    return radiusOf(dot) * Math.min(1.15, Math.max(0.42, Math.sqrt(this.camera.zoom)));
+  }
+
+  draw(emphasis: Emphasis): void {
+    const { context } = this;
+    const scale = devicePixelRatio || 1;
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    context.clearRect(0, 0, this.width, this.height);
+    const marked = this.scene.marked.value;
+    const focus = emphasis.hovered ?? emphasis.selected;
+    const near = this.near(focus);
+    this.drawLines(marked, focus);
+    this.drawDots(emphasis, marked, near);
+    this.drawLabels(emphasis, marked, near);
+  }
+
+  private near(focus: string | null): Set<string> {
+    const found = new Set<string>();
+    if (focus && this.scene.dots.has(focus))
+      for (const line of this.scene.lines.values()) {
+        if (line.info.source === focus) found.add(line.info.target);
+        if (line.info.target === focus) found.add(line.info.source);
+      }
+    return found;
+  }
+
+  private drawLines(marked: ReadonlySet<string>, focus: string | null): void {
+    const { context, palette } = this;
+    const strong: [string, Line][] = [];
+    context.lineWidth = this.camera.zoom < 0.5 ? 0.7 : 1.1;
+    context.strokeStyle = palette.line;
+    context.fillStyle = palette.line;
+    for (const [handle, line] of this.scene.lines) {
+      const { source, target } = line.info;
+      if (marked.has(handle) || handle === focus || source === focus || target === focus) strong.push([handle, line]);
+      else this.drawLine(line);
+    }
+    for (const [handle, line] of strong) {
+      const isMarked = marked.has(handle) || handle === focus;
+      context.lineWidth = isMarked ? 3 : 1.6;
+      context.strokeStyle = context.fillStyle = isMarked ? palette.accent : palette.muted;
+      this.drawLine(line);
+    }
+  }
+
+  private curve(line: Line): Curve | null {
+    const one = this.scene.dots.get(line.info.source);
+    const other = this.scene.dots.get(line.info.target);
+    if (!one || !other) return null;
+    const [x1, y1] = this.toScreen(one.x, one.y);
+    const [x2, y2] = this.toScreen(other.x, other.y);
+    if (one === other) {
+      const reach = this.radius(one) * 3.2;
+      return { x1: x1 - 4, y1, x2: x1 + 4, y2: y1, cx: x1, cy: y1 - reach * 2, end: this.radius(one) };
+    }
+    const way = line.info.source < line.info.target ? 1 : -1;
+    const bend = line.bend * way * 26 * Math.min(1, this.camera.zoom);
+    const length = Math.hypot(x2 - x1, y2 - y1) || 1;
+    return {
+      x1,
+      y1,
+      x2,
+      y2,
+      cx: (x1 + x2) / 2 - ((y2 - y1) / length) * bend * way,
+      cy: (y1 + y2) / 2 + ((x2 - x1) / length) * bend * way,
+      end: this.radius(other),
+    };
+  }
+
+  private drawLine(line: Line): void {
+    const curve = this.curve(line);
+    if (!curve) return;
+    const { context } = this;
+    const { x1, y1, x2, y2, cx, cy } = curve;
+    context.beginPath();
+    context.moveTo(x1, y1);
+    context.quadraticCurveTo(cx, cy, x2, y2);
+    context.setLineDash(line.info.child ? [4, 3] : []);
+    context.stroke();
+    context.setLineDash([]);
+    if (line.info.symmetric || this.camera.zoom < 0.35) return;
+    const angle = Math.atan2(y2 - cy, x2 - cx);
+    const size = 5 + context.lineWidth;
+    const tip: [number, number] = [x2 - Math.cos(angle) * (curve.end + 2), y2 - Math.sin(angle) * (curve.end + 2)];
+    context.beginPath();
+    context.moveTo(...tip);
+    context.lineTo(tip[0] - size * Math.cos(angle - 0.45), tip[1] - size * Math.sin(angle - 0.45));
+    context.lineTo(tip[0] - size * Math.cos(angle + 0.45), tip[1] - size * Math.sin(angle + 0.45));
+    context.fill();
+  }
+
+  private drawDots(emphasis: Emphasis, marked: ReadonlySet<string>, near: Set<string>): void {
+    const { context, palette } = this;
+    const dims = near.size > 0 || marked.size > 0;
+    for (const [handle, dot] of this.scene.dots) {
+      const [x, y] = this.toScreen(dot.x, dot.y);
+      if (x < -40 || y < -40 || x > this.width + 40 || y > this.height + 40) continue;
+      const radius = this.radius(dot);
+      const isStrong =
+        handle === emphasis.selected || handle === emphasis.hovered || near.has(handle) || marked.has(handle);
+      context.globalAlpha = dims && !isStrong ? 0.45 : 1;
+      context.beginPath();
+      context.arc(x, y, radius, 0, Math.PI * 2);
+      context.fillStyle = dot.info.missing ? palette.background : colourOf(dot.info.class);
+      context.fill();
+      context.lineWidth = 1.5;
+      context.strokeStyle = dot.info.missing ? colourOf(dot.info.class) : palette.background;
+      if (dot.info.missing) context.setLineDash([3, 3]);
+      context.stroke();
+      context.setLineDash([]);
+      if (dot.lanes?.some((lane) => lane.next)) this.drawMore(x + radius * 0.75, y - radius * 0.75);
+      if (handle === emphasis.selected || handle === emphasis.picked || marked.has(handle)) {
+        context.beginPath();
+        context.arc(x, y, radius + 4, 0, Math.PI * 2);
+        context.lineWidth = handle === emphasis.selected ? 3 : 2;
+        context.strokeStyle = palette.accent;
+        if (handle === emphasis.picked && handle !== emphasis.selected) context.setLineDash([4, 3]);
+        context.stroke();
+        context.setLineDash([]);
+      }
+      context.globalAlpha = 1;
+    }
+  }
+
+  /** A sign that a node has more neighbours than are drawn. */
+  private drawMore(x: number, y: number): void {
+    const { context, palette } = this;
+    context.beginPath();
+    context.arc(x, y, 6, 0, Math.PI * 2);
+    context.fillStyle = palette.background;
+    context.fill();
+    context.strokeStyle = palette.text;
+    context.lineWidth = 1.4;
+    context.beginPath();
+    context.moveTo(x - 3, y);
+    context.lineTo(x + 3, y);
+    context.moveTo(x, y - 3);
+    context.lineTo(x, y + 3);
+    context.stroke();
+  }
+
+  private drawLabels(emphasis: Emphasis, marked: ReadonlySet<string>, near: Set<string>): void {
+    const taken = new Taken();
+    const weight = (handle: string, dot: Dot): number => {
+      if (handle === emphasis.selected || handle === emphasis.hovered) return 1e6;
+      if (handle === emphasis.picked || marked.has(handle)) return 1e5;
+      return (near.has(handle) ? 1e4 : 0) + dot.degree;
+    };
+    const dots = [...this.scene.dots].map(([handle, dot]) => ({ dot, weight: weight(handle, dot) }));
+    dots.sort((one, other) => other.weight - one.weight);
+    // The nodes themselves first: no label hides one that matters more than its own.
+    const { context } = this;
+    context.textBaseline = "middle";
+    context.lineJoin = "round";
+    for (const { dot, weight } of dots) {
+      const isStrong = weight >= 1e4;
+      if (!isStrong && this.camera.zoom < 0.2 && dot.degree < 3) continue;
+      this.drawLabel(taken, dot, isStrong, weight >= 1e5);
+    }
+    if (this.camera.zoom > 0.55 || near.size) this.drawLineLabels(taken, emphasis, marked);
+    this.labels = taken.boxes;
+  }
+
+  private drawLabel(taken: Taken, dot: Dot, isStrong: boolean, isBold: boolean): void {
+    const { context, palette } = this;
+    const [x, y] = this.toScreen(dot.x, dot.y);
+    if (x < -60 || y < -20 || x > this.width + 60 || y > this.height + 20) return;
+    context.font = `${isBold ? 600 : 400} ${FONT}px system-ui, sans-serif`;
+    const text = cut(dot.info.title.replace(/\s+/g, " "), isStrong ? 48 : 26);
+    const width = this.measured(text, context.font);
+    const radius = this.radius(dot);
+    // Beside the node, or below or above it, where there is room.
+    const places: [number, number][] = [
+      [x + radius + 5, y],
+      [x - width / 2, y + radius + 11],
+      [x - width / 2, y - radius - 11],
+      [x - radius - 5 - width, y],
+    ];
+    for (const [left, middle] of places) {
+      const box = { left: left - 2, top: middle - 8, right: left + width + 2, bottom: middle + 8 };
+      if (!taken.take(box)) continue;
+      context.globalAlpha = dot.info.missing ? 0.6 : 1;
+      context.lineWidth = 3.5;
+      context.strokeStyle = palette.background;
+      context.strokeText(text, left, middle);
+      context.fillStyle = isStrong || !this.scene.marked.value.size ? palette.text : palette.muted;
+      context.fillText(text, left, middle);
+      context.globalAlpha = 1;
+      return;
+    }
+  }
+
+  private drawLineLabels(taken: Taken, emphasis: Emphasis, marked: ReadonlySet<string>): void {
+    const { context, palette } = this;
+    context.font = `${FONT - 1}px system-ui, sans-serif`;
+    const focus = emphasis.hovered ?? emphasis.selected;
+    for (const [handle, line] of this.scene.lines) {
+      const { source, target } = line.info;
+      const isStrong = handle === focus || source === focus || target === focus || marked.has(handle);
+      if (!isStrong && this.camera.zoom < 0.8) continue;
+      const curve = this.curve(line);
+      if (!curve || Math.hypot(curve.x2 - curve.x1, curve.y2 - curve.y1) < 70) continue;
+      const [x, y] = along(curve, 0.5);
+      if (x < 0 || y < 0 || x > this.width || y > this.height) continue;
+      const text = line.info.child ? "child" : cut(line.info.class, 24);
+      const width = this.measured(text, context.font);
+      if (!taken.take({ left: x - width / 2 - 2, top: y - 7, right: x + width / 2 + 2, bottom: y + 7 })) continue;
+      context.lineWidth = 3.5;
+      context.strokeStyle = palette.background;
+      context.strokeText(text, x - width / 2, y);
+      context.fillStyle = isStrong ? palette.text : palette.muted;
+      context.fillText(text, x - width / 2, y);
+    }
+  }
+
+  private measured(text: string, font: string): number {
+    const key = `${font}\n${text}`;
+    let width = this.widths.get(key);
+    if (width === undefined) {
+      if (this.widths.size > 5000) this.widths.clear();
+      width = this.context.measureText(text).width;
+      this.widths.set(key, width);
+    }
+    return width;
+  }
+}
+
+interface Curve {
+  x1: number;
+  y1: number;
+  x2: number;
+  y2: number;
+  cx: number;
+  cy: number;
+  end: number;
+}
+
+function along(curve: Curve, at: number): [number, number] {
+  const rest = 1 - at;
+  return [
+    rest * rest * curve.x1 + 2 * rest * at * curve.cx + at * at * curve.x2,
+    rest * rest * curve.y1 + 2 * rest * at * curve.cy + at * at * curve.y2,
+  ];
+}
+
+function distance(x: number, y: number, from: [number, number], to: [number, number]): number {
+  const [dx, dy] = [to[0] - from[0], to[1] - from[1]];
+  const length = dx * dx + dy * dy || 1;
+  const at = Math.max(0, Math.min(1, ((x - from[0]) * dx + (y - from[1]) * dy) / length));
+  return Math.hypot(x - from[0] - at * dx, y - from[1] - at * dy);
+}

@@ -1,0 +1,254 @@
+// The Health view: how much there is of what, how it is connected, and how maintenance stands.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Cost } from "../api";
+import { ago, bytes, count, cut } from "../format";
+import { Dot } from "../graph/view";
+import { asked, classOf, selection, view, written } from "../state";
+
+interface Maintenance {
+  problem?: string;
+  lag: number | null;
+  at: number | null;
+  changes: number;
+  rate: number;
+  set_aside: number;
+  rebuild_due: unknown;
+  rebuilt_at: number | null;
+  verified_at: number | null;
+  uncounted: string[];
+}
+
+interface Health {
+  items: number;
+  bytes: number;
+  created: number | null;
+  stream: boolean;
+  sample: { items: number; own: number; others: number; whole: boolean };
+  classes: { name: string; sampled: number; estimate: number }[];
+  degrees: { class: string; bins: { from: number; to: number; nodes: number }[] }[];
+  largest: { partition: string; items: number; bytes: number; handle: string | null }[];
+  shards: { of: string; shards: number }[];
+  maintenance: Maintenance;
+  cost: Cost;
+}
+
+export function HealthView() {
+  const [found, setFound] = useState<Health | null>(null);
+  const round = written.use();
+  useEffect(() => {
+    asked<Health>("health").then(setFound, () => undefined);
+  }, [round]);
+  if (!found) return <p class="hint padded">Reading a sample…</p>;
+  const { sample } = found;
+  return (
+    <div class="scroll stack">
+      <p class="hint">
+        {sample.whole
+          ? `All ${count(sample.items, "item")} of the table were read, and ${count(sample.own)} of adjoin’s own.`
+          : `Estimated from ${count(sample.items, "item")} of ${count(found.items)}, read in 16 places of the table.`}
+        {sample.others > 0 && ` No class explains ${count(sample.others)} of them.`}
+      </p>
+      <div class="cards">
+        <Card title="Items" value={count(found.items)} told={bytes(found.bytes)} />
+        <Lag found={found.maintenance} />
+        <Card
+          title="Set aside"
+          value={count(found.maintenance.set_aside ?? 0)}
+          told="edges that no rule can count"
+          isBad={found.maintenance.set_aside > 0}
+        />
+        <Card
+          title="Last verified"
+          value={since(found.maintenance.verified_at)}
+          told={`rebuilt ${since(found.maintenance.rebuilt_at)}`}
+        />
+      </div>
+      {found.maintenance.problem && <p class="warning">{found.maintenance.problem}</p>}
+      {found.maintenance.uncounted?.length > 0 && (
+        <p class="warning">Not yet counted as declared: {found.maintenance.uncounted.join(", ")}. Run adjoin rebuild.</p>
+      )}
+      {Boolean(found.maintenance.rebuild_due) && (
+        <p class="warning">Changes may have been missed. Run adjoin rebuild, or adjoin verify --repair.</p>
+      )}
+      <div class="pair">
+        <Classes found={found} />
+        <Degrees found={found} />
+      </div>
+      <Largest found={found} />
+      {found.shards.length > 0 && (
+        <section class="panel">
+          <h2>Shards</h2>
+          <table class="plain">
+            <thead>
+              <tr>
+                <th scope="col">Key attribute or indexed field</th>
+                <th scope="col">Shards</th>
+              </tr>
+            </thead>
+            <tbody>
+              {found.shards.map((each) => (
+                <tr key={each.of}>
+                  <th scope="row">{each.of}</th>
+                  <td class="number">{count(each.shards)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+      )}
+    </div>
+  );
+}
+
+function since(at: number | null | undefined): string {
+  return at ? `${ago(Date.now() / 1000 - at)} ago` : "never";
+}
+
+function Card({ title, value, told, isBad }: { title: string; value: string; told: string; isBad?: boolean }) {
+  return (
+    <section class={isBad ? "card bad" : "card"}>
+      <h2>{title}</h2>
+      <p class="value">{value}</p>
+      <small>{told}</small>
+    </section>
+  );
+}
+
+function Lag({ found }: { found: Maintenance }) {
+  const lag = found.lag === null || found.lag === undefined ? "unknown" : found.lag < 1 ? "none" : ago(found.lag);
+  const told = found.at ? `maintained ${since(found.at)}` : "no maintainer has run";
+  return <Card title="Lag of maintenance" value={lag} told={told} isBad={(found.lag ?? 0) > 300} />;
+}
+
+/** A bar whose length is a share of the longest. */
+function Bar({ share }: { share: number }) {
+  const bar = useRef<HTMLSpanElement>(null);
+  useEffect(() => bar.current?.style.setProperty("width", `${Math.max(share * 100, share > 0 ? 1 : 0)}%`));
+  return (
+    <span class="track" aria-hidden="true">
+      <span class="fill" ref={bar} />
+    </span>
+  );
+}
+
+function Classes({ found }: { found: Health }) {
+  const [exact, setExact] = useState<Record<string, number>>({});
+  const most = Math.max(1, ...found.classes.map((each) => exact[each.name] ?? each.estimate));
+  const whole = found.sample.whole;
+  const countAll = async (name: string) => {
+    const answer = await asked<{ count: number; cost: Cost }>("count", { model: name });
+    setExact((before) => ({ ...before, [name]: answer.count }));
+  };
+  return (
+    <section class="panel">
+      <h2>Classes</h2>
+      <table class="plain bars">
+        <tbody>
+          {found.classes.map((each) => {
+            const number = exact[each.name] ?? each.estimate;
+            const isExact = whole || each.name in exact;
+            return (
+              <tr key={each.name}>
+                <th scope="row">
+                  {classOf(each.name)?.kind !== "edge" && <Dot name={each.name} />} {each.name}
+                </th>
+                <td class="bar">
+                  <Bar share={number / most} />
+                </td>
+                <td class="number">{isExact ? count(number) : `≈ ${count(number)}`}</td>
+                {!whole && (
+                  <td>
+                    {!isExact && (
+                      <button
+                        type="button"
+                        title="Reads the whole table"
+                        onClick={() => void countAll(each.name).catch(() => undefined)}
+                      >
+                        count
+                      </button>
+                    )}
+                  </td>
+                )}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Degrees({ found }: { found: Health }) {
+  const [name, setName] = useState(found.degrees[0]?.class ?? "");
+  const shown = found.degrees.find((each) => each.class === name) ?? found.degrees[0];
+  if (!shown) return null;
+  const most = Math.max(1, ...shown.bins.map((bin) => bin.nodes));
+  return (
+    <section class="panel">
+      <div class="panel-head">
+        <h2>Edges of a node</h2>
+        <select aria-label="Class of edges" value={shown.class} onChange={(event) => setName(event.currentTarget.value)}>
+          {found.degrees.map((each) => (
+            <option key={each.class}>{each.class}</option>
+          ))}
+        </select>
+      </div>
+      <table class="plain bars">
+        <tbody>
+          {shown.bins.map((bin) => (
+            <tr key={bin.from}>
+              <th scope="row">{bin.from === bin.to ? count(bin.from) : `${count(bin.from)} – ${count(bin.to)}`}</th>
+              <td class="bar">
+                <Bar share={bin.nodes / most} />
+              </td>
+              <td class="number">{count(bin.nodes, "node")}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Largest({ found }: { found: Health }) {
+  return (
+    <section class="panel">
+      <h2>Largest collections {found.sample.whole ? "" : "in the sample"}</h2>
+      <div class="wide" tabIndex={0} role="region" aria-label="Largest collections">
+        <table class="plain">
+          <thead>
+            <tr>
+              <th scope="col">Partition</th>
+              <th scope="col">Items</th>
+              <th scope="col">Size</th>
+            </tr>
+          </thead>
+          <tbody>
+            {found.largest.map((each) => (
+              <tr key={each.partition}>
+                <th scope="row">
+                  {each.handle ? (
+                    <button
+                      type="button"
+                      class="link"
+                      onClick={() => {
+                        selection.set({ kind: "node", handle: each.handle! });
+                        view.set("table");
+                      }}
+                    >
+                      <code>{cut(each.partition, 80)}</code>
+                    </button>
+                  ) : (
+                    <code>{cut(each.partition, 80)}</code>
+                  )}
+                </th>
+                <td class="number">{count(each.items)}</td>
+                <td class="number">{bytes(each.bytes)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
