@@ -8,7 +8,21 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AdjacencyList, Copy, Count, Edge, Graph, Index, Indexed, InvalidItem, Keys, Max, Node, Sum
+from adjoin import (
+    AdjacencyList,
+    ConditionFailed,
+    Copy,
+    Count,
+    Edge,
+    Graph,
+    Index,
+    Indexed,
+    InvalidItem,
+    Keys,
+    Max,
+    Node,
+    Sum,
+)
 from adjoin.errors import InvalidRequest
 from adjoin.expressions import Add, Exists, Not, Remove, all_of, attribute
 from adjoin.layouts.interface import REVISION
@@ -24,9 +38,10 @@ from adjoin.plans.maintenance.neighbours import reconcile_near
 from adjoin.plans.maintenance.progress import AT, POSITION, key_of, number
 from adjoin.plans.maintenance.ranks import refresh
 from adjoin.plans.maintenance.reconciling import reconcile
-from adjoin.plans.maintenance.report import Tally
+from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside, take_back
 from adjoin.plans.maintenance.standing import keep
 from adjoin.plans.maintenance.stream import Reading, maintain_step
+from adjoin.plans.steps.again import ATTEMPTS
 from adjoin.plans.steps.batches import place_of
 from adjoin.requests import (
     BatchGet,
@@ -327,6 +342,41 @@ def test_an_edge_that_is_as_it_was_is_touched_and_not_read_again() -> None:
         reads = [get for request in seen if isinstance(request, BatchGet) for get in request.gets if get.key == key]
         touches = [request for request in seen if isinstance(request, Update) and "=E#" in repr(request.key)]
         assert (len(reads), len(touches)) == (1, 1)
+
+
+def test_a_touch_that_others_outrun_at_every_attempt_is_given_up() -> None:
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, [Author, Work, Wrote]) as g:
+        g.put_many([Author(id="a"), Wrote(source="a", target="w", pages=5)])
+        g.maintain(once=True)
+        layout, tried = g._layout, list[Request]()
+        (group,) = layout.rules.groups
+        ref = ref_to(layout, group, layout.items(Wrote(source="a", target="w"))[0])
+
+        def come_first(_: int, request: Request) -> None:
+            if isinstance(request, Update):
+                tried.append(request)
+                raise ConditionFailed("somebody else was faster")
+
+        store.fault = come_first
+        with pytest.raises(ConditionFailed, match="somebody else"):
+            run(reconcile(layout, [ref], Tally(), moved=lambda _: True), store)
+        assert len(tried) == ATTEMPTS
+
+
+def test_many_records_are_read_one_by_one_and_only_as_they_are_now(g: Graph) -> None:
+    """Of some items there is a record, and of others there is none."""
+    keys: list[Item] = [{"PK": {"S": f"a{number}"}, "SK": {"S": "x"}} for number in range(60)]
+    for key in keys[::2]:
+        run(set_aside(g._layout, Unapplied(key, "no"), Tally()), g._store)
+    store = FaultyStore(g._store)
+    gets: list[Get] = []
+    store.fault = lambda _, request: gets.extend(request.gets if isinstance(request, BatchGet) else ())
+    run(take_back(g._layout, keys[:3], Tally()), store)
+    assert len(gets) == 3
+    left = {item["item"]["M"]["PK"]["S"] for item in stored(g) if "reason" in item}
+    assert left == {key["PK"]["S"] for key in keys[4::2]}
+    assert all(get.consistent for get in gets)
 
 
 def test_a_node_that_has_no_room_and_no_room_to_say_so_is_told() -> None:
