@@ -22,13 +22,15 @@ from adjoin import (
     Max,
     Node,
     Sum,
+    Top,
 )
 from adjoin.errors import InvalidRequest
 from adjoin.expressions import Add, Exists, Not, Remove, all_of, attribute
 from adjoin.layouts.interface import REVISION
-from adjoin.plans.counting.edge_state import EdgeState
-from adjoin.plans.counting.ledger import LedgerWrite
-from adjoin.plans.counting.node_transaction import MARKED, STALE, Near, NodeTransaction
+from adjoin.plans.counting.edge_state import EdgeState, contributions
+from adjoin.plans.counting.ledger import Ledger, LedgerWrite
+from adjoin.plans.counting.node_transaction import MARKED, STALE, Near, NodeTransaction, unstorable_sums
+from adjoin.plans.counting.rank_items import first_moves
 from adjoin.plans.counting.references import EdgeRef, edge_in, ref_in, ref_to, refs_in, refs_to
 from adjoin.plans.maintenance import neighbours
 from adjoin.plans.maintenance.affected import apply_changes
@@ -159,6 +161,84 @@ def test_edges_whose_ends_cannot_be_read_are_left_out() -> None:
         (item,) = g._layout.items(Holds(source="s", target=1))
         broken: Item = {"PK": item["PK"], "SK": {"S": item["SK"]["S"].removesuffix("1")}}
         assert [ref.key for ref in refs_to(g._layout, group, [broken, item, broken])] == [g._layout.key_of(item)]
+
+
+# --- what one edge contributes -----------------------------------------------------------------
+
+
+class Round(Node):
+    id: str
+    best: Annotated[list[int], Top("Played", field="points", k=2)] = []
+
+
+class Game(Node):
+    id: str
+
+
+class Played(Edge[Round, Game]):
+    points: list[int] = []
+
+
+def test_an_edge_contributes_no_more_values_than_are_kept() -> None:
+    with Graph(":memory:", [Round, Game, Played]) as g:
+        (group,) = g._layout.rules.groups
+        (item,) = g._layout.items(Played(source="r", target="g", points=[3, 9, 1, 7]))
+        wanted, aside = contributions(g._layout, group, item)
+        assert ([each["M"]["value"] for each in wanted["ROUND.best"]["L"]], aside) == ([{"N": "9"}, {"N": "7"}], {})
+
+
+def test_first_ranks_are_of_one_generation_or_of_two() -> None:
+    entry: Item = {"rank": {"S": "x"}, "value": {"N": "1"}}
+    after = Ledger("new", {"ROUND.best": {"L": [{"M": entry}]}, "ROUND.sum": {"N": "1"}}, {})
+    alone, both = (first_moves(after, before, {"ROUND.best": "key"}) for before in (None, "old"))
+    assert [(rank.generation, rank.rule) for rank in alone.puts] == [("new", "key")]
+    assert [*alone.tokens] == ["ROUND.best"]
+    assert [former for _, former in alone.tokens["ROUND.best"]] == [None]
+    assert [(rank.generation, rank.rule) for rank in both.puts] == [("new", "key"), ("old", "key")]
+    assert [(rank.token,) for rank in both.puts] == [(token,) for token in both.tokens["ROUND.best"][0]]
+
+
+class Scale(Node):
+    id: str
+    weight: Annotated[Decimal, Sum("Weighed", field="weight")] = Decimal(0)
+
+
+class Weighed(Edge[Scale, Game]):
+    weight: Decimal = Decimal(0)
+
+
+@pytest.mark.parametrize(
+    ("there", "is_new", "told"), [("1", True, []), ("0", False, []), ("1", False, ["SCALE.weight"])]
+)
+def test_a_sum_that_no_number_can_hold_is_told(there: str, is_new: bool, told: list[str]) -> None:
+    """A number has 38 digits. A node that begins to count begins at 0, whatever another program wrote there."""
+    with Graph(":memory:", [Scale, Game, Weighed]) as g:
+        layout = g._layout
+        (group,) = layout.rules.groups
+        (item,) = layout.items(Weighed(source="s", target="g", weight=Decimal("1E-38")))
+        key = layout.node_key(layout.schema.node(Scale), "s")
+        node: Item = {**key, "weight": {"N": there}, **({} if is_new else {"adjoin:life": {"S": "life"}})}
+        near = Near(layout.schema.node(Scale), "SCALE#s", key, node)
+        state = EdgeState(ref_to(layout, group, item), item, None, node, None, near.generation)
+        state.work_out(layout)
+        assert unstorable_sums(NodeTransaction(near, [state])) == told
+
+
+def test_an_edge_gets_its_first_ledger_once() -> None:
+    with Graph(":memory:", [Round, Game, Played]) as g:
+        layout = g._layout
+        (group,) = layout.rules.groups
+        (item,) = layout.items(Played(source="r", target="g", points=[3]))
+        ref = ref_to(layout, group, item)
+        ledger: Item = {**ref.ledger_key(layout), "o": {"M": {"l": {"S": "life"}, "r": {"S": "r"}}}}
+        node = {**layout.node_key(layout.schema.node(Round), "r"), "adjoin:life": {"S": "life"}}
+
+        def comes(edge: Item | None, there: Item | None) -> bool:
+            state = EdgeState(ref, edge, there, node, None, "life")
+            state.work_out(layout)
+            return state.comes
+
+        assert [comes(item, None), comes(item, ledger), comes(None, None), comes(None, ledger)] == [True, *[False] * 3]
 
 
 # --- revisions of nodes ------------------------------------------------------------------------
