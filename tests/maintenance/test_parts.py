@@ -34,6 +34,7 @@ from adjoin.plans.counting.rank_items import first_moves
 from adjoin.plans.counting.references import EdgeRef, edge_in, ref_in, ref_to, refs_in, refs_to
 from adjoin.plans.maintenance import neighbours
 from adjoin.plans.maintenance.affected import apply_changes
+from adjoin.plans.maintenance.copies import copy_ref, freshen
 from adjoin.plans.maintenance.expected import expected
 from adjoin.plans.maintenance.isolating import TOGETHER, Outcome, apply_each
 from adjoin.plans.maintenance.neighbours import reconcile_near
@@ -662,6 +663,24 @@ def test_a_copy_writes_only_what_differs() -> None:
         # The sort key of the index is what it was.
         assert written[1] == ["Club", "club"]
         assert g.edge(Supports, "f", "c") == Supports(source="f", target="c", since=3, club="B", town="y")
+
+
+def test_a_copy_is_of_the_node_as_it_is_when_it_is_written() -> None:
+    """Another program changes the node after it was read, and before the edge is written."""
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, [Club, Fan, Supports]) as g, Graph(store.inner, [Club, Fan, Supports]) as other:
+        g.put_many([Club(id="c", name="A", town="x"), Supports(source="f", target="c", since=3)])
+        (item,) = g._layout.items(Supports(source="f", target="c", since=3))
+        g.update(Club, "c", name="between")
+
+        def come_between(_: int, request: Request) -> None:
+            if isinstance(request, TransactWrite):
+                store.recover()
+                other.update(Club, "c", name="B")
+
+        store.fault = come_between
+        run(freshen(g._layout, [copy_ref(g._layout, g._layout.schema.edge(Supports), item)], Tally()), store)
+        assert g.edge(Supports, "f", "c") == Supports(source="f", target="c", since=3, club="B", town="x")
 
 
 # --- what explain predicts ---------------------------------------------------------------------
