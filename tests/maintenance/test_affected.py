@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import pytest
 
 from adjoin import ConditionFailed, Copy, Count, Edge, Graph, Node
+from adjoin.expressions import Set, Value, attribute
 from adjoin.plans.counting.arrivals import Arrival, strike_out
 from adjoin.plans.counting.references import ref_to
 from adjoin.plans.maintenance.affected import apply_changes, edges_of
@@ -55,11 +56,17 @@ def changes_of(g: Graph, act: Callable[[Graph], object]) -> list[ItemChange]:
     return [change for change in response.changes if not g._layout.is_bookkeeping(change.key)]
 
 
+def spoil_copy(g: Graph) -> None:
+    key = g._layout.edge_key(g._layout.schema.edge(Sold), "S1", "G1", {})
+    g._store.execute((Update("adjoin", key, (Set(attribute("good"), Value({"S": "?"})),)),))
+
+
 WORK: dict[str, tuple[Callable[[Graph], object], bool]] = {
     "a node that edges may wait for": (lambda g: g.put(Shop(id="S2")), True),
     "a node that goes with what it counted": (lambda g: g.delete(Shop, "S1"), True),
     "an edge": (lambda g: g.put(Sold(source="S1", target="G2")), True),
     "a field that edges copy": (lambda g: g.update(Good, "G1", name="new"), True),
+    "a copy that another program wrote": (lambda g: spoil_copy(g), True),
     "a field that nobody reads": (lambda g: g.update(Good, "G1", colour="red"), False),
     "a field of an edge that nobody reads": (lambda g: g.update(Sold, "S1", "G1", note="x"), False),
     "a field of a node that counts": (lambda g: g.update(Shop, "S1", name="new"), False),
@@ -76,7 +83,7 @@ def test_which_changes_are_work(what: str) -> None:
         tally = Tally()
         for change in changes_of(g, act):
             # A deletion also removes the edges: what is asked here is the node, by itself.
-            if g._layout.kind_of(change.key) is not g._layout.schema.edge(Sold) or "edge" in what:
+            if g._layout.kind_of(change.key) is not g._layout.schema.edge(Sold) or "edge" in what or "copy" in what:
                 assert run(apply_changes(g._layout, [change], tally), g._store) is is_work
         assert tally.changes > 0
 

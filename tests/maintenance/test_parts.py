@@ -8,25 +8,43 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AdjacencyList, Copy, Count, Edge, Graph, Index, Indexed, InvalidItem, Keys, Max, Node, Sum
+from adjoin import (
+    AdjacencyList,
+    ConditionFailed,
+    Copy,
+    Count,
+    Edge,
+    Graph,
+    Index,
+    Indexed,
+    InvalidItem,
+    Keys,
+    Max,
+    Node,
+    Sum,
+    Top,
+)
 from adjoin.errors import InvalidRequest
 from adjoin.expressions import Add, Exists, Not, Remove, all_of, attribute
 from adjoin.layouts.interface import REVISION
-from adjoin.plans.counting.edge_state import EdgeState
-from adjoin.plans.counting.ledger import LedgerWrite
-from adjoin.plans.counting.node_transaction import MARKED, STALE, Near, NodeTransaction
+from adjoin.plans.counting.edge_state import EdgeState, contributions
+from adjoin.plans.counting.ledger import Ledger, LedgerWrite
+from adjoin.plans.counting.node_transaction import MARKED, STALE, Near, NodeTransaction, unstorable_sums
+from adjoin.plans.counting.rank_items import first_moves
 from adjoin.plans.counting.references import EdgeRef, edge_in, ref_in, ref_to, refs_in, refs_to
 from adjoin.plans.maintenance import neighbours
 from adjoin.plans.maintenance.affected import apply_changes
+from adjoin.plans.maintenance.copies import copy_ref, freshen
 from adjoin.plans.maintenance.expected import expected
 from adjoin.plans.maintenance.isolating import TOGETHER, Outcome, apply_each
 from adjoin.plans.maintenance.neighbours import reconcile_near
 from adjoin.plans.maintenance.progress import AT, POSITION, key_of, number
 from adjoin.plans.maintenance.ranks import refresh
 from adjoin.plans.maintenance.reconciling import reconcile
-from adjoin.plans.maintenance.report import Tally
+from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside, take_back
 from adjoin.plans.maintenance.standing import keep
 from adjoin.plans.maintenance.stream import Reading, maintain_step
+from adjoin.plans.steps.again import ATTEMPTS
 from adjoin.plans.steps.batches import place_of
 from adjoin.requests import (
     BatchGet,
@@ -144,6 +162,84 @@ def test_edges_whose_ends_cannot_be_read_are_left_out() -> None:
         (item,) = g._layout.items(Holds(source="s", target=1))
         broken: Item = {"PK": item["PK"], "SK": {"S": item["SK"]["S"].removesuffix("1")}}
         assert [ref.key for ref in refs_to(g._layout, group, [broken, item, broken])] == [g._layout.key_of(item)]
+
+
+# --- what one edge contributes -----------------------------------------------------------------
+
+
+class Round(Node):
+    id: str
+    best: Annotated[list[int], Top("Played", field="points", k=2)] = []
+
+
+class Game(Node):
+    id: str
+
+
+class Played(Edge[Round, Game]):
+    points: list[int] = []
+
+
+def test_an_edge_contributes_no_more_values_than_are_kept() -> None:
+    with Graph(":memory:", [Round, Game, Played]) as g:
+        (group,) = g._layout.rules.groups
+        (item,) = g._layout.items(Played(source="r", target="g", points=[3, 9, 1, 7]))
+        wanted, aside = contributions(g._layout, group, item)
+        assert ([each["M"]["value"] for each in wanted["ROUND.best"]["L"]], aside) == ([{"N": "9"}, {"N": "7"}], {})
+
+
+def test_first_ranks_are_of_one_generation_or_of_two() -> None:
+    entry: Item = {"rank": {"S": "x"}, "value": {"N": "1"}}
+    after = Ledger("new", {"ROUND.best": {"L": [{"M": entry}]}, "ROUND.sum": {"N": "1"}}, {})
+    alone, both = (first_moves(after, before, {"ROUND.best": "key"}) for before in (None, "old"))
+    assert [(rank.generation, rank.rule) for rank in alone.puts] == [("new", "key")]
+    assert [*alone.tokens] == ["ROUND.best"]
+    assert [former for _, former in alone.tokens["ROUND.best"]] == [None]
+    assert [(rank.generation, rank.rule) for rank in both.puts] == [("new", "key"), ("old", "key")]
+    assert [(rank.token,) for rank in both.puts] == [(token,) for token in both.tokens["ROUND.best"][0]]
+
+
+class Scale(Node):
+    id: str
+    weight: Annotated[Decimal, Sum("Weighed", field="weight")] = Decimal(0)
+
+
+class Weighed(Edge[Scale, Game]):
+    weight: Decimal = Decimal(0)
+
+
+@pytest.mark.parametrize(
+    ("there", "is_new", "told"), [("1", True, []), ("0", False, []), ("1", False, ["SCALE.weight"])]
+)
+def test_a_sum_that_no_number_can_hold_is_told(there: str, is_new: bool, told: list[str]) -> None:
+    """A number has 38 digits. A node that begins to count begins at 0, whatever another program wrote there."""
+    with Graph(":memory:", [Scale, Game, Weighed]) as g:
+        layout = g._layout
+        (group,) = layout.rules.groups
+        (item,) = layout.items(Weighed(source="s", target="g", weight=Decimal("1E-38")))
+        key = layout.node_key(layout.schema.node(Scale), "s")
+        node: Item = {**key, "weight": {"N": there}, **({} if is_new else {"adjoin:life": {"S": "life"}})}
+        near = Near(layout.schema.node(Scale), "SCALE#s", key, node)
+        state = EdgeState(ref_to(layout, group, item), item, None, node, None, near.generation)
+        state.work_out(layout)
+        assert unstorable_sums(NodeTransaction(near, [state])) == told
+
+
+def test_an_edge_gets_its_first_ledger_once() -> None:
+    with Graph(":memory:", [Round, Game, Played]) as g:
+        layout = g._layout
+        (group,) = layout.rules.groups
+        (item,) = layout.items(Played(source="r", target="g", points=[3]))
+        ref = ref_to(layout, group, item)
+        ledger: Item = {**ref.ledger_key(layout), "o": {"M": {"l": {"S": "life"}, "r": {"S": "r"}}}}
+        node = {**layout.node_key(layout.schema.node(Round), "r"), "adjoin:life": {"S": "life"}}
+
+        def comes(edge: Item | None, there: Item | None) -> bool:
+            state = EdgeState(ref, edge, there, node, None, "life")
+            state.work_out(layout)
+            return state.comes
+
+        assert [comes(item, None), comes(item, ledger), comes(None, None), comes(None, ledger)] == [True, *[False] * 3]
 
 
 # --- revisions of nodes ------------------------------------------------------------------------
@@ -327,6 +423,41 @@ def test_an_edge_that_is_as_it_was_is_touched_and_not_read_again() -> None:
         reads = [get for request in seen if isinstance(request, BatchGet) for get in request.gets if get.key == key]
         touches = [request for request in seen if isinstance(request, Update) and "=E#" in repr(request.key)]
         assert (len(reads), len(touches)) == (1, 1)
+
+
+def test_a_touch_that_others_outrun_at_every_attempt_is_given_up() -> None:
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, [Author, Work, Wrote]) as g:
+        g.put_many([Author(id="a"), Wrote(source="a", target="w", pages=5)])
+        g.maintain(once=True)
+        layout, tried = g._layout, list[Request]()
+        (group,) = layout.rules.groups
+        ref = ref_to(layout, group, layout.items(Wrote(source="a", target="w"))[0])
+
+        def come_first(_: int, request: Request) -> None:
+            if isinstance(request, Update):
+                tried.append(request)
+                raise ConditionFailed("somebody else was faster")
+
+        store.fault = come_first
+        with pytest.raises(ConditionFailed, match="somebody else"):
+            run(reconcile(layout, [ref], Tally(), moved=lambda _: True), store)
+        assert len(tried) == ATTEMPTS
+
+
+def test_many_records_are_read_one_by_one_and_only_as_they_are_now(g: Graph) -> None:
+    """Of some items there is a record, and of others there is none."""
+    keys: list[Item] = [{"PK": {"S": f"a{number}"}, "SK": {"S": "x"}} for number in range(60)]
+    for key in keys[::2]:
+        run(set_aside(g._layout, Unapplied(key, "no"), Tally()), g._store)
+    store = FaultyStore(g._store)
+    gets: list[Get] = []
+    store.fault = lambda _, request: gets.extend(request.gets if isinstance(request, BatchGet) else ())
+    run(take_back(g._layout, keys[:3], Tally()), store)
+    assert len(gets) == 3
+    left = {item["item"]["M"]["PK"]["S"] for item in stored(g) if "reason" in item}
+    assert left == {key["PK"]["S"] for key in keys[4::2]}
+    assert all(get.consistent for get in gets)
 
 
 def test_a_node_that_has_no_room_and_no_room_to_say_so_is_told() -> None:
@@ -532,6 +663,24 @@ def test_a_copy_writes_only_what_differs() -> None:
         # The sort key of the index is what it was.
         assert written[1] == ["Club", "club"]
         assert g.edge(Supports, "f", "c") == Supports(source="f", target="c", since=3, club="B", town="y")
+
+
+def test_a_copy_is_of_the_node_as_it_is_when_it_is_written() -> None:
+    """Another program changes the node after it was read, and before the edge is written."""
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, [Club, Fan, Supports]) as g, Graph(store.inner, [Club, Fan, Supports]) as other:
+        g.put_many([Club(id="c", name="A", town="x"), Supports(source="f", target="c", since=3)])
+        (item,) = g._layout.items(Supports(source="f", target="c", since=3))
+        g.update(Club, "c", name="between")
+
+        def come_between(_: int, request: Request) -> None:
+            if isinstance(request, TransactWrite):
+                store.recover()
+                other.update(Club, "c", name="B")
+
+        store.fault = come_between
+        run(freshen(g._layout, [copy_ref(g._layout, g._layout.schema.edge(Supports), item)], Tally()), store)
+        assert g.edge(Supports, "f", "c") == Supports(source="f", target="c", since=3, club="B", town="x")
 
 
 # --- what explain predicts ---------------------------------------------------------------------

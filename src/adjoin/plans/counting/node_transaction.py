@@ -248,12 +248,15 @@ class NodeTransaction:
 
     def changes(self) -> dict[str, Decimal]:
         """What is added to each sum, by attribute, in the present generation and in the next one."""
-        deltas: dict[str, list[Decimal]] = {}
+        by_group: dict[str, list[EdgeState]] = {}
         for state in self.states:
-            for rule in state.ref.group.sums:
-                deltas.setdefault(rule.attribute, []).append(state.delta(rule))
+            by_group.setdefault(state.ref.place[0], []).append(state)
+        deltas: dict[str, list[Decimal]] = {}
+        for states in by_group.values():
+            for rule in states[0].ref.group.sums:
+                deltas.setdefault(rule.attribute, []).extend([state.delta(rule) for state in states])
                 if self.near.next is not None:
-                    deltas.setdefault(prepared_sum(rule), []).append(state.delta_ahead(rule))
+                    deltas.setdefault(prepared_sum(rule), []).extend([state.delta_ahead(rule) for state in states])
         return {name: change for name, some in deltas.items() if (change := exact_sum(some))}
 
     def _actions(

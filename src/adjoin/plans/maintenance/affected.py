@@ -224,7 +224,9 @@ def apply_changes(
     work = _Work()
     for each, known in zip(changes, kinds, strict=False):
         # `work.changes` keeps the original, so that a large batch does not hold all parsed items in memory.
-        change = _Change(each, each.key, each.old, each.new)
+        old, new = each.old, each.new
+        # Of an item whose class is known, the images have the key.
+        change = _Change(each, each.key if known is None else layout.key_of(new or old or each.key), old, new)
         tally.changes += 1
         kind, looks = known or layout.kind_of(change.new or change.old or change.key), work.looks
         counted = None if kind is None else kind.as_counted

@@ -73,8 +73,8 @@ class ByTenant:
             # Most changes in the stream are ledgers and positions that a maintainer itself wrote. Their keys say so;
             # the items need not be parsed. A store may parse the key whenever it is accessed, so that is done once.
             key = change.key
-            partition, *sort = place_of(key)
-            if partition in beside:
+            place_in_table = place_of(key)
+            if place_in_table[0] in beside:
                 self._layouts.append(None)
                 continue
             # A node or an edge by its whole key belongs to no tenant, even if the key begins as a tenant's would.
@@ -84,9 +84,9 @@ class ByTenant:
                     self._layouts.append(layout)
                     continue
             elif layout.is_own_record(key):
-                if sort and sort[0].startswith(start):
+                if place_in_table[-1].startswith(start):
                     # Everything in a partition with a ledger is adjoin's own, and there are usually many ledgers in it.
-                    beside.add(partition)
+                    beside.add(place_in_table[0])
                 self._layouts.append(None)
                 continue
             own = layout_for(layout, change)
