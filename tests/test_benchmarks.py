@@ -23,7 +23,7 @@ import apsw
 import pytest
 from orjson import loads
 
-from benchmarks import checksums, client, linkbench, maintain, migrate, rebuild, scale, serve, sharding
+from benchmarks import calls, checksums, client, linkbench, maintain, migrate, rebuild, scale, serve, sharding
 from benchmarks.clients.answers import LAYOUT, Follows, Person
 from benchmarks.clients.plain import SOURCE, follows, person
 from benchmarks.contestant import Contestant
@@ -378,3 +378,12 @@ def test_files_with_and_without_checksums_hold_the_same(tmp_path: Path) -> None:
         connection.close()
     assert rows[0] == rows[1]
     assert len(rows[0]) == checksums.ITEMS
+
+
+def test_calls_times_two_trees_in_turns(capsys: pytest.CaptureFixture[str]) -> None:
+    calls.main([str(calls.ROOT / "src"), "--rounds", "1", "--only", "get", "delete"])
+    head, _, *rows = capsys.readouterr().out.strip().splitlines()
+    assert head == "| call | other, µs | this tree, µs | times |"
+    assert [row.split(" | ")[0] for row in rows] == ["| get", "| delete"]
+    timed = calls.Calls()
+    assert all(timed.timed(name) > 0 for name in timed.names)
