@@ -25,6 +25,7 @@ VERBS = [
     "get", "get_many", "edge", "put", "add", "connect", "disconnect", "update", "out", "into", "children",
     "collection", "find", "scan", "nodes", "put_many", "delete", "transaction", "page", "count", "first", "changes",
     "explain", "walk", "shortest_path", "recommend", "common", "subtree", "reachable", "can_reach",
+    "differences", "migrate",
 ]  # fmt: skip
 
 _SETUP_OR_ROW = re.compile(r"^```python\n(?P<setup>.*?)^```$|^\|(?P<row>[^\n]*)\|$", re.MULTILINE | re.DOTALL)
