@@ -25,7 +25,7 @@ VERBS = [
     "get", "get_many", "get_together", "edge", "put", "add", "connect", "disconnect", "update", "upsert", "out", "into",
     "children", "collection", "find", "scan", "nodes", "put_many", "delete", "delete_many", "transaction", "page",
     "count", "first", "changes", "explain", "walk", "shortest_path", "recommend", "common", "subtree", "reachable",
-    "can_reach",
+    "can_reach", "differences", "migrate",
 ]  # fmt: skip
 
 _SETUP_OR_ROW = re.compile(r"^```python\n(?P<setup>.*?)^```$|^\|(?P<row>[^\n]*)\|$", re.MULTILINE | re.DOTALL)

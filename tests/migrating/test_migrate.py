@@ -490,6 +490,41 @@ def test_verify_finds_and_repairs_items_that_lack_entries_and_orders() -> None:
     assert g.migrate(dry_run=True).items == 0
 
 
+def test_verify_finds_and_repairs_index_keys_that_are_not_what_fields_say() -> None:
+    store = filled(6)
+    g = Graph(store, SECOND)
+    assert g.migrate(finish=True).ended
+    assert g.verify("scan")
+    stale: dict[tuple[str, str], dict[str, str]] = {
+        ("STUDENT#S1", "#META"): {"GSI3SK": "n7#STUDENT#S1"},
+        ("STUDENT#S2", "ENROLLMENT#COURSE#C0"): {"GSI1PK": "COURSE#C1"},
+        ("STUDENT#S3", "ENROLLMENT#COURSE#C1"): {"GSI1SK": "ENROLLMENT#p1#STUDENT#S3", "GSI2SK": "x"},
+        ("STUDENT#S4", "ENROLLMENT#COURSE#C0"): {"GSI2PK": "STUDENT#S5"},
+    }
+    before = {(item["PK"]["S"], item["SK"]["S"]): item for item in items(store)}
+    for key, changed in stale.items():
+        store.execute([Put("adjoin", before[key] | {name: {"S": value} for name, value in changed.items()})])
+    audit = g.verify("scan")
+    assert {(each.kind, each.name, each.count) for each in audit.findings} == {
+        ("index entry", "STUDENT", 1),
+        ("index entry", "ENROLLMENT", 3),
+    }
+    assert g.verify("scan", repair=True).left == 0
+    after = {(item["PK"]["S"], item["SK"]["S"]): item for item in items(store)}
+    assert {key: after[key] for key in stale} == {key: before[key] for key in stale}
+
+
+def test_verify_finds_keys_of_a_reverse_index_that_name_another_node() -> None:
+    """These are compared by the engine, without reading every item."""
+    store = filled(5)
+    g = Graph(store, FIRST)
+    edge = next(item for item in items(store) if item["SK"]["S"].startswith("ENROLLMENT#"))
+    store.execute([Put("adjoin", edge | {"GSI1PK": {"S": "COURSE#other"}})])
+    assert [(each.kind, each.count) for each in g.verify("scan").findings] == [("index entry", 1)]
+    assert g.verify("scan", repair=True).left == 0
+    assert edge in items(store)
+
+
 def test_opening_costs_one_read() -> None:
     store = filled(1)
     seen: list[Request] = []

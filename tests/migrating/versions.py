@@ -130,6 +130,15 @@ def required() -> list[type[Any]]:
     return [Person]
 
 
+def without_email() -> list[type[Any]]:
+    class Person(Node):
+        id: str
+        name: str
+        born: int = 0
+
+    return [Person]
+
+
 # --- a class that gains a template in an index --------------------------------------------------
 
 
@@ -167,14 +176,17 @@ class Version:
     ask: Callable[[Graph, list[type[Any]]], Iterable[Any]]
     """All entities, in the way that is new."""
     layout: Callable[[list[type[Any]]], Layout | None] | None = None
+    gone: str = ""
+    """An attribute that no item has after the last step."""
     options: dict[str, Any] = field(default_factory=dict)
 
 
 def people(models: list[type[Any]], number: int) -> list[Any]:
     (person, *_) = models
     title = "title" if "title" in person.model_fields else "name"
-    extra = {"year": 2000 + number % 7} if "year" in person.model_fields else {}
-    return [person(**{"id": f"P{number}", title: f"n{number % 5}", "born": number % 3, "email": f"e{number}"}, **extra)]
+    extra: dict[str, Any] = {"year": 2000 + number % 7} if "year" in person.model_fields else {}
+    extra |= {"email": f"e{number}"} if "email" in person.model_fields else {}
+    return [person(**{"id": f"P{number}", title: f"n{number % 5}", "born": number % 3}, **extra)]
 
 
 def enrollments(models: list[type[Any]], number: int) -> list[Any]:
@@ -216,6 +228,21 @@ CHANGES: dict[str, Version] = {
         lambda g, models: [
             each for number in range(5) for each in g.scan(models[0]).where(compared("title") == f"n{number}")
         ],
+    ),
+    "filled": Version(
+        [Person],
+        required(),
+        people,
+        lambda g, models: g.scan(models[0]),
+        options={"fill": {"Person.year": lambda item: 2000 + len(item["name"])}},
+    ),
+    "dropped": Version(
+        [Person],
+        without_email(),
+        people,
+        lambda g, models: g.scan(models[0]),
+        gone="email",
+        options={"drop": ["Person.email"]},
     ),
     "template": Version(
         [Person],

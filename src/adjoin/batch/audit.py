@@ -10,7 +10,7 @@
 | copy | a copied field of an edge is not what its node has |
 | dangling | a node of an edge does not exist |
 | one-sided | a symmetric edge is stored at one end only |
-| index entry | an item lacks a key of an index, or an index copy is missing, belongs to no entity, or differs |
+| index entry | an index key is missing or not what fields say, or an index copy is missing, stray or different |
 | claim | the claim of a unique value is missing, or its node has another value |
 | unreadable | an item does not fit its class |
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import uuid
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from decimal import Decimal
 from enum import Enum
 from functools import reduce
@@ -212,6 +212,28 @@ def _raw(template: Template, part: Part, key: ir.StringValue) -> ir.StringValue:
     if template.is_tail:
         return _rest(template, key)
     return key.re_extract(_pattern(template), template.parts.index(part) + 1)
+
+
+def derived(template: Template, places: Sequence[tuple[Template, ir.StringValue]]) -> ir.StringValue | None:
+    """The key that a template makes of parts of other keys; None if these do not have all its parts as they are."""
+    found: Any = ibis.literal("")
+    for piece in template.pieces:
+        if isinstance(piece, str):
+            found += ibis.literal(piece)
+            continue
+        raw = next(
+            (
+                _raw(other, part, key)
+                for other, key in places
+                for part in other.parts
+                if part.name == piece.name and part.transform.name == piece.transform.name and not part.among
+            ),
+            None,
+        )
+        if raw is None or piece.among:
+            return None
+        found += raw
+    return None if template.type != "S" else found
 
 
 def _rest(template: Template, key: ir.StringValue) -> ir.StringValue:

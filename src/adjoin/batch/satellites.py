@@ -3,8 +3,9 @@
 The layout says which satellites an entity should have, one entity at a time. So the engine groups the items by
 the partition of the entity that they belong to, and this module compares one partition at a time. Of classes without
 satellites, only suspicious items are looked at: those with an attribute of another type than its field, or without
-an attribute whose field has no default, or without a key of an index. Decoding the item then shows whether it is
-readable, and whether it should be in that index.
+an attribute whose field has no default, or whose index keys are missing or are not those that its own keys say. If
+fields are part of an index key, all items of the class are looked at, because engines do not spell fields. Decoding the
+item then shows whether it is readable, and what its index keys should be.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import ibis.expr.types as ir
 from orjson import loads
 
 from adjoin.batch.engines import Engine, Source, Want
-from adjoin.batch.keys import matches, partition_in
+from adjoin.batch.keys import derived, matches, partition_in
 from adjoin.batch.tables import KeyColumns
 from adjoin.entity_types import EdgeType, EntityType, NodeType, tag_of
 from adjoin.errors import InvalidItem, InvalidKey, InvalidValue
@@ -76,9 +77,12 @@ class _Satellites:
         if index is not None:
             wants.append((index.partition_key, "S"))
         looked_at = {name for kind in self._plain for name, _ in self._looked_at(kind)}
-        attributes = sorted(looked_at.union(*map(layout.entry_attributes, self._plain)))
+        attributes = sorted(looked_at)
+        entries = sorted(set[str]().union(*map(layout.entry_attributes, self._plain)))
         places = {name: f"w{len(wants) + at}" for at, name in enumerate(attributes)}
-        rows = engine.rows(source, [*wants, *((name,) for name in attributes)])
+        keyed = {name: f"w{len(wants) + len(attributes) + at}" for at, name in enumerate(entries)}
+        named: list[Want] = [*((name,) for name in attributes), *((name, "S") for name in entries)]
+        rows = engine.rows(source, [*wants, *named])
         owner = rows.w0
         pk, sk = self._keys.of({want: rows[f"w{at}"] for at, want in enumerate(wants)})
         templates_of = [self._layout.key_templates(kind) for kind in self._layout.schema.types]
@@ -97,7 +101,12 @@ class _Satellites:
             is_one = matches(templates.partition, pk) & matches(templates.sort, sk)
             if kind in self._plain:
                 doubts = [_doubt(kind, name, rows[places[stored]]) for stored, name in self._looked_at(kind)]
-                doubts += [rows[places[name]].isnull() for name in self._layout.entry_attributes(kind)]
+                own = [(templates.partition, pk), (templates.sort, sk)]
+                for name in self._layout.entry_attributes(kind):
+                    template = self._layout.entry_templates(kind).get(name)
+                    expected = None if template is None else derived(template, own)
+                    stored = rows[keyed[name]]
+                    doubts.append(ibis.literal(True) if expected is None else (stored != expected).fill_null(True))
                 is_one &= reduce(or_, doubts, ibis.literal(False))
             wanted |= is_one.fill_null(False)
         # The owner of a claim is a node key; what lies together is found by the partition key.

@@ -66,6 +66,10 @@ class BoundLayout(EdgeRanges):
             names |= {self.overloaded.partition_key, self.overloaded.sort_key}
         return frozenset(names)
 
+    def entry_templates(self, kind: EntityType) -> Mapping[str, Template]:
+        """The templates of those attributes that have one, by attribute."""
+        return self._keys_of(kind).index_keys
+
     def order_indexes(self, kind: EntityType) -> list[str]:
         """The indexes that keep the order of a class of edges in keys which adjoin makes by itself."""
         keys = self._keys_of(kind)

@@ -221,7 +221,9 @@ class Migration:
         if not isinstance(finish, bool):
             raise InvalidValue(f"finish must be True or False, got {shown(finish)}")
         self._layout, self._finish, self._units, self._segments, self._lag = layout, finish, units, segments, lag
+        drop = drop if isinstance(drop, str) else list(drop)
         self._wishes, self._removes = wishes_of(layout, fill or {}, drop, finish=finish)
+        self._drops = bool(drop)
         self._clock = clock
         self._state: _State | None = None
         self._recorded: RecordedForms | None = None
@@ -301,6 +303,10 @@ class Migration:
                 f"or wait a minute"
             )
         if stored is None and self._is_nothing_due():
+            if self._drops and not self._finish:
+                # Only the last step removes attributes, and it has to be asked for.
+                self._state = _State(target, "waiting", {}, 0, now, None, False, {})
+                return None
             return (yield from self._end(_State(target, "ended", {}, 0, now, None, False, {})))
         if stored is not None and stored.target == target:
             self._before = stored.seconds
