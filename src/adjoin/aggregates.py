@@ -33,8 +33,9 @@ class Aggregate:
     `edges` are the classes of edges or children, or their names, from the node on; several form a path. `field` is the
     field of the last edge, or of the node to which it leads, that is aggregated. `where` counts only edges for which a
     predicate holds. `direction` is "out" for edges that leave the node and "into" for those that arrive. `recursive`
-    follows one edge class any number of hops. `consistency="transaction"` updates the aggregate in the same transaction
-    as the edge; the default, "stream", leaves it to `maintain`.
+    follows one edge class any number of hops; what several paths reach counts once for each path. `quantity` is a field
+    of the edges by which a `Count` or a `Sum` multiplies what each of them leads to. `consistency="transaction"`
+    updates the aggregate in the same transaction as the edge; the default, "stream", leaves it to `maintain`.
     """
 
     edges: tuple[EdgeName, ...]
@@ -43,6 +44,7 @@ class Aggregate:
     direction: Direction
     recursive: bool
     consistency: Consistency
+    quantity: str | None
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class Aggregate:
         direction: Direction = "out",
         recursive: bool = False,
         consistency: Consistency = "stream",
+        quantity: str | None = None,
     ) -> None:
         name = type(self).__name__
         if not edges:
@@ -66,6 +69,8 @@ class Aggregate:
             )
         if recursive and len(edges) > 1:
             raise InvalidModel(f"a recursive {name} follows a single edge class, got {len(edges)}; pass one")
+        if quantity is not None and (len(edges) > 1 or name not in ("Count", "Sum")):
+            raise InvalidModel(f"only a Count or a Sum over one edge class can have quantity=; take it out of {name}")
         for attribute, value in (
             ("edges", edges),
             ("field", field),
@@ -73,6 +78,7 @@ class Aggregate:
             ("direction", direction),
             ("recursive", recursive),
             ("consistency", consistency),
+            ("quantity", quantity),
         ):
             object.__setattr__(self, attribute, value)
 

@@ -134,6 +134,7 @@ class _Declarations:
                 who=_who(kind, owner, name, hops[-1]),
                 counts=bool(part) and is_last,
                 is_mean=isinstance(declared, Avg) and is_first and not part,
+                times=None if declared.quantity is None else self._times(owner, declared.quantity, hop),
             )
             if rule.in_transaction and rule.reads_far:
                 raise InvalidModel(
@@ -243,6 +244,20 @@ class _Declarations:
                 f"{owner} does not say by which field a {hop.edge.name} is the latest; pass by=, {otherwise}"
             )
         return _term(owner, by, hop)
+
+    def _times(self, owner: str, quantity: str, hop: Hop) -> Term:
+        term = _term(owner, quantity, hop)
+        if term.at != "edge":
+            raise InvalidModel(
+                f"{owner} has quantity={quantity!r}, which is a field of {hop.far.name}; name one of {hop.edge.name}"
+            )
+        info = hop.edge.fields[quantity]
+        if plain_type(info) not in _NUMBERS or quantity in hop.edge.formats:
+            raise InvalidModel(
+                f"{owner} has quantity={quantity!r}, but {hop.edge.name}.{quantity} is not stored as a number; name a "
+                f"field that is"
+            )
+        return term
 
     def _where_at(self, owner: str, declared: Aggregate, hop: Hop) -> Literal["edge", "far"]:
         if has_functions(declared.where):
@@ -445,6 +460,8 @@ def _check_aggregate(rule: Rule, last: Rule) -> None:
             )
     value = last.terms[0]
     given = int if value.at == "one" else _type(last.hop.kind_at(value.at), value.field) if value.field else None
+    if last.times is not None and _type(last.hop.edge, _named(last.times)) is not int:
+        given = _type(last.hop.edge, _named(last.times))
     if rule.operation == "sum" and value.field is not None:
         added = plain_type(last.hop.kind_at(value.at).fields[value.field])
         is_number = added in _NUMBERS or tag_of(last.hop.kind_at(value.at), value.field) in ("N", None)

@@ -115,6 +115,8 @@ class Rule:
     """Whether an edge contributes 1 if it has a value, in place of the value itself."""
     is_mean: bool = False
     """Whether the field shows the quotient of this sum and of a count, see `Mean`."""
+    times: Term | None = None
+    """The field of the edge by which a sum multiplies what the edge leads to."""
 
     @cached_property
     def key(self) -> str:
@@ -125,6 +127,7 @@ class Rule:
         # What came later is part of it only where it is used, so that other declarations keep their keys.
         declared += ("who",) if self.who is not None else ()
         declared += ("counts",) if self.counts else ()
+        declared += ("times", self.times) if self.times is not None else ()
         return base64.urlsafe_b64encode(hashlib.sha256(repr(declared).encode()).digest())[:_KEY_LENGTH].decode()
 
     @property
@@ -252,6 +255,7 @@ class RuleGroup:
         """A short hash of the rules. A ledger contains it, to say for which rules it was written."""
         told: list[Any] = [(rule.name, rule.operation, rule.terms, rule.where, rule.by, rule.k) for rule in self.rules]
         told += [(rule.name, "who") for rule in self.rules if rule.who is not None]
+        told += [(rule.name, rule.times) for rule in self.rules if rule.times is not None]
         return hashlib.sha256(repr(told).encode()).hexdigest()[:8]
 
 
@@ -447,8 +451,8 @@ def _linked(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
 
 def _read_at(rule: Rule, at: Literal["edge", "far"], kind: EntityType) -> Iterator[str]:
     """Yields the attributes that a rule reads at the edge or at the far node."""
-    for term in (*rule.terms, *((rule.by,) if rule.by else ())):
-        if term.at == at and term.attribute is not None:
+    for term in (*rule.terms, rule.by, rule.times):
+        if term is not None and term.at == at and term.attribute is not None:
             yield term.attribute
     if rule.where_at == at:
         read = (kind.counted_fields[name.partition(".")[0]] for name in fields_of(rule.where))

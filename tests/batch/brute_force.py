@@ -122,6 +122,11 @@ class BruteForce:
             "total": CIRCULAR if costs is None else sum(costs, Decimal(0)),
             "pieces": CIRCULAR if down is None else len(down),
             "quantity": CIRCULAR if positive is None else sum((edge.number for edge in positive), Decimal(0)),
+            "needed": CIRCULAR if down is None else self.bill(id, lambda part: Decimal(1)),
+            "price": CIRCULAR if down is None else self.bill(id, lambda part: part.cost if part else Decimal(0)),
+            "direct": sum(
+                (edge.number * (cost(edge) or 0) for edge in self.world.edges[Holds] if edge.source == id), Decimal(0)
+            ),
             "dearest": CIRCULAR if costs is None else max(costs, default=None),
             "largest": CIRCULAR if down is None else sorted((e.number for e in down), reverse=True)[:2] or None,
             "largest_of": CIRCULAR if down is None else _of((e.number, e.target) for e in down)[:3] or None,
@@ -152,6 +157,15 @@ class BruteForce:
                 return None
             found.append(edge)
         return found
+
+    def bill(self, id: int, of: Callable[[Part | None], Decimal]) -> Decimal:
+        """What is below a node, for each path to it, with quantities multiplied along the path."""
+        total = Decimal(0)
+        for edge in self.world.edges[Holds]:
+            if edge.source == id and edge.times is not None:
+                part = self.world.nodes[Part].get(edge.target)
+                total += edge.times * (of(part) + (Decimal(0) if part is None else self.bill(edge.target, of)))
+        return total
 
     def latest_below(self, id: int) -> tuple[int, Decimal] | None:
         """What is latest at a node: of its edges, and of what is latest at the nodes they lead to."""

@@ -52,7 +52,8 @@ def filled(size: int = 40, *, seed: int = 7, wide: bool = False) -> World:
     world.edges[Knows] = [Knows(source=s, target=t, strength=random.randrange(9)) for s, t in sorted(friends)]
     below = {(place, place + random.randrange(1, 9)) for place in range(size) for _ in range(2)} | {(3, 2), (2, 3)}
     world.edges[Holds] = [
-        Holds(source=s, target=t, number=number(), year=random.randrange(3)) for s, t in sorted(below)
+        Holds(source=s, target=t, number=number(), year=random.randrange(3), times=(s + t) % 3 or None)
+        for s, t in sorted(below)
     ]
     return world
 

@@ -83,6 +83,9 @@ class Part(Node):
     total: Annotated[Decimal, Sum("Holds", field="cost", recursive=True)] = Decimal(0)
     pieces: Annotated[int, Count("Holds", recursive=True)] = 0
     quantity: Annotated[Decimal, Sum("Holds", field="number", recursive=True, where=f("number") > 0)] = Decimal(0)
+    needed: Annotated[int, Count("Holds", recursive=True, quantity="times")] = 0
+    price: Annotated[Decimal, Sum("Holds", field="cost", recursive=True, quantity="times")] = Decimal(0)
+    direct: Annotated[Decimal, Sum("Holds", field="cost", quantity="number")] = Decimal(0)
     dearest: Annotated[Decimal | None, Max("Holds", field="cost", recursive=True)] = None
     largest: Annotated[list[Decimal], Top("Holds", field="number", k=2, recursive=True)] = []
     largest_of: Annotated[list[Ranked[Decimal]], Top("Holds", field="number", k=3, recursive=True)] = []
@@ -94,6 +97,7 @@ class Part(Node):
 class Holds(Edge[Part, Part]):
     number: Decimal
     year: int = 0
+    times: int | None = 1
 
 
 MODELS: list[type[Any]] = [Author, Book, Shop, Wrote, Sold, Knows, Follows, Part, Holds]

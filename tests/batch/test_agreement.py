@@ -214,7 +214,8 @@ def test_subtrees(engine: DuckDBEngine, is_tree: bool) -> None:
             if is_tree and source >= target:
                 return
             number = Decimal(chance.randrange(-40, 90)).scaleb(-1)
-            graph.put(Holds(source=source, target=target, number=number, year=chance.randrange(3)))
+            times = chance.choice([None, 1, 2, 3])
+            graph.put(Holds(source=source, target=target, number=number, year=chance.randrange(3), times=times))
 
         acts: list[Callable[[], Any]] = [
             *[connected] * 6,

@@ -263,6 +263,7 @@ class _Hop:
     @cached_property
     def _named_terms(self) -> list[tuple[str, Term]]:
         named = [(f"t{place}", term) for place, term in enumerate(self._rule.terms)]
+        named += [("times", self._rule.times)] if self._rule.times else []
         return [*named, *((("by", self._rule.by),) if self._rule.by else ())]
 
     def _want(self, term: Term) -> Want | None:
@@ -295,9 +296,14 @@ class _Hop:
             if made is not None:
                 made = made.select(made_id=made.id, **{f"t{place}": made.value})
                 edges = edges.left_join(made, edges.far == made.made_id).drop("made_id")
+        if self._rule.times is not None:
+            edges = self._multiplied(edges)
         totals = []
         for place, term in enumerate(self._terms):
             name = f"t{place}"
+            if self._rule.times is not None and name in edges.columns:
+                totals.append(self._numbers.total(edges[name]))
+                continue
             if term.at == "one":
                 totals.append(edges.count().cast("int64"))
             elif self._rule.counts and place == 0:
@@ -313,6 +319,17 @@ class _Hop:
         else:
             added = self._numbers.added(columns)
         return grouped.select("id", value=added)
+
+    def _multiplied(self, edges: ir.Table) -> ir.Table:
+        """Edges with each term multiplied by the quantity of the edge."""
+        times, numbers, products = edges.times, self._numbers, {}
+        for place, term in enumerate(self._terms):
+            name = f"t{place}"
+            if term.at == "one":
+                products[name] = times
+            elif name in edges.columns:
+                products[name] = numbers.product(edges[name], times)
+        return edges.mutate(**products)
 
     def _made(self, term: Term, own: Mapping[str, ir.Table]) -> ir.Table | None:
         """The values of the rule that computes what a term reads; None if it is stored, or not computed yet."""

@@ -166,12 +166,15 @@ class LedgerAudit(LedgerRows):
 
     def _stored(self, rule: Rule) -> list[Want | None]:
         terms = (*rule.terms, *((rule.by,) if rule.by else ()))
+        if rule.times is not None:
+            # An edge without a quantity contributes nothing, whatever else it has.
+            terms = (*(term for term in terms if term.at != "one"), rule.times)
         return [self._job.book.term_want(rule, term) for term in terms]
 
     def _counted(self, group: RuleGroup, edges: ir.Table) -> ir.Table | None:
         """The edges that certainly contribute something, or need a ledger in any case."""
         sure = self._sure(group)
-        if group.reads_far or any(rule.terms[0].at == "one" for rule in sure):
+        if group.reads_far or any(rule.terms[0].at == "one" and rule.times is None for rule in sure):
             return edges
         tests = []
         for rule in sure:

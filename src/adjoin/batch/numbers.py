@@ -66,6 +66,25 @@ def adjoin_sum(texts: list[str]) -> str:
         return TOO_LONG
 
 
+@ibis.udf.scalar.python(signature=(("string", "string"), "string"))
+def adjoin_product(one: str, other: str) -> str | None:
+    """The exact product of two numbers as text; None if one of them is missing."""
+    if one is None or other is None:
+        return None
+    return f"{_EXACT.multiply(Decimal(one), Decimal(other)).normalize(_EXACT):f}"
+
+
+@ibis.udf.scalar.python(signature=(("string", "string"), "string"))
+def adjoin_sortable_product(one: str, other: str) -> str | None:
+    """The same for sortable numbers; `TOO_LONG` if a number has too many digits."""
+    if one is None or other is None or TOO_LONG in (one, other):
+        return None if one is None or other is None else TOO_LONG
+    try:
+        return sortable_text(_EXACT.multiply(Decimal(unsorted_text(one)), Decimal(unsorted_text(other))))
+    except (InvalidValue, InvalidKey):
+        return TOO_LONG
+
+
 class Numbers(Protocol):
     """A form of numbers: how they are parsed from text, added, and written as text."""
 
@@ -79,6 +98,10 @@ class Numbers(Protocol):
 
     def added(self, values: Sequence[ir.Value]) -> ir.Value:
         """The sum of columns; null counts as zero."""
+        ...
+
+    def product(self, one: ir.Value, other: ir.Value) -> ir.Value:
+        """The exact product of two numbers."""
         ...
 
     def text(self, value: ir.Value) -> ir.StringValue:
@@ -120,6 +143,9 @@ class Narrow:
             total = (total + value.fill_null(0).cast(_NARROW)).cast(_NARROW)
         return total
 
+    def product(self, one: ir.Value, other: ir.Value) -> ir.Value:
+        return self.parse(adjoin_product(self.text(one), self.text(other)))
+
     def text(self, value: ir.Value) -> ir.StringValue:
         return value.cast("string")
 
@@ -142,6 +168,9 @@ class Wide:
     def added(self, values: Sequence[ir.Value]) -> ir.Value:
         zero = sortable_text(0)
         return adjoin_sum(ibis.array([value.fill_null(zero) for value in values]))
+
+    def product(self, one: ir.Value, other: ir.Value) -> ir.Value:
+        return adjoin_sortable_product(one, other)
 
     def text(self, value: ir.Value) -> ir.StringValue:
         return adjoin_plain(value)

@@ -157,6 +157,9 @@ class _Unread:
     def added(self, values: Any) -> Any:
         return values
 
+    def product(self, one: Any, other: Any) -> Any:
+        return one
+
     def text(self, value: Any) -> Any:
         return value
 
@@ -225,6 +228,8 @@ class RuleBook:
         term = rule.terms[0]
         if rule.operation != "sum":
             return False
+        if rule.times is not None:
+            return False
         if term.at == "one" or rule.counts:
             return True
         made_by = self.behind(rule.hop.far, term.attribute) if term.at == "far" else None
@@ -245,7 +250,7 @@ class RuleBook:
             )
             if self.needs_target(rule) or rule.hop.is_child:
                 wants[edge.model].add(ends_want(edge))
-            for term in (*rule.terms, *((rule.by,) if rule.by else ())):
+            for term in (*rule.terms, *((rule.by,) if rule.by else ()), *((rule.times,) if rule.times else ())):
                 if (want := self.term_want(rule, term)) is not None:
                     wants[edge.model if term.at == "edge" else far.model].add(want)
             if (where := self.where(rule)) is not None:

@@ -26,7 +26,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.own_items import rank_text
 from adjoin.plans.steps.conditions import condition
 from adjoin.rules import Hop, Rule, Term, fields_of
-from adjoin.values import AttributeValue, Item, canonical_number, encode, exact_sum
+from adjoin.values import AttributeValue, Item, canonical_number, encode, exact_product, exact_sum
 
 RANK, VALUE, BY = "rank", "value", "by"
 """The attributes of one value in order: its rank text, the value, and for "latest" what it is ordered by.
@@ -93,14 +93,20 @@ def _sum(rule: Rule, ends: Ends) -> AttributeValue | None:
     if len(rule.terms) == 1 and rule.terms[0].at == "one":
         return ONE
     values = [value for term in rule.terms if (value := ends.value(term)) is not None]
-    if not values:
+    times = None if rule.times is None else ends.value(rule.times)
+    if not values or (rule.times is not None and times is None):
         return None
-    if values == _ONCE:
+    if values == _ONCE and times is None:
         return ONE
     if any("N" not in value for value in values):
         raise InvalidValue(f"{rule.name} adds up numbers, but {values[0]} is not a number; correct the item")
     if rule.counts and ends.value(rule.terms[0]) is not None:
         values[0] = ONE
+    if times is not None:
+        if "N" not in times:
+            raise InvalidValue(f"{rule.name} multiplies by {times}, which is not a number; correct the item")
+        total = exact_sum(Decimal(value["N"]) for value in values)
+        return {"N": canonical_number(exact_product(Decimal(times["N"]), total))}
     if len(values) == 1:
         text = canonical_number(values[0]["N"])
         return values[0] if text == values[0]["N"] else {"N": text}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Decimal
 
 from adjoin.entity_types import EntityType, NodeType
 from adjoin.expressions import Action, Condition, Path, Remove, Set, Value, attribute
@@ -23,7 +23,7 @@ from adjoin.layouts.interface import REVISION
 from adjoin.plans.steps.joining import acted
 from adjoin.plans.steps.still import same
 from adjoin.requests import Delete, Put, Update
-from adjoin.values import MAX_DIGITS, AttributeValue, Item, canonical_number
+from adjoin.values import QUOTIENTS, AttributeValue, Item, canonical_number
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,7 @@ def quotient(total: AttributeValue | None, number: AttributeValue | None) -> Att
     divisor = Decimal((number or {}).get("N", 0))
     if not divisor:
         return None
-    with localcontext(prec=MAX_DIGITS):
-        return {"N": canonical_number(Decimal((total or {}).get("N", 0)) / divisor)}
+    return {"N": canonical_number(QUOTIENTS.divide(Decimal((total or {}).get("N", 0)), divisor))}
 
 
 def whole_copies(layout: BoundLayout, kind: EntityType, item: Item) -> list[Put | Delete]:
