@@ -169,6 +169,11 @@ class EntityType:
         """The fields whose values no two nodes of the class share."""
         return tuple(self.marked(Unique))
 
+    @property
+    def claimed(self) -> tuple[str, ...]:
+        """What an entity of the class claims, so that no other has it: the values of its unique fields."""
+        return self.unique
+
     @cached_property
     def formats(self) -> dict[str, Format]:
         """The formats of the fields that are marked `Stored(…)`."""
@@ -551,12 +556,23 @@ class EdgeType(EntityType):
     key: tuple[str, ...]
     order: str | None
     symmetric: bool
+    one_target: bool = False
+    """Whether a source has at most one edge of the class."""
+    one_source: bool = False
+    """Whether a target has at most one edge of the class."""
     union: EdgeType | None = field(default=None, repr=False, compare=False)
     """For a variant, the class that it is one of."""
 
     @property
     def whole(self) -> EdgeType:
         return self.union or self
+
+    @cached_property
+    def claimed(self) -> tuple[str, ...]:
+        """The ends of which an edge claims the node, because the node has at most one edge of the class."""
+        if self.symmetric:
+            return ("source", "target") if self.one_target or self.one_source else ()
+        return (*(("source",) if self.one_target else ()), *(("target",) if self.one_source else ()))
 
     @cached_property
     def variants(self) -> tuple[EdgeType, ...]:

@@ -635,6 +635,10 @@ class BoundLayout:
         return any(self._keys_of(kind).sole_fields.values())
 
     def has_satellites(self, kind: EntityType) -> bool:
+        return bool(kind.claimed) or self.has_changing_satellites(kind)
+
+    def has_changing_satellites(self, kind: EntityType) -> bool:
+        """Whether satellites of the class depend on fields that can change."""
         return bool(kind.unique) or len(kind.indexed) > 1
 
     def satellites(self, kind: EntityType, items: Sequence[Item], values: Mapping[str, Any]) -> list[Satellite]:
@@ -645,8 +649,43 @@ class BoundLayout:
         """The satellites of a stored item, derived from its attributes, to be removed with it."""
         if not self.has_satellites(kind):
             return []
-        twins = self.twin_keys(kind, item) if isinstance(kind, EdgeType) else []
-        return self._satellites.beside(kind, item | self._first_of(self.key_of(item), *twins))
+        if not isinstance(kind, EdgeType):
+            return self._satellites.beside(kind, item)
+        first = item | self._first_of(self.key_of(item), *self.twin_keys(kind, item))
+        return [*self._satellites.beside(kind, first), *self.end_claims(kind, item)]
+
+    def end_claims(self, kind: EdgeType, item: Item) -> list[Satellite]:
+        """The claims of an edge to its nodes, to be removed with it, derived from its keys."""
+        if not kind.claimed:
+            return []
+        try:
+            nodes = dict(zip(("source", "target"), self.ends(kind, item), strict=True))
+        except (InvalidItem, InvalidKey):
+            # It names no nodes, so it has claimed none.
+            return []
+        first = self._first_of(self.key_of(item), *self.twin_keys(kind, item))
+        return self.claims_of(kind, {side: nodes[side] for side in kind.claimed}, first)
+
+    def claims_of(self, kind: EdgeType, nodes: Mapping[str, str], key: Item) -> list[Satellite]:
+        """The claims of an edge with this key to nodes, given by end as node keys; to be removed with the edge."""
+        owner = self._satellites.owner(kind, key)
+        return [Satellite(each, None, owner) for each in self._satellites.end_claims(kind, nodes)]
+
+    def claim_start(self, kind: EntityType) -> str:
+        """What the partition keys of all claims of a class begin with."""
+        return self._satellites.claim_start(kind)
+
+    def owner_text(self, kind: EntityType, key: Item) -> str:
+        """How a claim names the entity with this key as its owner."""
+        return self._satellites.owner(kind, key)
+
+    def edge_owning(self, owner: str) -> Item | None:
+        """The key of the edge that a claim names as its owner; None if it names none."""
+        return self._satellites.owned_by(owner)
+
+    def first_twin(self, keys: Sequence[Item]) -> Item:
+        """The key of the item of an edge that has its satellites, of the keys of all its items."""
+        return self._first_of(*keys)
 
     def copy_keys(self, kind: EntityType, key: Item) -> list[Item]:
         """The keys that index copies of an item can have."""
@@ -660,10 +699,10 @@ class BoundLayout:
         """The key of the item that an index copy repeats."""
         return self.key_of(self._satellites.restored(copy))
 
-    def claimed_by(self, claim: Item) -> NodeType | None:
-        """The class whose unique value a claim is for."""
+    def claimed_by(self, claim: Item) -> EntityType | None:
+        """The class whose unique value, or whose only edge, a claim is for."""
         label = self._satellites.claimed_label(claim)
-        return next((kind for kind in self.schema.nodes.values() if kind.label == label), None)
+        return next((kind for kind in self.schema.types if kind.label == label and kind.claimed), None)
 
     def changed(self, kind: EntityType, item: Item, entity: Entity) -> Item:
         """A stored item with the fields of an instance; its other attributes stay."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import FAILED_CONDITION, ConditionFailed, InvalidItem, InvalidKey, TransactionCanceled
@@ -39,7 +40,7 @@ from adjoin.expressions import (
     attribute,
 )
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.interface import DELETING
+from adjoin.layouts.interface import DELETING, Satellite
 from adjoin.layouts.ranges import Range
 from adjoin.plans.shards import fresh_numbers
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, Pages, Place, chunks, get_all, place_of
@@ -103,6 +104,8 @@ class Counted:
     target: str
     size: int
     is_marked: bool
+    claims: tuple[Satellite, ...] = ()
+    """Its claims to nodes, which are removed with it as far as they are its own."""
     same: Condition | None = None
     """The condition under which it is removed."""
 
@@ -378,6 +381,17 @@ def _is_at(kind: NodeType, only: EntityType | None, found: EntityType | None) ->
     return found is only if only is not None else found is kind or isinstance(found, EdgeType)
 
 
+def disconnected_satellites(
+    layout: BoundLayout, kind: EdgeType, source: Any, target: Any, keys: Sequence[Item]
+) -> list[Delete]:
+    """The deletes of the index copies of an edge, and of its claims as far as they are its own."""
+    copies = [Delete(layout.table, copy) for key in keys for copy in layout.copy_keys(kind, key)]
+    nodes = {"source": (kind.source, source), "target": (kind.target, target)}
+    texts = {side: layout.node_text(*nodes[side]) for side in kind.claimed}
+    claims = layout.claims_of(kind, texts, layout.first_twin(keys)) if texts else []
+    return [*copies, *(Delete(layout.table, each.key, claimable(each)) for each in claims)]
+
+
 def joined_children(layout: BoundLayout, kind: NodeType, id: object) -> Plan[list[tuple[NodeType, object]]]:
     """The children of a node, and their children, that have edges or unique values, and so are deleted one by one."""
     schema = layout.schema
@@ -425,15 +439,22 @@ def _add(
         copies = (
             layout.copy_keys(found, layout.key_of(item))
             if is_partial
-            else [satellite.key for satellite in layout.satellites_beside(found, item)]
+            else [satellite.key for satellite in layout.satellites_beside(found, item) if satellite.owner is None]
         )
         keys = (layout.key_of(item), *layout.twin_keys(found, item))
         ends = _ends(layout, found, item) if found in apart else None
         if ends is not None:
-            around.counted[place_of(keys[0])] = Counted(found, keys, tuple(copies), *ends, size, DELETING in item)
+            claims = tuple(layout.end_claims(found, item))
+            around.counted[place_of(keys[0])] = Counted(
+                found, keys, tuple(copies), *ends, size, DELETING in item, claims
+            )
             return
         for key in (*keys, *copies):
             around.add(key, item, size)
+        for claim in layout.end_claims(found, item):
+            # A claim that another edge has taken over stays.
+            around.add(claim.key, {}, size)
+            around.held[place_of(claim.key)] = claimable(claim) or layout.present
         if loose := [same(item, name) for name in layout.loose(found) if name in item]:
             around.held[place_of(keys[0])] = Or((Not(layout.present), And(tuple(loose))))
     elif isinstance(found, NodeType):

@@ -203,8 +203,11 @@ def may_succeed(
 
 def _look_at(layout: BoundLayout, kind: EntityType, write: Put | Delete, owner: str, claims: Claims) -> Plan[None]:
     """Finds out whether the owner of a conflicting claim has the value, or the claim is stale."""
-    assert isinstance(kind, NodeType)
     key = write_key(layout, write)
+    if isinstance(kind, EdgeType):
+        yield from _look_at_edge(layout, kind, write, key, owner, claims)
+        return
+    assert isinstance(kind, NodeType)
     try:
         id = layout.id_in(kind, owner)
         node = layout.node_key(kind, id)
@@ -222,6 +225,33 @@ def _look_at(layout: BoundLayout, kind: EntityType, write: Put | Delete, owner: 
         claims.others.add(place_of(key))
     else:
         raise AlreadyExists(_taken(layout, kind, key, response.item or {}, id))
+
+
+def _look_at_edge(
+    layout: BoundLayout, kind: EdgeType, write: Put | Delete, key: Item, owner: str, claims: Claims
+) -> Plan[None]:
+    """Finds out whether the edge that has claimed a node exists, or the claim is stale."""
+    edge = layout.edge_owning(owner)
+    if edge is None:
+        # Another program wrote the claim, which names no edge. A stale claim needs a check, and this one always holds.
+        claims.stale[place_of(key)] = owner, Check(layout.table, layout.ledgers.marker_key(owner), Not(layout.present))
+        return
+    response: ItemResponse
+    (response,) = yield (Get(layout.table, edge, consistent=True),)
+    there = [] if response.item is None else (yield from visible(layout, [response.item]))
+    if not there or key not in [each.key for each in layout.satellites_beside(kind, there[0])]:
+        claims.stale[place_of(key)] = owner, Check(layout.table, edge, unchanged(layout, response.item))
+    elif isinstance(write, Delete):
+        claims.others.add(place_of(key))
+    else:
+        raise AlreadyExists(_only_edge(layout, kind, there[0]))
+
+
+def _only_edge(layout: BoundLayout, kind: EdgeType, item: Item) -> str:
+    edge = layout.decode_as_far(kind, item)
+    name = kind.name if edge is None else described(edge)
+    nodes = " and ".join(f"a {side}" for side in kind.claimed)
+    return f"{nodes} has at most one {kind.name}, and there is a {name}; disconnect that first"
 
 
 def _taken(layout: BoundLayout, kind: NodeType, key: Item, item: Item, id: Any) -> str:
@@ -280,7 +310,7 @@ def entity_put(
     read: list[Item | None] = []
     old: Item | None = None
     watched = [REVISION]
-    if kind.unique or is_kept_by_reading(layout, kind) or lock is not None:
+    if kind.claimed or is_kept_by_reading(layout, kind) or lock is not None:
         response: ItemResponse
         (response,) = yield (Get(layout.table, layout.key_of(items[0]), consistent=True),)
         old = response.item

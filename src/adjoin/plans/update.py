@@ -165,7 +165,7 @@ def _updated(layout: BoundLayout, change: Changed, also: Condition | None) -> Pl
 
 def is_written_anew(layout: BoundLayout, kind: EntityType) -> bool:
     """Whether a change reads the entity and writes all its items: it has satellites, or is counted in transaction."""
-    return layout.has_satellites(kind) or bool(counted_in_transaction(layout, kind))
+    return layout.has_changing_satellites(kind) or bool(counted_in_transaction(layout, kind))
 
 
 def changed_write(
