@@ -20,7 +20,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import FAILED_CONDITION, ConditionFailed, InvalidItem, InvalidKey, TransactionCanceled
@@ -379,17 +378,6 @@ def _is_at(kind: NodeType, only: EntityType | None, found: EntityType | None) ->
     `only` is the class of the edges, if the index may hold others that do not arrive at the node.
     """
     return found is only if only is not None else found is kind or isinstance(found, EdgeType)
-
-
-def disconnected_satellites(
-    layout: BoundLayout, kind: EdgeType, source: Any, target: Any, keys: Sequence[Item]
-) -> list[Delete]:
-    """The deletes of the index copies of an edge, and of its claims as far as they are its own."""
-    copies = [Delete(layout.table, copy) for key in keys for copy in layout.copy_keys(kind, key)]
-    nodes = {"source": (kind.source, source), "target": (kind.target, target)}
-    texts = {side: layout.node_text(*nodes[side]) for side in kind.claimed}
-    claims = layout.claims_of(kind, texts, layout.first_twin(keys)) if texts else []
-    return [*copies, *(Delete(layout.table, each.key, claimable(each)) for each in claims)]
 
 
 def joined_children(layout: BoundLayout, kind: NodeType, id: object) -> Plan[list[tuple[NodeType, object]]]:

@@ -31,7 +31,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, OWNER
 from adjoin.model import AS_READ, OWN_VERSION, Edge, IfVersion, Ref, node_id
 from adjoin.plans.copies import copies_on
-from adjoin.plans.deletion import UNMARKED, disconnected_satellites, doomed, visible
+from adjoin.plans.deletion import UNMARKED, doomed, visible
 from adjoin.plans.entity_write import (
     Claims,
     EntityWrite,
@@ -56,6 +56,7 @@ from adjoin.plans.steps.batches import Place, place_of
 from adjoin.plans.steps.conditions import write_condition
 from adjoin.plans.steps.joining import joined, parts_of, write_place
 from adjoin.plans.steps.purposes import Purpose
+from adjoin.plans.steps.still import disconnected_satellites
 from adjoin.plans.transaction_edges import add_companions
 from adjoin.plans.update import (
     Changed,

@@ -23,15 +23,14 @@ from adjoin.fields import Predicate, RelativeChange
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
 from adjoin.model import Edge
+from adjoin.plans.changed_values import changed_fields, settled
 from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.entity_write import (
     Claims,
     EntityWrite,
-    changed_fields,
     entity_update,
     of_another_type,
     sample_items,
-    settled,
     stored_entity,
     write_entity,
 )

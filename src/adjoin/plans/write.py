@@ -28,7 +28,7 @@ from adjoin.layouts.interface import DELETING
 from adjoin.model import OWN_VERSION, UNEXPLAINED, Edge, IfVersion, Node, node_id, refuse_unread
 from adjoin.plans.copies import copies_on, fillings
 from adjoin.plans.declared import check_due
-from adjoin.plans.deletion import UNMARKED, disconnected_satellites, refuse_foreign, visible
+from adjoin.plans.deletion import UNMARKED, refuse_foreign, visible
 from adjoin.plans.entity_write import (
     Claims,
     beside,
@@ -63,7 +63,7 @@ from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, decided, un
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
 from adjoin.plans.steps.conditions import end_conditions, write_condition
 from adjoin.plans.steps.joining import AnyRequest, joined_checks, parts_of, write_key, write_place
-from adjoin.plans.steps.still import same
+from adjoin.plans.steps.still import disconnected_satellites, same
 from adjoin.plans.versions import Lock, as_seen, lock_for, remember, seen_in, stale
 from adjoin.requests import Check, Delete, ItemResponse, Plan, Put, TransactWrite, Update
 from adjoin.units import MAX_BATCH_WRITE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
