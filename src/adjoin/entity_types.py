@@ -123,6 +123,11 @@ class EntityType(ModelFields):
         """Whether a put or delete of an instance compares versions: only if a field is marked `Version()`."""
         return bool(self.marked(Version))
 
+    @property
+    def claimed(self) -> tuple[str, ...]:
+        """What an entity of the class claims, so that no other has it: the values of its unique fields."""
+        return self.unique
+
     def holds_ranked(self, name: str) -> bool:
         """Returns whether a field is a list of `Ranked`, which say whose values they hold."""
         elements = get_args(self.fields[name].annotation)
@@ -443,12 +448,23 @@ class EdgeType(EntityType):
     key: tuple[str, ...]
     order: str | None
     symmetric: bool
+    one_target: bool = False
+    """Whether a source has at most one edge of the class."""
+    one_source: bool = False
+    """Whether a target has at most one edge of the class."""
     union: EdgeType | None = field(default=None, repr=False, compare=False)
     """For a variant, the class that it is one of."""
 
     @cached_property
     def whole(self) -> EdgeType:
         return self.union or self
+
+    @cached_property
+    def claimed(self) -> tuple[str, ...]:
+        """The ends of which an edge claims the node, because the node has at most one edge of the class."""
+        if self.symmetric:
+            return ("source", "target") if self.one_target or self.one_source else ()
+        return (*(("source",) if self.one_target else ()), *(("target",) if self.one_source else ()))
 
     @cached_property
     def variants(self) -> tuple[EdgeType, ...]:

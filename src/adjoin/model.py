@@ -100,6 +100,10 @@ class Declaration:
     """For a node, the fields of its id; for an edge, the fields that distinguish edges between the same two nodes."""
     order: str | None = None
     symmetric: bool = False
+    one_target: bool = False
+    """For an edge, whether a source has at most one edge of the class."""
+    one_source: bool = False
+    """For an edge, whether a target has at most one edge of the class."""
     discriminator: str | None = None
     """For a node, what tells the subclasses of its head apart: a field, or the layout's type attribute."""
     head: type[Any] | None = None
@@ -401,7 +405,8 @@ class Edge(BaseModel, Generic[SourceT, TargetT]):
 
     Class keywords: `label=` names the class in keys; `key=("term",)` allows several edges between the same two
     nodes, which differ in these fields; `order="at"` returns neighbours in the order of that field;
-    `symmetric=True` is for an edge without a direction, which is found from both ends.
+    `symmetric=True` is for an edge without a direction, which is found from both ends. `one_target=True` says that a
+    source has at most one edge of the class, and `one_source=True` that a target has.
     """
 
     model_config = _MODEL_CONFIG
@@ -425,9 +430,11 @@ class Edge(BaseModel, Generic[SourceT, TargetT]):
         key: Sequence[str] | None = None,
         order: str | None = None,
         symmetric: bool | None = None,
+        one_target: bool | None = None,
+        one_source: bool | None = None,
         **config: Unpack[ConfigDict],
     ) -> None:
-        _refuse_keywords(cls, config, "label, key, order, symmetric")
+        _refuse_keywords(cls, config, "label, key, order, symmetric, one_target, one_source")
         super().__init_subclass__()
         base = getattr(cls, "__declaration__", Declaration(""))
         cls.__declaration__ = Declaration(
@@ -435,6 +442,8 @@ class Edge(BaseModel, Generic[SourceT, TargetT]):
             key=base.key if key is None else (key,) if isinstance(key, str) else tuple(key),
             order=base.order if order is None else order,
             symmetric=base.symmetric if symmetric is None else symmetric,
+            one_target=base.one_target if one_target is None else one_target,
+            one_source=base.one_source if one_source is None else one_source,
         )
 
 

@@ -337,6 +337,8 @@ def _edge_type(model: type[AnyEdge], source: NodeType, target: NodeType) -> Edge
         declared.key,
         declared.order,
         declared.symmetric,
+        declared.one_target,
+        declared.one_source,
     )
     _check_marks(kind)
     return kind

@@ -112,6 +112,14 @@ class _Satellites:
         # The owner of a claim is a node key; what lies together is found by the partition key.
         shared = [partition_in(self._layout, kind, owner) for kind in self._layout.schema.nodes.values() if kind.unique]
         of_claim = ibis.coalesce(*(each for each in shared if each is not None), owner)
+        edges = [kind for kind in self._layout.schema.edges.values() if kind.claimed]
+        if edges:
+            # The owner of the claim to a node is an edge: the length of its partition key, and both its keys.
+            starts = [self._layout.claim_start(kind) for kind in edges]
+            is_of_edge = reduce(or_, (pk.startswith(each) for each in starts), ibis.literal(False))
+            length = owner.re_extract(r"^([0-9]{1,4}):", 1).nullif("").cast("int64")
+            of_edge = owner.substr(length.cast("string").length() + 1, length)
+            of_claim = ibis.cases((is_of_edge, ibis.coalesce(of_edge, owner)), else_=of_claim)
         home = ibis.cases((owner.notnull(), of_claim), (is_beside, pk.substr(0, pk.length() - len(OWN))), else_=pk)
         kept = engine.stage(rows.filter(wanted).select(home=home, pk=pk, sk=sk, json=rows.w1))
         ordered = engine.fetch(kept, ("home", "pk", "sk"))
@@ -196,12 +204,16 @@ class _Satellites:
             items += [item | key for key in self._layout.twin_keys(kind, item)]
         satellites = self._layout.satellites(kind, items, entity.__dict__)
         home = self._place(item)[0]
-        # The index copies of a symmetric edge are beside only one of its two items.
+        # The index copies of a symmetric edge are beside only one of its two items, and its claims name only that one.
         return [
             each
             for each in satellites
-            if each.item is not None and (each.owner is not None or self._place(each.key)[0] == home + OWN)
+            if each.item is not None
+            and (self._is_owner(kind, each.owner, item) if each.owner else self._place(each.key)[0] == home + OWN)
         ]
+
+    def _is_owner(self, kind: EntityType, owner: str, item: Item) -> bool:
+        return not isinstance(kind, EdgeType) or self._layout.edge_owning(owner) == self._layout.key_of(item)
 
     def _agree(self, kind: EntityType, satellite: Satellite, item: Item, found: Item) -> bool:
         wanted = satellite.item
@@ -235,14 +247,16 @@ class _Satellites:
         if owner_kind is not None:
             yield Misfit("index entry", owner_kind.label, {"entry": place, "fault": "stray"}, owner, owner_kind, key)
 
-    def _claimant(self, kind: NodeType, text: str) -> Item:
-        """The key of the node that a claim names. If it names none, a key that no node can have."""
+    def _claimant(self, kind: EntityType, text: str) -> Item:
+        """The key of the node or edge that a claim names. If it names none, a key that no node can have."""
+        partition, sort = self._layout.start_names(None)
+        nobody = {partition: {"S": text or "="}, sort: {"S": "="}}
+        if not isinstance(kind, NodeType):
+            return self._layout.edge_owning(text) or nobody
         try:
             key = self._layout.node_key(kind, self._layout.id_in(kind, text))
         except (InvalidItem, InvalidKey, InvalidValue):
             key = {}
-        partition, sort = self._layout.start_names(None)
-        nobody = {partition: {"S": text or "="}, sort: {"S": "="}}
         return key if key and self._layout.text_of(kind, key) == text else nobody
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from adjoin.entity_types import EdgeType, Entity, EntityType, NodeType
+from adjoin.errors import InvalidItem, InvalidKey
 from adjoin.expressions import Action, Remove, Set, Value, attribute
 from adjoin.fields import RelativeChange
 from adjoin.layouts.edge_ranges import EdgeRanges
@@ -19,7 +20,7 @@ from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, in_index_key
 from adjoin.layouts.fitting import Fit, fit
 from adjoin.layouts.forms import ItemForm, forms_of
 from adjoin.layouts.interface import REVISION, KeyTemplates, Satellite, Shape
-from adjoin.layouts.keys import SEPARATOR, SHARD
+from adjoin.layouts.keys import SEPARATOR, SHARD, Template
 from adjoin.layouts.managed_keys import without
 from adjoin.layouts.shard_numbers import ShardedTemplate
 from adjoin.layouts.table_keys import text_of
@@ -231,6 +232,10 @@ class BoundLayout(EdgeRanges):
         return any(self._keys_of(kind).sole_fields.values())
 
     def has_satellites(self, kind: EntityType) -> bool:
+        return bool(kind.claimed) or self.has_changing_satellites(kind)
+
+    def has_changing_satellites(self, kind: EntityType) -> bool:
+        """Whether satellites of the class depend on fields that can change."""
         return bool(kind.unique) or len(kind.indexed) > 1
 
     def satellites(self, kind: EntityType, items: Sequence[Item], values: Mapping[str, Any]) -> list[Satellite]:
@@ -259,10 +264,45 @@ class BoundLayout(EdgeRanges):
         """The satellites of a stored item, derived from its attributes, to be removed with it."""
         if not self.has_satellites(kind):
             return []
-        twins = self.twin_keys(kind, item) if isinstance(kind, EdgeType) else []
         managed = self.managed.values(kind, item) if self.managed.indexed[kind.model] else {}
         there = {name for name, value in managed.items() if value is not None}
-        return self._satellites.beside(kind, item | self._first_of(self.key_of(item), *twins), there)
+        if not isinstance(kind, EdgeType):
+            return self._satellites.beside(kind, item, there)
+        first = item | self._first_of(self.key_of(item), *self.twin_keys(kind, item))
+        return [*self._satellites.beside(kind, first, there), *self.end_claims(kind, item)]
+
+    def end_claims(self, kind: EdgeType, item: Item) -> list[Satellite]:
+        """The claims of an edge to its nodes, to be removed with it, derived from its keys."""
+        if not kind.claimed:
+            return []
+        try:
+            nodes = dict(zip(("source", "target"), self.ends(kind, item), strict=True))
+        except (InvalidItem, InvalidKey):
+            # It names no nodes, so it has claimed none.
+            return []
+        first = self._first_of(self.key_of(item), *self.twin_keys(kind, item))
+        return self.claims_of(kind, {side: nodes[side] for side in kind.claimed}, first)
+
+    def claims_of(self, kind: EdgeType, nodes: Mapping[str, str], key: Item) -> list[Satellite]:
+        """The claims of an edge with this key to nodes, given by end as node keys; to be removed with the edge."""
+        owner = self._satellites.owner(kind, key)
+        return [Satellite(each, None, owner) for each in self._satellites.end_claims(kind, nodes)]
+
+    def claim_start(self, kind: EntityType) -> str:
+        """What the partition keys of all claims of a class begin with."""
+        return self._satellites.claim_start(kind)
+
+    def owner_text(self, kind: EntityType, key: Item) -> str:
+        """How a claim names the entity with this key as its owner."""
+        return self._satellites.owner(kind, key)
+
+    def edge_owning(self, owner: str) -> Item | None:
+        """The key of the edge that a claim names as its owner; None if it names none."""
+        return self._satellites.owned_by(owner)
+
+    def first_twin(self, keys: Sequence[Item]) -> Item:
+        """The key of the item of an edge that has its satellites, of the keys of all its items."""
+        return self._first_of(*keys)
 
     def copy_keys(self, kind: EntityType, key: Item) -> list[Item]:
         """The keys that index copies of an item can have."""
@@ -276,10 +316,10 @@ class BoundLayout(EdgeRanges):
         """The key of the item that an index copy repeats."""
         return self.key_of(self._satellites.restored(copy))
 
-    def claimed_by(self, claim: Item) -> NodeType | None:
-        """The class whose unique value a claim is for."""
+    def claimed_by(self, claim: Item) -> EntityType | None:
+        """The class whose unique value, or whose only edge, a claim is for."""
         label = self._satellites.claimed_label(claim)
-        return next((kind for kind in self.schema.nodes.values() if kind.label == label), None)
+        return next((kind for kind in self.schema.types if kind.label == label and kind.claimed), None)
 
     def changed(self, kind: EntityType, item: Item, entity: Entity) -> Item:
         """A stored item with the fields of an instance; its other attributes stay."""

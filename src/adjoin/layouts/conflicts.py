@@ -53,6 +53,8 @@ def check_own_items(keys: AdjacencyKeys, rules: Rules, why: str) -> None:
     for kind in keys.schema.types:
         for name in kind.unique:
             raise _needs_own_items(f"{kind.name}.{name} is marked Unique(), and claims to its values are", why)
+        if isinstance(kind, EdgeType) and kind.claimed:
+            raise _needs_own_items(f"{kind.name} has one_target= or one_source=, and claims to its nodes are", why)
         if len(kind.indexed) > 1:
             first, second, *_ = kind.indexed
             raise _needs_own_items(

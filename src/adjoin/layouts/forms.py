@@ -189,9 +189,9 @@ class Due:
         self._check_absent(index)
         self._check(_words(kind), [("indexed", name), ("keys", "")])
 
-    def check_unique(self, kind: EntityType, name: str) -> None:
-        """Raises if a node may have a value of a unique field that it has not claimed."""
-        self._check(_words(kind), [("unique", name), ("keys", "")])
+    def check_unique(self, kind: EntityType, *names: str) -> None:
+        """Raises if a node may have a value of a unique field, or an edge a node, that it has not claimed."""
+        self._check(_words(kind), [*(("unique", name) for name in names), ("keys", "")])
 
     def check_keys(self, kind: EntityType) -> None:
         """Raises if items of a class may be stored under other keys."""
@@ -255,7 +255,7 @@ def _form(keys: AdjacencyKeys, kind: EntityType, aggregates: Mapping[str, str]) 
         {name: _text(keys, kept, name, template) for name, template in own},
         {name: entry for name, entry in made.items() if entry},
         tuple(kind.indexed),
-        tuple(kind.unique),
+        tuple(kind.claimed),
         isinstance(kind, EdgeType) and kind.symmetric,
         {name: attribute for name, attribute in kind.attributes.items() if name in stored},
         {

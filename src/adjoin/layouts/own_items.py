@@ -3,6 +3,7 @@
     PK                         SK                                        what it is
     PERSON#P1#=                name##META                                an index copy of (PERSON#P1, #META)
     #=PERSON#email#a@b.c       =                                         the claim of one node to a unique value
+    #=BILLED_TO#source#INVOICE#I1   =                                    the claim of the only edge of a node
     CUSTOMER#C1#=              =E#PLACED#INVOICE#I1                      the ledger of an edge, beside its source
     INVOICE#I1#=               =E#PLACED#INVOICE#I1#CUSTOMER#C1          the ledger for both ends, beside its target
     INVOICE#I1#=               =L#PLACED.out.far#CUSTOMER#C1#PLACED#…    the ledger for rules that read the far node
@@ -32,7 +33,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from adjoin.entity_types import EntityType, NodeType
+from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidKey, InvalidModel
 from adjoin.layouts.indexed_fields import IndexedField, OverloadedIndex, indexed_text
 from adjoin.layouts.interface import DELETING, OWNER, STAMP, Satellite, Shape
@@ -94,12 +95,22 @@ class Satellites:
     def of(self, kind: EntityType, item: Item, values: Mapping[str, Any]) -> list[Satellite]:
         """The satellites of an entity's item with these values, also those that must not exist."""
         satellites = self.copies(kind, item, values)
-        owner = self._owner(kind, item)
-        for name in kind.unique:
-            if values[name] is not None:
-                key = self.claim_key(kind, name, values[name])
-                satellites.append(Satellite(key, {**key, OWNER: {"S": owner}, **_expiry(kind, item)}, owner))
-        return satellites
+        owner = self.owner(kind, item)
+        if isinstance(kind, EdgeType):
+            claims = self.end_claims(kind, {name: self._node_text(kind, name, values[name]) for name in kind.claimed})
+        else:
+            claims = [self.claim_key(kind, name, values[name]) for name in kind.unique if values[name] is not None]
+        more = {OWNER: {"S": owner}, **_expiry(kind, item)}
+        return [*satellites, *(Satellite(key, key | more, owner) for key in claims)]
+
+    def _node_text(self, kind: EdgeType, side: str, id: Any) -> str:
+        node, id = (kind.source if side == "source" else kind.target).of(id)
+        return self._keys.nodes[node.model].text.render(node.part_values(id))
+
+    def end_claims(self, kind: EdgeType, nodes: Mapping[str, str]) -> list[Item]:
+        """The keys of the claims to nodes at the ends of an edge, given by end as node keys."""
+        # A symmetric edge has no direction, so it claims both its nodes in the same way.
+        return [self._claim_key(kind, "end" if kind.symmetric else side, text) for side, text in nodes.items()]
 
     def copies(self, kind: EntityType, item: Item, values: Mapping[str, Any]) -> list[Satellite]:
         """The index copies of an entity's item with these values, also those that must not exist."""
@@ -131,10 +142,19 @@ class Satellites:
         is_whole = isinstance(kind, NodeType) and not self._keys.nodes[kind.model].rest
         return partition if is_whole else f"{partition}{SEPARATOR}{sort}"
 
-    def _owner(self, kind: EntityType, item: Item) -> str:
-        """The node key of the node that an item is; the partition key for an edge, which makes no claims."""
+    def owner(self, kind: EntityType, item: Item) -> str:
+        """How a claim names its owner: the node key of a node; both keys of an edge, after the length of the first."""
         partition, sort = self._keys.table.texts(item)
-        return self._keys.nodes[kind.model].text_in(partition, sort) if isinstance(kind, NodeType) else partition
+        if isinstance(kind, NodeType):
+            return self._keys.nodes[kind.model].text_in(partition, sort)
+        return f"{len(partition)}:{partition}{sort}"
+
+    def owned_by(self, owner: str) -> Item | None:
+        """The key of the edge that a claim names; None if another program wrote the claim."""
+        length, _, keys = owner.partition(":")
+        if not length.isdecimal() or not 0 < int(length) < len(keys):
+            return None
+        return {self._pk: {"S": keys[: int(length)]}, self._sk: {"S": keys[int(length) :]}}
 
     # --- for people and tools ------------------------------------------------------------------
 
@@ -148,8 +168,8 @@ class Satellites:
             each.name: Shape(_texts(self._copy_key(each, spelled)) | kept | entries.pop(each.name), shape.fields)
             for each in self.copied_fields(kind)
         }
-        owner = {OWNER: self._owner(kind, spelled)}
-        claims = {name: Shape(_texts(self._claim_key(kind, name, f"{{{name}}}")) | owner, {}) for name in kind.unique}
+        owner = {OWNER: self.owner(kind, spelled)}
+        claims = {name: Shape(_texts(self._claim_key(kind, name, f"{{{name}}}")) | owner, {}) for name in kind.claimed}
         own = next(iter(entries.values()), {})
         return Shape({**shape.written, **own}, shape.fields, copies, claims)
 
@@ -175,6 +195,10 @@ class Satellites:
         check_length(partition, MAX_PARTITION_KEY_SIZE, f"the claim to {kind.name}.{name}", "a shorter value")
         return {self._pk: {"S": partition}, self._sk: {"S": self._sort_prefix + MARK}}
 
+    def claim_start(self, kind: EntityType) -> str:
+        """What the partition keys of all claims of a class begin with."""
+        return f"{self._prefix}{OWN}{kind.label}{SEPARATOR}"
+
     def claimed_label(self, claim: Item) -> str:
         """The label of the class that a claim is for."""
         text: str = claim[self._pk]["S"].removeprefix(self._prefix).removeprefix(OWN)
@@ -190,7 +214,7 @@ class Satellites:
             for field in self.copied_fields(kind)
             if field.name in there or _is_there(item.get(kind.attributes[field.name]))
         ]
-        owner = self._owner(kind, item)
+        owner = self.owner(kind, item)
         for name in kind.unique:
             stored = item.get(kind.attributes[name])
             if stored is not None and _is_there(stored):

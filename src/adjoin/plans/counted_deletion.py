@@ -37,6 +37,7 @@ from adjoin.plans.steps.again import Pace
 from adjoin.plans.steps.batches import Place, get_all, place_of
 from adjoin.plans.steps.joining import AnyRequest, joined, write_place
 from adjoin.plans.steps.samples import sample_items
+from adjoin.plans.steps.still import claimable
 from adjoin.requests import Check, Delete, Get, Plan, TransactWrite
 from adjoin.units import MAX_TRANSACTION, MAX_TRANSACTION_SIZE
 from adjoin.values import item_size
@@ -105,9 +106,9 @@ class Deletion:
     marked: set[Place] = field(default_factory=set)
     """The edges that have the mark of this delete."""
     claims: set[Place] = field(default_factory=set)
-    """The keys of the node's claims to unique values."""
+    """The keys of claims: of the node to unique values, and of its edges to nodes."""
     foreign: set[Place] = field(default_factory=set)
-    """The claims that another node has taken over."""
+    """The claims that another node or edge has taken over."""
     pace: Pace = field(default_factory=lambda: Pace(1))
     """Counts how often in a row another writer was first."""
 
@@ -199,6 +200,9 @@ class Deletion:
         for edge in edges:
             writes |= {place_of(key): made.on(layout, Delete(layout.table, key, edge.same)) for key in edge.keys}
             writes |= {place_of(key): Delete(layout.table, key) for key in edge.copies}
+            claims = {place_of(each.key): Delete(layout.table, each.key, claimable(each)) for each in edge.claims}
+            self.claims |= claims.keys()
+            writes |= {place: claim for place, claim in claims.items() if place not in self.foreign}
         size = last.size + sum(edge.size for edge in edges) + sum(map(item_size, filter(None, made.read.values())))
         return _Together([*writes.values()], size)
 

@@ -60,7 +60,8 @@ def _keys(layout: BoundLayout, given: NodeToDelete | EdgeToDelete) -> list[Item]
         is_more = layout.has_edges(node) or layout.has_satellites(node)
         return [] if is_more else [layout.node_key(node, id)]
     kind, source, target, fields, _ = given
-    if counted_in_transaction(layout, kind) or layout.has_ends(kind, source, target) is not None:
+    is_conditional = bool(counted_in_transaction(layout, kind) or kind.claimed)
+    if is_conditional or layout.has_ends(kind, source, target) is not None:
         return []
     keys = edge_keys(layout, kind, source, target, fields)
     return [*keys, *(copy for key in keys for copy in layout.copy_keys(kind, key))]

@@ -39,7 +39,7 @@ from adjoin.expressions import (
     attribute,
 )
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.interface import DELETING
+from adjoin.layouts.interface import DELETING, Satellite
 from adjoin.layouts.ranges import Range
 from adjoin.plans.shards import fresh_numbers
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, Pages, Place, chunks, get_all, place_of
@@ -103,6 +103,8 @@ class Counted:
     target: str
     size: int
     is_marked: bool
+    claims: tuple[Satellite, ...] = ()
+    """Its claims to nodes, which are removed with it as far as they are its own."""
     same: Condition | None = None
     """The condition under which it is removed."""
 
@@ -424,15 +426,22 @@ def _add(
         copies = (
             layout.copy_keys(found, layout.key_of(item))
             if is_partial
-            else [satellite.key for satellite in layout.satellites_beside(found, item)]
+            else [satellite.key for satellite in layout.satellites_beside(found, item) if satellite.owner is None]
         )
         keys = (layout.key_of(item), *layout.twin_keys(found, item))
         ends = _ends(layout, found, item) if found in apart else None
         if ends is not None:
-            around.counted[place_of(keys[0])] = Counted(found, keys, tuple(copies), *ends, size, DELETING in item)
+            claims = tuple(layout.end_claims(found, item))
+            around.counted[place_of(keys[0])] = Counted(
+                found, keys, tuple(copies), *ends, size, DELETING in item, claims
+            )
             return
         for key in (*keys, *copies):
             around.add(key, item, size)
+        for claim in layout.end_claims(found, item):
+            # A claim that another edge has taken over stays.
+            around.add(claim.key, {}, size)
+            around.held[place_of(claim.key)] = claimable(claim) or layout.present
         names = layout.loose(found)
         if names and (loose := [same(item, name) for name in names if name in item]):
             around.held[place_of(keys[0])] = Or((Not(layout.present), And(tuple(loose))))

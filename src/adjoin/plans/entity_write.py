@@ -12,15 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from operator import ge, gt, le, lt
 from typing import Any
 
 from adjoin.entity_types import EdgeType, Entity, EntityType, NodeType
 from adjoin.errors import (
     AlreadyExists,
     CancellationReason,
-    ConditionFailed,
     InvalidItem,
     InvalidKey,
     InvalidValue,
@@ -30,12 +27,11 @@ from adjoin.errors import (
     shown,
 )
 from adjoin.expressions import Condition, Not, all_of
-from adjoin.field_types import bounds_of
-from adjoin.fields import RelativeChange
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import is_rehearsed
 from adjoin.layouts.interface import DELETING, OWNER, REVISION, STAMP, Satellite
 from adjoin.model import UNEXPLAINED, Edge, Node, node_id
+from adjoin.plans.changed_values import changed_fields, settled
 from adjoin.plans.copies import copies_on, filling
 from adjoin.plans.deletion import visible
 from adjoin.plans.in_transaction import Coming, companions, counted_in_transaction, written_edge
@@ -49,20 +45,15 @@ from adjoin.plans.managed_fields import (
 )
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, until_written
 from adjoin.plans.steps.batches import Place, get_all, place_of
-from adjoin.plans.steps.conditions import check_amount
 from adjoin.plans.steps.joining import joined, joined_checks, write_key
-from adjoin.plans.steps.nested import applied, without
 from adjoin.plans.steps.samples import sample_items, stored_entity
 from adjoin.plans.steps.still import claimable, new_revision, unchanged
 from adjoin.plans.versions import Lock, as_seen, seen_in, stale
 from adjoin.requests import Check, Delete, Get, ItemResponse, Plan, Put, TransactWrite, Update
 from adjoin.units import MAX_TRANSACTION
-from adjoin.values import Item, decode, encode, exact_sum
+from adjoin.values import Item, decode
 
 # --- entities with satellites ------------------------------------------------------------------
-
-
-_COMPARED = {">": gt, ">=": ge, "<": lt, "<=": le}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +146,11 @@ def may_succeed(
 
 def _look_at(layout: BoundLayout, kind: EntityType, write: Put | Delete, owner: str, claims: Claims) -> Plan[None]:
     """Finds out whether the owner of a conflicting claim has the value, or the claim is stale."""
-    assert isinstance(kind, NodeType)
     key = write_key(layout, write)
+    if isinstance(kind, EdgeType):
+        yield from _look_at_edge(layout, kind, write, key, owner, claims)
+        return
+    assert isinstance(kind, NodeType)
     try:
         id = layout.id_in(kind, owner)
         node = layout.node_key(kind, id)
@@ -174,6 +168,33 @@ def _look_at(layout: BoundLayout, kind: EntityType, write: Put | Delete, owner: 
         claims.others.add(place_of(key))
     else:
         raise AlreadyExists(_taken(layout, kind, key, response.item or {}, id))
+
+
+def _look_at_edge(
+    layout: BoundLayout, kind: EdgeType, write: Put | Delete, key: Item, owner: str, claims: Claims
+) -> Plan[None]:
+    """Finds out whether the edge that has claimed a node exists, or the claim is stale."""
+    edge = layout.edge_owning(owner)
+    if edge is None:
+        # Another program wrote the claim, which names no edge. A stale claim needs a check, and this one always holds.
+        claims.stale[place_of(key)] = owner, Check(layout.table, layout.ledgers.marker_key(owner), Not(layout.present))
+        return
+    response: ItemResponse
+    (response,) = yield (Get(layout.table, edge, consistent=True),)
+    there = [] if response.item is None else (yield from visible(layout, [response.item]))
+    if not there or key not in [each.key for each in layout.satellites_beside(kind, there[0])]:
+        claims.stale[place_of(key)] = owner, Check(layout.table, edge, unchanged(layout, response.item))
+    elif isinstance(write, Delete):
+        claims.others.add(place_of(key))
+    else:
+        raise AlreadyExists(_only_edge(layout, kind, there[0]))
+
+
+def _only_edge(layout: BoundLayout, kind: EdgeType, item: Item) -> str:
+    edge = layout.decode_as_far(kind, item)
+    name = kind.name if edge is None else described(edge)
+    nodes = " and ".join(f"a {side}" for side in kind.claimed)
+    return f"{nodes} has at most one {kind.name}, and there is a {name}; disconnect that first"
 
 
 def _taken(layout: BoundLayout, kind: NodeType, key: Item, item: Item, id: Any) -> str:
@@ -232,7 +253,7 @@ def entity_put(
     read: list[Item | None] = []
     old: Item | None = None
     watched = [REVISION]
-    if kind.unique or is_kept_by_reading(layout, kind) or lock is not None:
+    if kind.claimed or is_kept_by_reading(layout, kind) or lock is not None:
         response: ItemResponse
         (response,) = yield (Get(layout.table, layout.key_of(items[0]), consistent=True),)
         old = response.item
@@ -417,83 +438,3 @@ def of_another_type(kind: EntityType, name: str) -> str:
     if kind.whole is not kind:
         return f"there is no {name}: its key holds a node of another class of the family of {kind.whole.name}"
     return f"there is no {name}, but its key holds an item of another type; correct that item first"
-
-
-def settled(
-    layout: BoundLayout, kind: EntityType, item: Item, before: Entity, new: Mapping[str, Any], name: str
-) -> dict[str, Any]:
-    """The new values of fields, with those of other fields that the class itself derives from them.
-
-    A class that validates several fields together may set one by another. Raises `InvalidValue` if the class could not
-    read the item after the change, although each field by itself is valid.
-    """
-    if is_rehearsed():
-        return {**new}
-    try:
-        after = layout.decode(kind, layout.changed(kind, item, before.model_copy(update=new)))
-    except InvalidItem as error:
-        raise InvalidValue(f"{name} would not be a valid {kind.name} any more: {error.problems or error}") from None
-    if after is None or not layout.fit(kind).is_whole:
-        return {**new}
-    names = kind.attributes.keys() - new.keys() - {*layout.rules.maintained(kind)}
-    # A default that is made anew at each reading is not derived from anything.
-    own = {each for each in names if kind.attributes[each] in item or kind.fields[each].default_factory is None}
-    derived = {each: after.__dict__[each] for each in own if after.__dict__[each] != before.__dict__[each]}
-    return {**new, **derived}
-
-
-def changed_fields(
-    kind: EntityType, values: Mapping[str, Any], changes: Mapping[str, Any], item: Item
-) -> dict[str, Any]:
-    """The new values of fields, with relative changes computed from the stored values; the version goes up by one.
-
-    Raises `ConditionFailed` with the item if a sum exceeds the limits of its field.
-    """
-    new = {
-        each: _within_bounds(kind, values, each, change, item)
-        if isinstance(change, RelativeChange)
-        else kind.validated(each, change)
-        for each, change in changes.items()
-    }
-    if kind.version and kind.version not in changes:
-        new[kind.version] = values[kind.version] + 1
-    return new
-
-
-def _within_bounds(kind: EntityType, values: Mapping[str, Any], field: str, change: RelativeChange, item: Item) -> Any:
-    kind.attribute(change.field)
-    value = worked_out(kind, field, values[change.field], change)
-    if change.operator in ("+", "-"):
-        for operator, limit in bounds_of(kind.fields[field]):
-            if not _COMPARED[operator](value, _number(limit)):
-                raise ConditionFailed(f"{kind.name}.{field} would be {value}, but must be {operator} {limit}", item)
-    return kind.validated(field, value)
-
-
-def worked_out(kind: EntityType, field: str, stored: Any, change: RelativeChange) -> Any:
-    """The value that a relative change of a field makes of a stored one."""
-    operand = change.operand
-    match change.operator:
-        case "+" | "-":
-            check_amount(kind, field, operand)
-            amount = _number(operand)
-            return _sum(kind, field, stored, amount if change.operator == "+" else amount.copy_negate())
-        case "append":
-            return [*(stored or ()), *operand]
-        case "add":
-            return {*(stored or ()), *operand}
-        case "discard":
-            return without(stored, operand)
-        case "within":
-            return applied(kind, field, stored, operand)
-    raise AssertionError(f"{change.operator} of a whole field is a value")
-
-
-def _sum(kind: EntityType, field: str, stored: Any, amount: Decimal) -> Decimal:
-    if stored is not None and "N" not in encode(stored):
-        raise InvalidValue(f"{kind.name}.{field}: nothing can be added to {stored!r}, which is not a number")
-    return exact_sum((_number(stored), amount))
-
-
-def _number(value: Any) -> Decimal:
-    return Decimal(encode(value)["N"]) if value is not None else Decimal(0)

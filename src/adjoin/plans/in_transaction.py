@@ -33,7 +33,7 @@ from adjoin.plans.shards import fresh_numbers
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, until_written
 from adjoin.plans.steps.batches import Pages, Place, get_all, place_of
 from adjoin.plans.steps.joining import AnyRequest, joined, write_place
-from adjoin.plans.steps.still import new_revision, same
+from adjoin.plans.steps.still import disconnected_satellites, new_revision, same
 from adjoin.requests import Check, Delete, Get, Plan, Put, TransactWrite, Update
 from adjoin.rules import RuleGroup
 from adjoin.units import MAX_TRANSACTION
@@ -212,7 +212,7 @@ def disconnect_counted(
 
     It existed if `edge` would have returned it.
     """
-    copies = [Delete(layout.table, copy) for key in keys for copy in layout.copy_keys(kind, key)]
+    others = disconnected_satellites(layout, kind, source, target, keys)
     written = written_between(layout, kind, source, target, [(key, None) for key in keys])
     wanted = all_of(layout.present, UNMARKED, lock)
     is_shown = True
@@ -220,16 +220,19 @@ def disconnect_counted(
     def attempt() -> Plan[Attempt[bool]]:
         more = yield from companions(layout, written)
         deletes = [more.on(layout, Delete(layout.table, key, wanted)) for key in keys]
-        writes = (*deletes, *copies, *more.writes.values())
+        writes = (*deletes, *others, *more.writes.values())
         return Attempt((TransactWrite(writes),), lambda _: is_shown, failed)
 
     def failed(failure: Failure) -> Plan[bool | Again]:
-        nonlocal wanted, is_shown
+        nonlocal wanted, is_shown, others
         assert isinstance(failure, TransactionCanceled)
         own = failure.reasons[: len(keys)]
         met = [reason.item for reason in own if reason.is_failed_condition]
         if met == [None] * len(keys):
             return False
+        # A claim that another edge has taken over stays.
+        claims = zip(others, failure.reasons[len(keys) : len(keys) + len(others)], strict=True)
+        others = [each for each, reason in claims if not reason.is_failed_condition]
         if not (failure.retryable or failure.has_failed_condition):
             raise failure
         if met and all(item is not None and _holds(wanted, item) for item in met):

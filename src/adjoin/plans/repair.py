@@ -176,10 +176,9 @@ def restore_satellites(layout: BoundLayout, kind: EntityType, key: Item) -> Plan
         try:
             yield from may_succeed(layout, kind, writes, failure.reasons[:-1], claims)
         except AlreadyExists as taken:
-            # Only a person can decide which of the two nodes is right.
-            raise InvalidValue(
-                f"another {kind.name} has the same unique value as {place_of(key)[0]!r}; change one of them"
-            ) from taken
+            # Only a person can decide which of the two is right.
+            same_as = "has the same unique value as" if kind.unique else "is at the same node as that of"
+            raise InvalidValue(f"another {kind.name} {same_as} {place_of(key)[0]!r}; change one of them") from taken
         return AGAIN
 
     yield from until_written(attempt)
@@ -191,8 +190,7 @@ def _twins(layout: BoundLayout, kind: EntityType, item: Item) -> list[Item]:
 
 def remove_stray(layout: BoundLayout, kind: EntityType, satellite: Item, owner: Item) -> Plan[None]:
     """Removes a satellite that its owner should not have."""
-    text = layout.text_of(kind, owner) if isinstance(kind, NodeType) else place_of(owner)[0]
-    claim = {OWNER: {"S": text}}
+    claim = {OWNER: {"S": layout.owner_text(kind, owner)}}
     mine = Or((Not(Exists(attribute(OWNER))), same(claim, OWNER)))
 
     def attempt() -> Plan[Attempt[None] | Done[None]]:

@@ -25,7 +25,7 @@ from adjoin.errors import (
     TransactionCanceled,
     shown,
 )
-from adjoin.expressions import Condition, all_of
+from adjoin.expressions import Condition, Or, all_of
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, OWNER
@@ -56,6 +56,7 @@ from adjoin.plans.steps.batches import Place, place_of
 from adjoin.plans.steps.conditions import write_condition
 from adjoin.plans.steps.joining import joined, parts_of, write_place
 from adjoin.plans.steps.purposes import Purpose
+from adjoin.plans.steps.still import disconnected_satellites
 from adjoin.plans.transaction_edges import add_companions
 from adjoin.plans.update import (
     Changed,
@@ -71,6 +72,7 @@ from adjoin.plans.upsert import new_entity, upsert_request, upsert_write
 from adjoin.plans.versions import Lock, as_seen, lock_for
 from adjoin.plans.write import (
     absent,
+    check_claims,
     edge_keys,
     end_checks,
     ends_lock,
@@ -120,6 +122,8 @@ class Buffer:
         """The edges that are written, each with the keys of its two nodes."""
         self._copying: list[tuple[EdgeType, AnyEdge]] = []
         """The edges that are connected and have copied fields, which they get when they are written."""
+        self._released: set[Place] = set()
+        """The claims that go with edges that are disconnected, as far as these have them."""
         self._guarded: list[tuple[EntityType, Item, str]] = []
         """The nodes that are put and have immutable fields."""
         self._unseen: list[tuple[Place, _Unseen]] = []
@@ -157,9 +161,10 @@ class Buffer:
         if layout.rules.immutable(kind):
             self._guarded.append((kind, items[0], described(entity)))
         is_looked_at = is_kept_by_reading(layout, kind) or (lock is not None and not lock.is_certain)
-        if kind.unique or (is_looked_at and not is_new):
+        if kind.claimed or (is_looked_at and not is_new):
 
             def made(claims: Claims) -> Plan[EntityWrite]:
+                yield from check_claims(layout, kind)
                 if not is_new:
                     return (
                         yield from entity_put(
@@ -266,9 +271,11 @@ class Buffer:
         purpose = Purpose("disconnect", kind.model, (source, target), text)
         ends = ends_lock(self._layout, self._layout.has_ends(kind, source, target))
         lock = all_of(self._layout.fit(kind).labelled, ends, lock)
-        for key in edge_keys(self._layout, kind, source, target, fields):
-            self._writes.append((Delete(self._layout.table, key, lock), purpose))
-            self._writes += [(Delete(self._layout.table, copy), purpose) for copy in self._layout.copy_keys(kind, key)]
+        keys = edge_keys(self._layout, kind, source, target, fields)
+        self._writes += [(Delete(self._layout.table, key, lock), purpose) for key in keys]
+        for each in disconnected_satellites(self._layout, kind, source, target, keys):
+            self._writes.append((each, purpose))
+            self._released |= {place_of(each.key)} if each.condition is not None else set()
 
     def delete(self, kind: NodeType, id: Any, lock: Condition | None = None, *, must_find: bool = True) -> None:
         self._deletes.append((kind, id, lock, must_find))
@@ -347,6 +354,11 @@ class Buffer:
             made += [(write, later.purpose) for write in entity_write.writes if not isinstance(write, Check)]
         for write, purpose in made:
             key = self._key(write)
+            if key in claims.others and isinstance(write, Delete):
+                continue
+            if key in writes and key in self._released:
+                writes[key] = _handed_over(writes[key][0], write), purpose
+                continue
             if key in writes:
                 raise InvalidRequest(
                     f"a transaction takes each item once, but {writes[key][1].text!r} and {purpose.text!r} write the "
@@ -411,6 +423,11 @@ class Buffer:
         claims: Claims,
     ) -> Plan[bool]:
         again = False
+        for place in self._released & reasons.keys() - claims.others:
+            if reasons[place].is_failed_condition:
+                # Another edge has the claim, and keeps it.
+                claims.others.add(place)
+                again = True
         for kind, entity_write in entity_writes:
             own = [reasons[self._key(write)] for write in entity_write.writes]
             again = (yield from is_worth_another(self._layout, kind, entity_write, own, claims)) or again
@@ -479,6 +496,16 @@ class Buffer:
 
     def _key(self, write: Put | Update | Delete | Check) -> Place:
         return write_place(self._layout, write)
+
+
+def _handed_over(one: Put | Update | Delete | Check, other: Put | Update | Delete | Check) -> Put | Delete:
+    """One write of a claim that an edge gives up and another one takes in the same transaction."""
+    given, taken = (one, other) if isinstance(other, Put) else (other, one)
+    assert isinstance(given, Delete)
+    assert isinstance(taken, Put | Delete)
+    if given.condition is None or taken.condition is None:
+        return taken
+    return replace(taken, condition=Or((taken.condition, given.condition)))
 
 
 def _is_outrun(read: Mapping[Place, Item | None], reasons: Mapping[Place, CancellationReason]) -> bool:

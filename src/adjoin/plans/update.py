@@ -23,14 +23,13 @@ from adjoin.fields import Predicate, RelativeChange
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
 from adjoin.model import Edge
+from adjoin.plans.changed_values import changed_fields, settled
 from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.entity_write import (
     Claims,
     EntityWrite,
-    changed_fields,
     entity_update,
     of_another_type,
-    settled,
     write_entity,
 )
 from adjoin.plans.in_transaction import counted_in_transaction
@@ -166,7 +165,7 @@ def _updated(layout: BoundLayout, change: Changed, also: Condition | None) -> Pl
 
 def is_written_anew(layout: BoundLayout, kind: EntityType) -> bool:
     """Whether a change reads the entity and writes all its items: it has satellites, or is counted in transaction."""
-    return layout.has_satellites(kind) or bool(counted_in_transaction(layout, kind))
+    return layout.has_changing_satellites(kind) or bool(counted_in_transaction(layout, kind))
 
 
 def changed_write(

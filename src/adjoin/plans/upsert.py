@@ -35,8 +35,9 @@ from adjoin.field_types import may_be_none, problems_in
 from adjoin.fields import RelativeChange
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, REVISION
+from adjoin.plans.changed_values import worked_out
 from adjoin.plans.deletion import UNMARKED, visible
-from adjoin.plans.entity_write import Claims, EntityWrite, beside, revised, worked_out
+from adjoin.plans.entity_write import Claims, EntityWrite, beside, revised
 from adjoin.plans.in_transaction import counting_in_transaction
 from adjoin.plans.managed_fields import is_kept_by_reading, written_items
 from adjoin.plans.steps.again import ATTEMPTS

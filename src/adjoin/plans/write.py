@@ -27,6 +27,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
 from adjoin.model import OWN_VERSION, UNEXPLAINED, Edge, IfVersion, Node, node_id, refuse_unread
 from adjoin.plans.copies import Filling, copies_on, fillings
+from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import UNMARKED, refuse_foreign, visible
 from adjoin.plans.entity_write import (
     Claims,
@@ -62,7 +63,7 @@ from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, decided, un
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
 from adjoin.plans.steps.conditions import end_conditions, write_condition
 from adjoin.plans.steps.joining import AnyRequest, joined_checks, parts_of, write_key, write_place
-from adjoin.plans.steps.still import same
+from adjoin.plans.steps.still import disconnected_satellites, same
 from adjoin.plans.versions import Lock, as_seen, lock_for, remember, seen_in, stale
 from adjoin.requests import Check, Delete, ItemResponse, Plan, Put, TransactWrite, Update
 from adjoin.units import MAX_BATCH_WRITE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
@@ -75,6 +76,12 @@ def kind_of(layout: BoundLayout, entity: Any) -> EntityType:
         refuse_unread(entity, *type(entity).model_fields)
         return layout.schema.node(type(entity)) if isinstance(entity, Node) else layout.schema.edge(type(entity))
     raise InvalidValue(f"{shown(entity)} is neither a node nor an edge; pass an instance of a class of this graph")
+
+
+def check_claims(layout: BoundLayout, kind: EntityType) -> Plan[None]:
+    """Refuses a new edge if its node may have one that has not claimed the node, because it was stored before."""
+    if isinstance(kind, EdgeType) and kind.claimed and layout.due.is_any:
+        yield from check_due(layout, lambda due: due.check_unique(kind, *kind.claimed))
 
 
 def absent(layout: BoundLayout) -> Condition:
@@ -98,6 +105,7 @@ def put(
     refuse_given(layout, kind, entity)
     wanted = write_condition(layout, kind, only_if)
     lock = lock_for(kind, entity, if_version)
+    yield from check_claims(layout, kind)
     yield from read_unexplained(layout, [entity])
     if wanted is not None and kind.can_be_hidden:
         wanted = all_of(wanted, UNMARKED)
@@ -193,6 +201,7 @@ def is_accompanied(layout: BoundLayout, kind: EntityType) -> bool:
 def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> Plan[Any]:
     """Writes an instance that must not exist yet, and returns it; `checks` must hold in the same transaction."""
     kind = kind_of(layout, entity)
+    yield from check_claims(layout, kind)
     is_plain = isinstance(kind, EdgeType) and kind.model in layout.plain
     copies = isinstance(kind, EdgeType) and not is_plain and bool(copies_on(layout, kind))
     refuse_counted(layout, kind, entity)
@@ -330,7 +339,7 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
         for entity in chunk:
             kind = kind_of(layout, entity)
             if (
-                kind.unique
+                kind.claimed
                 or kind.is_guarded
                 or is_kept_by_reading(layout, kind)
                 or counted_in_transaction(layout, kind)
@@ -479,9 +488,9 @@ def _disconnected(
 ) -> Plan[bool]:
     if counted_in_transaction(layout, kind):
         return (yield from disconnect_counted(layout, kind, source, target, keys, lock))
-    copies = [copy for key in keys for copy in layout.copy_keys(kind, key)]
-    if len(keys) > 1 or copies:
-        return (yield from _disconnect_all(layout, keys, copies, lock))
+    others = disconnected_satellites(layout, kind, source, target, keys)
+    if len(keys) > 1 or others:
+        return (yield from _disconnect_all(layout, keys, others, lock))
     response: ItemResponse
     (response,) = yield (Delete(layout.table, keys[0], lock, return_old=True),)
     if response.item is None:
@@ -489,18 +498,23 @@ def _disconnected(
     return bool((yield from visible(layout, [response.item])))
 
 
-def _disconnect_all(layout: BoundLayout, keys: list[Item], copies: list[Item], lock: Condition | None) -> Plan[bool]:
+def _disconnect_all(layout: BoundLayout, keys: list[Item], others: list[Delete], lock: Condition | None) -> Plan[bool]:
     """Removes an edge that is several items; returns whether it existed, as `edge` would have answered."""
-    others = [Delete(layout.table, key) for key in copies]
     wanted = all_of(layout.present, UNMARKED, lock)
-    try:
-        yield (TransactWrite((*(Delete(layout.table, key, wanted) for key in keys), *others)),)
-        return True
-    except TransactionCanceled as canceled:
-        failed = [reason.item for reason in canceled.reasons[: len(keys)] if reason.is_failed_condition]
-        if not failed:
-            raise
-        error = canceled
+    while True:
+        try:
+            yield (TransactWrite((*(Delete(layout.table, key, wanted) for key in keys), *others)),)
+            return True
+        except TransactionCanceled as canceled:
+            failed = [reason.item for reason in canceled.reasons[: len(keys)] if reason.is_failed_condition]
+            foreign = [reason.is_failed_condition for reason in canceled.reasons[len(keys) :]]
+            if failed:
+                error = canceled
+                break
+            if not any(foreign):
+                raise
+            # Another edge has taken a claim over; it stays.
+            others = [each for each, is_foreign in zip(others, foreign, strict=True) if not is_foreign]
     if failed == [None] * len(keys):
         return False
     # A one-sided edge is no edge, and its item is removed in any case. For an edge with the mark of a delete, the

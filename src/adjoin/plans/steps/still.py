@@ -6,13 +6,15 @@ compare that, because each write sets a new one. Otherwise the attributes are co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import urandom
 from typing import Any
 
+from adjoin.entity_types import EdgeType
 from adjoin.expressions import And, Compare, Condition, Exists, Not, Or, Value, all_of, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import OWNER, REVISION, Satellite
+from adjoin.requests import Delete
 from adjoin.values import AttributeValue, Item
 
 
@@ -53,3 +55,14 @@ def claimable(satellite: Satellite, *stale: str) -> Condition | None:
         return None
     owners = [Compare("=", attribute(OWNER), Value({"S": owner})) for owner in (satellite.owner, *stale)]
     return Or((Not(Exists(attribute(OWNER))), *owners))
+
+
+def disconnected_satellites(
+    layout: BoundLayout, kind: EdgeType, source: Any, target: Any, keys: Sequence[Item]
+) -> list[Delete]:
+    """The deletes of the index copies of an edge, and of its claims as far as they are its own."""
+    copies = [Delete(layout.table, copy) for key in keys for copy in layout.copy_keys(kind, key)]
+    nodes = {"source": (kind.source, source), "target": (kind.target, target)}
+    texts = {side: layout.node_text(*nodes[side]) for side in kind.claimed}
+    claims = layout.claims_of(kind, texts, layout.first_twin(keys)) if texts else []
+    return [*copies, *(Delete(layout.table, each.key, claimable(each)) for each in claims)]
