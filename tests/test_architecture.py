@@ -137,8 +137,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "graph", "locations", "stores.interface",
     },
     "explorer": {
-        "errors", "values", "tables", "requests", "model", "entity_types", "field_types", "schema", "fields", "rules",
-        "layouts", "plans", "runner", "cost", "graph", "inferring", "locations", "stores.interface", "server",
+        "errors", "values", "tables", "reserved", "requests", "model", "entity_types", "field_types", "schema",
+        "fields", "rules", "layouts", "plans", "runner", "cost", "graph", "inferring", "locations", "stores.interface",
+        "server",
     },
     "cli": {
         "", "aws", "batch", "beginning", "errors", "units", "values", "tables", "expressions", "requests", "graph",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -22,14 +24,21 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; run: make test")
+class NoBrowser(Exception):
+    """What is missing for tests of the page, and what to run."""
+
+
+@contextmanager
+def opened_browser() -> Iterator[Any]:
+    try:
+        playwright = import_module("playwright.sync_api")
+    except ModuleNotFoundError:
+        raise NoBrowser("playwright is not installed; run: make test") from None
     if not build.is_built():
-        pytest.skip(f"the page of the explorer is not built, or not from these sources; run: {build.COMMAND}")
+        raise NoBrowser(f"the page of the explorer is not built, or not from these sources; run: {build.COMMAND}")
     chromium = install.chromium_command()
     if chromium is None:
-        pytest.skip(f"there is no Chromium; run: {install.COMMAND}")
+        raise NoBrowser(f"there is no Chromium; run: {install.COMMAND}")
     path, around = chromium
     with playwright.sync_playwright() as driver:
         opened = driver.chromium.launch(executable_path=str(path), env={**os.environ, **around}, args=[*FLAGS])
@@ -37,3 +46,12 @@ def browser() -> Iterator[Any]:
             yield opened
         finally:
             opened.close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    try:
+        with opened_browser() as found:
+            yield found
+    except NoBrowser as missing:
+        pytest.skip(str(missing))

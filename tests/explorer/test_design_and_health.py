@@ -40,7 +40,7 @@ def test_each_access_pattern_with_its_index_and_units(tmp_path: Path) -> None:
         design = ask("design")
     patterns = {each["code"]: each for each in design["patterns"]}
     assert patterns["g.get(Person, id)"]["rcu"] == 0.5
-    assert patterns["g.find(Person, field('name') == …)"]["index"] == "GSI1"
+    assert patterns['g.find(Person, field("name") == …)']["index"] == "GSI1"
     assert patterns["g.into(place, LivesIn)"]["index"] == "GSI2"
     assert patterns["g.put(LivesIn(…))"]["wcu"] >= 3
     assert design["without"] == []

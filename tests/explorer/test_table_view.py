@@ -91,6 +91,7 @@ def test_ledgers_and_other_items_of_adjoin_are_hidden(tmp_path: Path) -> None:
     with asking(shop_file(tmp_path), shop.MODELS, shop.LAYOUT) as ask:
         shown = ask("items", limit=200)["items"]
         assert len(shown) == len(shop.SAMPLE)
+        assert not [name for row in shown for name in row["item"] if name.startswith("adjoin:")]
         assert any(row["own"] for row in ask("items", limit=200, own=True)["items"])
 
 

@@ -110,6 +110,18 @@ export class Scene {
     this.changed.set(this.changed.value + 1);
   }
 
+  /** Places all nodes anew, as if they had come at once: the same nodes in the same order give the same drawing. */
+  arrange(): void {
+    let at = 0;
+    for (const dot of this.dots.values()) {
+      const turn = at * 2.399963;
+      const far = 12 * Math.sqrt(at);
+      [dot.x, dot.y] = [far * Math.cos(turn), far * Math.sin(turn)];
+      at += 1;
+    }
+    this.lay(1);
+  }
+
   clear(): void {
     this.dots.clear();
     this.lines.clear();

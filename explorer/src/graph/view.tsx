@@ -247,6 +247,9 @@ function Tools() {
         <button type="button" title="Show all (0)" aria-label="Show all" onClick={() => tellCanvas("adjoin-fit")}>
           <Icon name="fit" />
         </button>
+        <button type="button" title="Arrange anew" aria-label="Arrange anew" onClick={() => scene.arrange()}>
+          <Icon name="arrange" />
+        </button>
         <button
           type="button"
           title="Clear the drawing"

@@ -6,6 +6,7 @@ import { Details } from "../details";
 import { costText, count, cut, dollars, units, valueText } from "../format";
 import { scene } from "../graph/scene";
 import { Dot } from "../graph/view";
+import { Icon } from "../icons";
 import { asked, Cell, classOf, edgeClasses, model, nodeClasses, said, selection, view } from "../state";
 
 type Verb = "get" | "out" | "into" | "collection" | "children" | "find" | "walk";
@@ -387,7 +388,7 @@ function Steps({ now, set }: Part) {
             aria-label={`Remove step ${at + 1}`}
             onClick={() => set({ steps: now.steps.filter((_, number) => number !== at) })}
           >
-            ✕
+            <Icon name="close" />
           </button>
         </div>
       ))}
@@ -453,30 +454,32 @@ function Where({ now, set }: Part) {
               </option>
             ))}
           </select>
-          {row.operator !== "exists" &&
-            [0, ...(row.operator === "between" ? [1] : [])].map((number) => (
-              <input
-                key={number}
-                type="text"
-                dir="auto"
-                aria-label={`Value ${number + 1} of comparison ${at + 1}`}
-                placeholder={fields.find((field) => field.name === row.field)?.type}
-                value={row.values[number] ?? ""}
-                onInput={(event) => {
-                  const values = [...row.values];
-                  values[number] = event.currentTarget.value;
-                  change(at, { values });
-                }}
-              />
-            ))}
-          <button
-            type="button"
-            class="quiet"
-            aria-label={`Remove comparison ${at + 1}`}
-            onClick={() => set({ where: now.where.filter((_, number) => number !== at) })}
-          >
-            ✕
-          </button>
+          <div class="inline values">
+            {row.operator !== "exists" &&
+              [0, ...(row.operator === "between" ? [1] : [])].map((number) => (
+                <input
+                  key={number}
+                  type="text"
+                  dir="auto"
+                  aria-label={`Value ${number + 1} of comparison ${at + 1}`}
+                  placeholder={fields.find((field) => field.name === row.field)?.type}
+                  value={row.values[number] ?? ""}
+                  onInput={(event) => {
+                    const values = [...row.values];
+                    values[number] = event.currentTarget.value;
+                    change(at, { values });
+                  }}
+                />
+              ))}
+            <button
+              type="button"
+              class="quiet"
+              aria-label={`Remove comparison ${at + 1}`}
+              onClick={() => set({ where: now.where.filter((_, number) => number !== at) })}
+            >
+              <Icon name="close" />
+            </button>
+          </div>
         </div>
       ))}
       <button

@@ -120,7 +120,7 @@ export function TableView() {
           )}
           <label class="check">
             <input type="checkbox" checked={own} onChange={(event) => setOwn(event.currentTarget.checked)} />
-            adjoin’s own items
+            what adjoin adds
           </label>
         </div>
         <Collections rows={rows} partitions={partitions} sorts={sorts} open={(values) => setPartition(values)} />

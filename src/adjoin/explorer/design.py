@@ -17,6 +17,7 @@ from adjoin.explorer.opening import Explored
 from adjoin.explorer.requested import described
 from adjoin.explorer.sample import Samples
 from adjoin.fields import field
+from adjoin.inferring.program import quoted
 from adjoin.layouts.interface import Shape
 from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.values import item_size
@@ -130,7 +131,7 @@ class Design:
         for name in kind.indexed:
             value = getattr(entity, name)
             if value is not None:
-                code = f"g.find({kind.name}, field({name!r}) == …)"
+                code = f"g.find({kind.name}, field({quoted(name)}) == …)"
                 asked = field(name) == value
                 yield "find", code, partial(self._graph.find, kind.model, asked)
 

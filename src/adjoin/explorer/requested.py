@@ -35,7 +35,8 @@ from adjoin.values import AttributeValue, Item
 
 _MOST_SHOWN = 100
 """The greatest number of requests that are described one by one; of further ones, the page gets the sums."""
-_WIDTH = 88
+_WIDTH = 60
+"""The length of a line of a call, for a column of the page."""
 _UNSAID = ("ReturnConsumedCapacity", "ReturnValuesOnConditionCheckFailure")
 """Parameters that every request of adjoin has, and that say nothing about the query."""
 

@@ -17,6 +17,7 @@ from adjoin.explorer.requested import Requested
 from adjoin.layouts.bound import BoundLayout
 from adjoin.model import Edge, Node
 from adjoin.requests import PageResponse, Plan, Query, Scan
+from adjoin.reserved import ATTRIBUTE
 from adjoin.values import AttributeValue, Item, item_size
 
 PAGE = 50
@@ -40,7 +41,10 @@ class TableItems:
         limit: int | None = None,
         own: bool = False,
     ) -> dict[str, Any]:
-        """A page of the table or of an index: all of it, or one partition. `own` also shows adjoin's own items."""
+        """A page of the table or of an index: all of it, or one partition.
+
+        `own` also shows adjoin's own items and attributes.
+        """
         names = [key.name for key in self._keys(index)]
         size = size_of(limit, PAGE)
         with Requested() as requests:
@@ -52,7 +56,7 @@ class TableItems:
             items, last = self._graph._run(_read(self._layout, asked, size, own=own))
         return {
             "keys": names,
-            "items": [self._told(item, index) for item in items],
+            "items": [self._told(item, index, own=own) for item in items],
             "next": last,
             **requests.told(),
         }
@@ -74,10 +78,11 @@ class TableItems:
         first, *rest = zip((each.name for each in attributes), partition, strict=True)
         return Query(self._layout.table, first, index=index, start=after, equal=tuple(rest))
 
-    def _told(self, item: Item, index: str | None) -> dict[str, Any]:
-        own = self._layout.is_bookkeeping(item) if index is None else self._is_own(item)
-        told: dict[str, Any] = {"item": item, "size": item_size(item), "own": own, "handle": None, "class": None}
-        if own:
+    def _told(self, item: Item, index: str | None, *, own: bool) -> dict[str, Any]:
+        is_own = self._layout.is_bookkeeping(item) if index is None else self._is_own(item)
+        shown = item if own else {name: value for name, value in item.items() if not name.startswith(ATTRIBUTE)}
+        told: dict[str, Any] = {"item": shown, "size": item_size(item), "own": is_own, "handle": None, "class": None}
+        if is_own:
             return told
         try:
             entity = self._layout.read(item)
