@@ -23,7 +23,7 @@ import apsw
 import pytest
 from orjson import loads
 
-from benchmarks import checksums, client, linkbench, maintain, rebuild, scale, serve, sharding
+from benchmarks import checksums, client, linkbench, maintain, rebuild, scale, serve, sharding, snapshot
 from benchmarks.clients.answers import LAYOUT, Follows, Person
 from benchmarks.clients.plain import SOURCE, follows, person
 from benchmarks.contestant import Contestant
@@ -369,3 +369,16 @@ def test_files_with_and_without_checksums_hold_the_same(tmp_path: Path) -> None:
         connection.close()
     assert rows[0] == rows[1]
     assert len(rows[0]) == checksums.ITEMS
+
+
+def test_snapshot_compares_answers_and_prints_its_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    """A contestant with another answer would stop the run."""
+    snapshot.main(["--quick", "--nodes", "400", "--edges", "2000"])
+    printed = capsys.readouterr().out
+    assert "400 nodes and 2,000 edges" in printed
+    assert "100 nodes and 500 edges" in printed
+    for name in ("igraph / snapshot, goal 20", "NetworkX / snapshot", "walk on the file / snapshot", "2 ms / snapshot"):
+        assert name in printed
+    assert "snapshot / igraph, goal 1.2" in printed
+    assert "bytes per edge and direction" in printed
+    assert "a followed change is applied in" in printed
