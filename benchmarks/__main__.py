@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import checksums, client, linkbench, maintain, migrate, rebuild, scale, serve, sharding
+from benchmarks import checksums, client, linkbench, maintain, migrate, rebuild, scale, serve, sharding, snapshot
 
 if __name__ == "__main__":
     if unknown := [argument for argument in sys.argv[1:] if argument != "--quick"]:
@@ -20,3 +20,4 @@ if __name__ == "__main__":
     maintain.main(sys.argv[1:])
     migrate.main(sys.argv[1:])
     rebuild.main(sys.argv[1:])
+    snapshot.main(sys.argv[1:])

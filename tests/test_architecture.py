@@ -2,8 +2,8 @@
 
     cli
     explorer
-    aws                   inferring
-    graph                 copying, batch
+    aws                   inferring, graph_exports
+    graph                 copying, batch, snapshots
     traversals            scans, searches, walks
     verbs                 walk_steps
     queries
@@ -107,6 +107,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "transactions": {
         "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs", "changing",
     },
+    # What it answers is imported by name when it is asked for; the shells only call `calls`.
+    "snapshots": {
+        "errors", "units", "values", "requests", "model", "entity_types", "field_types", "fields", "layouts", "plans",
+        "queries", "walk_steps", "walks", "traversals", "batch", "copying.steps",
+    },
     "verbs": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
@@ -117,20 +122,21 @@ MAY_IMPORT: dict[str, set[str]] = {
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
         "locations", "walks", "traversals", "reading", "changing", "transactions",
-        "collecting",
+        "collecting", "snapshots",
     },
     "async_graph": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
         "locations", "walks", "traversals", "reading", "changing", "transactions", "graph",
-        "collecting",
+        "collecting", "snapshots",
     },
     "aws": {
         "errors", "units", "values", "tables", "reserved", "requests",
         "model", "entity_types", "field_types", "schema", "layouts", "plans", "graph", "async_graph",
         "stores.definitions", "stores.records",
     },
+    "graph_exports": {"errors", "values", "model", "entity_types", "field_types", "layouts", "graph"},
     # A program for a table is tried on a graph in memory.
     "inferring": {
         "errors", "values", "formats", "tables", "reserved", "items", "requests", "model", "layouts",
@@ -152,7 +158,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "beginning", "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields",
         "aggregates", "layouts", "plans", "queries", "collecting", "scans", "graph", "async_graph", "cost", "server",
-        "walks", "walk_steps",
+        "walks", "walk_steps", "snapshots",
     },
 }  # fmt: skip
 

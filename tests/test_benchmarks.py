@@ -23,7 +23,19 @@ import apsw
 import pytest
 from orjson import loads
 
-from benchmarks import calls, checksums, client, linkbench, maintain, migrate, rebuild, scale, serve, sharding
+from benchmarks import (
+    calls,
+    checksums,
+    client,
+    linkbench,
+    maintain,
+    migrate,
+    rebuild,
+    scale,
+    serve,
+    sharding,
+    snapshot,
+)
 from benchmarks.clients.answers import LAYOUT, Follows, Person
 from benchmarks.clients.plain import SOURCE, follows, person
 from benchmarks.contestant import Contestant
@@ -387,3 +399,16 @@ def test_calls_times_two_trees_in_turns(capsys: pytest.CaptureFixture[str]) -> N
     assert [row.split(" | ")[0] for row in rows] == ["| get", "| delete"]
     timed = calls.Calls()
     assert all(timed.timed(name) > 0 for name in timed.names)
+
+
+def test_snapshot_compares_answers_and_prints_its_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    """A contestant with another answer would stop the run."""
+    snapshot.main(["--quick", "--nodes", "400", "--edges", "2000"])
+    printed = capsys.readouterr().out
+    assert "400 nodes and 2,000 edges" in printed
+    assert "100 nodes and 500 edges" in printed
+    for name in ("igraph / snapshot, goal 20", "NetworkX / snapshot", "walk on the file / snapshot", "2 ms / snapshot"):
+        assert name in printed
+    assert "snapshot / igraph, goal 1.2" in printed
+    assert "bytes per edge and direction" in printed
+    assert "a followed change is applied in" in printed

@@ -51,12 +51,14 @@ from adjoin.errors import (
     InvalidLocation,
     InvalidModel,
     InvalidRequest,
+    InvalidSnapshot,
     InvalidValue,
     ItemTooLarge,
     MigrationDue,
     MissingExtra,
     NotAnAdjoinFile,
     NotFound,
+    NotInSnapshot,
     NotRead,
     NotSupported,
     OutcomeUnknown,
@@ -99,6 +101,7 @@ from adjoin.walks import AsyncReached, AsyncWalk, Reached, Walk
 
 if TYPE_CHECKING:
     from adjoin.server.serving import Server, serve
+    from adjoin.snapshots.snapshot import AsyncSnapshot, Snapshot
 
 __version__ = "0.1.0"
 
@@ -169,6 +172,9 @@ __all__ = [
     "WalkCost",
     "WalkPage",
     "WalkResult",
+    # hold
+    "AsyncSnapshot",
+    "Snapshot",
     # serve
     "Server",
     "serve",
@@ -201,11 +207,13 @@ __all__ = [
     "InvalidLocation",
     "InvalidModel",
     "InvalidRequest",
+    "InvalidSnapshot",
     "InvalidValue",
     "ItemTooLarge",
     "MissingExtra",
     "NotAnAdjoinFile",
     "NotFound",
+    "NotInSnapshot",
     "NotRead",
     "NotSupported",
     "OutcomeUnknown",
@@ -224,8 +232,14 @@ __all__ = [
     "UnknownField",
 ]  # fmt: skip
 
-# A graph needs nothing of the server, whose grammar and rules take a while to import.
-_IMPORTED_ON_USE = {"Server": "adjoin.server.serving", "serve": "adjoin.server.serving"}
+# A graph needs nothing of the server, whose grammar and rules take a while to import, and nothing of snapshots, which
+# need an extra.
+_IMPORTED_ON_USE = {
+    "AsyncSnapshot": "adjoin.snapshots.snapshot",
+    "Server": "adjoin.server.serving",
+    "Snapshot": "adjoin.snapshots.snapshot",
+    "serve": "adjoin.server.serving",
+}
 
 
 def __getattr__(name: str) -> Any:

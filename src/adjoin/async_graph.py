@@ -45,6 +45,7 @@ from adjoin.searches import (
     AsyncFindQuery,
     AsyncIndexQuery,
 )
+from adjoin.snapshots.calls import Taking, opened, taken
 from adjoin.stores.interface import AsyncStore
 from adjoin.transactions import TransactionVerbs
 from adjoin.traversals import AsyncTraversals
@@ -54,6 +55,7 @@ from adjoin.walks import AsyncReached, AsyncWalk, cost_of_walk
 if TYPE_CHECKING:
     from adjoin.batch.audit import Audit
     from adjoin.batch.rebuild import Rebuilt
+    from adjoin.snapshots.snapshot import AsyncSnapshot
 
 N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
@@ -564,6 +566,33 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals):
         run = await self._driven()
         over = Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
         return await asyncio.to_thread(verified, over, repair, report)
+
+    async def snapshot(
+        self,
+        edges: Iterable[type[Any]],
+        fields: Iterable[str] = (),
+        *,
+        source: str | os.PathLike[str] | None = None,
+        progress: Callable[[str, int], None] | None = None,
+    ) -> AsyncSnapshot:
+        """Loads edges of some classes into arrays in memory, with the nodes at their ends and chosen fields of numbers.
+
+        `fields` are names of fields, such as "Knows.since", or "since" of every class that has it. `source` is an
+        export, in a folder or on S3, or "scan" to read the table item by item; without it, the file of the graph is
+        read, or a table of DynamoDB is scanned. `progress` is called with the name of a step and a number.
+        """
+        run = await self._driven()
+        taking = Taking(
+            self._layout, self._store, self._context.secret, run, self._run, edges, fields, source, progress
+        )
+        made: AsyncSnapshot = await asyncio.to_thread(taken, taking, is_async=True)
+        return made
+
+    async def open_snapshot(self, folder: str | os.PathLike[str]) -> AsyncSnapshot:
+        """Opens a snapshot that was saved in a folder, by memory map."""
+        await self._driven()
+        made: AsyncSnapshot = opened(self._layout, self._context.secret, self._run, folder, is_async=True)
+        return made
 
     async def _driven(self) -> Callable[[Plan[Any]], Any]:
         """Returns a function with which another thread runs plans: they run on this loop while the thread waits."""

@@ -271,6 +271,14 @@ class ChangesTrimmed(AdjoinError):
         self.is_replaced = is_replaced
 
 
+class NotInSnapshot(AdjoinError):
+    """A snapshot does not hold the class of edges or the field that it was asked for."""
+
+
+class InvalidSnapshot(AdjoinError):
+    """A saved snapshot is damaged, or was made of another table, with other declarations or by another version."""
+
+
 class InvalidCopyState(AdjoinError):
     """The state file of an unfinished copy belongs to another copy, or cannot be read."""
 

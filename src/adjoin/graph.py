@@ -49,6 +49,7 @@ from adjoin.searches import (
     FindQuery,
     IndexQuery,
 )
+from adjoin.snapshots.calls import Taking, opened, taken
 from adjoin.stores.interface import Store
 from adjoin.transactions import TransactionVerbs
 from adjoin.traversals import Traversals
@@ -58,6 +59,7 @@ from adjoin.walks import Reached, Walk, cost_of_walk
 if TYPE_CHECKING:
     from adjoin.batch.audit import Audit
     from adjoin.batch.rebuild import Rebuilt
+    from adjoin.snapshots.snapshot import Snapshot
 
 N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
@@ -570,6 +572,31 @@ class Graph(Reads, Changes, Traversals):
         """
         over = Over(self._layout, self._store, self._run, source, engine, options, progress, self._clock)
         return verified(over, repair, report)
+
+    def snapshot(
+        self,
+        edges: Iterable[type[Any]],
+        fields: Iterable[str] = (),
+        *,
+        source: str | os.PathLike[str] | None = None,
+        progress: Callable[[str, int], None] | None = None,
+    ) -> Snapshot:
+        """Loads edges of some classes into arrays in memory, with the nodes at their ends and chosen fields of numbers.
+
+        `fields` are names of fields, such as "Knows.since", or "since" of every class that has it. `source` is an
+        export, in a folder or on S3, or "scan" to read the table item by item; without it, the file of the graph is
+        read, or a table of DynamoDB is scanned. `progress` is called with the name of a step and a number.
+        """
+        taking = Taking(
+            self._layout, self._store, self._context.secret, self._run, self._run, edges, fields, source, progress
+        )
+        made: Snapshot = taken(taking, is_async=False)
+        return made
+
+    def open_snapshot(self, folder: str | os.PathLike[str]) -> Snapshot:
+        """Opens a snapshot that was saved in a folder, by memory map."""
+        made: Snapshot = opened(self._layout, self._context.secret, self._run, folder, is_async=False)
+        return made
 
     def explain(self, call: Any, *args: Any, **kwargs: Any) -> Explanation:
         """Returns the requests that a call would make, and their cost, without making them.

@@ -1,6 +1,6 @@
 """The methods of a graph that follow edges over several hops.
 
-`Traversing` checks the arguments of each call and makes its plan, once for both graphs. `Traversals` and
+`Asking` checks the arguments of each call, and `Traversing` makes its plan, once for both graphs. `Traversals` and
 `AsyncTraversals` run the plans; `Graph` and `AsyncGraph` inherit from them.
 """
 
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from adjoin.errors import InvalidValue, shown
 from adjoin.fields import Predicate
+from adjoin.layouts.bound import BoundLayout
 from adjoin.model import Node, Ref
 from adjoin.plans.frontier import CAP, Adjacency, NodeKey, Stride
 from adjoin.plans.paths import PathQuestion, any_path, reachable, shortest_path, shortest_paths
@@ -41,14 +42,10 @@ from adjoin.walks import AsyncWalk, Walk
 T = TypeVar("T")
 
 
-class Traversing(Verbs):
-    """What both graphs share: each call as a plan."""
+class Asking:
+    """What a program asks about several hops, checked. A graph answers it, and a snapshot of a graph too."""
 
-    _ticks: Callable[[], float] = staticmethod(time.monotonic)
-    """The clock by which budgets are measured, in seconds."""
-
-    def _traversal(self, budget: Budget | None, cap: int | None, consistent: bool | None) -> Traversal:
-        return Traversal(self._context, self._ticks, budget, cap, self._consistency(consistent))
+    _layout: BoundLayout
 
     def _starts(self, x: Any) -> dict[str, Any]:
         """Where a walk begins: a node or several of them, or an id whose class its first step tells."""
@@ -162,7 +159,17 @@ class Traversing(Verbs):
         return subtree(adjacency, stride, root, quantity, max_depth)
 
 
-def _given(node: Any) -> Any:
+class Traversing(Verbs, Asking):
+    """What both graphs share: each call as a plan."""
+
+    _ticks: Callable[[], float] = staticmethod(time.monotonic)
+    """The clock by which budgets are measured, in seconds."""
+
+    def _traversal(self, budget: Budget | None, cap: int | None, consistent: bool | None) -> Traversal:
+        return Traversal(self._context, self._ticks, budget, cap, self._consistency(consistent))
+
+
+def given_node(node: Any) -> Any:
     """The node at the end of a path; None is no node."""
     if node is None:
         raise InvalidValue("a path needs a node where it ends, got None; pass a node, a ref or an id")
@@ -216,7 +223,7 @@ class Traversals(Traversing):
         `where`, a predicate holds for all its edges, or for all nodes between its ends. Raises `BudgetExceeded` if the
         budget or the cap did not suffice to know.
         """
-        asked = self._between(a, _given(b), via, direction, max_depth, weight, where, on)
+        asked = self._between(a, given_node(b), via, direction, max_depth, weight, where, on)
         return self._run(shortest_path(self._traversal(budget, cap, consistent).adjacency(), asked))
 
     def shortest_paths(
@@ -235,7 +242,7 @@ class Traversals(Traversing):
         consistent: bool | None = None,
     ) -> WalkResult[WalkPath]:
         """Returns all shortest paths from one node to another. The arguments are those of `shortest_path`."""
-        asked = self._between(a, _given(b), via, direction, max_depth, weight, where, on)
+        asked = self._between(a, given_node(b), via, direction, max_depth, weight, where, on)
         return self._run(shortest_paths(self._traversal(budget, cap, consistent).adjacency(), asked))
 
     def can_reach(
@@ -256,7 +263,7 @@ class Traversals(Traversing):
 
         Raises `BudgetExceeded` if none was found and not everything was read.
         """
-        asked = self._between(a, _given(b), via, direction, max_depth, None, where, on)
+        asked = self._between(a, given_node(b), via, direction, max_depth, None, where, on)
         return self._run(any_path(self._traversal(budget, cap, consistent).adjacency(), asked))
 
     def reachable(
@@ -389,7 +396,7 @@ class AsyncTraversals(Traversing):
         `where`, a predicate holds for all its edges, or for all nodes between its ends. Raises `BudgetExceeded` if the
         budget or the cap did not suffice to know.
         """
-        asked = self._between(a, _given(b), via, direction, max_depth, weight, where, on)
+        asked = self._between(a, given_node(b), via, direction, max_depth, weight, where, on)
         return await self._run(shortest_path(self._traversal(budget, cap, consistent).adjacency(), asked))
 
     async def shortest_paths(
@@ -408,7 +415,7 @@ class AsyncTraversals(Traversing):
         consistent: bool | None = None,
     ) -> WalkResult[WalkPath]:
         """Returns all shortest paths from one node to another. The arguments are those of `shortest_path`."""
-        asked = self._between(a, _given(b), via, direction, max_depth, weight, where, on)
+        asked = self._between(a, given_node(b), via, direction, max_depth, weight, where, on)
         return await self._run(shortest_paths(self._traversal(budget, cap, consistent).adjacency(), asked))
 
     async def can_reach(
@@ -429,7 +436,7 @@ class AsyncTraversals(Traversing):
 
         Raises `BudgetExceeded` if none was found and not everything was read.
         """
-        asked = self._between(a, _given(b), via, direction, max_depth, None, where, on)
+        asked = self._between(a, given_node(b), via, direction, max_depth, None, where, on)
         return await self._run(any_path(self._traversal(budget, cap, consistent).adjacency(), asked))
 
     async def reachable(

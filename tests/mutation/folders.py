@@ -68,6 +68,7 @@ FOLDERS = {
         ),
         ("tests/walks",),
     ),
+    "snapshots": Folder(("snapshots/*.py",), ("tests/snapshots",)),
     "maintenance": Folder(("plans/counting/*.py", "plans/maintenance/*.py"), _COUNTS),
     "short": Folder(
         (

@@ -66,6 +66,15 @@ class EdgeRanges(EntityItems):
         """The partitions of an index whose partition key is the shard alone; None for another index."""
         return self._patterns.spread(index)
 
+    def edge_access(self, kind: CountedType, direction: str) -> EdgeAccess | None:
+        """How edges are found from their source or, with "into", from their target; None if they cannot be.
+
+        Children are found from their parent.
+        """
+        if isinstance(kind, NodeType):
+            return self._accesses.children[kind.model]
+        return (self._accesses.leaving if direction == "out" else self._accesses.arriving)[kind.model]
+
     def out(self, kind: EdgeType, source: Any) -> Range:
         access = self._accesses.leaving[kind.model]
         if access is None:

@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 
 from adjoin.errors import InvalidModel, InvalidValue, shown
 from adjoin.fields import Predicate
+from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import is_rehearsed
 from adjoin.plans.frontier import Adjacency, NodeKey, Stride
 from adjoin.plans.routing import check_access
@@ -102,7 +103,7 @@ def _from_both_ends(adjacency: Adjacency, asked: PathQuestion, banned: set[NodeK
     if asked.start == asked.end:
         return iter([((asked.start,), ())])
     back = _Side(asked.stride.reversed(), asked.end)
-    is_two_way = _is_findable(adjacency, back.stride)
+    is_two_way = is_findable(adjacency.layout, back.stride)
     while front.frontier and back.frontier and not adjacency.spending.exceeded:
         if asked.most is not None and front.depth + back.depth >= asked.most:
             break
@@ -114,10 +115,11 @@ def _from_both_ends(adjacency: Adjacency, asked: PathQuestion, banned: set[NodeK
     return iter(())
 
 
-def _is_findable(adjacency: Adjacency, stride: Stride) -> bool:
+def is_findable(layout: BoundLayout, stride: Stride) -> bool:
+    """Whether the layout can find all edges of a stride."""
     try:
         for lane in stride.lanes:
-            check_access(adjacency.layout, lane)
+            check_access(layout, lane)
     except InvalidModel:
         return False
     return True

@@ -99,7 +99,11 @@ class WalkPath:
         return tuple(_ref(node) for node in self.nodes)
 
 
-def _ref(node: Node) -> Ref[Any]:
+def _ref(node: Any) -> Ref[Any]:
+    if not isinstance(node, Node):
+        # A snapshot holds a node without being able to make an instance of its class.
+        ref: Ref[Any] = node.ref
+        return ref
     return Ref(type(node).__declaration__.head or type(node), node_id(node))
 
 
@@ -134,6 +138,8 @@ class Reachable(WalkResult[Any]):
         return path_of(self._adjacency, tuple(reversed(nodes)), tuple(reversed(edges)))
 
     def _key(self, node: Node | Ref[Any]) -> NodeKey:
+        # A node of a snapshot has its ref.
+        node = node if isinstance(node, Node | Ref) else getattr(node, "ref", node)
         if not isinstance(node, Node | Ref):
             raise InvalidValue(f"a node or a ref is needed, got {shown(node)}; pass Model.ref(id)")
         ref = node if isinstance(node, Ref) else _ref(node)
@@ -186,4 +192,6 @@ def path_of(
 
 def _child(one: Any, other: Any) -> Any:
     """The child of the two; the other is its parent."""
+    if not isinstance(other, Node):
+        return other if other.is_child_of(one) else one
     return other if isinstance(other, Child) and other.parent == node_id(one) else one

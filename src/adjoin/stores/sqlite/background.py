@@ -55,6 +55,12 @@ class AsyncSQLiteStore:
             raise StoreClosed(_CLOSED)
         return self._opening.result().dump(name)
 
+    def stream_end(self, name: str) -> str | None:
+        """The same as `SQLiteStore.stream_end`; it blocks, so call it in a thread."""
+        if self._closed:
+            raise StoreClosed(_CLOSED)
+        return self._opening.result().stream_end(name)
+
     async def _store(self) -> SQLiteStore:
         if not self._closed:
             store = await asyncio.wrap_future(self._opening)

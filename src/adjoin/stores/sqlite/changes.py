@@ -165,6 +165,12 @@ def position(table: Table, number: int) -> str:
     return f"{table.id:08d}{number:0{_DIGITS}d}"
 
 
+def newest_position(cursor: apsw.Cursor, table: Table) -> str | None:
+    """The position after the newest change; None if the table keeps no changes, or has had none."""
+    newest = cursor.execute(f"SELECT max(seq) FROM {table.changes}").get if table.definition.stream else None
+    return None if newest is None else position(table, newest)
+
+
 def _number(table: Table, text: str | None, start: int) -> int:
     """The change number of a position; `start` for the beginning."""
     if text is None or not text.strip("0"):

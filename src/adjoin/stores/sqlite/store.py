@@ -430,6 +430,10 @@ class SQLiteStore:
         finally:
             session.close()
 
+    def stream_end(self, name: str) -> str | None:
+        """The position after the newest change of a table; None if it keeps no changes, or has had none."""
+        return self._with_session(lambda session: changes.newest_position(session.cursor, session.table(name)))
+
     def _dumped(self, name: str) -> list[list[bytes]]:
         return self._with_session(lambda session: list(dumped(session.connection, session.table(name))))
 

@@ -1,0 +1,121 @@
+"""Applies the change stream to the arrays of a snapshot.
+
+Every change may be applied twice: an edge that is there gets its fields again, and one that is not there is not
+removed. So the stream is followed from before the items were read, and a snapshot ends as the last change of each item
+left it.
+
+An edge that a delete has marked is hidden from the moment at which the delete passes its switch, which changes another
+item. So marked edges are looked at again after each page of changes.
+"""
+
+from __future__ import annotations
+
+import time
+
+from adjoin.errors import ChangesTrimmed
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import DELETING
+from adjoin.plans.deletion import visible
+from adjoin.plans.steps.batches import Place, place_of
+from adjoin.requests import ChangesResponse, ItemChange, Plan, ReadChanges
+from adjoin.snapshots.item_reading import NOTHING, EdgeRow, NodeRow, RowReading
+from adjoin.snapshots.node_table import UNKNOWN, NodeTable
+from adjoin.snapshots.relations import Relation
+from adjoin.units import MAX_CHANGES
+from adjoin.values import Item
+
+_KEPT = 86_400.0
+"""For how many seconds DynamoDB keeps changes."""
+
+
+class Following:
+    """Where a snapshot is in the change stream, and how changes become changes of its arrays."""
+
+    def __init__(
+        self,
+        layout: BoundLayout,
+        reading: RowReading,
+        nodes: NodeTable,
+        relations: list[Relation],
+        position: str | None,
+        since: float,
+    ) -> None:
+        self._layout, self._reading, self._nodes, self._relations = layout, reading, nodes, relations
+        self.position = position
+        """After which change the snapshot continues; None for the oldest that is kept."""
+        self.since = since
+        """The time of the export from which the snapshot was made; 0 if it was not made from one."""
+        self._marked: dict[Place, Item] = {}
+        self._keys = tuple(key.name for key in layout.definition.key_attributes)
+
+    def page(self) -> Plan[list[ItemChange]]:
+        """Reads the next changes; none at the end of the stream for now."""
+        if self.position is None and self.since and time.time() - self.since > _KEPT:
+            raise ChangesTrimmed(
+                "the export is older than a day, so changes since then may be missing from the change stream; make the "
+                "snapshot from a newer export"
+            )
+        response: ChangesResponse
+        (response,) = yield (ReadChanges(self._layout.table, self.position, MAX_CHANGES),)
+        self._next = response.next
+        return response.changes
+
+    def hidden(self, changes: list[ItemChange]) -> Plan[set[Place]]:
+        """The keys of marked edges that are hidden, of these changes and of earlier ones."""
+        for change in changes:
+            place = place_of(change.key)
+            if (new := change.new) is not None and DELETING in new:
+                self._marked[place] = new
+            else:
+                self._marked.pop(place, None)
+        if not self._marked:
+            return set()
+        shown = yield from visible(self._layout, list(self._marked.values()))
+        there = {id(item) for item in shown}
+        return {place for place, item in self._marked.items() if id(item) not in there}
+
+    def apply(self, changes: list[ItemChange], hidden: set[Place]) -> None:
+        """Applies changes to the arrays, and notes their position."""
+        for change in changes:
+            self.apply_one(change.old, change.new)
+        for place in hidden:
+            self.apply_one(self._marked[place], None)
+        self.position = self._next
+
+    def apply_one(self, old: Item | None, new: Item | None) -> None:
+        """Applies what one item was, and what it is."""
+        read = self._reading.read
+        node, edge = NOTHING if new is None else read(new)
+        # If no key has changed, the item is what it was, with other fields.
+        if old is not None and (new is None or any(old.get(name) != new.get(name) for name in self._keys)):
+            old_node, old_edge = read(old)
+            if old_edge is not None and (edge is None or old_edge[:6] != edge[:6]):
+                self._remove_edge(old_edge)
+            if old_node is not None and node is None:
+                self._remove_node(old_node)
+        if node is not None:
+            class_number, text, values = node
+            self._nodes.put_fields(self._number(class_number, text), class_number, values)
+        if edge is not None:
+            relation, near_class, near, far_class, far, sorts, values = edge
+            source, target = self._number(near_class, near), self._number(far_class, far)
+            self._relations[relation].put(source, target, sorts, values)
+
+    def _number(self, class_number: int, text: bytes) -> int:
+        number = self._nodes.find(class_number, text)
+        if number == UNKNOWN:
+            number = self._nodes.add(class_number, text)
+            for relation in self._relations:
+                relation.add_nodes(number + 1)
+        return number
+
+    def _remove_node(self, row: NodeRow) -> None:
+        number = self._nodes.find(row[0], row[1])
+        if number != UNKNOWN:
+            self._nodes.remove(number)
+
+    def _remove_edge(self, row: EdgeRow) -> None:
+        relation, near_class, near, far_class, far, sorts, _ = row
+        source, target = self._nodes.find(near_class, near), self._nodes.find(far_class, far)
+        if source != UNKNOWN and target != UNKNOWN:
+            self._relations[relation].remove(source, target, sorts)
