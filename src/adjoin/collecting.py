@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from adjoin.entity_types import AnyEdge, NodeType
 from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.plans.read import get_each
-from adjoin.queries import Asking, Awaiting, Waiting
+from adjoin.queries import Awaiting, InPartition, Waiting
 from adjoin.requests import Plan
 from adjoin.values import Item
 
@@ -60,7 +60,7 @@ class CollectionNodes:
 
 
 @dataclass(eq=False, repr=False)
-class _Collecting(Asking[Any]):
+class _Collecting(InPartition[Any]):
     """All items in the partition of a node."""
 
     _node: Node | Ref[Any] | None = None

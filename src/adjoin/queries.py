@@ -266,7 +266,7 @@ E = TypeVar("E")
 
 
 @dataclass(eq=False, repr=False)
-class Asking(Ordered[T]):
+class InPartition(Ordered[T]):
     """What queries in one partition share, or in all shards of one."""
 
     _question: Question
@@ -312,7 +312,7 @@ class Asking(Ordered[T]):
 
 
 @dataclass(eq=False, repr=False)
-class _Narrowing(Asking[T]):
+class _Narrowing(InPartition[T]):
     """What queries for edges or children have: conditions on fields and on parts of the key."""
 
     _far: str = "target"

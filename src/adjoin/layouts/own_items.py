@@ -375,7 +375,7 @@ def rank_text(*values: AttributeValue) -> str:
 
     A value with the id of its node is a pair of both.
     """
-    single = (each for value in values for each in value.get("L", (value,)))
+    single = (each for value in values for each in (value["L"] if len(value.get("L", ())) == 2 else (value,)))
     return SEPARATOR.join(_rank_text(value) for value in single)
 
 

@@ -71,8 +71,8 @@ from adjoin.units import CHANGES_KEPT
 from adjoin.values import Item, decode, encode
 
 T = TypeVar("T")
-Side: TypeAlias = Literal["old", "new"]
-Parts: TypeAlias = Sequence[tuple[Side, Plan[Any]]]
+OfTable: TypeAlias = Literal["old", "new"]
+Parts: TypeAlias = Sequence[tuple[OfTable, Plan[Any]]]
 Joint: TypeAlias = Generator[Parts, list[Any], T]
 """A generator that yields plans with the side on which each runs, and is sent their results."""
 
@@ -166,7 +166,7 @@ class Moving:
             raise InvalidValue(f"finish must be True or False, got {shown(finish)}")
         self._translation, self._old, self._new = translation, old, new
         self._finish, self._units, self._segments, self._lag, self._clock = finish, units, segments, lag, clock
-        homes: dict[Side, BoundLayout] = {"new": new, "old": old}
+        homes: dict[OfTable, BoundLayout] = {"new": new, "old": old}
         self._home = next((side for side, each in homes.items() if each.why_no_own_items is None), None)
         """Where the state is stored; None if neither table can hold it."""
         self._home_layout = new if self._home != "old" else old
@@ -180,7 +180,7 @@ class Moving:
         self._began = clock()
         self._saved_at = self._followed_at = 0.0
         self._behind = self._before = 0.0
-        self._used: dict[Side, list[float]] = {"old": [0.0, 0.0], "new": [0.0, 0.0]}
+        self._used: dict[OfTable, list[float]] = {"old": [0.0, 0.0], "new": [0.0, 0.0]}
         """Read and write units of this run. Both sides may be at work at the same time."""
         self._counted = (0.0, 0.0)
 
@@ -347,7 +347,7 @@ class Moving:
         pages, self._ahead = self._ahead, None
         found, records, others = self._translated([item for page in pages.values() for item in page.items])
         starts = {number: page.last for number, page in pages.items() if page.last is not None}
-        parts: list[tuple[Side, Plan[Any]]] = [
+        parts: list[tuple[OfTable, Plan[Any]]] = [
             ("new", self._metered("new", _applied(records, [], found, is_first=True)))
         ]
         if starts and not is_due:
@@ -601,7 +601,7 @@ class Moving:
     def _new_side(self, plan: Plan[Any]) -> Joint[list[Any]]:
         return (yield (("new", self._metered("new", plan)),))
 
-    def _metered(self, side: Side, plan: Plan[T]) -> Plan[T]:
+    def _metered(self, side: OfTable, plan: Plan[T]) -> Plan[T]:
         """Runs a plan and counts what it consumes."""
         used = self._used[side]
         try:

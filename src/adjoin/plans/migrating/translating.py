@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -33,7 +33,6 @@ from adjoin.plans.steps.still import new_revision
 from adjoin.units import write_units
 from adjoin.values import Item, item_size
 
-Unreadable: TypeAlias = InvalidItem | InvalidKey | InvalidValue
 UNREADABLE = (InvalidItem, InvalidKey, InvalidValue)
 """What a class or a layout raises for an item that does not fit it."""
 
