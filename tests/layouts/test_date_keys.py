@@ -209,7 +209,7 @@ class Joined(Node, key=("user", "room")):
 
 @pytest.mark.parametrize("dated", ["{at:%Y-%m-%dT%H:%M:%S.%3fZ}", "{at:%Y%m%d%H%M%S%fZ}"])
 def test_a_date_is_never_a_word_so_classes_may_share_partitions(dated: str) -> None:
-    keys = {Spoken: Keys("User:{user}", dated), Joined: Keys("User:{user}", "Join:{room}")}
+    keys: dict[type[Any], Keys] = {Spoken: Keys("User:{user}", dated), Joined: Keys("User:{user}", "Join:{room}")}
     g = Graph(":memory:", [Spoken, Joined], AdjacencyList(reverse=None, keys=keys))
     said = Spoken(user="ann", at=dt.datetime(2023, 4, 1, 12, 0, 0, 5000, tzinfo=UTC))
     g.put_many([said, Joined(user="ann", room="Art"), Joined(user="ann", room="2023-04-01")])
@@ -222,6 +222,9 @@ def test_a_date_is_never_a_word_so_classes_may_share_partitions(dated: str) -> N
 
 @pytest.mark.parametrize("other", ["{room}", "2{room}", "20{room}"])
 def test_what_may_begin_with_a_digit_may_be_a_date(other: str) -> None:
-    keys = {Spoken: Keys("User:{user}", "{at:%Y-%m-%dT%H:%M:%S.%3fZ}"), Joined: Keys("User:{user}", other)}
+    keys: dict[type[Any], Keys] = {
+        Spoken: Keys("User:{user}", "{at:%Y-%m-%dT%H:%M:%S.%3fZ}"),
+        Joined: Keys("User:{user}", other),
+    }
     with pytest.raises(InvalidModel, match="can have the same partition key"):
         Graph(":memory:", [Spoken, Joined], AdjacencyList(reverse=None, keys=keys))

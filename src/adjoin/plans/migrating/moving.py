@@ -43,6 +43,7 @@ from adjoin.errors import (
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
 from adjoin.model import node_id
+from adjoin.plans.maintenance.health import health
 from adjoin.plans.maintenance.stream import Daemon
 from adjoin.plans.migrating.completing import Refusal
 from adjoin.plans.migrating.passes import MigrationReport, MigrationStage
@@ -368,13 +369,18 @@ class Moving:
             yield from self._save(state)
         return 0.0
 
+    @property
+    def _page_items(self) -> int:
+        """Fewer items at a time if units are limited, so that they are not all consumed at once."""
+        return PAGE_ITEMS if self._units is None else max(10, min(PAGE_ITEMS, int(self._units / 4)))
+
     def _pages(self, starts: Mapping[str, Item | None], segments: int) -> Plan[dict[str, PageResponse]]:
         pages: list[PageResponse] = yield tuple(
             Scan(
                 self._old.table,
                 start=start,
                 segment=None if segments == 1 else (int(number), segments),
-                limit=PAGE_ITEMS,
+                limit=self._page_items,
                 consistent=True,
             )
             for number, start in starts.items()
@@ -543,15 +549,32 @@ class Moving:
 
     def _count(self, state: _State) -> Joint[float | None]:
         """Brings the aggregates of the new table up to date."""
-        if self._new.rules and self._new.definition.stream:
+        if self._is_maintained:
             if self._daemon is None:
                 self._daemon = Daemon(once=True, clock=self._clock)
             (pause,) = yield from self._new_side(self._daemon.step(self._new))
             if pause is not None:
                 return float(pause)
             yield from self._new_side(self._daemon.leave(self._new))
+            (found,) = yield from self._new_side(health(self._new, self._clock))
+            if found.rebuild_due is not None:
+                raise InvalidRequest(
+                    f"the aggregates of the table {self._new.table!r} cannot be counted from its change stream any "
+                    f"more; run rebuild with the new graph, and this again with finish"
+                )
         yield from self._save(replace(state, stage="ended", run=""))
         return None
+
+    @property
+    def _is_maintained(self) -> bool:
+        """Whether the new graph has aggregates or copied fields that maintenance keeps."""
+        rules = self._new.rules
+        return bool(rules.copies) or any(not rule.in_transaction for rule in rules.rules) or self._has_stream_and_rules
+
+    @property
+    def _has_stream_and_rules(self) -> bool:
+        # Counts in transaction need no maintenance, except after what no program writes, such as an expiry.
+        return bool(self._new.rules) and self._new.definition.stream
 
     # --- the record ----------------------------------------------------------------------------
 
