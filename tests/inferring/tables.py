@@ -15,13 +15,28 @@ from adjoin.layouts.adjacency_list import bound_layout
 from adjoin.requests import CreateTable, DescribeTable, PageResponse, Put, Scan, TableResponse
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import Item
-from examples import education, homes, invoices, people, shop
+from examples import (
+    access,
+    education,
+    homes,
+    invoices,
+    materials,
+    people,
+    published_graph,
+    purchases,
+    services,
+    shop,
+    social,
+)
 from tests.inferring.published import Table
 
 EXAMPLES: dict[str, tuple[Any, Any, Any, bool]] = {
     **{
         module.__name__.rpartition(".")[2]: (module.MODELS, module.LAYOUT, module.SAMPLE, False)
-        for module in (education, homes, invoices, people, shop)
+        for module in (
+            *(access, education, homes, invoices, materials, people),
+            *(published_graph, purchases, services, shop, social),
+        )
     },
     "people as an adjacency list": (people.MODELS, AdjacencyList(table="People"), people.SAMPLE, False),
     "shop, maintained": (shop.MODELS, shop.LAYOUT, shop.SAMPLE, True),

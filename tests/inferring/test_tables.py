@@ -11,6 +11,7 @@ import pytest
 
 from adjoin.inferring import infer
 from adjoin.inferring.checking import is_own, tried
+from tests.inferring.found import FOUND
 from tests.inferring.published import LATER, PUBLISHED, Table
 from tests.inferring.tables import DESIGNS, EXAMPLES, design, example, opened, scanned
 
@@ -18,7 +19,7 @@ from tests.inferring.tables import DESIGNS, EXAMPLES, design, example, opened, s
 def every_table() -> dict[str, Table]:
     return {
         **{name: example(name) for name in EXAMPLES},
-        **{name: make() for name, make in (PUBLISHED | LATER).items()},
+        **{name: make() for name, make in (PUBLISHED | LATER | FOUND).items()},
         **{name: design(name) for name in DESIGNS},
     }
 
@@ -48,14 +49,32 @@ def test_published_tables(name: str) -> None:
     assert explains((PUBLISHED | LATER)[name]()) >= 0.95
 
 
+@pytest.mark.parametrize("name", FOUND)
+def test_tables_that_were_found_later(name: str) -> None:
+    definition, items = FOUND[name]()
+    assert explains((definition, items)) >= 0.95
+    found = infer(definition, items, "the test")
+    # The rest is counted, not guessed.
+    assert sum(number for _, number in found.unexplained) == found.read - found.explained
+
+
+def test_most_of_the_found_tables_are_told_apart_into_their_classes() -> None:
+    names = {name: {each.name for each in infer(*make(), "the test").program.classes} for name, make in FOUND.items()}
+    assert names["gaming_profiles"] == {"Metadata", "Items", "Friends"}
+    assert names["chat"] == {"Room", "User", "Join"}
+    assert names["accounts"] >= {"Account", "Invoice", "User"}
+    assert len(names["retail_cart"]) == 5
+    assert names["crm"] == {"Tenant", "Lead", "Account"}
+
+
 @pytest.mark.parametrize("name", DESIGNS)
 def test_the_designs_that_other_tests_declare(name: str) -> None:
     assert explains(design(name)) >= 0.95
 
 
-@pytest.mark.parametrize("name", PUBLISHED | LATER)
+@pytest.mark.parametrize("name", PUBLISHED | LATER | FOUND)
 def test_half_of_a_table_explains_the_other_half(name: str) -> None:
-    definition, items = (PUBLISHED | LATER)[name]()
+    definition, items = (PUBLISHED | LATER | FOUND)[name]()
     random.Random(1).shuffle(items)
     half = len(items) // 2
     found = infer(definition, items[:half], "the test")

@@ -192,3 +192,39 @@ def test_a_time_that_one_key_holds_whole_and_another_by_its_day() -> None:
     layout = AdjacencyList(reverse=None, indexes=[Index("ByTime", "TPK", "TSK")], keys={Stamped: keys})
     with Graph(":memory:", [Stamped], layout) as g, pytest.raises(InvalidValue, match="finer than the day"):
         g.put(Stamped(id="a", at=dt.datetime(2024, 1, 2, 0, 0, 3)))
+
+
+# --- beside words ------------------------------------------------------------------------------
+
+
+class Spoken(Node, key=("user", "at")):
+    user: str
+    at: dt.datetime
+
+
+class Joined(Node, key=("user", "room")):
+    user: str
+    room: str
+
+
+@pytest.mark.parametrize("dated", ["{at:%Y-%m-%dT%H:%M:%S.%3fZ}", "{at:%Y%m%d%H%M%S%fZ}"])
+def test_a_date_is_never_a_word_so_classes_may_share_partitions(dated: str) -> None:
+    keys: dict[type[Any], Keys] = {Spoken: Keys("User:{user}", dated), Joined: Keys("User:{user}", "Join:{room}")}
+    g = Graph(":memory:", [Spoken, Joined], AdjacencyList(reverse=None, keys=keys))
+    said = Spoken(user="ann", at=dt.datetime(2023, 4, 1, 12, 0, 0, 5000, tzinfo=UTC))
+    g.put_many([said, Joined(user="ann", room="Art"), Joined(user="ann", room="2023-04-01")])
+    assert list(g.scan(Spoken)) == [said]
+    assert sorted(each.room for each in g.scan(Joined)) == ["2023-04-01", "Art"]
+    assert list(g.find(Spoken, field("user") == "ann")) == [said]
+    assert g.delete(Joined, ("ann", "Art"))
+    assert g.get(Spoken, ("ann", said.at)) == said
+
+
+@pytest.mark.parametrize("other", ["{room}", "2{room}", "20{room}"])
+def test_what_may_begin_with_a_digit_may_be_a_date(other: str) -> None:
+    keys: dict[type[Any], Keys] = {
+        Spoken: Keys("User:{user}", "{at:%Y-%m-%dT%H:%M:%S.%3fZ}"),
+        Joined: Keys("User:{user}", other),
+    }
+    with pytest.raises(InvalidModel, match="can have the same partition key"):
+        Graph(":memory:", [Spoken, Joined], AdjacencyList(reverse=None, keys=keys))

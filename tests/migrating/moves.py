@@ -156,13 +156,16 @@ class Move:
         finally:
             self.crash_at = None
 
+    def new(self) -> Graph:
+        return Graph(self.stores[1], self.models, self.layouts[1])
+
     # --- what must hold ------------------------------------------------------------------------
 
     def check(self) -> None:
         """Both tables hold the same, and the new one holds it as if a program had put it there."""
-        new = Graph(self.stores[1], self.models, self.layouts[1])
-        there = {model: _entities(self.old, model) for model in self.models}
-        assert {model: _entities(new, model) for model in self.models} == there
+        new = self.new()
+        there = {model: entities_of(self.old, model) for model in self.models}
+        assert {model: entities_of(new, model) for model in self.models} == there
         fresh = SQLiteStore(":memory:")
         Graph(fresh, self.models, self.layouts[1]).put_many(
             each for model in self.models for each in self.old.scan(model)
@@ -171,7 +174,7 @@ class Move:
         assert not any(new.differences())
 
 
-def _entities(graph: Graph, model: type[Any]) -> Counter[str]:
+def entities_of(graph: Graph, model: type[Any]) -> Counter[str]:
     return Counter(map(repr, graph.scan(model)))
 
 

@@ -35,7 +35,7 @@ from adjoin import (
     Version,
     field,
 )
-from adjoin.requests import Put, Scan, UpdateTable
+from adjoin.requests import Put, ReadChanges, Scan, UpdateTable
 from adjoin.stores.sqlite import AsyncSQLiteStore, SQLiteStore
 from tests.migrating.moves import stored
 
@@ -252,6 +252,38 @@ def test_aggregates_copies_and_versions_are_right_in_the_new_table(layout: Any) 
     assert account is not None
     assert (account.version, account.debts) == (1, 3)
     assert new.verify("scan")
+
+
+def test_aggregates_that_cannot_be_counted_any_more_need_a_rebuild() -> None:
+    class Forgetful:
+        """A store whose change stream has lost what comes after the first position that is asked for."""
+
+        creates_tables = True
+
+        def __init__(self, inner: SQLiteStore) -> None:
+            self.inner, self.is_asked = inner, False
+
+        def execute(self, requests: Any) -> Any:
+            if isinstance(requests[0], ReadChanges) and requests[0].after is not None and not self.is_asked:
+                self.is_asked = True
+                raise ChangesTrimmed("gone")
+            return self.inner.execute(requests)
+
+        def close(self) -> None:
+            pass
+
+    old, new = Graph(SQLiteStore(":memory:"), COUNTED), other(models=COUNTED)
+    old.put_many([Bill(id="B"), *(Remark(parent="B", at=at) for at in range(5))])
+    old.migrate(into=new)
+    new.maintain(once=True)
+    forgetful = Graph(Forgetful(new._store), COUNTED, OTHER)  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest, match="run rebuild with the new graph"):
+        old.migrate(into=forgetful, finish=True)
+    new.rebuild("scan")
+    assert old.migrate(into=new, finish=True).ended
+    bill = new.get(Bill, "B")
+    assert bill is not None
+    assert bill.notes == 5
 
 
 def test_tenants_move_each_to_its_own() -> None:

@@ -163,7 +163,7 @@ class _General:
     def _is_leftover(self, draft: Draft) -> bool:
         """Whether a few items have keys without any label: a class for them would take whatever else there is."""
         shapes = (draft.group.partition, draft.group.sort)
-        has_label = any(isinstance(each, str) for shape in shapes for each in shape)
+        has_label = any(isinstance(each, str) and re.search(r"\w", each) for shape in shapes for each in shape)
         return not has_label and len(draft.group.items) <= _MOST_LEFTOVERS * len(self._mine)
 
     def _conflict(self) -> tuple[Draft, Draft, str] | None:

@@ -18,6 +18,8 @@ _LEADS = "_-."
 """Characters that separate only the first word from the rest, as in user_1: values contain them too often."""
 _MOST = 0.9
 """The share of keys that begin with such a word, if the character after it separates."""
+_LEFT = 0.02
+"""The share of texts that may have something else than a word before a character that separates."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?")
 _WORD = re.compile(r"[#|/:~^;$]?[A-Za-z][A-Za-z _.\-]*")
 
@@ -79,8 +81,13 @@ def _separates(character: str, texts: list[str]) -> bool:
                 count += 1
                 after[before].add(rest)
     words = [before for before in after if is_word(before)]
+    # A few texts may be what somebody left behind.
+    others = sum(len(rests) for before, rests in after.items() if not is_word(before))
     return (
-        bool(count) and len(words) == len(after) and 2 * len(after) <= count and any(len(a) > 1 for a in after.values())
+        bool(count)
+        and others <= _LEFT * count
+        and 2 * len(words) <= count
+        and any(len(after[word]) > 1 for word in words)
     )
 
 

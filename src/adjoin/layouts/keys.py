@@ -88,6 +88,16 @@ class Part:
             constant, varying = next(found) if not name else ("", "")
         return "" if not {*ends}.isdisjoint(varying) else "".join(each for each in constant if each in ends)
 
+    @property
+    def is_date(self) -> bool:
+        """Whether every text of this part begins with the digits of a date."""
+        if self.plain is None or not issubclass(self.plain, dt.date):
+            return False
+        if "%" not in self.transform.name:
+            return not self.transform.name
+        format = date_format(self.transform.name, self.plain)
+        return format is not None and format.is_part(format.pieces[0])
+
     def is_spelled(self, text: str) -> bool:
         """Whether this is the one spelling of a value of this part."""
         if not text and self.is_id:
@@ -462,8 +472,15 @@ class Template:
         if not self.parts or not other.parts:
             fixed, open = (other, self) if self.parts else (self, other)
             return open.match(fixed.render({})) is not None
+        if self._is_dated_before(other) or other._is_dated_before(self):
+            return False
         mine, theirs = self._all_segments, other._all_segments
         return len(mine) == len(theirs) and all(map(_may_meet, mine, theirs))
+
+    def _is_dated_before(self, other: Template) -> bool:
+        """Whether these keys begin with a date, and so with a digit, and those of the other with another character."""
+        first, word = self.pieces[0], other.pieces[0]
+        return isinstance(first, Part) and first.is_date and isinstance(word, str) and not word[0].isdigit()
 
     def is_apart(self, known: Collection[str], others: Iterable[Template]) -> bool:
         """Whether the keys of other templates never begin as these do, up to the first part that is not known."""

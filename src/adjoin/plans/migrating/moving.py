@@ -9,17 +9,13 @@
                 to date
     ended       programs use the new table
 
-Nothing is ever written to the old table. Until the last step, dropping the new table takes everything back.
+Nothing is written to the old table, except the state if the new one cannot hold it. Until the last step, dropping the
+new table takes everything back.
 
 **Why nothing is lost or comes back.** A change says only which item changed, and what it was before. What is written is
 what the old table holds when the change is applied. What it was before is removed if it has another key in the new
 table. So the order of changes of different items does not matter, and each may be applied twice. A page is written
 before any change that came after it was read.
-
-The state is one record in the new table, or in the old one if keys of the new one are not text:
-
-    PK           SK       what it holds
-    #=MIGRATE    =into    stage, segments and where each goes on, begun, mark, numbers
 
 Steps are generators of parts: each part is a plan with the side on which it runs. Parts of one tuple run side by side.
 """
@@ -28,7 +24,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from adjoin.errors import (
@@ -41,34 +37,40 @@ from adjoin.errors import (
     shown,
 )
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.interface import REVISION
 from adjoin.model import node_id
+from adjoin.plans.maintenance.health import health
 from adjoin.plans.maintenance.stream import Daemon
 from adjoin.plans.migrating.completing import Refusal
-from adjoin.plans.migrating.passes import MigrationReport, MigrationStage
+from adjoin.plans.migrating.move_state import (
+    MoveState,
+    changes_after,
+    describe,
+    first_page,
+    item_at,
+    save_state,
+    stored_state,
+)
+from adjoin.plans.migrating.passes import MigrationReport
 from adjoin.plans.migrating.planning import SHOWN
-from adjoin.plans.migrating.storing import has_claim, in_the_way, release, remove, store, write
+from adjoin.plans.migrating.storing import apply, has_claim, in_the_way, release, store
 from adjoin.plans.migrating.translating import UNREADABLE, Moved, Translation
 from adjoin.plans.steps.batches import Place, get_all, place_of
-from adjoin.plans.steps.still import new_revision, same
+from adjoin.plans.steps.still import new_revision
 from adjoin.requests import (
     ChangesResponse,
     Delete,
-    DescribeTable,
     Get,
     ItemChange,
-    ItemResponse,
     PageResponse,
     Plan,
     Put,
-    ReadChanges,
     Response,
     Scan,
     TableResponse,
 )
 from adjoin.reserved import OWN
 from adjoin.units import CHANGES_KEPT
-from adjoin.values import Item, decode, encode
+from adjoin.values import Item
 
 T = TypeVar("T")
 OfTable: TypeAlias = Literal["old", "new"]
@@ -86,55 +88,6 @@ _ALIVE = 60.0
 """Seconds after which a run that has not stored its position counts as stopped."""
 _CLOCKS = 60.0
 """Seconds by which the clocks of programs may differ from that of the change stream."""
-_FEW = 50
-"""How many items are looked at to see whether the new table is empty. A table that was just made has a few records."""
-_WHAT, _NAME = "MIGRATE", "into"
-_STATE = "adjoin:migration"
-_FLOATS = ("begun", "asked", "rcu", "wcu", "seconds", "at")
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    source: str
-    """The table from which items come."""
-    stage: MigrationStage
-    starts: Mapping[str, Item | None]
-    """By segment: the key after which it goes on. Segments that are read to their end are left out."""
-    segments: int
-    begun: float
-    mark: str | None
-    """How far the change stream of the old table was applied; None for its beginning."""
-    has_mark: bool
-    """Whether the old table has a change stream that can be followed."""
-    is_exact: bool
-    """Whether the store said where its stream ended. If not, changes are left out that are older than the migration."""
-    run: str
-    """Names the run that is at work; "" if it was stopped."""
-    asked: float = 0.0
-    """When the last step was asked for."""
-    refused: list[Item] = field(default_factory=list)
-    """The keys of items that could not be moved; they are tried again."""
-    has_more_refused: bool = False
-    """Whether there were more, so that the whole table has to be read again."""
-    read: int = 0
-    written: int = 0
-    others: int = 0
-    changes: int = 0
-    rcu: float = 0.0
-    wcu: float = 0.0
-    seconds: float = 0.0
-    at: float = 0.0
-    item: Item | None = field(default=None, compare=False)
-
-    def plain(self) -> dict[str, Any]:
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "item"}
-        return plain | {name: repr(plain[name]) for name in _FLOATS}
-
-    @classmethod
-    def of_item(cls, item: Item) -> _State:
-        plain = decode(item[_STATE])
-        floats = {name: float(plain[name]) for name in _FLOATS}
-        return cls(**{**plain, **floats, "starts": dict(plain["starts"])}, item=item)
 
 
 class Moving:
@@ -171,7 +124,7 @@ class Moving:
         """Where the state is stored; None if neither table can hold it."""
         self._home_layout = new if self._home != "old" else old
         self._run = new_revision()["S"]
-        self._state: _State | None = None
+        self._state: MoveState | None = None
         self._ahead: dict[str, PageResponse] | None = None
         """Pages that were read while the pages before them were written."""
         self._refused: dict[Place, Refusal] = {}
@@ -248,7 +201,7 @@ class Moving:
     def _begin(self) -> Joint[float | None]:
         now = self._clock()
         described: TableResponse
-        (described,) = yield from self._old_side(_described(self._old.table))
+        (described,) = yield from self._old_side(describe(self._old.table))
         self._total = described.item_count
         stored = yield from self._stored()
         if stored is None:
@@ -261,7 +214,7 @@ class Moving:
                 )
             starts = dict.fromkeys(map(str, range(self._segments)))
             mark = described.latest
-            state = _State(
+            state = MoveState(
                 self._old.table, "reading", starts, self._segments, now, mark, has_mark, mark is not None, self._run
             )
         else:
@@ -311,7 +264,7 @@ class Moving:
 
     def _require_empty(self) -> Joint[None]:
         page: PageResponse
-        (page,) = yield from self._new_side(_first_page(self._new.table))
+        (page,) = yield from self._new_side(first_page(self._new.table))
         if page.last is not None or not all(map(self._is_record, page.items)):
             raise TableNotEmpty(
                 f"the table {self._new.table!r} already has items, which a migration would mix with those of "
@@ -323,13 +276,13 @@ class Moving:
         return self._new.why_no_own_items is None and self._new.key_texts(item)[0].startswith(OWN)
 
     @property
-    def _current(self) -> _State:
+    def _current(self) -> MoveState:
         assert self._state is not None
         return self._state
 
     # --- reading -------------------------------------------------------------------------------
 
-    def _read_on(self, state: _State) -> Joint[float | None]:
+    def _read_on(self, state: MoveState) -> Joint[float | None]:
         """Writes a page of each segment while the next pages are read."""
         if not state.starts:
             yield from self._save(replace(state, stage="following"))
@@ -348,7 +301,7 @@ class Moving:
         found, records, others = self._translated([item for page in pages.values() for item in page.items])
         starts = {number: page.last for number, page in pages.items() if page.last is not None}
         parts: list[tuple[OfTable, Plan[Any]]] = [
-            ("new", self._metered("new", _applied(records, [], found, is_first=True)))
+            ("new", self._metered("new", apply(records, [], found, is_first=True)))
         ]
         if starts and not is_due:
             parts.append(("old", self._metered("old", self._pages(starts, state.segments))))
@@ -368,13 +321,18 @@ class Moving:
             yield from self._save(state)
         return 0.0
 
+    @property
+    def _page_items(self) -> int:
+        """Fewer items at a time if units are limited, so that they are not all consumed at once."""
+        return PAGE_ITEMS if self._units is None else max(10, min(PAGE_ITEMS, int(self._units / 4)))
+
     def _pages(self, starts: Mapping[str, Item | None], segments: int) -> Plan[dict[str, PageResponse]]:
         pages: list[PageResponse] = yield tuple(
             Scan(
                 self._old.table,
                 start=start,
                 segment=None if segments == 1 else (int(number), segments),
-                limit=PAGE_ITEMS,
+                limit=self._page_items,
                 consistent=True,
             )
             for number, start in starts.items()
@@ -432,7 +390,7 @@ class Moving:
     def _still_has(self, moved: Moved, id: Any, claim: Item) -> Joint[bool]:
         """Whether another node still has a unique value in the old table."""
         key = self._translation.old_key(moved, id)
-        (item,) = yield from self._old_side(_item(self._old.table, key))
+        (item,) = yield from self._old_side(item_at(self._old.table, key))
         try:
             return item is not None and has_claim(self._translation.moved(item), claim)
         except UNREADABLE:
@@ -440,7 +398,7 @@ class Moving:
 
     # --- following -----------------------------------------------------------------------------
 
-    def _follow_on(self, state: _State) -> Joint[float | None]:
+    def _follow_on(self, state: MoveState) -> Joint[float | None]:
         if state.has_mark:
             began = self._clock()
             is_empty = yield from self._follow(state)
@@ -459,14 +417,14 @@ class Moving:
         yield from self._save(replace(self._current, stage="counting"))
         return 0.0
 
-    def _follow(self, state: _State) -> Joint[bool]:
+    def _follow(self, state: MoveState) -> Joint[bool]:
         """Applies the next changes of the old table; returns whether there were none."""
         response: ChangesResponse
         try:
             if state.mark is None and self._clock() - state.begun > CHANGES_KEPT:
                 # Without a position, reading begins at the oldest kept change, even if older ones are gone.
                 raise ChangesTrimmed("the stream is kept for 24 hours")
-            (response,) = yield from self._old_side(_changes(self._old.table, state.mark))
+            (response,) = yield from self._old_side(changes_after(self._old.table, state.mark))
         except ChangesTrimmed:
             raise ChangesTrimmed(
                 f"the migration was stopped so long that the change stream of {self._old.table!r} no longer reaches "
@@ -490,7 +448,7 @@ class Moving:
             yield from self._save(self._state)
         return False
 
-    def _refuse_late(self, state: _State, changes: Sequence[ItemChange]) -> None:
+    def _refuse_late(self, state: MoveState, changes: Sequence[ItemChange]) -> None:
         late = [change for change in changes if change.at > state.asked + _CLOCKS]
         if any(self._translation.owner(change.new or change.old or change.key) is not None for change in late):
             raise InvalidRequest(
@@ -528,7 +486,7 @@ class Moving:
             count += bool(before) or now is not None
         for place in present:
             gone.pop(place, None)
-        (taken,) = yield from self._new_side(_applied(records, list(gone.values()), list(present.values())))
+        (taken,) = yield from self._new_side(apply(records, list(gone.values()), list(present.values())))
         yield from self._settle(taken)
         return count
 
@@ -541,33 +499,48 @@ class Moving:
 
     # --- the last step -------------------------------------------------------------------------
 
-    def _count(self, state: _State) -> Joint[float | None]:
+    def _count(self, state: MoveState) -> Joint[float | None]:
         """Brings the aggregates of the new table up to date."""
-        if self._new.rules and self._new.definition.stream:
+        if self._is_maintained:
             if self._daemon is None:
                 self._daemon = Daemon(once=True, clock=self._clock)
             (pause,) = yield from self._new_side(self._daemon.step(self._new))
             if pause is not None:
                 return float(pause)
             yield from self._new_side(self._daemon.leave(self._new))
+            (found,) = yield from self._new_side(health(self._new, self._clock))
+            if found.rebuild_due is not None:
+                raise InvalidRequest(
+                    f"the aggregates of the table {self._new.table!r} cannot be counted from its change stream any "
+                    f"more; run rebuild with the new graph, and this again with finish"
+                )
         yield from self._save(replace(state, stage="ended", run=""))
         return None
 
-    # --- the record ----------------------------------------------------------------------------
+    @property
+    def _is_maintained(self) -> bool:
+        """Whether the new graph has aggregates or copied fields that maintenance keeps."""
+        rules = self._new.rules
+        return bool(rules.copies) or any(not rule.in_transaction for rule in rules.rules) or self._has_stream_and_rules
 
-    def _key(self) -> Item:
-        return self._home_layout.ledgers.record_key(_WHAT, _NAME)
+    @property
+    def _has_stream_and_rules(self) -> bool:
+        # Counts in transaction need no maintenance, except after what no program writes, such as an expiry.
+        return bool(self._new.rules) and self._new.definition.stream
+
+    # --- the record ----------------------------------------------------------------------------
 
     def _on_home(self, plan: Plan[Any]) -> Joint[list[Any]]:
         return (yield from self._old_side(plan) if self._home == "old" else self._new_side(plan))
 
-    def _stored(self) -> Joint[_State | None]:
+    def _stored(self) -> Joint[MoveState | None]:
         if self._home is None:
             return None
-        (item,) = yield from self._on_home(_item(self._home_layout.table, self._key()))
-        return None if item is None else _State.of_item(item)
+        (stored,) = yield from self._on_home(stored_state(self._home_layout))
+        found: MoveState | None = stored
+        return found
 
-    def _accounted(self, state: _State) -> _State:
+    def _accounted(self, state: MoveState) -> MoveState:
         if state.stage == "ended" and state.item is not None:
             return state
         return replace(
@@ -580,15 +553,14 @@ class Moving:
             at=self._clock(),
         )
 
-    def _save(self, state: _State) -> Joint[None]:
+    def _save(self, state: MoveState) -> Joint[None]:
         now = self._accounted(state)
         self._saved_at = self._clock()
         if self._home is None:
             self._state = now
             return
-        item = self._key() | {_STATE: encode(now.plain()), REVISION: new_revision()}
         try:
-            yield from self._on_home(_saved(self._home_layout.table, item, state.item))
+            (item,) = yield from self._on_home(save_state(self._home_layout, now))
         except ConditionFailed:
             raise InvalidRequest("another run of this migration has begun meanwhile; run only one at a time") from None
         self._state = replace(now, item=item)
@@ -620,48 +592,6 @@ class Moving:
         except StopIteration as done:
             result: T = done.value
             return result
-
-
-# --- plans of one side -------------------------------------------------------------------------
-
-
-def _described(table: str) -> Plan[TableResponse]:
-    response: TableResponse
-    (response,) = yield (DescribeTable(table),)
-    return response
-
-
-def _first_page(table: str) -> Plan[PageResponse]:
-    page: PageResponse
-    (page,) = yield (Scan(table, limit=_FEW, consistent=True),)
-    return page
-
-
-def _item(table: str, key: Item) -> Plan[Item | None]:
-    response: ItemResponse
-    (response,) = yield (Get(table, key, consistent=True),)
-    return response.item
-
-
-def _changes(table: str, after: str | None) -> Plan[ChangesResponse]:
-    response: ChangesResponse
-    (response,) = yield (ReadChanges(table, after),)
-    return response
-
-
-def _saved(table: str, item: Item, was: Item | None) -> Plan[None]:
-    yield (Put(table, item, same(was, REVISION)),)
-
-
-def _applied(
-    records: Sequence[Put | Delete], gone: Sequence[Moved], present: Sequence[Moved], *, is_first: bool = False
-) -> Plan[list[Moved]]:
-    """Writes deletion records first, then removes, then puts: nobody may see an edge again that a delete has hidden."""
-    if records:
-        yield from write(records)
-    if gone:
-        yield from remove(gone)
-    return (yield from store(present, is_first=is_first))
 
 
 def _unknown(key: Item) -> ItemChange:

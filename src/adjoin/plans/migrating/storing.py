@@ -89,6 +89,17 @@ def store(entities: Iterable[Moved], *, is_first: bool = False) -> Plan[list[Mov
     return taken
 
 
+def apply(
+    records: Sequence[Put | Delete], gone: Sequence[Moved], present: Sequence[Moved], *, is_first: bool = False
+) -> Plan[list[Moved]]:
+    """Writes deletion records first, then removes, then puts: nobody may see an edge again that a delete has hidden."""
+    if records:
+        yield from write(records)
+    if gone:
+        yield from remove(gone)
+    return (yield from store(present, is_first=is_first))
+
+
 def write(writes: Sequence[Put | Delete]) -> Plan[None]:
     for some in chunks(writes, _ROUND):
         yield from write_all(some, by_size)

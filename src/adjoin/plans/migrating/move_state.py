@@ -1,0 +1,126 @@
+"""The state of a migration into another table, and the plans that read and store it.
+
+    PK           SK       what it holds
+    #=MIGRATE    =into    stage, segments and where each goes on, begun, mark, numbers
+
+It is one record in the new table, or in the old one if keys of the new one are not text. `moving` decides what follows
+from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import REVISION
+from adjoin.plans.migrating.passes import MigrationStage
+from adjoin.plans.steps.still import new_revision, same
+from adjoin.requests import (
+    ChangesResponse,
+    DescribeTable,
+    Get,
+    ItemResponse,
+    PageResponse,
+    Plan,
+    Put,
+    ReadChanges,
+    Scan,
+    TableResponse,
+)
+from adjoin.values import Item, decode, encode
+
+_WHAT, _NAME = "MIGRATE", "into"
+_STATE = "adjoin:migration"
+_FLOATS = ("begun", "asked", "rcu", "wcu", "seconds", "at")
+_FEW = 50
+"""How many items are looked at to see whether the new table is empty. A table that was just made has a few records."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveState:
+    source: str
+    """The table from which items come."""
+    stage: MigrationStage
+    starts: Mapping[str, Item | None]
+    """By segment: the key after which it goes on. Segments that are read to their end are left out."""
+    segments: int
+    begun: float
+    mark: str | None
+    """How far the change stream of the old table was applied; None for its beginning."""
+    has_mark: bool
+    """Whether the old table has a change stream that can be followed."""
+    is_exact: bool
+    """Whether the store said where its stream ended. If not, changes are left out that are older than the migration."""
+    run: str
+    """Names the run that is at work; "" if it was stopped."""
+    asked: float = 0.0
+    """When the last step was asked for."""
+    refused: list[Item] = field(default_factory=list)
+    """The keys of items that could not be moved; they are tried again."""
+    has_more_refused: bool = False
+    """Whether there were more, so that the whole table has to be read again."""
+    read: int = 0
+    written: int = 0
+    others: int = 0
+    changes: int = 0
+    rcu: float = 0.0
+    wcu: float = 0.0
+    seconds: float = 0.0
+    at: float = 0.0
+    item: Item | None = field(default=None, compare=False)
+
+    def plain(self) -> dict[str, Any]:
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "item"}
+        return plain | {name: repr(plain[name]) for name in _FLOATS}
+
+    @classmethod
+    def of_item(cls, item: Item) -> MoveState:
+        plain = decode(item[_STATE])
+        floats = {name: float(plain[name]) for name in _FLOATS}
+        return cls(**{**plain, **floats, "starts": dict(plain["starts"])}, item=item)
+
+
+def state_key(layout: BoundLayout) -> Item:
+    return layout.ledgers.record_key(_WHAT, _NAME)
+
+
+def stored_state(layout: BoundLayout) -> Plan[MoveState | None]:
+    """The state that an earlier run has stored; None if there was none."""
+    item = yield from item_at(layout.table, state_key(layout))
+    return None if item is None else MoveState.of_item(item)
+
+
+def save_state(layout: BoundLayout, state: MoveState) -> Plan[Item]:
+    """Stores a state in place of the one that it follows; returns the item. Raises if another run has stored one."""
+    item = state_key(layout) | {_STATE: encode(state.plain()), REVISION: new_revision()}
+    yield (Put(layout.table, item, same(state.item, REVISION)),)
+    return item
+
+
+# --- what is read of the two tables ------------------------------------------------------------
+
+
+def describe(table: str) -> Plan[TableResponse]:
+    response: TableResponse
+    (response,) = yield (DescribeTable(table),)
+    return response
+
+
+def first_page(table: str) -> Plan[PageResponse]:
+    page: PageResponse
+    (page,) = yield (Scan(table, limit=_FEW, consistent=True),)
+    return page
+
+
+def item_at(table: str, key: Item) -> Plan[Item | None]:
+    response: ItemResponse
+    (response,) = yield (Get(table, key, consistent=True),)
+    return response.item
+
+
+def changes_after(table: str, after: str | None) -> Plan[ChangesResponse]:
+    response: ChangesResponse
+    (response,) = yield (ReadChanges(table, after),)
+    return response
