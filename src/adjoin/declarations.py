@@ -311,6 +311,15 @@ class _Declarations:
                         f"{kind.name}.{name} is a summary over {edge.name}, which must join {kind.name} to itself"
                     )
                 yield SummaryRule(kind, name, edge, declared)
+        for on in self._schema.edges.values():
+            for name, declared in _marked(on, Summary):
+                edge = self._edge(f"{on.name}.{name}", declared.edge)
+                ends = (on.target, edge.source, edge.target)
+                if not isinstance(edge, EdgeType) or any(end is not on.source for end in ends):
+                    raise InvalidModel(
+                        f"{on.name}.{name} is a summary over {edge.name}; both must join nodes of the same class"
+                    )
+                yield SummaryRule(on.source, name, edge, declared, on)
 
 
 def _who(kind: NodeType, owner: str, name: str, last: Hop) -> NodeType | None:
@@ -335,7 +344,8 @@ def _check_maintained(kind: EntityType, name: str) -> None:
             f"{kind.name}.{name} is a managed field, which only adjoin changes; remove Unique(), Version() or "
             f"Expires() from it"
         )
-    if name in kind.indexed and any(isinstance(each, Top | CommonNeighbours) for each in kind.fields[name].metadata):
+    several = Top | CommonNeighbours if isinstance(kind, NodeType) else Top
+    if name in kind.indexed and any(isinstance(each, several) for each in kind.fields[name].metadata):
         raise InvalidModel(
             f"{kind.name}.{name} holds several values, so nodes have no order by it; remove Indexed(), and declare a "
             f"Max or a Count to find them by"
@@ -418,7 +428,7 @@ _UNORDERED: tuple[type, ...] = (bytes, bytearray, timedelta, BaseModel, *_SEVERA
 def check_declared(rules: Rules) -> None:
     """Raises for the first declaration that cannot be maintained: `InvalidModel`, or `CyclicRule` for a cycle."""
     shown = [(rule.node, rule.field) for rule in rules.rules if rule.field is not None]
-    shown += [(summary.node, summary.field) for summary in rules.summaries]
+    shown += [(summary.node, summary.field) for summary in rules.summaries if summary.on is None]
     for place, (node, name) in enumerate(shown):
         if (node, name) in shown[:place]:
             raise InvalidModel(f"{node.name}.{name} has two declarations; keep one of them")
@@ -558,9 +568,13 @@ def _check_read(rule: Rule, rules: Rules) -> None:
 
 
 def _check_summary(rule: SummaryRule) -> None:
-    owner, held = f"{rule.node.name}.{rule.field}", _type(rule.node, rule.field)
-    if rule.field in rule.node.formats:
+    owner, held = f"{rule.holder.name}.{rule.field}", _type(rule.holder, rule.field)
+    if rule.field in rule.holder.formats:
         raise InvalidModel(f"{owner} is a summary, which has no format; remove Stored(…)")
+    if rule.on is not None and isinstance(rule.summary, CommonNeighbours):
+        if held is not int:
+            raise InvalidModel(f"{owner} is how many neighbours the ends of an edge share; make it an int")
+        return
     if isinstance(rule.summary, Components | CommonNeighbours) and not rule.node.is_single:
         raise InvalidModel(
             f"{owner} would hold ids of {rule.node.name}, which have several parts, and one attribute holds one value; "

@@ -301,9 +301,17 @@ class SummaryRule:
     """A summary: a field that only a batch job computes."""
 
     node: NodeType
+    """The class of the nodes that it is computed over."""
     field: str
     edge: EdgeType
     summary: Summary
+    on: EdgeType | None = None
+    """The class of edges that has the field; None if the nodes have it."""
+
+    @property
+    def holder(self) -> NodeType | EdgeType:
+        """The class that has the field."""
+        return self.on or self.node
 
 
 @dataclass(frozen=True)
@@ -405,7 +413,7 @@ class Rules:
     def _maintained_fields(self, kind: EntityType) -> tuple[str, ...]:
         own = [rule.field for rule in self.declared if rule.node is kind.whole and rule.field is not None]
         own += [copy.field for copy in self.copies if copy.edge is kind]
-        own += [summary.field for summary in self.summaries if summary.node is kind.whole]
+        own += [summary.field for summary in self.summaries if summary.holder is kind.whole]
         return tuple(own)
 
 

@@ -33,7 +33,7 @@ from orjson import OPT_INDENT_2, loads
 
 from adjoin.batch import RunPlan, TellProgress
 from adjoin.batch.engines import Engine, Source, Want, open_engine, opened_source, readable
-from adjoin.batch.job import Difference, Differences, Job, as_json, summary_name
+from adjoin.batch.job import Difference, Differences, Job, as_json, field_value, summary_name
 from adjoin.batch.keys import key_parts
 from adjoin.batch.ledger_rows import wanted
 from adjoin.batch.ledgers import LedgerAudit, LedgerFault
@@ -342,7 +342,7 @@ class _Auditor:
             finding = Finding("aggregate", summary_name(summary))
             for each in self.job.summary(summary):
                 finding.add(node=each.id, stored=_shown(each.stored), computed=_shown(each.computed))
-                value = (each.kind, each.id, summary.field, each.computed)
+                value = field_value(self._layout, summary, each)
                 self._mend(finding, _done(write_fields(self._layout, [value])), node=each.id)
             yield finding
 

@@ -30,6 +30,7 @@ from adjoin.errors import InvalidValue, UnknownField
 from adjoin.field_types import unknown_field
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.counting.entries import quotient
+from adjoin.plans.repair import FieldValue
 from adjoin.rules import Mean, Rule, Rules, SummaryRule
 from adjoin.values import AttributeValue, decode, encode
 
@@ -43,14 +44,18 @@ ZERO: AttributeValue = {"N": "0"}
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A node whose stored value is not what its edges give. None means no value."""
+    """A node, or an edge, whose stored value is not what the edges give. None means no value."""
 
     rule: str
     kind: NodeType
+    """The class of the node, or of the nodes at the ends of the edge."""
     id: Any
+    """The id of the node, or those of both ends of the edge."""
     attribute: str
     stored: AttributeValue | None
     computed: AttributeValue | None
+    key: tuple[str, str] | None = None
+    """The keys of the item of an edge; None for a node."""
 
 
 class Differences:
@@ -226,9 +231,36 @@ def of_mean(mean: Mean, total: Computed, number: Computed, want: Want, tables: T
     return _MeanDifferences(mean.total.name, mean.node, mean.total.attribute, tables, rows, read, stored)
 
 
+class _EdgeDifferences(Differences):
+    """The differences of a summary on edges."""
+
+    def __init__(self, summarized: Summarized, want: Want, tables: Tables) -> None:
+        rule, values = summarized.rule, summarized.values
+        assert rule.on is not None
+        edges = tables.table(rule.on)
+        stored = edges.select(at=edges.pk, under=edges.sk, stored=edges[tables.column(want)])
+        rows = values.join(stored, [values.pk == stored["at"], values.sk == stored.under]).drop("at", "under")
+        name, attribute = summary_name(rule), rule.on.attributes[rule.field]
+        self._decode = summarized.decode
+        super().__init__(name, rule.node, attribute, tables, rows, self._value, lambda text: _attribute(None, text))
+
+    def _value(self, value: Any) -> AttributeValue | None:
+        return None if value is None else self._decode(value)
+
+    def __iter__(self) -> Iterator[Difference]:
+        for row in self._tables.engine.fetch(self._rows, ["pk", "sk"]):
+            computed, stored = self._value(row["value"]), self._as_stored(row)
+            if _meaning(stored) != _meaning(computed):
+                ids = tuple(self._tables.id_of(self.kind, row[side]) for side in ("source", "target"))
+                key = row["pk"], row["sk"]
+                yield Difference(self.name, self.kind, ids, self.attribute, stored, computed, key)
+
+
 def of_summary(summarized: Summarized, want: Want, tables: Tables) -> Differences:
     """The differences of a summary. Every node has a value."""
     rule, values = summarized.rule, summarized.values
+    if rule.on is not None:
+        return _EdgeDifferences(summarized, want, tables)
     nodes = tables.table(rule.node)
     nodes = nodes.select(node_id=nodes.id, stored=nodes[tables.column(want)])
     joined = values.join(nodes, values.id == nodes.node_id).drop("node_id")
@@ -236,8 +268,7 @@ def of_summary(summarized: Summarized, want: Want, tables: Tables) -> Difference
     def read(value: Any) -> AttributeValue | None:
         return None if value is None else summarized.decode(value)
 
-    name = f"{rule.node.label}.{rule.field}"
-    attribute = rule.node.attributes[rule.field]
+    name, attribute = summary_name(rule), rule.holder.attributes[rule.field]
     return Differences(
         name,
         rule.node,
@@ -284,10 +315,12 @@ class Job:
         needed = self.book.needed(self.rules)
         stored = [(rule.node.model, [self.book.stored_want(rule)]) for rule in self.rules]
         stored += [(each.node.model, [attribute_want(each.attribute, None)]) for each in rules.means]
-        summed = [(each.node.model, [_summary_want(each)]) for each in self.summaries]
-        edges = [(each.edge.model, [TARGET]) for each in self.summaries]
+        summed = [(each.holder.model, [_summary_want(each)]) for each in self.summaries]
+        summed += [(each.node.model, []) for each in self.summaries]
+        edges = [(each.model, [TARGET]) for rule in self.summaries for each in (rule.edge, rule.on) if each]
         wanted = merged(self.book.wanted(needed), stored, summed, edges, (extra or {}).items())
         halves = [each.edge.model for each in self.summaries if each.edge.symmetric]
+        halves += [each.on.model for each in self.summaries if each.on is not None]
         self.tables = Tables(engine, source, layout, wanted, keys=[*keys, *halves])
         self._numbers: Numbers = Narrow()
         self._computed: dict[str, Computed] | None = None
@@ -338,8 +371,16 @@ class Job:
 
 
 def summary_name(rule: SummaryRule) -> str:
-    return f"{rule.node.label}.{rule.field}"
+    return f"{rule.holder.label}.{rule.field}"
 
 
 def _summary_want(rule: SummaryRule) -> Want:
-    return attribute_want(rule.node.attributes[rule.field], None)
+    return attribute_want(rule.holder.attributes[rule.field], None)
+
+
+def field_value(layout: BoundLayout, rule: SummaryRule, difference: Difference) -> FieldValue:
+    """What has to be stored to correct a difference of a summary."""
+    if rule.on is None or difference.key is None:
+        return rule.node, difference.id, rule.field, difference.computed
+    key = {name: {"S": text} for name, text in zip(layout.start_names(None), difference.key, strict=True)}
+    return rule.on, key, rule.field, difference.computed

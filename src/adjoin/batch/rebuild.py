@@ -19,7 +19,7 @@ from typing import Any, TextIO
 from adjoin.batch import RunPlan, TellProgress
 from adjoin.batch.engines import Engine, Source, open_engine, opened_source, readable
 from adjoin.batch.exports import Export
-from adjoin.batch.job import Difference, Differences, Job, as_json, summary_name
+from adjoin.batch.job import Difference, Differences, Job, as_json, field_value, summary_name
 from adjoin.batch.ledger_rows import wanted
 from adjoin.batch.ledgers import LedgerAudit
 from adjoin.batch.restoring import (
@@ -273,8 +273,7 @@ class _Rebuild:
         for _ in islice(rest, self._state.done(name)):
             pass
         while some := tuple(islice(rest, ROUND)):
-            values = [(each.kind, each.id, rule.field, each.computed) for each in some]
-            written += run(write_fields(self._layout, values))
+            written += run(write_fields(self._layout, [field_value(self._layout, rule, each) for each in some]))
             self._state.advance(name, len(some))
         self._state.save()
         return written

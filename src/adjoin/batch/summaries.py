@@ -34,7 +34,10 @@ _SETTLED = UNIT // 10**9
 
 @dataclass(frozen=True)
 class Summarized:
-    """A computed summary: for every node its `id` and `value`. A list has a row per element, by `place`."""
+    """A computed summary: for every node its `id` and `value`. A list has a row per element, by `place`.
+
+    A summary on edges has, for every item of an edge, its keys `pk` and `sk`, its `source` and `target`, and `value`.
+    """
 
     rule: SummaryRule
     values: ir.Table
@@ -48,7 +51,8 @@ def summarized(rule: SummaryRule, tables: Tables, numbers: Numbers) -> Summarize
         raise InvalidModel(
             f"{rule.node.name}.{rule.field} has the summary {rule.summary!r}, which batch jobs do not know"
         )
-    return summary(_Graph(rule, tables, numbers))
+    graph = _Graph(rule, tables, numbers)
+    return summary(graph) if rule.on is None else _on_edges(graph, summary)
 
 
 class _Graph:
@@ -195,6 +199,49 @@ def _common_neighbours(graph: _Graph) -> Summarized:
     found = nodes.left_join(ranked, nodes.key == ranked.a)
     values = found.select(id=found.id, place=found.place, value=found.other)
     return Summarized(graph.rule, values, graph.encoded, is_list=True)
+
+
+# --- on edges ----------------------------------------------------------------------------------
+
+
+def _on_edges(graph: _Graph, summary: Callable[[_Graph], Summarized]) -> Summarized:
+    """The summary of each edge whose two nodes exist.
+
+    PageRank is the part of the rank of the source that the edge carries; a component is that of the source; and of
+    common neighbours it is how many the two ends have.
+    """
+    rule, engine = graph.rule, graph.engine
+    assert rule.on is not None
+    rows = graph.tables.table(rule.on).select("pk", "sk", "source", "target")
+    known = engine.stage(rows.semi_join(graph.nodes, rows.source == graph.nodes.id))
+    rows = engine.stage(known.semi_join(graph.nodes, known.target == graph.nodes.id))
+    if isinstance(rule.summary, CommonNeighbours):
+        return Summarized(rule, _shared(graph, rows), lambda count: {"N": str(int(count))})
+    found = summary(graph)
+    values = found.values.select(node_id=found.values.id, value=found.values.value)
+    if isinstance(rule.summary, PageRank):
+        edges = graph.edges
+        degrees = edges.group_by("source").agg(degree=edges.count().cast("int64"))
+        shared = values.join(degrees, values.node_id == degrees.source)
+        values = shared.select(node_id=shared.node_id, value=_quotient(shared.value, shared.degree))
+    values = engine.stage(values)
+    joined = rows.join(values, rows.source == values.node_id).drop("node_id")
+    return Summarized(rule, joined, found.decode)
+
+
+def _shared(graph: _Graph, rows: ir.Table) -> ir.Table:
+    """Edges with the number of neighbours that both their ends have."""
+    pairs = graph.engine.stage(graph.pairs())
+    near, far = graph.nodes.select(near_id="id", near="key"), graph.nodes.select(far_id="id", far="key")
+    known = rows.join(near, rows.source == near.near_id).drop("near_id")
+    known = graph.engine.stage(known.join(far, known.target == far.far_id).drop("far_id"))
+    one, other = pairs.select(one=pairs.a, common=pairs.b), pairs.select(other=pairs.a, shared=pairs.b)
+    found = known.join(one, known.near == one.one)
+    found = found.join(other, [found.far == other.other, found.common == other.shared])
+    counted = found.group_by("pk", "sk").agg(value=found.count().cast("int64"))
+    counted = counted.select(at=counted.pk, under=counted.sk, value=counted.value)
+    joined = known.left_join(counted, [known.pk == counted["at"], known.sk == counted.under])
+    return joined.select("pk", "sk", "source", "target", value=joined.value.fill_null(0))
 
 
 _SUMMARIES: dict[type, Callable[[_Graph], Summarized]] = {

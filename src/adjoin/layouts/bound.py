@@ -329,9 +329,9 @@ class BoundLayout(EdgeRanges):
         if self.overloaded is not None:
             own |= {self.overloaded.partition_key, self.overloaded.sort_key}
         if isinstance(kind, EdgeType):
-            # Each of the two items of a symmetric edge has copied fields of its own.
-            copied = {kind.attributes[copy.field] for copy in self.rules.copies if copy.edge is kind}
-            own, fresh = own - copied, without(fresh, copied)
+            # Each of the two items of a symmetric edge has managed fields of its own.
+            managed = {kind.attributes[name] for name in self.rules.maintained(kind)}
+            own, fresh = own - managed, without(fresh, managed)
         after = {name: value for name, value in item.items() if name not in own} | fresh
         return self.with_managed_keys(kind, after)
 

@@ -59,11 +59,13 @@ def written_items(layout: BoundLayout, kind: EntityType, entity: Entity) -> tupl
     if not names:
         return items
     items = tuple({name: value for name, value in item.items() if name not in names} for item in items)
-    return items if isinstance(kind, EdgeType) else tuple(keyed(layout, kind, item) for item in items)
+    if any(copy.edge is kind for copy in layout.rules.copies):
+        return items
+    return tuple(keyed(layout, kind, item) for item in items)
 
 
 def keyed(layout: BoundLayout, kind: EntityType, item: Item) -> Item:
-    """The item of a node with the index keys of the managed fields that it has."""
+    """An item with the index keys of the managed fields that it has."""
     return layout.with_managed_keys(kind, item | layout.managed.defaults(kind, item))
 
 

@@ -15,21 +15,23 @@ from adjoin.errors import AlreadyExists, ConditionFailed, InvalidValue, NotFound
 from adjoin.evaluate import condition_test
 from adjoin.expressions import Action, Exists, Not, Or, Remove, Set, Value, attribute
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.interface import OWNER, Satellite
+from adjoin.layouts.interface import OWNER, REVISION, Satellite
+from adjoin.layouts.managed_keys import without
 from adjoin.model import Edge
+from adjoin.plans.counting.entries import whole_copies
 from adjoin.plans.counting.node_transaction import revises
 from adjoin.plans.entity_write import Claims, beside, entity_update, may_succeed, write_entity
 from adjoin.plans.managed_fields import written_items
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Done, Failure, always_again, decided, until_written
 from adjoin.plans.steps.batches import place_of
-from adjoin.plans.steps.still import as_read, same, unchanged
+from adjoin.plans.steps.still import as_read, new_revision, same, unchanged
 from adjoin.requests import Check, Delete, Get, ItemResponse, Plan, Put, TransactWrite, Update
 from adjoin.values import AttributeValue, Item
 
 T = TypeVar("T")
 
-FieldValue: TypeAlias = tuple[NodeType, Any, str, AttributeValue | None]
-"""A node by class and id, one of its fields, and the value to store; None removes the attribute."""
+FieldValue: TypeAlias = tuple[EntityType, Any, str, AttributeValue | None]
+"""A node by class and id, or an item of an edge by class and key; a field, and the value to store, or None for none."""
 
 ROUND = 100
 """How many fields are written in one round."""
@@ -39,12 +41,16 @@ ROUND = 100
 
 
 def write_fields(layout: BoundLayout, values: Sequence[FieldValue]) -> Plan[int]:
-    """Stores values of fields on nodes that exist; returns how many were stored."""
+    """Stores values of fields on nodes and edges that exist; returns how many were stored."""
     plain: list[FieldValue] = []
     written = 0
     for value in values:
-        kind = value[0]
-        if layout.has_satellites(kind) or (layout.is_ranked(kind) and revises(layout, kind)):
+        kind, _, name, _ = value
+        if isinstance(kind, EdgeType) and (layout.has_satellites(kind) or name in layout.managed.fields[kind.model]):
+            written += yield from _write_edge(layout, value)
+        elif isinstance(kind, NodeType) and (
+            layout.has_satellites(kind) or (layout.is_ranked(kind) and revises(layout, kind))
+        ):
             written += yield from _write_whole(layout, value)
         else:
             plain.append(value)
@@ -67,9 +73,9 @@ def write_fields(layout: BoundLayout, values: Sequence[FieldValue]) -> Plan[int]
 
 def _update(layout: BoundLayout, value: FieldValue) -> Update:
     kind, id, name, stored = value
-    key, place = layout.node_key(kind, id), attribute(kind.attributes[name])
+    key, place = layout.node_key(kind, id) if isinstance(kind, NodeType) else id, attribute(kind.attributes[name])
     actions: list[Action] = [Remove(place) if stored is None else Set(place, Value(stored))]
-    if name in layout.managed.fields[kind.model]:
+    if isinstance(kind, NodeType) and name in layout.managed.fields[kind.model]:
         actions += _entry_actions(layout, kind, name, key | ({} if stored is None else {kind.attributes[name]: stored}))
     return Update(layout.table, key, tuple(actions), layout.present)
 
@@ -83,9 +89,39 @@ def _entry_actions(layout: BoundLayout, kind: NodeType, name: str, item: Item) -
     ]
 
 
+def _write_edge(layout: BoundLayout, value: FieldValue) -> Plan[int]:
+    """Stores a value on an edge with index copies, or with this field in an index key."""
+    kind, key, name, stored = value
+    place = kind.attributes[name]
+
+    def attempt() -> Plan[Attempt[int] | Done[int]]:
+        response: ItemResponse
+        (response,) = yield (Get(layout.table, key, consistent=True),)
+        item = response.item
+        if item is None:
+            return Done(0)
+        new = {} if stored is None else {place: stored}
+        revision = {REVISION: new_revision()} if layout.has_satellites(kind) else {}
+        after = layout.with_managed_keys(kind, without(item, [place]) | new | revision)
+        names = sorted({*item, *after})
+        actions = tuple(
+            Set(attribute(each), Value(after[each])) if each in after else Remove(attribute(each))
+            for each in names
+            if item.get(each) != after.get(each)
+        )
+        if not actions:
+            return Done(1)
+        own = Update(layout.table, key, actions, as_read(layout, item, item.keys() - key.keys()))
+        writes = (own, *(whole_copies(layout, kind, after) if revision else ()))
+        return Attempt(writes if len(writes) == 1 else (TransactWrite(writes),), lambda _: 1, always_again)
+
+    return (yield from until_written(attempt))
+
+
 def _write_whole(layout: BoundLayout, value: FieldValue) -> Plan[int]:
     """Stores a value on a node with satellites: all its items are written."""
     kind, id, name, stored = value
+    assert isinstance(kind, NodeType)
     changes = {name: None if stored is None else layout.decode_field(kind, name, stored)}
     keys = [layout.node_key(kind, id)]
     try:
