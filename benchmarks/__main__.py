@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import checksums, client, linkbench, maintain, rebuild, scale, serve, sharding
+from benchmarks import checksums, client, importing, linkbench, maintain, rebuild, scale, serve, sharding
 
 if __name__ == "__main__":
     if unknown := [argument for argument in sys.argv[1:] if argument != "--quick"]:
@@ -13,6 +13,7 @@ if __name__ == "__main__":
         )
     checksums.main(sys.argv[1:])
     client.main(sys.argv[1:])
+    importing.main(sys.argv[1:])
     linkbench.main(sys.argv[1:])
     scale.main(sys.argv[1:])
     serve.main(sys.argv[1:])

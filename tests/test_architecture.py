@@ -1,7 +1,7 @@
 """The direction of imports, read from the source: every module imports only from layers below its own.
 
     cli
-    aws                   inferring
+    aws                   inferring, exchange
     graph                 copying, batch
     traversals            scans, searches, walks
     verbs                 walk_steps
@@ -120,6 +120,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "model", "entity_types", "field_types", "schema", "layouts", "plans", "graph", "async_graph",
         "stores.definitions", "stores.records",
     },
+    # Files of other programs become nodes and edges, and back.
+    "exchange": {"errors", "model", "entity_types", "field_types", "layouts", "batch", "graph"},
     # A program for a table is tried on a graph in memory.
     "inferring": {
         "errors", "values", "formats", "tables", "reserved", "items", "requests", "model", "layouts",
@@ -128,7 +130,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {
         "", "aws", "batch", "beginning", "errors", "units", "values", "tables", "expressions", "requests", "graph",
         "cost", "copying", "reserved", "runner", "server", "stores.interface", "locations", "inferring",
-        "layouts", "plans", "model", "entity_types", "field_types", "schema", "fields",
+        "layouts", "plans", "model", "entity_types", "field_types", "schema", "fields", "exchange",
     },
     "__main__": {"cli"},
     # Public names only: it may name everything but the command line.

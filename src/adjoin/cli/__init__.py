@@ -18,6 +18,7 @@ from adjoin.beginning import INTERRUPTED, over
 from adjoin.cli import (
     changes,
     children,
+    completion,
     copy,
     count,
     delete,
@@ -25,7 +26,9 @@ from adjoin.cli import (
     export,
     find,
     get,
+    importing,
     infer,
+    init,
     into,
     maintain,
     migrate,
@@ -47,6 +50,7 @@ from adjoin.cli.parsing import Parser
 from adjoin.errors import AdjoinError
 
 COMMANDS: tuple[Command, ...] = (
+    init.COMMAND,
     show.COMMAND,
     tables.COMMAND,
     changes.COMMAND,
@@ -63,6 +67,7 @@ COMMANDS: tuple[Command, ...] = (
     explain.COMMAND,
     stats.COMMAND,
     copy.COMMAND,
+    importing.COMMAND,
     export.COMMAND,
     infer.COMMAND,
     maintain.COMMAND,
@@ -72,6 +77,7 @@ COMMANDS: tuple[Command, ...] = (
     shards.COMMAND,
     serve.COMMAND,
     render.COMMAND,
+    completion.command(lambda: build_parser()),
 )
 
 
