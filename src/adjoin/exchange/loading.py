@@ -181,7 +181,7 @@ class _Bulk(_Batches):
         super().__init__(graph)
         self._store: Any = graph._store
         self._layout = graph._layout
-        self._rows: list[Any] = []
+        self._ready: list[Any] = []
         self._are_new = True
         """Whether nothing was stored so far where a row belongs; it is then tried first."""
 
@@ -200,9 +200,10 @@ class _Bulk(_Batches):
                 places.append(at)
             except AdjoinError as error:
                 failed.append((at, error))
-        rows, refused = self._store.ready(self._layout.table, items)
-        self._rows += rows
-        failed += [(places[at], error) for at, error in refused]
+        if items:
+            piece = self._store.ready(self._layout.table, items)
+            self._ready.append(piece)
+            failed += [(places[at], error) for at, error in piece.refused]
         if others:
             # What came before may have the same keys, and what comes later replaces it.
             self.finish()
@@ -210,9 +211,9 @@ class _Bulk(_Batches):
         return failed
 
     def finish(self) -> None:
-        if self._rows:
-            self._are_new = self._store.load(self._layout.table, self._rows, as_new=self._are_new)
-            self._rows = []
+        if self._ready:
+            self._are_new = self._store.load(self._layout.table, self._ready, as_new=self._are_new)
+            self._ready = []
 
 
 _ABOUT_ONE = (

@@ -8,7 +8,7 @@ keys, so that neighbours in the tree are written together; so the more rows, the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import apsw
 from orjson import dumps, loads
@@ -37,8 +37,17 @@ ReadyRow: TypeAlias = tuple[tuple[KeyValue, KeyValue], tuple[Any, ...], bytes, i
 JSON for the change log, and its size. A plain tuple, because there are millions of them."""
 
 
-def ready(table: Table, given: Sequence[Item]) -> tuple[list[ReadyRow], Refused]:
-    """The rows of items, and the items that are refused."""
+class Ready(NamedTuple):
+    """Items that are ready to be written, and those that are refused."""
+
+    version: int
+    """The version of the table for which the rows were made; any change of a table is another version."""
+    rows: list[ReadyRow]
+    refused: Refused
+
+
+def ready(table: Table, given: Sequence[Item]) -> Ready:
+    """Checks items and makes their rows."""
     rows: list[ReadyRow] = []
     refused: Refused = []
     hidden, joined, row_of, rest_of = table.form.names, table.form.joined, table.row, table.rest
@@ -55,12 +64,16 @@ def ready(table: Table, given: Sequence[Item]) -> tuple[list[ReadyRow], Refused]
         body = b"%b" % dumps({name: value for name, value in item.items() if name not in hidden})
         values = (*row, *rest_of(row, item, size, body))
         rows.append((row[:2], values, joined((size, body, *row)), size))  # type: ignore[arg-type]
-    return rows, refused
+    return Ready(table.version, rows, refused)
 
 
-def renewed(table: Table, rows: Iterable[ReadyRow]) -> list[ReadyRow]:
-    """The same rows for a table whose definition has changed since they were made."""
-    return ready(table, [loads(text) for _, _, text, _ in rows])[0]
+def fitting(table: Table, pieces: Iterable[Ready]) -> Iterator[ReadyRow]:
+    """The rows of all pieces, made again if the table has changed since, such as by a new index."""
+    for piece in pieces:
+        if piece.version == table.version:
+            yield from piece.rows
+        else:
+            yield from ready(table, [loads(text) for _, _, text, _ in piece.rows]).rows
 
 
 def _sorted(keys: Iterable[tuple[KeyValue, KeyValue]]) -> list[tuple[KeyValue, KeyValue]]:

@@ -49,7 +49,7 @@ from adjoin.requests import (
 from adjoin.stores.sqlite import changes, lifecycle, loading, reads, writes
 from adjoin.stores.sqlite.connections import Connections, Session
 from adjoin.stores.sqlite.file import CHECKPOINT_PAGES, MEMORY, Durability, file_error, located, open_file
-from adjoin.stores.sqlite.loading import ReadyRow, Refused
+from adjoin.stores.sqlite.loading import Ready
 from adjoin.stores.sqlite.locks import Turn, holds
 from adjoin.stores.sqlite.reads import dumped
 from adjoin.stores.sqlite.rows import BROKEN, BrokenRow, FoundRow
@@ -432,25 +432,21 @@ class SQLiteStore:
         finally:
             session.close()
 
-    def ready(self, name: str, items: Sequence[Item]) -> tuple[list[ReadyRow], Refused]:
+    def ready(self, name: str, items: Sequence[Item]) -> Ready:
         """Checks items that are to be loaded into a table, and makes their rows; `load` writes these."""
         return self._with_session(lambda session: loading.ready(session.table(name), items))
 
-    def load(self, name: str, rows: Sequence[ReadyRow], *, as_new: bool = True) -> bool:
-        """Puts the items of rows that are ready, in one transaction: the same as single puts, and faster.
+    def load(self, name: str, pieces: Sequence[Ready], *, as_new: bool = True) -> bool:
+        """Puts items that are ready, all in one transaction: the same as single puts, and faster.
 
         It is fastest if all are new, and `as_new` says that this is likely. Returns whether they were.
         """
-        width = len(rows[0][1]) if rows else 0
 
         def work(session: Session, is_new: bool, now: float) -> None:
             if self._upkeep.is_due(now):
                 self._upkeep.perform(session, now)
             table = session.table(name)
-            # Another process may have added an index since the rows were made.
-            is_same = table.insert_sql.count("?") == width
-            fitting = rows if is_same else loading.renewed(table, rows)
-            loading.write(session.cursor, table, fitting, now, as_new=is_new)
+            loading.write(session.cursor, table, loading.fitting(table, pieces), now, as_new=is_new)
 
         def perform(session: Session) -> bool:
             connection = session.connection
