@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import checksums, client, linkbench, maintain, migrate, rebuild, scale, serve, sharding, snapshot
+from benchmarks import (
+    checksums,
+    client,
+    importing,
+    linkbench,
+    maintain,
+    migrate,
+    rebuild,
+    scale,
+    serve,
+    sharding,
+    snapshot,
+)
 
 if __name__ == "__main__":
     if unknown := [argument for argument in sys.argv[1:] if argument != "--quick"]:
@@ -13,6 +25,7 @@ if __name__ == "__main__":
         )
     checksums.main(sys.argv[1:])
     client.main(sys.argv[1:])
+    importing.main(sys.argv[1:])
     linkbench.main(sys.argv[1:])
     scale.main(sys.argv[1:])
     serve.main(sys.argv[1:])

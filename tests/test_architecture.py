@@ -2,7 +2,7 @@
 
     cli
     explorer
-    aws                   inferring, graph_exports
+    aws                   inferring, graph_exports, exchange
     graph                 copying, batch, snapshots
     traversals            scans, searches, walks
     verbs                 walk_steps
@@ -137,6 +137,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "stores.definitions", "stores.records",
     },
     "graph_exports": {"errors", "values", "model", "entity_types", "field_types", "layouts", "graph"},
+    # Files of other programs become nodes and edges, and back.
+    "exchange": {"errors", "model", "entity_types", "field_types", "layouts", "batch", "graph"},
     # A program for a table is tried on a graph in memory.
     "inferring": {
         "errors", "values", "formats", "tables", "reserved", "items", "requests", "model", "layouts",
@@ -150,7 +152,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {
         "", "aws", "batch", "beginning", "errors", "units", "values", "tables", "expressions", "requests", "graph",
         "cost", "copying", "reserved", "runner", "server", "stores.interface", "locations", "inferring",
-        "layouts", "plans", "model", "entity_types", "field_types", "schema", "fields", "explorer",
+        "layouts", "plans", "model", "entity_types", "field_types", "schema", "fields", "explorer", "exchange",
     },
     "__main__": {"cli"},
     # Public names only: it may name everything but the command line.

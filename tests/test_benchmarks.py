@@ -23,10 +23,12 @@ import apsw
 import pytest
 from orjson import loads
 
+from adjoin import Graph
 from benchmarks import (
     calls,
     checksums,
     client,
+    importing,
     linkbench,
     maintain,
     migrate,
@@ -275,6 +277,27 @@ def test_scale_reads_both_files_and_tells_the_memory(tmp_path: Path, capsys: pyt
     assert "g.edge" in shown
     assert shown.count(" MB |") == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == ["10000-edges.db", "2000-edges.db"]
+
+
+@on_linux
+def test_importing_compares_the_same_edges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    importing.main(["--edges=500", "--rounds=1", f"--files={tmp_path}"])
+    shown = capsys.readouterr().out
+    for name in importing.CONTESTANTS:
+        assert f"| {name} |" in shown
+    pairs = {(source, target) for source, target, _, _ in importing.rows(500)}
+    counts = []
+    for path in (tmp_path / "edges.csv", tmp_path / "edges.parquet"):
+        importing.by_sqlite(path, tmp_path / "plain.db")
+        importing.by_adjoin(path, tmp_path / "adjoin.db")
+        with apsw.Connection(str(tmp_path / "plain.db")) as plain:
+            counts.append(plain.execute("SELECT count(*) FROM follows").get)
+        plain.close()
+        with Graph(tmp_path / "adjoin.db", [importing.User, importing.Follows]) as g:
+            counts.append(g.count(importing.Follows))
+        for database in tmp_path.glob("*.db*"):
+            database.unlink()
+    assert counts == [len(pairs)] * 4
 
 
 def test_sharding_prints_its_tables_and_draws_its_chart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

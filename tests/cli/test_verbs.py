@@ -76,7 +76,7 @@ def run(folder: Path, verb: str, *words: str) -> Ended:
 
 def test_get_prints_a_node(folder: Path) -> None:
     done = run(folder, "get", "Person", "1")
-    assert done == Ended(0, 'Person 1\n  name   Ann\n  email  a@x\n  tags   ["a", "b"]\n  photo  AAH/\n', "")
+    assert done == Ended(0, 'Person 1\n  name   Ann\n  email  a@x\n  tags   ["a","b"]\n  photo  AAH/\n', "")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_explain_makes_no_request(folder: Path) -> None:
 
 
 def test_put_and_delete(folder: Path) -> None:
-    assert run(folder, "put", "Repo", "owner=bob", "name=x,y").out == 'put Repo ["bob", "x,y"]\n'
+    assert run(folder, "put", "Repo", "owner=bob", "name=x,y").out == 'put Repo ["bob","x,y"]\n'
     new = run(folder, "put", "Repo", "owner=bob", "name=x,y", "stars=3", "--new")
     assert (new.status, new.out) == (1, "")
     assert "already exists" in new.err

@@ -18,6 +18,7 @@ from adjoin.beginning import INTERRUPTED, over
 from adjoin.cli import (
     changes,
     children,
+    completion,
     copy,
     count,
     delete,
@@ -26,7 +27,9 @@ from adjoin.cli import (
     export,
     find,
     get,
+    importing,
     infer,
+    init,
     into,
     maintain,
     migrate,
@@ -48,6 +51,7 @@ from adjoin.cli.parsing import Parser
 from adjoin.errors import AdjoinError
 
 COMMANDS: tuple[Command, ...] = (
+    init.COMMAND,
     show.COMMAND,
     tables.COMMAND,
     changes.COMMAND,
@@ -64,6 +68,7 @@ COMMANDS: tuple[Command, ...] = (
     explain.COMMAND,
     stats.COMMAND,
     copy.COMMAND,
+    importing.COMMAND,
     export.COMMAND,
     infer.COMMAND,
     explore.COMMAND,
@@ -74,6 +79,7 @@ COMMANDS: tuple[Command, ...] = (
     shards.COMMAND,
     serve.COMMAND,
     render.COMMAND,
+    completion.command(lambda: build_parser()),
 )
 
 

@@ -1,35 +1,99 @@
-"""`adjoin export`: writes a table of a file in the format of DynamoDB's export to S3."""
+"""`adjoin export`: writes a table in the format of DynamoDB's export to S3, or nodes and edges to a file."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 
 from adjoin.batch.exports import write_export
 from adjoin.batch.sources import dump_of
-from adjoin.cli.command import Command, chosen_table, existing_file
+from adjoin.cli import graphs
+from adjoin.cli.command import Command, InvalidArguments, chosen_table, existing_file
 from adjoin.cli.drawing import ProgressLine, counted
+from adjoin.errors import shown
+from adjoin.exchange.readers import FORMATS, format_of
+from adjoin.exchange.writers import write_entities
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="FOLDER", help="the folder to write to; it may hold several exports")
-    parser.add_argument("--table", metavar="T", help="the table; not needed if the file has only one")
+    parser.add_argument("location", metavar="LOCATION", help="a file, or a table such as dynamodb://Education")
+    parser.add_argument(
+        "destination",
+        metavar="DESTINATION",
+        help="a file that ends with .csv, .jsonl (both also with .gz) or .parquet; else a folder, which may hold "
+        "several exports in DynamoDB's format",
+    )
+    parser.add_argument("module", metavar="MODULE", nargs="?", help="for a file: the module with your classes")
+    parser.add_argument(
+        "kind", metavar="CLASS", nargs="?", help="for a file: the class to write; JSON lines take all classes"
+    )
+    parser.add_argument("--format", choices=FORMATS, help="the format (default: as the name tells)")
+    parser.add_argument(
+        "--models", metavar="NAME", help="the list of classes in the module (default: all its Node and Edge classes)"
+    )
+    parser.add_argument("--tenant", metavar="T", help="use the graph of this tenant (default: the one of no tenant)")
+    parser.add_argument("--table", metavar="T", help="for a folder: the table; not needed if the file has only one")
+    parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    with existing_file(arguments.file) as store:
-        described = chosen_table(store, arguments.table)
-        table = described.definition.name
+    format = arguments.format or format_of(arguments.destination) or "dynamodb"
+    if format == "dynamodb":
+        _export_table(arguments)
+    elif arguments.module is None:
+        raise InvalidArguments(
+            f"{shown(arguments.destination)} is to have nodes and edges; name the module with your classes after it"
+        )
+    elif arguments.table is not None:
+        raise InvalidArguments("--table is for folders; for a file, the layout in your module names the table")
+    else:
+        _export_graph(arguments, format)
+
+
+def _export_table(arguments: argparse.Namespace) -> None:
+    if arguments.module is not None:
+        raise InvalidArguments("an export in DynamoDB's format has all items of a table; leave the module out")
+    with existing_file(arguments.location) as store:
+        table = chosen_table(store, arguments.table)
+        name = table.definition.name
         line = ProgressLine(sys.stderr)
 
         def show(done: int) -> None:
             if not arguments.quiet:
-                line.show(f"table {table}: exporting", "items", done, described.item_count)
+                line.show(f"table {name}: exporting", "items", done, table.item_count)
 
-        export = write_export(dump_of(store, table).lines(), arguments.folder, table, progress=show)
+        export = write_export(dump_of(store, name).lines(), arguments.destination, name, progress=show)
         line.close()
-    print(f"table {table}: exported {counted(export.items, 'item')} to {export.place}")
+    if arguments.json:
+        print(json.dumps({"exported": export.items, "to": str(export.place)}))
+    else:
+        print(f"table {name}: exported {counted(export.items, 'item')} to {export.place}")
 
 
-COMMAND = Command("export", "writes a table in the format of DynamoDB's export to S3", add_arguments, run)
+def _export_graph(arguments: argparse.Namespace, format: str) -> None:
+    line = ProgressLine(sys.stderr)
+
+    def show(done: int) -> None:
+        if not arguments.quiet:
+            line.show("exporting", "nodes and edges", done, 0)
+
+    with graphs.opened(arguments) as asked:
+        kind = None if arguments.kind is None else asked.kind(arguments.kind)
+        if kind is None and format != "jsonl":
+            raise InvalidArguments(f"the rows of a {format} file are of one class; name it after the module")
+        entities = asked.graph.scan() if kind is None else asked.graph.scan(kind.model)
+        number = write_entities(entities, arguments.destination, format, kind, show)
+    line.close()
+    what = "node or edge" if kind is None else kind.name
+    if arguments.json:
+        print(json.dumps({"exported": number, "to": arguments.destination}))
+    else:
+        plural = "nodes and edges" if kind is None else what
+        print(f"exported {number:,} {what if number == 1 else plural} to {arguments.destination}")
+
+
+COMMAND = Command(
+    "export", "writes a table in DynamoDB's export format, or nodes and edges to a file", add_arguments, run, False
+)

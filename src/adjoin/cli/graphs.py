@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from base64 import b64decode
-from binascii import Error as NotBase64
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +17,11 @@ from pydantic import ValidationError
 from adjoin import AdjacencyList
 from adjoin.cli.batch import check_there, declared
 from adjoin.cli.command import InvalidArguments, meant
-from adjoin.entity_types import EdgeType, EntityType, NodeType, NodeUnion
-from adjoin.errors import AdjoinError, InvalidKey, InvalidValue, shown
-from adjoin.field_types import plain_type, problems_in, raised_by_class
+from adjoin.entity_types import EdgeType, EntityType, NodeType
+from adjoin.errors import AdjoinError, InvalidKey, InvalidValue
+from adjoin.exchange.texts import node_from, value_from
+from adjoin.field_types import problems_in, raised_by_class
 from adjoin.graph import Graph
-from adjoin.model import Ref
 from adjoin.schema import Schema
 
 
@@ -85,40 +83,10 @@ def opened(arguments: argparse.Namespace) -> Iterator[Asked]:
 
 def node(kind: NodeType, text: str) -> Any:
     """The id that a text stands for, or the ref where the class of the node has to be named."""
-    if isinstance(kind, NodeUnion):
-        return _one_of(kind, text)
     try:
-        return kind.id(text if kind.is_single else _parts(kind, text))
+        return node_from(kind, text)
     except InvalidKey as error:
         raise InvalidArguments(str(error)) from None
-
-
-def _one_of(kind: NodeUnion, text: str) -> Ref[Any]:
-    name, colon, id = text.partition(":")
-    names = tuple(each.name for each in kind.classes)
-    if not colon:
-        raise InvalidArguments(f"{text!r} may be one of {', '.join(names)}; name its class, as in {names[0]}:{text}")
-    for each in kind.classes:
-        if name == each.name:
-            return Ref(each.model, node(each, id))
-    raise InvalidArguments(f"{name!r} in {text!r} is not a class of these nodes; {meant(name, names)}")
-
-
-def _parts(kind: NodeType, text: str) -> Sequence[Any]:
-    if text.startswith("["):
-        try:
-            parts = json.loads(text)
-        except ValueError:
-            raise InvalidArguments(f"{text!r} begins as a JSON list, and is none; write the whole list") from None
-        return tuple(parts)
-    parts = tuple(text.split(","))
-    wanted = len(kind.parts)
-    if len(parts) != wanted:
-        raise InvalidArguments(
-            f"the id of a {kind.name} has {wanted} parts ({', '.join(kind.parts)}), got {text!r}; join them with "
-            f"commas, or write a JSON list"
-        )
-    return parts
 
 
 # --- fields ------------------------------------------------------------------------------------
@@ -151,15 +119,10 @@ def _from_json(word: str, text: str) -> Any:
 
 def field_value(kind: EntityType, name: str, text: str) -> Any:
     """The value of a field that a text stands for; the class validates it later."""
-    end = kind.end(name)
-    if end is not None:
-        return node(end, text)
-    if name in kind.fields and plain_type(kind.fields[name]) is bytes:
-        try:
-            return b64decode(text, validate=True)
-        except NotBase64:
-            raise InvalidValue(f"{kind.name}.{name} holds bytes, and {shown(text)} is not Base64; encode it") from None
-    return text
+    try:
+        return value_from(kind, name, text)
+    except (InvalidKey, InvalidValue) as error:
+        raise InvalidArguments(str(error)) from None
 
 
 def made(kind: EntityType, values: Mapping[str, Any]) -> Any:

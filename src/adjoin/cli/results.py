@@ -1,81 +1,30 @@
-"""Nodes, edges and what walks find, as a line of text or of JSON, and ids as text and back.
+"""Nodes, edges and what walks find, as a line of text or of JSON.
 
-An id that is printed is one that can be typed: the parts of a composite id are joined by commas, or are a JSON list if
-one of them has a comma itself.
+An id that is printed is one that can be typed.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from decimal import Decimal
-from enum import Enum
-from functools import cache
+from collections.abc import Iterator
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from adjoin.cli.drawing import printable
+from adjoin.exchange import texts
+from adjoin.exchange.texts import field_values
 from adjoin.model import Child, Edge, Node, Ref, node_id
 from adjoin.plans.walk_results import WalkPath
 
 
 def as_json(found: Any) -> str:
-    """One line. Numbers with a fraction, dates and bytes (in Base64) are text, so that nothing is lost."""
-    # Not orjson: the json module escapes what is not ASCII, so the line is complete in every encoding of stdout.
-    return json.dumps(plain(found), separators=(",", ":"))
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    match value:
-        case Node() | Edge():
-            return {"class": type(value).__name__, **_fields(value)}
-        case BaseModel():
-            return _fields(value)
-        case Ref():
-            return {"class": value.model.__name__, "id": plain(value.id)}
+    """One line. It has only ASCII characters, so that it is complete in every encoding of stdout."""
+    match found:
         case WalkPath():
-            return {"nodes": plain(value.nodes), "edges": plain(value.edges)}
-        case Enum():
-            return plain(value.value)
-        case Mapping():
-            return {str(plain(name)): plain(each) for name, each in value.items()}
-        case set() | frozenset():
-            return sorted(map(plain, value), key=json.dumps)
-        case list() | tuple():
-            return [*map(plain, value)]
-        case bytes():
-            return b64encode(value).decode()
-        case Decimal():
-            return format(value, "f")
-        case dt.timedelta():
-            return _duration().dump_python(value, mode="json")
-        case dt.date() | dt.time():
-            return value.isoformat()
-        case None | bool() | int() | float() | str():
-            return value
-    return str(value)
-
-
-@cache
-def _duration() -> TypeAdapter[dt.timedelta]:
-    return TypeAdapter(dt.timedelta)
-
-
-def _fields(entity: BaseModel) -> dict[str, Any]:
-    return {name: plain(value) for name, value in _values(entity)}
-
-
-def _values(entity: BaseModel) -> Iterator[tuple[str, Any]]:
-    for name in type(entity).model_fields:
-        yield name, getattr(entity, name)
-    yield from (entity.model_extra or {}).items()
-
-
-# --- text --------------------------------------------------------------------------------------
+            found = {"nodes": texts.plain(found.nodes), "edges": texts.plain(found.edges)}
+        case (Edge() as edge, node):
+            found = {"edge": texts.plain(edge), "node": texts.plain(node)}
+    return texts.as_json(found, is_ascii=True)
 
 
 def as_text(found: Any) -> str:
@@ -90,19 +39,19 @@ def as_text(found: Any) -> str:
         case (Edge() as edge, node):
             far = "the node does not exist" if node is None else as_text(node)
             return f"{as_text(edge)}  |  {far}"
-    return _text(found)
+    return printable(texts.text_of(found))
 
 
 def named(found: Any) -> str:
     """The class of a node or an edge and its id, or its ends."""
     match found:
         case Edge():
-            return f"{type(found).__name__} {id_text(found.source)} → {id_text(found.target)}"
+            return f"{type(found).__name__} {_id(found.source)} → {_id(found.target)}"
         case Node():
-            return f"{type(found).__name__} {id_text(node_id(found))}"
+            return f"{type(found).__name__} {_id(node_id(found))}"
         case Ref():
-            return f"{found.model.__name__} {id_text(found.id)}"
-    return _text(found)
+            return f"{found.model.__name__} {_id(found.id)}"
+    return printable(texts.text_of(found))
 
 
 def details(found: BaseModel) -> Iterator[tuple[str, str]]:
@@ -113,21 +62,10 @@ def details(found: BaseModel) -> Iterator[tuple[str, str]]:
     elif isinstance(found, Node):
         own = ("parent",) if isinstance(found, Child) else ()
         known = {*own, *type(found).__declaration__.key}
-    for name, value in _values(found):
+    for name, value in field_values(found):
         if name not in known and value is not None:
-            yield printable(name), _text(value)
+            yield printable(name), printable(texts.text_of(value))
 
 
-def id_text(id: Any) -> str:
-    if isinstance(id, Ref):
-        return f"{id.model.__name__}:{id_text(id.id)}"
-    parts = id if isinstance(id, tuple) else (id,)
-    texts = [_text(each) for each in parts]
-    if len(parts) > 1 and any("," in text or text.startswith("[") for text in texts):
-        return json.dumps([*map(plain, parts)], ensure_ascii=False)
-    return ",".join(texts)
-
-
-def _text(value: Any) -> str:
-    shown = plain(value)
-    return printable(shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False))
+def _id(id: Any) -> str:
+    return printable(texts.id_text(id))

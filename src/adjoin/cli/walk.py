@@ -7,7 +7,6 @@ is 3 if the budget ended the walk, so that results are missing.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,7 +17,8 @@ from adjoin.cli.command import IN_PART, Command, InvalidArguments, meant, whole_
 from adjoin.cli.conditions import predicate
 from adjoin.cli.graphs import Asked
 from adjoin.cli.reading import add_json
-from adjoin.cli.results import as_json, as_text, named, plain
+from adjoin.cli.results import as_json, as_text, named
+from adjoin.exchange.texts import plain
 
 _ALONG = ("out", "into", "both", "children")
 _STEPS = (*_ALONG, "repeat", "where", "distinct", "order_by", "limit_per_node", "limit")
@@ -112,7 +112,7 @@ def _lines(found: Any, arguments: argparse.Namespace) -> Iterator[str]:
         yield from map(line, found)
         return
     for ref, number in found.items():
-        yield json.dumps({**plain(ref), "paths": number}) if arguments.json else f"{named(ref)}: {number:,}"
+        yield as_json({**plain(ref), "paths": number}) if arguments.json else f"{named(ref)}: {number:,}"
 
 
 def _completeness(found: Any) -> int:

@@ -229,7 +229,8 @@ class RowForm:
         self.text = _text_reader(places, check)
         """The item of a row as JSON, to be sent on without parsing it."""
         self._check = _checker(places, self.width) if has_sum else None
-        self._checked_text = _text_reader(places, [])
+        self.joined = _text_reader(places, [])
+        """The same for a row that is known to be right."""
         self.items = (
             _pieces_reader(places, self.width, self._check) if self._check else _rows_reader(places, self.width)
         )
@@ -246,7 +247,7 @@ class RowForm:
         if self._check is None:
             return map(self.text, rows)
         self._check(values)
-        return map(self._checked_text, rows)
+        return map(self.joined, rows)
 
     def body(self, item: Item) -> bytes:
         rest = item.copy()

@@ -1,0 +1,148 @@
+"""Writes nodes and edges to a file: CSV, JSON lines or Parquet, whose values the readers read back.
+
+A file that exists already is never replaced, and one that could not be finished is removed.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import gzip
+import io
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+from adjoin.entity_types import EntityType
+from adjoin.errors import AlreadyExists, InvalidValue
+from adjoin.exchange.readers import parquet
+from adjoin.exchange.texts import as_json, id_text, text_of
+from adjoin.field_types import plain_type
+
+_STEP = 10_000
+
+
+class _Writer(ABC):
+    @abstractmethod
+    def write(self, entities: list[Any]) -> None: ...
+
+
+def write_entities(
+    entities: Iterable[Any],
+    path: str,
+    format: str,
+    kind: EntityType | None,
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Writes all of them; returns how many. CSV and Parquet take one class."""
+    if kind is None and format != "jsonl":
+        raise InvalidValue(f"the rows of a {format} file are of one class; name it")
+    done = 0
+    with _made(path, format, kind) as writer:
+        rest = iter(entities)
+        while step := [*islice(rest, _STEP)]:
+            writer.write(step)
+            done += len(step)
+            if progress is not None:
+                progress(done)
+    return done
+
+
+@contextmanager
+def _made(path: str, format: str, kind: EntityType | None) -> Iterator[_Writer]:
+    if os.path.lexists(path):
+        raise AlreadyExists(f"the file {path} already exists; choose another name, or remove it")
+    unfinished = f"{path}.unfinished"
+    try:
+        with open(unfinished, "wb") as binary:
+            if format == "parquet":
+                assert kind is not None
+                with closing(_Parquet(binary, kind)) as writer:
+                    yield writer
+            else:
+                compressed = gzip.GzipFile("", "wb", 6, binary, 0) if path.endswith(".gz") else binary
+                text = io.TextIOWrapper(compressed, encoding="utf-8", newline="")
+                yield _Lines(text) if kind is None or format == "jsonl" else _Csv(text, kind)
+                text.flush()
+                text.detach()
+                if compressed is not binary:
+                    compressed.close()
+            binary.flush()
+            os.fsync(binary.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        if os.path.exists(unfinished):
+            os.remove(unfinished)
+        raise
+
+
+class _Lines(_Writer):
+    def __init__(self, file: io.TextIOWrapper) -> None:
+        self._file = file
+
+    def write(self, entities: list[Any]) -> None:
+        self._file.writelines(as_json(each) + "\n" for each in entities)
+
+
+class _Csv(_Writer):
+    """A value that is missing is an empty cell. Lists, sets and maps are JSON."""
+
+    def __init__(self, file: io.TextIOWrapper, kind: EntityType) -> None:
+        self._kind = kind
+        self._rows = csv.writer(file, lineterminator="\n")
+        self._rows.writerow(kind.fields)
+
+    def write(self, entities: list[Any]) -> None:
+        names = [*self._kind.fields]
+        ends = {name for name in names if self._kind.end(name) is not None}
+        for each in entities:
+            values = ((name, getattr(each, name)) for name in names)
+            self._rows.writerow(
+                "" if value is None else id_text(value) if name in ends else text_of(value) for name, value in values
+            )
+
+
+class _Parquet(_Writer):
+    """Numbers, texts, dates and bytes have columns of their own types; decimals, lists and maps are text."""
+
+    def __init__(self, binary: Any, kind: EntityType) -> None:
+        made, self._arrow = parquet(), import_module("pyarrow")
+        self._kind = kind
+        self._types = {name: self._type(name) for name in kind.fields}
+        schema = self._arrow.schema([(name, type) for name, type in self._types.items()])
+        self._schema = schema
+        self._file = made.ParquetWriter(binary, schema)
+
+    def _type(self, name: str) -> Any:
+        arrow = self._arrow
+        end = self._kind.end(name)
+        plain = plain_type(self._kind.fields[name]) if end is None else end.id_type
+        found = {int: arrow.int64(), bool: arrow.bool_(), bytes: arrow.binary(), float: arrow.float64()}
+        return {**found, dt.date: arrow.date32()}.get(plain or str, arrow.string())
+
+    def write(self, entities: list[Any]) -> None:
+        columns = []
+        for name, type in self._types.items():
+            values = [getattr(each, name) for each in entities]
+            if type == self._arrow.string():
+                is_end = self._kind.end(name) is not None
+                told = id_text if is_end else text_of
+                values = [None if value is None else told(value) for value in values]
+            columns.append(self._column(name, values, type))
+        self._file.write_table(self._arrow.Table.from_arrays(columns, schema=self._schema))
+
+    def _column(self, name: str, values: list[Any], type: Any) -> Any:
+        try:
+            return self._arrow.array(values, type)
+        except (OverflowError, self._arrow.ArrowInvalid) as error:
+            raise InvalidValue(
+                f"{self._kind.name}.{name} has a value that its type in Parquet does not hold ({error}); export to "
+                f"JSON lines"
+            ) from None
+
+    def close(self) -> None:
+        self._file.close()
