@@ -24,7 +24,7 @@ interface Health {
   created: number | null;
   stream: boolean;
   sample: { items: number; own: number; others: number; whole: boolean };
-  classes: { name: string; sampled: number; estimate: number }[];
+  classes: { name: string; sampled: number; estimate: number | null }[];
   degrees: { class: string; bins: { from: number; to: number; nodes: number }[] }[];
   largest: { partition: string; items: number; bytes: number; handle: string | null }[];
   shards: { of: string; shards: number }[];
@@ -45,7 +45,7 @@ export function HealthView() {
       <p class="hint">
         {sample.whole
           ? `All ${count(sample.items, "item")} of the table were read, and ${count(sample.own)} of adjoin’s own.`
-          : `Estimated from ${count(sample.items, "item")} of ${count(found.items)}, read in 16 places of the table.`}
+          : `Of ${count(found.items, "item")}, ${count(sample.items)} were read in many places of the table.`}
         {sample.others > 0 && ` No class explains ${count(sample.others)} of them.`}
       </p>
       <div class="cards">
@@ -133,7 +133,8 @@ function Bar({ share }: { share: number }) {
 
 function Classes({ found }: { found: Health }) {
   const [exact, setExact] = useState<Record<string, number>>({});
-  const most = Math.max(1, ...found.classes.map((each) => exact[each.name] ?? each.estimate));
+  const numberOf = (each: Health["classes"][number]) => exact[each.name] ?? each.estimate ?? each.sampled;
+  const most = Math.max(1, ...found.classes.map(numberOf));
   const whole = found.sample.whole;
   const countAll = async (name: string) => {
     const answer = await asked<{ count: number; cost: Cost }>("count", { model: name });
@@ -145,7 +146,8 @@ function Classes({ found }: { found: Health }) {
       <table class="plain bars">
         <tbody>
           {found.classes.map((each) => {
-            const number = exact[each.name] ?? each.estimate;
+            const number = numberOf(each);
+            const sign = each.estimate === null ? "at least" : "≈";
             const isExact = whole || each.name in exact;
             return (
               <tr key={each.name}>
@@ -155,7 +157,7 @@ function Classes({ found }: { found: Health }) {
                 <td class="bar">
                   <Bar share={number / most} />
                 </td>
-                <td class="number">{isExact ? count(number) : `≈ ${count(number)}`}</td>
+                <td class="number">{isExact ? count(number) : `${sign} ${count(number)}`}</td>
                 {!whole && (
                   <td>
                     {!isExact && (

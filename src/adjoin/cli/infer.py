@@ -16,7 +16,7 @@ from adjoin.cli.command import Command, InvalidArguments, chosen_table, describe
 from adjoin.cli.drawing import counted
 from adjoin.errors import AlreadyExists, InvalidExport, InvalidLocation, shown
 from adjoin.inferring import Inferred, infer
-from adjoin.inferring.sampling import chosen, definition_in, sampled
+from adjoin.inferring.sampling import chosen, definition_in, sampled, spread
 from adjoin.locations import SERVICE, open_store, table_named_by
 from adjoin.requests import TableResponse
 from adjoin.runner import run as run_plan
@@ -79,9 +79,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _of_table(store: Store, table: TableResponse, number: int) -> tuple[TableDefinition, list[Item], int]:
     definition = table.definition
-    # DynamoDB counts items about every six hours, so a small number may be a large table by now.
-    is_large = table.item_count > number or not hasattr(store, "dump")
-    return definition, run_plan(sampled(definition, number, is_large=is_large), store), table.item_count
+    if hasattr(store, "dump"):
+        is_large = table.item_count > number
+        plan = spread(definition, number) if is_large else sampled(definition, number, is_large=False)
+    else:
+        # DynamoDB counts items about every six hours, so a small number may be a large table by now.
+        plan = sampled(definition, number, is_large=True)
+    return definition, run_plan(plan, store), table.item_count
 
 
 def _of_export(arguments: argparse.Namespace) -> tuple[TableDefinition, list[Item], int]:

@@ -15,15 +15,14 @@ from adjoin.errors import AdjoinError, BudgetExceeded, InvalidValue, shown
 from adjoin.explorer.handles import Handles
 from adjoin.explorer.opening import Explored
 from adjoin.explorer.requested import Requested
+from adjoin.explorer.sample import some_items
 from adjoin.fields import field
 from adjoin.model import Node, Ref
 from adjoin.plans.steps.spending import Budget
-from adjoin.requests import PageResponse, Plan, Scan
 
 PAGE = 25
 MOST = 200
 """The greatest number of results on one page."""
-_SEGMENTS = 8
 BUDGET = Budget(requests=300, seconds=20)
 """What a path or a recommendation may take, so that a click never reads a large part of a table."""
 
@@ -55,6 +54,7 @@ class Neighbourhoods:
     """What the Graph view asks."""
 
     def __init__(self, explored: Explored, handles: Handles) -> None:
+        self._explored = explored
         self._graph = explored.graph
         self._layout = explored.layout
         self._handles = handles
@@ -63,7 +63,7 @@ class Neighbourhoods:
         """Some nodes to begin with, of as many classes as a small sample has."""
         found: dict[str, Node] = {}
         with Requested() as requests:
-            for item in self._graph._run(_some(self._layout.table)):
+            for item in self._graph._run(some_items(self._explored, MOST)):
                 if self._layout.is_bookkeeping(item):
                     continue
                 entity = self._readable(item)
@@ -266,11 +266,3 @@ def _far(lane: Edges, edge: dict[str, Any], near: str) -> str:
     """The handle of the node at the other end of an edge."""
     far: str = edge["target"] if lane.direction == "out" else edge["source"]
     return str(edge["source"]) if edge["symmetric"] and far == near else far
-
-
-def _some(table: str) -> Plan[list[Any]]:
-    """A few items from several places of a table."""
-    pages: list[PageResponse] = yield tuple(
-        Scan(table, limit=MOST // _SEGMENTS, segment=(number, _SEGMENTS)) for number in range(_SEGMENTS)
-    )
-    return [item for page in pages for item in page.items]

@@ -11,11 +11,11 @@ from adjoin.explorer.read_only import ReadOnlyStore
 from adjoin.graph import Graph
 from adjoin.inferring import infer
 from adjoin.inferring.checking import executed
-from adjoin.inferring.sampling import sampled
+from adjoin.inferring.sampling import sampled, spread
 from adjoin.layouts.adjacency_list import AdjacencyList
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import Layout
-from adjoin.locations import FileLocation, open_store, parse_location, table_named_by
+from adjoin.locations import SERVICE, FileLocation, open_store, parse_location, table_named_by
 from adjoin.requests import DescribeTable, ListTables, TableResponse, TablesResponse
 from adjoin.runner import run
 from adjoin.stores.interface import Store
@@ -42,6 +42,11 @@ class Explored:
     @property
     def layout(self) -> BoundLayout:
         return self.graph._layout
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is in a file, which is scanned in the order of its keys."""
+        return not self.location.startswith(SERVICE)
 
     @property
     def name(self) -> str:
@@ -94,7 +99,10 @@ def _inferred(store: Store, location: str, table: str | None, tenant: str | None
     name = table or table_named_by(location) or _only_table(store)
     described = _described(store, name)
     definition = described.definition
-    items = run(sampled(definition, SAMPLE, is_large=described.item_count > SAMPLE), store)
+    is_large = described.item_count > SAMPLE
+    is_file = not location.startswith(SERVICE)
+    plan = spread(definition, SAMPLE) if is_file and is_large else sampled(definition, SAMPLE, is_large=is_large)
+    items = run(plan, store)
     found = infer(definition, items, location, described.item_count)
     if not found.program.classes:
         raise InvalidModel(

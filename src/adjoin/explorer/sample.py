@@ -1,7 +1,8 @@
-"""A sample of a table: some items of each of several segments, or all items of a small table.
+"""A sample of a table: items from many places, or all items of a small table.
 
-Segments are ranges of hashed partition keys, so what they begin with is as good as a random choice. The items of one
-partition are beside each other, so that collections are seen as a whole, except the last one of a segment.
+On DynamoDB, it is what several segments begin with, which is as good as a random choice, so numbers can be estimated
+from it. A file is in the order of its keys, and its sample has something of every beginning of keys; how much there is
+of what, it does not tell.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from adjoin.entity_types import Entity
 from adjoin.errors import AdjoinError
 from adjoin.explorer.opening import Explored
+from adjoin.inferring.sampling import spread
 from adjoin.requests import DescribeTable, PageResponse, Plan, Scan, TableResponse
 from adjoin.values import Item
 
@@ -32,11 +34,16 @@ class Sample:
     is_whole: bool
     table: TableResponse
 
+    is_random: bool
+    """Whether each item of the table was as likely to be read as any other."""
+
     @property
-    def factor(self) -> float:
-        """How many items of the table each of the sample stands for."""
+    def factor(self) -> float | None:
+        """How many items of the table each of the sample stands for; None if that is not known."""
+        if self.is_whole:
+            return 1.0
         read = len(self.items) + self.own
-        return 1.0 if self.is_whole or not read else max(1.0, self.table.item_count / read)
+        return max(1.0, self.table.item_count / read) if self.is_random and read else None
 
 
 class Samples:
@@ -67,9 +74,36 @@ def _sampled(explored: Explored) -> Plan[Sample]:
     layout = explored.layout
     described: TableResponse
     (described,) = yield (DescribeTable(layout.table),)
-    pages: list[PageResponse] = yield tuple(
-        Scan(layout.table, limit=MOST // _SEGMENTS, segment=(number, _SEGMENTS)) for number in range(_SEGMENTS)
-    )
-    items = [item for page in pages for item in page.items]
+    items: list[Item] = []
+    is_whole = False
+    if described.item_count <= MOST:
+        items, is_whole = yield from _first_items(layout.table)
+    if not is_whole:
+        items = yield from some_items(explored, MOST)
     mine = tuple(item for item in items if not layout.is_bookkeeping(item))
-    return Sample(mine, len(items) - len(mine), all(page.last is None for page in pages), described)
+    return Sample(mine, len(items) - len(mine), is_whole, described, not explored.is_file)
+
+
+def _first_items(table: str) -> Plan[tuple[list[Item], bool]]:
+    """The first items of a table, and whether these are all. DynamoDB counts items about every six hours."""
+    items: list[Item] = []
+    start: Item | None = None
+    while len(items) <= MOST:
+        page: PageResponse
+        (page,) = yield (Scan(table, start=start, limit=MOST + 1 - len(items)),)
+        items += page.items
+        start = page.last
+        if start is None:
+            return items, True
+    return items, False
+
+
+def some_items(explored: Explored, number: int) -> Plan[list[Item]]:
+    """Up to a number of items from many places of a table."""
+    definition = explored.layout.definition
+    if explored.is_file:
+        return (yield from spread(definition, number))
+    pages: list[PageResponse] = yield tuple(
+        Scan(definition.name, limit=number // _SEGMENTS, segment=(at, _SEGMENTS)) for at in range(_SEGMENTS)
+    )
+    return [item for page in pages for item in page.items]

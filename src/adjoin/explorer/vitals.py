@@ -71,7 +71,7 @@ class Vitals:
                 {
                     "name": kind.name,
                     "sampled": counts[kind.name],
-                    "estimate": round(counts[kind.name] * sample.factor),
+                    "estimate": None if sample.factor is None else round(counts[kind.name] * sample.factor),
                 }
                 for kind in self._layout.schema.types
             ],

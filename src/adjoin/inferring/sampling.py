@@ -1,6 +1,8 @@
 """Which items are read: all of a small table, and of a larger one some from many places.
 
-Segments of a scan are ranges of hashed partition keys, so the first pages of several are as good as a random choice.
+On DynamoDB, segments of a scan are ranges of hashed partition keys, so the first pages of several are as good as a
+random choice. A file is read in the order of its keys, so its first pages may be of one class only; `spread` goes from
+one beginning of keys to the next instead.
 An export has no definition of its table; the keys are then told by the items.
 """
 
@@ -12,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from adjoin.errors import InvalidExport
 from adjoin.requests import Get, ItemResponse, PageResponse, Plan, Scan
-from adjoin.reserved import MARK, OWN, RECORDS
+from adjoin.reserved import MARK, OWN, RECORDS, is_own_partition
 from adjoin.tables import IndexDefinition, KeyAttribute, KeyType, TableDefinition
 from adjoin.values import Item
 
@@ -42,15 +44,93 @@ def sampled(definition: TableDefinition, number: int, *, is_large: bool) -> Plan
         )
         found |= {_key(definition, item): item for page in pages for item in page.items}
         starts = {segment: page.last for segment, page in zip(starts, pages, strict=True) if page.last is not None}
-    if is_large and definition.sort is not None and {key.type for key in definition.keys} == {"S"}:
-        attributes = [index.partition.name for index in definition.indexes]
-        records = [(f"{OWN}MAINTAIN", "=rules"), *((OWN + RECORDS, f"{MARK}SHARDS#{name}") for name in attributes)]
-        answers: list[ItemResponse] = yield tuple(
-            Get(definition.name, {definition.partition.name: {"S": one}, definition.sort.name: {"S": other}})
-            for one, other in records
-        )
-        found |= {_key(definition, answer.item): answer.item for answer in answers if answer.item is not None}
+    if is_large:
+        found |= yield from _records(definition)
     return [*found.values()]
+
+
+def _records(definition: TableDefinition) -> Plan[dict[str, Item]]:
+    """adjoin's own records of the whole table."""
+    if definition.sort is None or {key.type for key in definition.keys} != {"S"}:
+        return {}
+    attributes = [index.partition.name for index in definition.indexes]
+    records = [(f"{OWN}MAINTAIN", "=rules"), *((OWN + RECORDS, f"{MARK}SHARDS#{name}") for name in attributes)]
+    answers: list[ItemResponse] = yield tuple(
+        Get(definition.name, {definition.partition.name: {"S": one}, definition.sort.name: {"S": other}})
+        for one, other in records
+    )
+    return {_key(definition, answer.item): answer.item for answer in answers if answer.item is not None}
+
+
+_LOOK = 40
+"""How many items are read at each place of a file."""
+_MOST_BEGINNINGS = 200
+_PLACES_A_ROUND = 16
+_LETTERS = "0Aa5Kk9Tt2Ff7Pp1Dd4Hh8Rr3Gg6Ww"
+_BEGINNING = re.compile(r"[^#|:/]*[#|:/]|[^0-9]+|.", re.DOTALL)
+_LAST = "\U0010ffff"
+_GREATEST: dict[KeyType, str] = {"S": _LAST, "N": "9.9E+125", "B": "/////w=="}
+
+
+def spread(definition: TableDefinition, number: int) -> Plan[list[Item]]:
+    """Up to a number of items from many places of a table that is scanned in the order of its keys, as a file is.
+
+    First a few of each beginning that partition keys have, such as "STUDENT#"; then more from the middle of each. And
+    adjoin's own records of the whole table, as in `sampled`.
+    """
+    if definition.partition.type != "S":
+        return (yield from sampled(definition, number, is_large=True))
+    found = _Spread(definition)
+    beginnings: dict[str, None] = {}
+    start: Item | None = None
+    while len(beginnings) < _MOST_BEGINNINGS and len(found.items) < number:
+        page: PageResponse
+        (page,) = yield (Scan(definition.name, start=start, limit=_LOOK),)
+        texts = found.add(page)
+        beginnings |= dict.fromkeys(match[0] for text in texts if (match := _BEGINNING.match(text)))
+        if page.last is None:
+            break
+        start = _place(definition, next(reversed(beginnings)) + _LAST)
+    places = [_place(definition, beginning + letter) for letter in _LETTERS for beginning in beginnings]
+    each = max(_LOOK // 2, number // max(1, len(places)))
+    while places and len(found.items) < number:
+        pages: list[PageResponse] = yield tuple(
+            Scan(definition.name, start=place, limit=each) for place in places[:_PLACES_A_ROUND]
+        )
+        for page in pages:
+            found.add(page)
+        # Where keys begin alike for longer, several places are the same one; then it goes on from there.
+        onward = {_key(definition, page.last): page.last for page in pages if page.last is not None}
+        places = [*places[_PLACES_A_ROUND:], *onward.values()]
+    mine = itertools.islice(found.items.values(), number)
+    own = dict(itertools.islice(found.own.items(), number)) | (yield from _records(definition))
+    return [*mine, *own.values()]
+
+
+class _Spread:
+    """What was read so far. adjoin's own items tell of declarations, and do not count."""
+
+    def __init__(self, definition: TableDefinition) -> None:
+        self._definition = definition
+        self.items: dict[str, Item] = {}
+        self.own: dict[str, Item] = {}
+
+    def add(self, page: PageResponse) -> list[str]:
+        """Adds the items of a page, and returns their partition keys."""
+        name = self._definition.partition.name
+        texts = []
+        for item in page.items:
+            text = item[name]["S"]
+            texts.append(text)
+            (self.own if is_own_partition(text) else self.items)[_key(self._definition, item)] = item
+        return texts
+
+
+def _place(definition: TableDefinition, text: str) -> Item:
+    """The place behind all items with this partition key."""
+    sort = definition.sort
+    key: Item = {definition.partition.name: {"S": text}}
+    return key if sort is None else key | {sort.name: {sort.type: _GREATEST[sort.type]}}
 
 
 def _key(definition: TableDefinition, item: Item) -> str:
