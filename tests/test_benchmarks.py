@@ -434,4 +434,4 @@ def test_snapshot_compares_answers_and_prints_its_tables(capsys: pytest.CaptureF
         assert name in printed
     assert "snapshot / igraph, goal 1.2" in printed
     assert "bytes per edge and direction" in printed
-    assert "a followed change is applied in" in printed
+    assert "apply a followed change" in printed

@@ -34,7 +34,7 @@ from adjoin import (
 )
 from adjoin.batch.exports import write_export
 from adjoin.layouts.interface import DELETING
-from adjoin.requests import Delete, Put, Request, Scan
+from adjoin.requests import Delete, Put, Request, Scan, UpdateTable
 from adjoin.stores.sqlite.store import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
 from tests.snapshots.graphs import (
@@ -110,7 +110,7 @@ def test_an_export_is_read_and_followed(graph: Graph, tmp_path: Path) -> None:
     snapshot.follow(once=True)
     assert_same(graph, snapshot)
     snapshot._following.position, snapshot._following.since = None, time.time() - 100_000
-    with pytest.raises(ChangesTrimmed, match="the export is older than a day"):
+    with pytest.raises(ChangesTrimmed, match="the export is older than a day, or the table had no stream"):
         snapshot.follow(once=True)
     write_export([], tmp_path / "other", "other")
     with pytest.raises(InvalidExport, match="is an export of the table 'other'"):
@@ -219,6 +219,19 @@ def _items(graph: Graph) -> list[Any]:
 def _scan(table: str) -> Any:
     (page,) = yield (Scan(table),)
     return page.items
+
+
+def test_a_table_without_a_stream_cannot_be_followed(tmp_path: Path) -> None:
+    """Also if a stream is switched on later: nobody knows what happened until then."""
+    with Graph(f"{tmp_path / 'graph.db'}?durability=process", MODELS) as graph:
+        table = graph._layout.table
+        graph._store.execute([UpdateTable(table, stream="off")])
+        snapshot = graph.snapshot([Knows])
+        graph.put(Knows(source="a", target="b"))
+        graph._store.execute([UpdateTable(table, stream="NEW_AND_OLD_IMAGES")])
+        with pytest.raises(ChangesTrimmed, match="or the table had no stream"):
+            snapshot.follow(once=True)
+        assert graph.snapshot([Knows]).follow(once=True) == 0
 
 
 # --- memory ------------------------------------------------------------------------------------

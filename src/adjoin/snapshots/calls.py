@@ -39,6 +39,8 @@ from adjoin.values import Item
 if TYPE_CHECKING:
     from adjoin.snapshots.item_reading import Held, Row
 
+UNKNOWN_TIME = 1.0
+"""The time of what a snapshot was made from, if it is not known: so long ago that changes since then may be missing."""
 _PIECE = 10_000
 """How many items are read before progress is told."""
 
@@ -76,11 +78,10 @@ def taken(taking: Taking, is_async: bool) -> Any:
     held = held_of(layout, taking.edges, taking.fields)
     for kind in (*held.nodes, *held.relations):
         taking.run(_checked(layout, kind))
-    position, export = _position(taking), _export(taking)
+    export = _export(taking)
+    position, since = _position(taking) if export is None else (None, export.at or UNKNOWN_TIME)
     nodes, relations = building.build(layout, held, lambda: _rows(taking, held, export), taking.progress)
     made = module.AsyncSnapshot if is_async else module.Snapshot
-    # Of an export whose time is not known, it is not known either whether the stream reaches back to it.
-    since = 0.0 if export is None else export.at or 1.0
     return made(layout, taking.secret, taking.follow, held, nodes, relations, position, since)
 
 
@@ -156,27 +157,23 @@ def _numbers(kind: EntityType, name: str) -> type:
 # --- items -------------------------------------------------------------------------------------
 
 
-def _position(taking: Taking) -> str | None:
+def _position(taking: Taking) -> tuple[str | None, float]:
     """Where the change stream is now, so that changes which are made while items are read are applied later.
 
-    An export shows an earlier instant, so for it changes begin with the oldest that is kept. A table may have no
-    stream; then it cannot be followed.
+    If the table has no stream, it is not known what one would miss that is switched on later.
     """
     table = taking.layout.table
-    if taking.source not in (None, SCAN):
-        return None
-    if hasattr(taking.store, "stream_end"):
-        end: str | None = taking.store.stream_end(table)
-        return end
     if not taking.run(describe(table)).definition.streams_images:
-        return None
+        return None, UNKNOWN_TIME
+    if hasattr(taking.store, "stream_end"):
+        return taking.store.stream_end(table), 0.0
     began, mark = time.time(), Mark()
     while True:
         # The only way to find the end of a stream of DynamoDB is to read all changes.
         response = taking.run(read_changes(table, mark.position))
         mark = mark.moved(response)
         if not response.changes or mark.at >= began:
-            return mark.position
+            return mark.position, 0.0
 
 
 def _export(taking: Taking) -> Export | None:

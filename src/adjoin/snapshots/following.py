@@ -44,7 +44,7 @@ class Following:
         self.position = position
         """After which change the snapshot continues; None for the oldest that is kept."""
         self.since = since
-        """The time of the export from which the snapshot was made; 0 if it was not made from one."""
+        """The time of what the snapshot was made from, if there is no position; 0 if the stream had no changes."""
         self._marked: dict[Place, Item] = {}
         self._keys = tuple(key.name for key in layout.definition.key_attributes)
 
@@ -52,8 +52,8 @@ class Following:
         """Reads the next changes; none at the end of the stream for now."""
         if self.position is None and self.since and time.time() - self.since > _KEPT:
             raise ChangesTrimmed(
-                "the export is older than a day, so changes since then may be missing from the change stream; make the "
-                "snapshot from a newer export"
+                "the change stream may not have all changes since the snapshot was made: the export is older than a "
+                "day, or the table had no stream; take a new snapshot"
             )
         response: ChangesResponse
         (response,) = yield (ReadChanges(self._layout.table, self.position, MAX_CHANGES),)

@@ -17,7 +17,7 @@ from adjoin.snapshots.node_table import UNKNOWN, NodeTable
 class Scores(Mapping[Ref[Any], Any]):
     """A value for each node, by its ref. `top` has those with the greatest values.
 
-    `numbers` are the numbers of the nodes in the snapshot, and `values` their values, as arrays.
+    `numbers` are the numbers of the nodes in the snapshot, in order, and `values_array` has their values.
     """
 
     def __init__(self, nodes: NodeTable, numbers: Array, values: Array) -> None:

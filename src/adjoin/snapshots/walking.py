@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from adjoin.entity_types import EntityType
 from adjoin.fields import Predicate
@@ -23,12 +23,12 @@ COMPLETE = Completeness()
 """A snapshot reads everything."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HeldTraversal(Traversal):
     """How a traversal reads from a snapshot."""
 
-    graph: HeldGraph = cast(HeldGraph, None)
-    levels: HeldLevels = cast(HeldLevels, None)
+    graph: HeldGraph
+    levels: HeldLevels
 
     def adjacency(self) -> Adjacency:
         return HeldAdjacency(self.graph)
