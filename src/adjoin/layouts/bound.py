@@ -35,7 +35,7 @@ from adjoin.layouts.scanning import ScanAccesses
 from adjoin.layouts.shard_numbers import ShardNumber
 from adjoin.layouts.table_keys import text_of
 from adjoin.layouts.templates import DELETION_SORT_KEY, AdjacencyKeys
-from adjoin.model import UNEXPLAINED, Edge, Node, Ref, identity_of, node_id
+from adjoin.model import UNEXPLAINED, Edge, Node, Ref, has_hook, identity_of, node_id
 from adjoin.reserved import OWN, OWN_NAMES, is_tenant, tenant_prefix
 from adjoin.rules import Rules
 from adjoin.schema import Schema
@@ -623,7 +623,7 @@ class BoundLayout:
             return False
         groups = (group for group in self.rules.groups if group.edge is kind)
         is_counted = any(rule.in_transaction for group in groups for rule in group.rules)
-        is_managed = kind.is_guarded or self.rules.guards(kind)
+        is_managed = kind.is_guarded or self.rules.guards(kind) or has_hook(kind.model)
         return not (self.has_satellites(kind) or is_managed or is_counted)
 
     def has_edges(self, kind: NodeType) -> bool:
