@@ -175,6 +175,13 @@ class Node(BaseModel):
             head=base.head if discriminator is None else cls,
         )
 
+    def before_put(self) -> None:
+        """Does nothing; override it to set fields before an instance is written as a whole.
+
+        `put`, `add`, `put_many`, `connect` and the same in transactions call it once, before they check anything, and
+        so does an `upsert` that makes a new one. `update` has no instance, and does not call it.
+        """
+
     @classmethod
     def ref(cls, id: Any = _NOT_GIVEN, /, **key: Any) -> Ref[Self]:
         """Returns a ref to the node with this id, or with these key fields. Calls that take a node take a ref too."""
@@ -423,6 +430,13 @@ class Edge(BaseModel, Generic[SourceT, TargetT]):
             refuse_unread(self, name)
             return super().__getattr__(name)
 
+    def before_put(self) -> None:
+        """Does nothing; override it to set fields before an instance is written as a whole.
+
+        `put`, `add`, `put_many`, `connect` and the same in transactions call it once, before they check anything, and
+        so does an `upsert` that makes a new one. `update` has no instance, and does not call it.
+        """
+
     def __init_subclass__(
         cls,
         *,
@@ -485,6 +499,12 @@ class Expires:
 
     The field may also be an int, of seconds since 1970, as the table has it.
     """
+
+
+def has_hook(model: type[Any]) -> bool:
+    """Whether a class of nodes or edges overrides `before_put`."""
+    base = Node if issubclass(model, Node) else Edge
+    return model.before_put is not base.before_put
 
 
 def field_schemas(model: type[BaseModel]) -> dict[str, Any]:

@@ -17,13 +17,14 @@ from adjoin import (
     Graph,
     InvalidModel,
     Keys,
+    MaterializedGraph,
     MigrationDue,
     Node,
     NotFound,
     TransactionCanceled,
     field,
 )
-from adjoin.layouts.interface import OWNER
+from adjoin.layouts.interface import OWNER, Layout
 from adjoin.requests import Delete
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
@@ -210,6 +211,36 @@ def test_no_claim_is_left_and_verify_agrees() -> None:
         assert not [each for each in scanned(g) if OWNER in each], "claims go with their edges"
         g.maintain(once=True)
         assert g.verify()
+
+
+@pytest.mark.parametrize("layout", [AdjacencyList(), MaterializedGraph(shards=3), AdjacencyList(type_attribute="T")])
+def test_tenants_odd_ids_and_layouts(layout: Layout) -> None:
+    with Graph(":memory:", MODELS, layout) as whole:
+        for tenant in ("acme", "b"):
+            g = whole.for_tenant(tenant)
+            g.put_many([Invoice(id="1:2#x%"), *(Customer(id=id) for id in "ab")])
+            g.connect(BilledTo, "1:2#x%", "a")
+            g.connect(Married, "b", "a")
+            with pytest.raises(AlreadyExists, match="from '1:2#x%' to 'a'"):
+                g.connect(BilledTo, "1:2#x%", "b")
+        whole.maintain(once=True)
+        assert whole.verify()
+        whole.for_tenant("b").delete(Customer, "a")
+        whole.maintain(once=True)
+        assert whole.verify()
+        assert whole.for_tenant("b").connect(BilledTo, "1:2#x%", "b").target == "b"
+
+
+def test_a_node_with_more_edges_than_a_transaction_takes() -> None:
+    with opened() as g:
+        g.put_many([Customer(id="a"), *(Invoice(id=str(number)) for number in range(130))])
+        g.put_many(BilledTo(source=str(number), target="a") for number in range(130))
+        g.delete(Customer, "a")
+        assert not [each for each in scanned(g) if OWNER in each], "claims go with their edges"
+        g.put(Customer(id="b"))
+        with g.meter() as meter:
+            g.connect(BilledTo, "7", "b")
+        assert meter.requests == 2, "nothing is in the way"
 
 
 class Order(Node):

@@ -160,6 +160,8 @@ def test_messages_say_how_a_change_is_written(g: Any) -> None:
         g.update(User, "1", address=field("address.city").set("x"))
     with pytest.raises(InvalidValue, match="changed twice in one update"):
         g.update(User, "1", field("name").set("a"), name="b")
+    with pytest.raises(InvalidValue, match="no position 9999999999"):
+        g.update(Counter, "c", field("words.9999999999").set("x"))
     with pytest.raises(InvalidValue, match=r"Counter\.counts"):
         g.update(Counter, "c", field("counts.a").set("many"))
 

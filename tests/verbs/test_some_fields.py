@@ -220,6 +220,16 @@ def test_an_index_that_holds_only_keys() -> None:
         assert unread(edge, "price")
 
 
+def test_edges_in_several_shards_of_an_index() -> None:
+    by_target = Index("ByTarget", "TPK", "TSK", shards=3)
+    keys = {Sells: Keys(indexes={"ByTarget": ("{target}#{shard}", "{source}")})}
+    with Graph(":memory:", [Shop, Sells], AdjacencyList(reverse=None, indexes=[by_target], keys=keys)) as g:
+        g.put_many(Sells(source=str(number), target="b", price=number, text="long") for number in range(5))
+        found = list(g.into("b", Sells).only("price").where(field("source") > "1"))
+        assert [(edge.source, edge.price) for edge in found] == [("2", 2), ("3", 3), ("4", 4)]
+        assert unread(found[0], "text")
+
+
 class Stay(Node):
     id: str
     country: str

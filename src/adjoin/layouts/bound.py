@@ -24,6 +24,7 @@ from adjoin.layouts.keys import SEPARATOR, SHARD, Template
 from adjoin.layouts.managed_keys import without
 from adjoin.layouts.shard_numbers import ShardedTemplate
 from adjoin.layouts.table_keys import text_of
+from adjoin.model import has_hook
 from adjoin.reserved import is_tenant, tenant_prefix
 from adjoin.schema import Schema
 from adjoin.values import AttributeValue, Item
@@ -220,7 +221,7 @@ class BoundLayout(EdgeRanges):
             return False
         groups = (group for group in self.rules.groups if group.edge is kind)
         is_counted = any(rule.in_transaction for group in groups for rule in group.rules)
-        is_managed = kind.is_guarded or self.rules.guards(kind)
+        is_managed = kind.is_guarded or self.rules.guards(kind) or has_hook(kind.model)
         return not (self.has_satellites(kind) or is_managed or is_counted)
 
     def has_edges(self, kind: NodeType) -> bool:

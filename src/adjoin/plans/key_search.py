@@ -75,6 +75,8 @@ class KeySearch:
     """Whether the results are items that belong to no class, as plain values."""
     decode: Callable[[Item], Any] | None = None
     """How an item of the class is read, if not as the class reads it."""
+    question: Question | None = None
+    """The question that this search answers in several shards, if it reads only some fields."""
     spread: ShardPartitions | None = None
     """The partitions in all shards of a sharded index."""
     consistent: bool = False
@@ -294,6 +296,7 @@ def merged(question: Question) -> KeySearch:
         rest=question.rest,
         forward=question.forward,
         decode=access.decode,
+        question=question if question.some is not None else None,
         spread=spread,
         consistent=question.consistent,
     )
@@ -418,6 +421,8 @@ class _Reading:
         layout, kind, rest, read = self._layout, self._asked.kind, self._asked.rest, self._asked.decode
         if kind is None:
             return self._any
+        if self._asked.question is not None:
+            read = self._asked.question.sending(layout).some_decoder(layout)
         keys_only = self._asked.only is not None
         is_of_index = self._asked.held is not None and not self._asked.is_partial and not kind.takes_any
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import blake2b
 from hmac import compare_digest
 from itertools import islice
@@ -339,10 +338,17 @@ class Question:
         """Whether every item that is read is part of the answer."""
         return self.filter is None and not self.rest and self.range.access.exclusive
 
-    def _decode_some(self, layout: BoundLayout, kind: EntityType, some: tuple[str, ...], item: Item) -> Any:
-        entity = layout.decode_some(kind, item, some)
-        refine = self.range.access.refine
-        return entity if entity is None or refine is None else refine(entity)
+    def some_decoder(self, layout: BoundLayout) -> Callable[[Item], Any]:
+        """The function that reads some fields of an item."""
+        kind, some, refine = self.range.access.kind, self.some, self.range.access.refine
+        assert kind is not None
+        assert some is not None
+
+        def decode(item: Item) -> Any:
+            entity = layout.decode_some(kind, item, some)
+            return entity if entity is None or refine is None else refine(entity)
+
+        return decode
 
     def decoder(self, layout: BoundLayout) -> Callable[[Item], Any]:
         """The function that reads an item; it returns None for what is no part of the answer."""
@@ -350,7 +356,7 @@ class Question:
         if kind is None:
             return lambda item: read_or_plain(layout, item)
         if self.some is not None:
-            decode = partial(self._decode_some, layout, kind, self.some)
+            decode = self.some_decoder(layout)
         if shows := self.range.access.shows:
 
             def collected(item: Item) -> Any:

@@ -77,6 +77,7 @@ from adjoin.plans.write import (
     end_checks,
     ends_lock,
     kind_of,
+    prepared,
     relieved,
 )
 from adjoin.requests import Check, Delete, Plan, Put, TransactWrite, Update
@@ -149,7 +150,8 @@ class Buffer:
         *,
         is_new: bool = False,
     ) -> None:
-        layout, kind = self._layout, kind_of(self._layout, entity)
+        layout, entity = self._layout, prepared(entity)
+        kind = kind_of(layout, entity)
         (refuse_counted if is_new else refuse_given)(layout, kind, entity)
         items = written_items(layout, kind, entity)
         if lock is not None:

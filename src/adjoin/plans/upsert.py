@@ -35,6 +35,7 @@ from adjoin.field_types import may_be_none, problems_in
 from adjoin.fields import RelativeChange
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, REVISION
+from adjoin.model import has_hook
 from adjoin.plans.changed_values import worked_out
 from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.entity_write import Claims, EntityWrite, beside, revised
@@ -44,7 +45,7 @@ from adjoin.plans.steps.again import ATTEMPTS
 from adjoin.plans.steps.conditions import initial, start_of, update_actions, write_condition
 from adjoin.plans.steps.still import same
 from adjoin.plans.update import UNCHANGED, Changed, changed_write, read_first, update, update_condition
-from adjoin.plans.write import add, is_accompanied
+from adjoin.plans.write import add, is_accompanied, prepared
 from adjoin.requests import Get, ItemResponse, Plan, Put, Update
 
 
@@ -191,6 +192,9 @@ def _is_alone(layout: BoundLayout, change: Changed) -> bool:
     identity, kind = change.identity, change.identity.kind
     if layout.has_satellites(kind) or is_accompanied(layout, kind) or is_kept_by_reading(layout, kind):
         return False
+    if has_hook(kind.model):
+        # Only the instance that is made is prepared by its class.
+        return False
     if isinstance(kind, NodeType) and counting_in_transaction(layout, kind):
         return False
     if isinstance(kind, EdgeType) and (kind.source.expires or kind.target.expires):
@@ -231,11 +235,12 @@ def upsert_write(
         return (yield from changed_write(layout, change, claims, names))
     check_new(layout, change, new)
     assert not isinstance(new, InvalidValue)
-    items = written_items(layout, kind, new)
-    others = beside(layout, layout.satellites(kind, items, new.__dict__), claims)
+    made: Entity = prepared(new)
+    items = written_items(layout, kind, made)
+    others = beside(layout, layout.satellites(kind, items, made.__dict__), claims)
     # A hidden edge counts as none, as long as it has the same mark.
     wanted = [Not(layout.present) if item is None else same(item, DELETING) for item in read]
     puts = [
         Put(layout.table, revised(layout, kind, item), condition) for item, condition in zip(items, wanted, strict=True)
     ]
-    return EntityWrite(puts, others, read, new, (REVISION, DELETING))
+    return EntityWrite(puts, others, read, made, (REVISION, DELETING))

@@ -24,8 +24,9 @@ from adjoin.evaluate import condition_test
 from adjoin.expressions import Compare, Condition, Not, Or, Value, all_of, attribute
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.indexed_fields import is_rehearsed
 from adjoin.layouts.interface import DELETING
-from adjoin.model import OWN_VERSION, UNEXPLAINED, Edge, IfVersion, Node, node_id, refuse_unread
+from adjoin.model import OWN_VERSION, UNEXPLAINED, Edge, IfVersion, Node, has_hook, node_id, refuse_unread
 from adjoin.plans.copies import Filling, copies_on, fillings
 from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import UNMARKED, refuse_foreign, visible
@@ -78,6 +79,16 @@ def kind_of(layout: BoundLayout, entity: Any) -> EntityType:
     raise InvalidValue(f"{shown(entity)} is neither a node nor an edge; pass an instance of a class of this graph")
 
 
+def prepared(entity: Any) -> Any:
+    """The instance that is written, after `before_put` of its class; `explain` calls that on a copy."""
+    if not isinstance(entity, Node | Edge) or not has_hook(type(entity)):
+        return entity
+    if is_rehearsed():
+        entity = entity.model_copy()
+    entity.before_put()
+    return entity
+
+
 def check_claims(layout: BoundLayout, kind: EntityType) -> Plan[None]:
     """Refuses a new edge if its node may have one that has not claimed the node, because it was stored before."""
     if isinstance(kind, EdgeType) and kind.claimed and layout.due.is_any:
@@ -101,6 +112,13 @@ def put(
         # Fast path: nothing of such a class has to be read, kept or checked.
         yield tuple(Put(layout.table, item) for item in layout.items(entity))
         return
+    yield from _put_prepared(layout, prepared(entity), only_if, if_version)
+
+
+def _put_prepared(
+    layout: BoundLayout, entity: Entity, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION
+) -> Plan[None]:
+    """Puts an instance whose class has nothing left to say about it."""
     kind = kind_of(layout, entity)
     refuse_given(layout, kind, entity)
     wanted = write_condition(layout, kind, only_if)
@@ -200,6 +218,7 @@ def is_accompanied(layout: BoundLayout, kind: EntityType) -> bool:
 
 def add(layout: BoundLayout, entity: Entity, checks: tuple[Check, ...] = ()) -> Plan[Any]:
     """Writes an instance that must not exist yet, and returns it; `checks` must hold in the same transaction."""
+    entity = prepared(entity)
     kind = kind_of(layout, entity)
     yield from check_claims(layout, kind)
     is_plain = isinstance(kind, EdgeType) and kind.model in layout.plain
@@ -327,7 +346,8 @@ def end_checks(
 def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[int], None] | None = None) -> Plan[int]:
     """Writes any number of instances in rounds of batches; if two have the same key, the later one is stored."""
     done = 0
-    for chunk in chunks(entities, MAX_BATCH_WRITE * BATCHES_A_ROUND):
+    for some in chunks(entities, MAX_BATCH_WRITE * BATCHES_A_ROUND):
+        chunk = [prepared(entity) for entity in some]
         for entity in chunk:
             refuse_given(layout, kind_of(layout, entity), entity)
         yield from read_unexplained(layout, chunk)
@@ -349,7 +369,7 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
                 if isinstance(kind, EdgeType):
                     later.append(entity)
                 else:
-                    yield from put(layout, entity)
+                    yield from _put_prepared(layout, entity)
                 continue
             if isinstance(kind, NodeType) and counting_in_transaction(layout, kind):
                 counting[place_of(layout.node_key(kind, node_id(entity)))] = entity
@@ -374,7 +394,7 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
         for many in chunks(counting.values(), MAX_TRANSACTION // 2 * BATCHES_A_ROUND):
             yield from _put_counting(layout, many)
         for entity in later:
-            yield from put(layout, entity)
+            yield from _put_prepared(layout, entity)
         yield from report_heat(layout)
         done += len(chunk)
         if progress is not None:
@@ -429,7 +449,7 @@ def _put_counting(layout: BoundLayout, nodes: Sequence[Any]) -> Plan[None]:
         # Edges wait for one of the nodes, an immutable field would change, or the transaction is too large. Which node
         # it is does not matter: each is put by itself, and that either succeeds or says what is wrong.
         for node in nodes:
-            yield from put(layout, node)
+            yield from _put_prepared(layout, node)
 
 
 def _put_alone(layout: BoundLayout, requests: list[Put | Update]) -> Plan[None]:

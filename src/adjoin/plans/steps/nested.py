@@ -17,10 +17,13 @@ from adjoin.errors import InvalidValue, UnknownField, shown
 from adjoin.expressions import Action, Arithmetic, IfNotExists, ListAppend, Path, Remove, Set, Value
 from adjoin.field_types import problems_in, unknown_field
 from adjoin.fields import FieldReference, RelativeChange
+from adjoin.units import KB
 from adjoin.values import encode, exact_sum
 
 _GONE = object()
 """Stands for a value that is removed."""
+_MOST_ELEMENTS = 400 * KB
+"""More elements than an item of 400 KB can hold. DynamoDB refuses positions far beyond that."""
 _IN_PLACE = ("set", "remove", "+", "-", "append")
 """What DynamoDB can do with one element, without knowing it."""
 
@@ -80,6 +83,8 @@ def nested_action(kind: EntityType, name: str, change: RelativeChange, *, is_lis
     step = change.field.partition(".")[2]
     if is_list and not step.isdecimal():
         raise InvalidValue(f"{kind.name}.{name} is a list, and {step!r} is no position in it; pass a number")
+    if is_list and int(step) > _MOST_ELEMENTS:
+        raise InvalidValue(f"{kind.name}.{name} has no position {step}: an item holds fewer elements; pass a lower one")
     path = Path((kind.attributes[name], int(step) if is_list else step))
 
     def element(value: Any) -> Any:

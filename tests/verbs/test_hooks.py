@@ -1,0 +1,96 @@
+"""`before_put`: a class has a say before an instance is written as a whole."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pytest
+
+from adjoin import Edge, Graph, Node, Unique, Version, field
+from tests.verbs.conftest import Everywhere
+
+
+class User(Node):
+    id: str
+    name: str = ""
+    slug: str = ""
+    puts: int = 0
+
+    def before_put(self) -> None:
+        self.slug = self.name.lower()
+        self.puts += 1
+
+
+class Member(Node):
+    id: str
+    email: Annotated[str, Unique()]
+    puts: int = 0
+    revision: Annotated[int, Version()] = 0
+
+    def before_put(self) -> None:
+        self.email = self.email.lower()
+        self.puts += 1
+
+
+class Knows(Edge[User, User]):
+    note: str = ""
+
+    def before_put(self) -> None:
+        if not self.note:
+            raise ValueError("a note is needed")
+        self.note += "!"
+
+
+MODELS: list[Any] = [User, Member, Knows]
+
+
+@pytest.fixture
+def g(everywhere: Everywhere) -> Any:
+    return everywhere(MODELS)
+
+
+def test_each_write_of_an_instance_calls_it_once(g: Any) -> None:
+    ann = User(id="a", name="Ann")
+    with g.meter() as meter:
+        g.put(ann)
+    assert meter.requests == 1
+    assert g.get(User, "a") == ann == User(id="a", name="Ann", slug="ann", puts=1)
+    g.add(User(id="b", name="Ben"))
+    g.put_many([User(id="c", name="Cleo"), Member(id="m", email="A@B.C")])
+    with g.transaction() as t:
+        t.put(User(id="d", name="Dan"))
+        t.add(Member(id="n", email="X@Y.Z"))
+    assert [each.slug for each in g.get_many(User, "bcd")] == ["ben", "cleo", "dan"]
+    assert [each.puts for each in g.get_many(User, "bcd")] == [1, 1, 1]
+    assert [each.puts for each in g.get_many(Member, "mn")] == [1, 1]
+    assert g.get(Member, email="a@b.c").id == "m", "what is claimed is what is written"
+    assert g.connect(Knows, "a", "b", note="x").note == "x!"
+    with g.transaction() as t:
+        made = t.connect(Knows, "b", "a", note="y")
+    assert made.note == g.edge(Knows, "b", "a").note == "y!"
+
+
+def test_an_upsert_that_makes_one_calls_it_and_update_does_not(g: Any) -> None:
+    assert g.upsert(User, "a", name="Ann").slug == "ann"
+    assert g.upsert(User, "a", name="Anna").slug == "ann"
+    assert g.update(User, "a", puts=field("puts") + 1).puts == 2
+    with g.transaction() as t:
+        t.upsert(User, "b", name="Ben")
+    assert g.get(User, "b").slug == "ben"
+
+
+def test_what_it_raises_writes_nothing(g: Any) -> None:
+    g.put_many([User(id="a"), User(id="b")])
+    with pytest.raises(ValueError, match="a note is needed"):
+        g.connect(Knows, "a", "b")
+    with pytest.raises(ValueError, match="a note is needed"), g.transaction() as t:
+        t.put(User(id="c"))
+        t.put(Knows(source="a", target="b"))
+    assert (g.get(User, "c"), g.edge(Knows, "a", "b")) == (None, None)
+
+
+def test_explain_leaves_the_instance_as_it_is() -> None:
+    ann = User(id="a", name="Ann")
+    with Graph(":memory:", MODELS) as g:
+        assert len(g.explain(g.put, ann).requests) == 1
+    assert ann.puts == 0
