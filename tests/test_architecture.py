@@ -117,19 +117,20 @@ MAY_IMPORT: dict[str, set[str]] = {
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "rules",
     },
+    "whole_graph": {"requests", "verbs", "batch", "snapshots", "stores.interface"},
     "graph": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
         "locations", "walks", "traversals", "reading", "changing", "transactions",
-        "collecting", "snapshots",
+        "collecting", "whole_graph",
     },
     "async_graph": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
         "locations", "walks", "traversals", "reading", "changing", "transactions", "graph",
-        "collecting", "snapshots",
+        "collecting", "whole_graph",
     },
     "aws": {
         "errors", "units", "values", "tables", "reserved", "requests",

@@ -122,7 +122,8 @@ def called() -> Iterator[str]:
     for name in set(adjoin.__all__) - {"__version__"}:
         yield name
         thing = getattr(adjoin, name)
-        members = {name: value for name, value in vars(thing).items() if name[0] != "_"} if isclass(thing) else {}
+        ours = [base for base in thing.__mro__ if base.__module__.startswith("adjoin.")] if isclass(thing) else []
+        members = {name: value for base in ours for name, value in vars(base).items() if name[0] != "_"}
         yield from members
         for each in (thing, *members.values()):
             with suppress(TypeError, ValueError):

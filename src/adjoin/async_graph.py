@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
 from inspect import isawaitable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import Any, Literal, Self, TypeVar, overload
 
 from pydantic import BaseModel
 
-from adjoin.batch.calls import Over, rebuilt, verified
 from adjoin.changing import AsyncChanges
 from adjoin.collecting import AsyncCollectionQuery
 from adjoin.cost import Explanation, Rehearsing
@@ -45,17 +44,12 @@ from adjoin.searches import (
     AsyncFindQuery,
     AsyncIndexQuery,
 )
-from adjoin.snapshots.calls import Taking, opened, taken
 from adjoin.stores.interface import AsyncStore
 from adjoin.transactions import TransactionVerbs
 from adjoin.traversals import AsyncTraversals
 from adjoin.units import MAX_CHANGES
 from adjoin.walks import AsyncReached, AsyncWalk, cost_of_walk
-
-if TYPE_CHECKING:
-    from adjoin.batch.audit import Audit
-    from adjoin.batch.rebuild import Rebuilt
-    from adjoin.snapshots.snapshot import AsyncSnapshot
+from adjoin.whole_graph import AsyncWholeGraph
 
 N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
@@ -94,7 +88,7 @@ class AsyncTransaction(TransactionVerbs):
             await self._graph._run(self._commit())
 
 
-class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals):
+class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals, AsyncWholeGraph):
     """The same graph for asyncio: the same methods, awaited. It opens with the first call, or with `async with`."""
 
     def __init__(
@@ -521,85 +515,6 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals):
         view = self._view(tenant)
         view._is_owner, view._is_open, view._is_table_open = False, False, self._is_table_open
         return view
-
-    async def rebuild(
-        self,
-        source: str | os.PathLike[str] | None = None,
-        *,
-        engine: Any = "duckdb",
-        only: Iterable[str] | None = None,
-        dry_run: bool = False,
-        state: str | os.PathLike[str] | None = None,
-        diff: str | os.PathLike[str] | None = None,
-        progress: Callable[[str, int], None] | None = None,
-        **options: Any,
-    ) -> Rebuilt:
-        """Recomputes aggregates and summaries from all edges, and writes those that differ. Others may write meanwhile.
-
-        `source` is an export, in a folder or on S3, or "scan" to read the table item by item; without it, the file of
-        the graph is read. `engine` is "duckdb" or "spark", and `options` are passed to it. `only` names fields, such
-        as "CUSTOMER.owed". With `dry_run`, nothing is written. `state` is a file that records how far the writing
-        from an export came, so that another run continues there. `diff` is a file for all differences, one per line.
-        `progress` is called with the name of a step and a number. Without a tenant, all tenants of the table are
-        rebuilt.
-        """
-        run = await self._driven()
-        over = Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
-        return await asyncio.to_thread(rebuilt, over, only, dry_run, state, diff)
-
-    async def verify(
-        self,
-        source: str | os.PathLike[str] | None = None,
-        *,
-        engine: Any = "duckdb",
-        repair: bool | Iterable[str | bool] = False,
-        report: str | os.PathLike[str] | None = None,
-        progress: Callable[[str, int], None] | None = None,
-        **options: Any,
-    ) -> Audit:
-        """Compares everything that adjoin derives with the edges it is derived from; the result is true if all agree.
-
-        `repair=True` repairs all findings except dangling edges; `repair=["dangling"]` removes those. `report` is a
-        file for the findings, as JSON. `source`, `engine`, `options` and `progress` are the same as for `rebuild`.
-        Without a tenant, all tenants of the table are verified.
-        """
-        run = await self._driven()
-        over = Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
-        return await asyncio.to_thread(verified, over, repair, report)
-
-    async def snapshot(
-        self,
-        edges: Iterable[type[Any]],
-        fields: Iterable[str] = (),
-        *,
-        source: str | os.PathLike[str] | None = None,
-        progress: Callable[[str, int], None] | None = None,
-    ) -> AsyncSnapshot:
-        """Loads edges of some classes into arrays in memory, with the nodes at their ends and chosen fields of numbers.
-
-        `fields` are names of fields, such as "Knows.since", or "since" of every class that has it. `source` is an
-        export, in a folder or on S3, or "scan" to read the table item by item; without it, the file of the graph is
-        read, or a table of DynamoDB is scanned. `progress` is called with the name of a step and a number.
-        """
-        run = await self._driven()
-        taking = Taking(
-            self._layout, self._store, self._context.secret, run, self._run, edges, fields, source, progress
-        )
-        made: AsyncSnapshot = await asyncio.to_thread(taken, taking, is_async=True)
-        return made
-
-    async def open_snapshot(self, folder: str | os.PathLike[str]) -> AsyncSnapshot:
-        """Opens a snapshot that was saved in a folder, by memory map."""
-        await self._driven()
-        made: AsyncSnapshot = opened(self._layout, self._context.secret, self._run, folder, is_async=True)
-        return made
-
-    async def _driven(self) -> Callable[[Plan[Any]], Any]:
-        """Returns a function with which another thread runs plans: they run on this loop while the thread waits."""
-        if not self._is_open:
-            await self._open()
-        loop = asyncio.get_running_loop()
-        return lambda plan: asyncio.run_coroutine_threadsafe(self._run(plan), loop).result()
 
     async def explain(self, call: Any, *args: Any, **kwargs: Any) -> Explanation:
         """Returns the requests that a call would make, and their cost, without making them.

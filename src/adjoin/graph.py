@@ -12,11 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, overload, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypeVar, overload, runtime_checkable
 
 from pydantic import BaseModel
 
-from adjoin.batch.calls import Over, rebuilt, verified
 from adjoin.changing import Changes
 from adjoin.collecting import CollectionQuery
 from adjoin.cost import Explanation, Rehearsing
@@ -49,17 +48,12 @@ from adjoin.searches import (
     FindQuery,
     IndexQuery,
 )
-from adjoin.snapshots.calls import Taking, opened, taken
 from adjoin.stores.interface import Store
 from adjoin.transactions import TransactionVerbs
 from adjoin.traversals import Traversals
 from adjoin.units import MAX_CHANGES
 from adjoin.walks import Reached, Walk, cost_of_walk
-
-if TYPE_CHECKING:
-    from adjoin.batch.audit import Audit
-    from adjoin.batch.rebuild import Rebuilt
-    from adjoin.snapshots.snapshot import Snapshot
+from adjoin.whole_graph import WholeGraph
 
 N = TypeVar("N", bound=Node)
 E = TypeVar("E", bound=AnyEdge)
@@ -109,7 +103,7 @@ class Transaction(TransactionVerbs):
             self._graph._run(self._commit())
 
 
-class Graph(Reads, Changes, Traversals):
+class Graph(Reads, Changes, Traversals, WholeGraph):
     """A typed graph in one table, in a file, in memory or on DynamoDB."""
 
     def __init__(
@@ -529,74 +523,6 @@ class Graph(Reads, Changes, Traversals):
         view._is_owner = False
         view._run(view._maps_plan())
         return view
-
-    def rebuild(
-        self,
-        source: str | os.PathLike[str] | None = None,
-        *,
-        engine: Any = "duckdb",
-        only: Iterable[str] | None = None,
-        dry_run: bool = False,
-        state: str | os.PathLike[str] | None = None,
-        diff: str | os.PathLike[str] | None = None,
-        progress: Callable[[str, int], None] | None = None,
-        **options: Any,
-    ) -> Rebuilt:
-        """Recomputes aggregates and summaries from all edges, and writes those that differ. Others may write meanwhile.
-
-        `source` is an export, in a folder or on S3, or "scan" to read the table item by item; without it, the file of
-        the graph is read. `engine` is "duckdb" or "spark", and `options` are passed to it. `only` names fields, such
-        as "CUSTOMER.owed". With `dry_run`, nothing is written. `state` is a file that records how far the writing
-        from an export came, so that another run continues there. `diff` is a file for all differences, one per line.
-        `progress` is called with the name of a step and a number. Without a tenant, all tenants of the table are
-        rebuilt.
-        """
-        over = Over(self._layout, self._store, self._run, source, engine, options, progress, self._clock)
-        return rebuilt(over, only, dry_run, state, diff)
-
-    def verify(
-        self,
-        source: str | os.PathLike[str] | None = None,
-        *,
-        engine: Any = "duckdb",
-        repair: bool | Iterable[str | bool] = False,
-        report: str | os.PathLike[str] | None = None,
-        progress: Callable[[str, int], None] | None = None,
-        **options: Any,
-    ) -> Audit:
-        """Compares everything that adjoin derives with the edges it is derived from; the result is true if all agree.
-
-        `repair=True` repairs all findings except dangling edges; `repair=["dangling"]` removes those. `report` is a
-        file for the findings, as JSON. `source`, `engine`, `options` and `progress` are the same as for `rebuild`.
-        Without a tenant, all tenants of the table are verified.
-        """
-        over = Over(self._layout, self._store, self._run, source, engine, options, progress, self._clock)
-        return verified(over, repair, report)
-
-    def snapshot(
-        self,
-        edges: Iterable[type[Any]],
-        fields: Iterable[str] = (),
-        *,
-        source: str | os.PathLike[str] | None = None,
-        progress: Callable[[str, int], None] | None = None,
-    ) -> Snapshot:
-        """Loads edges of some classes into arrays in memory, with the nodes at their ends and chosen fields of numbers.
-
-        `fields` are names of fields, such as "Knows.since", or "since" of every class that has it. `source` is an
-        export, in a folder or on S3, or "scan" to read the table item by item; without it, the file of the graph is
-        read, or a table of DynamoDB is scanned. `progress` is called with the name of a step and a number.
-        """
-        taking = Taking(
-            self._layout, self._store, self._context.secret, self._run, self._run, edges, fields, source, progress
-        )
-        made: Snapshot = taken(taking, is_async=False)
-        return made
-
-    def open_snapshot(self, folder: str | os.PathLike[str]) -> Snapshot:
-        """Opens a snapshot that was saved in a folder, by memory map."""
-        made: Snapshot = opened(self._layout, self._context.secret, self._run, folder, is_async=False)
-        return made
 
     def explain(self, call: Any, *args: Any, **kwargs: Any) -> Explanation:
         """Returns the requests that a call would make, and their cost, without making them.
