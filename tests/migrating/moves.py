@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from adjoin import AdjacencyList, Child, Edge, Expires, Graph, Index, Indexed, Keys, MaterializedGraph, Node, Unique
+from adjoin.errors import OutcomeUnknown
 from adjoin.layouts.interface import Layout
 from adjoin.requests import PageResponse, Request, Response, Scan
 from adjoin.stores.interface import Store
@@ -103,6 +104,7 @@ class Move:
         self.old = Graph(self.stores[0], models, self.layouts[0])
         self.is_at_work, self.lock = True, threading.RLock()
         self.moments, self.crash_at, self.runs, self.left = 0, None, 0, 0
+        self.fails_at = 0
         for number in range(14):
             self.write(number)
 
@@ -136,6 +138,8 @@ class Move:
             self.moments += 1
             if self.crash_at is not None and self.moments >= self.crash_at:
                 raise Crash
+            if self.moments == self.fails_at:
+                raise OutcomeUnknown("the answer was lost")
             if self.is_at_work and self.left and self.random.random() < 0.3:
                 self.left -= 1
                 self.write(self.random.randrange(1000))
@@ -155,6 +159,16 @@ class Move:
             return None
         finally:
             self.crash_at = None
+
+    def fail(self, at: int, *, finish: bool = False) -> None:
+        """One run in which one request fails, before or after it took effect. It stores its state."""
+        self.fails_at = at
+        try:
+            self.migrate(finish=finish)
+        except OutcomeUnknown:
+            pass
+        finally:
+            self.fails_at = 0
 
     def new(self) -> Graph:
         return Graph(self.stores[1], self.models, self.layouts[1])

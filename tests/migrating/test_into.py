@@ -49,6 +49,20 @@ def test_a_crash_at_any_request_loses_nothing(old: str, new: str) -> None:
         move.check()
 
 
+@pytest.mark.simulation
+@pytest.mark.parametrize(("old", "new"), DIRECTIONS)
+def test_a_request_that_fails_loses_nothing(old: str, new: str) -> None:
+    first, stride = 2 + 3 * DIRECTIONS.index((old, new)), 3 * len(DIRECTIONS)
+    for at in range(1 if IS_ALL else first, MOMENTS, 1 if IS_ALL else stride):
+        move = Move(old, new, at)
+        move.fail(at)
+        move.fail(at // 2 + 1)
+        move.is_at_work = False
+        move.fail(at, finish=True)
+        assert move.migrate(finish=True).ended
+        move.check()
+
+
 class CountedMove(Move):
     """The same for classes with aggregates, in maintenance and in transactions, and with copied fields."""
 

@@ -33,7 +33,7 @@ from adjoin.values import Item, decode, encode
 
 _WHAT, _NAME = "MIGRATE", "into"
 _STATE = "adjoin:migration"
-_FLOATS = ("begun", "asked", "rcu", "wcu", "seconds", "at")
+_FLOATS = ("begun", "looked", "asked", "rcu", "wcu", "seconds", "at")
 _FEW = 50
 """How many items are looked at to see whether the new table is empty. A table that was just made has a few records."""
 
@@ -55,6 +55,8 @@ class MoveState:
     """Whether the store said where its stream ended. If not, changes are left out that are older than the migration."""
     run: str
     """Names the run that is at work; "" if it was stopped."""
+    looked: float = 0.0
+    """When the change stream was last read."""
     asked: float = 0.0
     """When the last step was asked for."""
     refused: list[Item] = field(default_factory=list)

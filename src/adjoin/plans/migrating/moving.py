@@ -421,7 +421,7 @@ class Moving:
         """Applies the next changes of the old table; returns whether there were none."""
         response: ChangesResponse
         try:
-            if state.mark is None and self._clock() - state.begun > CHANGES_KEPT:
+            if state.mark is None and self._clock() - max(state.begun, state.looked) > CHANGES_KEPT:
                 # Without a position, reading begins at the oldest kept change, even if older ones are gone.
                 raise ChangesTrimmed("the stream is kept for 24 hours")
             (response,) = yield from self._old_side(changes_after(self._old.table, state.mark))
@@ -430,8 +430,9 @@ class Moving:
                 f"the migration was stopped so long that the change stream of {self._old.table!r} no longer reaches "
                 f"back to it, so items removed since are unknown; drop the table {self._new.table!r}, and start again"
             ) from None
+        looked = replace(state, looked=self._clock(), mark=response.next or state.mark)
         if not response.changes:
-            self._behind = 0.0
+            self._state, self._behind = looked, 0.0
             return True
         self._behind = max(0.0, self._clock() - response.changes[-1].at)
         since = 0.0 if state.is_exact else state.begun - _CLOCKS
@@ -442,7 +443,8 @@ class Moving:
         count = (yield from self._apply(changed)) if changed else 0
         if count and self._finish and state.asked:
             self._refuse_late(state, response.changes)
-        self._state = replace(state, mark=response.next, changes=state.changes + count)
+        # Not before: if applying them fails, the next run has to begin with these changes.
+        self._state = replace(looked, changes=state.changes + count)
         if count or self._home != "old":
             # In the old table, storing the position would itself be a change.
             yield from self._save(self._state)
