@@ -475,6 +475,10 @@ def test_a_symmetric_edge_copies_from_the_end_at_which_it_is_read(g: Graph) -> N
     g.maintain(once=True)
     assert [edge.name for edge in g.out("B1", Friend)] == ["aa", "c", "q"]
     assert [(edge.own, edge.name) for edge in g.out("B4", Friend)] == [("aa", "q")]
+    fans = {
+        fan.fields: fan.index for fan in g.explain(g.update, Buyer, "B1", name="r").fan_outs if fan.edge == "Friend"
+    }
+    assert fans == {("name",): None, ("own",): None}
     g.update(Friend, "B4", "B1", since=3)
     assert [(edge.since, edge.name) for edge in g.out("B1", Friend)] == [(3, "aa"), (0, "c"), (0, "q")]
     assert g.verify(threads=1).findings == ()

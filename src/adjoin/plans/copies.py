@@ -149,7 +149,7 @@ def _writes(requests: Iterable[Request]) -> Iterator[Put | Update]:
 def _fan(layout: BoundLayout, item: Item, copies: Sequence[CopyRule]) -> Fan:
     edge, text = copies[0].edge, layout.text_of(copies[0].node, item)
     index = None
-    if copies[0].end == "target":
+    if copies[0].end == "target" and not edge.symmetric:
         index = layout.ranges_into(edge, layout.id_in(edge.target, text))[0].access.index
     keys = layout.shape(edge).written
     held = [
