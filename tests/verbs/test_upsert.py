@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -16,6 +17,7 @@ from adjoin import (
     Copy,
     Count,
     Edge,
+    Expires,
     Graph,
     Immutable,
     Indexed,
@@ -31,6 +33,8 @@ from adjoin import (
     field,
 )
 from adjoin.expressions import Remove, Set, Value, attribute
+from adjoin.layouts.interface import DELETING, WRITTEN
+from adjoin.plans.deletion import TOKENS
 from adjoin.requests import Put, Update
 from tests.verbs.conftest import Everywhere
 
@@ -134,6 +138,7 @@ def test_conditions(g: Any) -> None:
         (lambda g: g.upsert(User, "1", name=field("name") + 1), InvalidValue, "nothing to start from"),
         (lambda g: g.upsert(User, "1", nmae="x"), UnknownField, "did you mean 'name'"),
         (lambda g: g.upsert(User, "1", name=3), InvalidValue, "User.name"),
+        (lambda g: g.upsert(User, "1", name="x", visits=field("vists") + 1), UnknownField, "did you mean 'visits'"),
         (lambda g: g.upsert(User, "1", id="2", name="x"), InvalidValue, "'id'"),
         (lambda g: g.upsert(User, "1"), InvalidValue, "no field"),
         (lambda g: g.upsert(User(id="1", name="x"), name="y", only_if=1), InvalidValue, "not a comparison"),
@@ -216,6 +221,15 @@ def test_unique_values_further_indexed_fields_copies_and_counts_stay_true(everyw
     assert g.edge(Likes, "n", "p").title == "News"
     with pytest.raises(InvalidValue, match=r"Member\.pages is a managed field"):
         g.upsert(Member, "m", pages=3)
+    with pytest.raises(ConditionFailed, match="Member 'q', which does not exist"):
+        g.upsert(Member, "q", name="x", only_if=field("name") == "y")
+    with pytest.raises(TransactionCanceled) as error, g.transaction() as t:
+        t.upsert(Member, "q", name="x", only_if=field("name") == "y")
+    assert error.value.reasons[0].error is ConditionFailed
+    assert g.get(Member, "q") is None
+    with g.transaction() as t:
+        t.upsert(Member, "q", name="x", only_if=~field("name").exists())
+    assert g.upsert(Member, "r", name="x", only_if=~field("name").exists()).name == g.get(Member, "q").name == "x"
 
 
 # --- what classes and other programs make of it ------------------------------------------------
@@ -288,6 +302,9 @@ def test_values_under_former_names_and_empty_sets_are_not_lost() -> None:
     assert g.upsert(Marked, "1", other=1).tags == set()
     assert g.upsert(Marked, "2", other=1).tags == {"new"}
     assert g.upsert(Marked, "3", tags=field("tags").add({"x"})).tags == {"new", "x"}
+    with g.meter() as meter:
+        assert g.upsert(Marked, "4", tags={"z"}).tags == {"z"}
+    assert meter.requests == 1, "a set that the call gives needs no default"
 
 
 def test_a_class_that_checks_fields_together() -> None:
@@ -402,3 +419,58 @@ def test_upsert_can_be_explained() -> None:
     assert len(g.explain(g.upsert, Member, "1", name="Jo").requests) == 2
     with pytest.raises(NotFound):
         g.update(User, "1", name="x")
+
+
+class Session(Node):
+    id: str
+    until: Annotated[datetime | None, Expires()] = None
+
+
+class Took(Edge[Session, Page], key=("term",)):
+    term: str
+    mark: int = 1
+
+
+class Loose(Edge[Page, Page], key=("number",)):
+    number: int
+    note: str = ""
+
+
+def test_edges_of_nodes_that_expire_and_edges_with_keys() -> None:
+    g = opened(Session, Page, Took)
+    assert g.upsert(Took, "s", "p", term="a", mark=field("mark") + 1) == Took(source="s", target="p", term="a", mark=2)
+    assert g.upsert(Took, "s", "p", term="a", mark=field("mark") + 1).mark == 3
+    assert g.upsert(Took, "s", "p", term="b", mark=7).term == "b"
+    items = [item for change in g.changes() if (item := change.new_item)]
+    assert all(WRITTEN in item for item in items), "as put stores it"
+
+
+def test_an_edge_whose_key_does_not_tell_its_target() -> None:
+    keys: dict[type[Any], Keys] = {Loose: Keys(sort="LINE#{number:03}", attributes={"product_id": "{target.id}"})}
+    g = opened(Page, Loose, layout=AdjacencyList(keys=keys))
+    assert g.upsert(Loose, "a", "b", number=1, note="x").target == "b"
+    assert g.upsert(Loose, "a", "b", number=1, note="y").note == "y"
+    with pytest.raises(AlreadyExists):
+        g.upsert(Loose, "a", "c", number=1, note="z")
+    found = g.edge(Loose, "a", "b", number=1)
+    assert found is not None
+    assert found.note == "y"
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+@pytest.mark.parametrize("is_together", [True, False])
+def test_an_edge_with_the_mark_of_a_delete(is_gone: bool, is_together: bool) -> None:
+    g = opened(*MODELS)
+    g.put(Seen(source="u", target="p", times=7, note="old"))
+    layout = g._layout
+    key = layout.edge_key(layout.schema.edge(Seen), "u", "p", {})
+    g._store.execute((Update("adjoin", key, (Set(attribute(DELETING), Value({"SS": ["token:PAGE#p"]})),)),))
+    if is_gone:
+        g._store.execute((Put("adjoin", layout.deletion_key("PAGE#p") | {TOKENS: {"SS": ["token"]}}),))
+    if is_together:
+        with g.transaction() as t:
+            t.upsert(Seen, "u", "p", note="new")
+    else:
+        g.upsert(Seen, "u", "p", note="new")
+    found = g.edge(Seen, "u", "p")
+    assert found == Seen(source="u", target="p", times=0 if is_gone else 7, note="new"), "a hidden edge counts as none"

@@ -107,6 +107,8 @@ class _Unseen:
     change: Changed
     look_first: Callable[[list[str]], None]
     """Reads the named fields and writes after that."""
+    finds_marks: bool = False
+    """Whether that also finds out whether an edge with the mark of a delete exists."""
 
 
 class Buffer:
@@ -264,7 +266,7 @@ class Buffer:
             self._later.append(_Later(identity.kind, made, purpose))
             return
         self._writes.append((replace(request, returns="none"), purpose))
-        self._unseen.append((place_of(request.key), _Unseen(change, look_first)))
+        self._unseen.append((place_of(request.key), _Unseen(change, look_first, finds_marks=True)))
 
     def disconnect(
         self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any], lock: Condition | None = None
@@ -476,6 +478,9 @@ class Buffer:
         for place, unseen in self._unseen:
             reason = reasons.get(place)
             if reason is None or not reason.is_failed_condition or reason.item is None:
+                continue
+            if DELETING in reason.item and unseen.finds_marks:
+                learned[id(unseen)] = unseen, []
                 continue
             if DELETING in reason.item and place not in told:
                 # It is not known yet whether the edge is visible.

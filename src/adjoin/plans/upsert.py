@@ -39,7 +39,6 @@ from adjoin.model import has_hook
 from adjoin.plans.changed_values import worked_out
 from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.entity_write import Claims, EntityWrite, beside, revised
-from adjoin.plans.in_transaction import counting_in_transaction
 from adjoin.plans.managed_fields import is_kept_by_reading, written_items
 from adjoin.plans.steps.again import ATTEMPTS
 from adjoin.plans.steps.conditions import initial, start_of, update_actions, write_condition
@@ -194,8 +193,6 @@ def _is_alone(layout: BoundLayout, change: Changed) -> bool:
         return False
     if has_hook(kind.model):
         # Only the instance that is made is prepared by its class.
-        return False
-    if isinstance(kind, NodeType) and counting_in_transaction(layout, kind):
         return False
     if isinstance(kind, EdgeType) and (kind.source.expires or kind.target.expires):
         return False

@@ -38,8 +38,8 @@ def collected(call: str, named: Mapping[str, Any], given: Sequence[RelativeChang
             )
         if isinstance(value, RelativeChange) and (value.operator in ("set", "remove") or "." in value.field):
             raise InvalidValue(
-                f"{name}= takes a value, and field({value.field!r}).{_word(value)} says by itself what changes; pass "
-                f"it to {call} without {name}="
+                f"{name}= takes a value, and the change of field({value.field!r}) says by itself what changes; pass it "
+                f"to {call} without {name}="
             )
     changes = dict(named)
     within: dict[str, list[RelativeChange]] = {}
@@ -53,14 +53,7 @@ def collected(call: str, named: Mapping[str, Any], given: Sequence[RelativeChang
         else:
             top = {"set": change.operand, "remove": None}
             changes[first] = top.get(change.operator, change)
-    for first in within:
-        if first in changes:
-            raise InvalidValue(f"{first!r} is changed twice in one {call}; pass one change of it")
     return changes | {name: RelativeChange(name, "within", tuple(each)) for name, each in within.items()}
-
-
-def _word(change: RelativeChange) -> str:
-    return {"set": "set(…)", "remove": "remove()"}.get(change.operator, change.operator)
 
 
 def _refuse_overlap(call: str, before: Sequence[RelativeChange], change: RelativeChange) -> None:
