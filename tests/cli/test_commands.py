@@ -10,7 +10,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 
@@ -20,7 +20,7 @@ from adjoin.requests import CreateTable, Put
 from adjoin.reserved import is_own_partition
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
-from examples import education, invoices
+from examples import education, invoices, people
 from tests.cli.reference import PATH, parser_of, reference
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
@@ -252,6 +252,30 @@ def test_changes_tell_expiry_from_removal(tmp_path: Path, capsys: pytest.Capture
         g.put(Session(id="x", until=datetime.now(UTC) - timedelta(hours=1)))
     assert main(["changes", path]) == 0
     assert [line.split()[2] for line in lines_of(capsys)] == ["insert", "expire"]
+
+
+def test_results_of_other_commands_in_json(single: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def told(*words: str) -> Any:
+        status = main([*words, "--json", "--quiet"] if words[0] != "shards" else [*words, "--json"])
+        assert status == 0
+        return json.loads(capsys.readouterr().out)
+
+    with people.open_graph(tmp_path / "people.db") as g:
+        g.put_many(people.SAMPLE)
+    found = told("shards", str(tmp_path / "people.db"), "examples.people")
+    assert (found["index"], found["stored"]) == ("GSI1", 2)
+    copied = told("copy", single, str(tmp_path / "copy.db"))
+    assert (copied["table"], copied["to"], copied["items"]) == ("Education", "Education", 1)
+    assert told("export", single, str(tmp_path / "exported"))["exported"] == 1
+    assert told("maintain", single, "examples.education", "--once")["set_aside"] == 0
+    assert told("rebuild", single, "examples.education", "--dry-run") == {
+        "results": [],
+        "uncounted": 0,
+        "left": 0,
+        "failures": [],
+    }
+    audit = told("verify", single, "examples.education")
+    assert (audit["faults"], audit["left"], audit["findings"]) == (0, 0, [])
 
 
 # --- what goes wrong ---------------------------------------------------------------------------

@@ -429,6 +429,8 @@ def test_an_export_does_not_replace_a_file(file: Path, capsys: pytest.CaptureFix
     assert main(["export", "sample.db", "people.csv", MODULE, "Person"]) == 1
     assert "the file people.csv already exists" in capsys.readouterr().err
     assert Path("people.csv").read_text() == "mine"
+    assert main(["export", "sample.db", "none/people.csv", MODULE, "Person"]) == 1
+    assert capsys.readouterr().err == "adjoin: the folder none does not exist; create it first\n"
     assert main(["export", "sample.db", "people.parquet", MODULE]) == 2
     assert "the rows of a parquet file are of one class; name it" in capsys.readouterr().err
     assert main(["export", "sample.db", "people.csv"]) == 2

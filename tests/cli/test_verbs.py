@@ -30,6 +30,7 @@ class Repo(Node, key=("owner", "name")):
     owner: str
     name: str
     stars: int = 0
+    years: set[int] | None = None
 
 
 class Knows(Edge[Person, Person], order="since"):
@@ -47,6 +48,9 @@ class Note(Child[Repo], key=("number",)):
 """
 
 
+REPO = {"class": "Repo", "owner": "ann", "name": "adjoin", "stars": 7, "years": [2025, 2026]}
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a module, and a file that `put` wrote."""
@@ -56,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'Person id=1 name=Ann email=a@x tags:=["b","a"] photo=AAH/',
         "Person id=2 name=Bob email=b@x",
         "Person id=3 name=Cat email=c@x",
-        "Repo owner=ann name=adjoin stars=7",
+        "Repo owner=ann name=adjoin stars=7 years:=[2025,2026]",
         "Knows source=1 target=2 since=2020-01-31 weight=0.10",
         "Knows source=1 target=3 since=2021-01-31",
         "Knows source=2 target=3 since=2022-01-31",
@@ -86,8 +90,14 @@ def test_get_prints_a_node(folder: Path) -> None:
             ["Person", "email=b@x"],
             {"class": "Person", "id": 2, "name": "Bob", "email": "b@x", "tags": None, "photo": ""},
         ),
-        (["Repo", "ann,adjoin"], {"class": "Repo", "owner": "ann", "name": "adjoin", "stars": 7}),
-        (["Repo", '["ann","adjoin"]'], {"class": "Repo", "owner": "ann", "name": "adjoin", "stars": 7}),
+        (
+            ["Repo", "ann,adjoin"],
+            {"class": "Repo", "owner": "ann", "name": "adjoin", "stars": 7, "years": [2025, 2026]},
+        ),
+        (
+            ["Repo", '["ann","adjoin"]'],
+            {"class": "Repo", "owner": "ann", "name": "adjoin", "stars": 7, "years": [2025, 2026]},
+        ),
         (
             ["Knows", "1", "2"],
             {"class": "Knows", "source": 1, "target": 2, "since": "2020-01-31", "weight": "0.1"},
@@ -142,6 +152,7 @@ def test_find_and_scan(folder: Path) -> None:
     assert run(folder, "scan", "--count").out == "11\n"
     assert run(folder, "scan", "--others") == Ended(0, "", "")
     assert run(folder, "scan", "Person", "--where", "tags contains b", "--count").out == "1\n"
+    assert run(folder, "scan", "Repo", "--where", "years contains 2026", "--count").out == "1\n"
 
 
 def test_count(folder: Path) -> None:
@@ -242,6 +253,7 @@ def test_stats(folder: Path) -> None:
         (["walk", "1", "otu", "Knows"], "'otu' is not a step of a walk; did you mean 'out'?"),
         (["walk", "1", "out"], "out is the last step, and a class is missing"),
         (["walk", "1", "repeat", "Knows", "often"], "repeat takes how often at most, got 'often'"),
+        (["scan", "Repo", "--where", "years contains x"], "'x' can be no element of Repo.years"),
         (["scan", "--where", "a = 1"], "--where is about the fields of one class"),
         (["find", "Person", "name = 'x"], "close the quotes"),
     ],
@@ -267,6 +279,8 @@ def test_errors_are_one_line_and_write_nothing(
 def test_a_put_that_is_refused_creates_no_file(folder: Path) -> None:
     done = adjoin("put", "other.db", "models.py", "Person", "id=x", folder=folder)
     assert done.status == 1
+    words = ["put", "other.db", "models.py", "Repo", "owner=x", "name=y", "--only-if", "stars >"]
+    assert adjoin(*words, folder=folder).status == 2
     assert not (folder / "other.db").exists()
     assert adjoin("get", "other.db", "models.py", "Person", "1", folder=folder).status == 1
     assert not (folder / "other.db").exists()

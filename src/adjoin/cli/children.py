@@ -23,7 +23,7 @@ def call(asked: Asked, arguments: argparse.Namespace) -> Any:
     if kind.parent is None:
         raise InvalidArguments(f"{kind.name} is no class of children; name one that is declared as Child[…]")
     query = asked.graph.children(graphs.node(kind.parent, arguments.node), kind.model)
-    return reading.ordered(query, arguments)
+    return reading.ordered(query, kind, arguments)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -47,7 +47,11 @@ def of_arguments() -> Iterator[None]:
 
 def told(error: Exception) -> str:
     """An error as one line. File names that are not UTF-8 are written with escapes, so that printing cannot fail."""
-    line = " ".join(str(error).split())
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror and isinstance(error.filename, str):
+        # Python's own text begins with the number of the error.
+        text = f"{error.filename}: {error.strerror}"
+    line = " ".join(text.split())
     return f"adjoin: {line.encode('utf-8', 'backslashreplace').decode()}"
 
 

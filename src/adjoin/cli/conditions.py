@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
 
 from adjoin.cli.command import InvalidArguments
+from adjoin.entity_types import EntityType
+from adjoin.field_types import problems_in
 from adjoin.fields import FieldReference, Predicate, field
 
 _TOKEN = re.compile(
@@ -37,9 +41,12 @@ class _Token:
         return self.kind == "word" and self.text.lower() in words
 
 
-def predicate(text: str) -> Predicate:
-    """Returns the predicate that a text stands for; raises `InvalidArguments` if it stands for none."""
-    reading = _Reading(text, _tokens(text))
+def predicate(text: str, kind: EntityType | None = None) -> Predicate:
+    """Returns the predicate that a text stands for; raises `InvalidArguments` if it stands for none.
+
+    The class says what the elements of a list or set are that `contains` looks for; without it, they are text.
+    """
+    reading = _Reading(text, _tokens(text), kind)
     found = reading.any_of()
     if reading.token.kind != "end":
         raise reading.unexpected("and, or, or the end")
@@ -65,8 +72,8 @@ def _tokens(text: str) -> list[_Token]:
 class _Reading:
     """Reads tokens from left to right; `not` binds closest, then `and`, then `or`."""
 
-    def __init__(self, text: str, tokens: list[_Token]) -> None:
-        self._text, self._tokens, self._at = text, tokens, 0
+    def __init__(self, text: str, tokens: list[_Token], kind: EntityType | None) -> None:
+        self._text, self._tokens, self._at, self._kind = text, tokens, 0, kind
 
     @property
     def token(self) -> _Token:
@@ -134,7 +141,7 @@ class _Reading:
             case "begins_with":
                 return compared.begins_with(self._value())
             case "contains":
-                return compared.contains(self._value())
+                return compared.contains(_element(self._kind, compared.name, self._value()))
             case "between":
                 low = self._value()
                 if not self.token.is_word("and"):
@@ -158,3 +165,16 @@ class _Reading:
             raise self.unexpected("a value")
         token = self._take()
         return None if token == _Token("word", "null") else token.text
+
+
+def _element(kind: EntityType | None, name: str, value: Any) -> Any:
+    """A value as an element of the list or set that a field is."""
+    hint: Any = kind.fields[name].annotation if kind is not None and name in kind.fields else None
+    for each in (hint, *get_args(hint)):
+        if get_origin(each) in (list, set, frozenset, tuple):
+            try:
+                return TypeAdapter(get_args(each)[0]).validate_python(value)
+            except ValidationError as error:
+                what = f"no element of {kind.name if kind else ''}.{name}"
+                raise InvalidArguments(f"{value!r} can be {what}: {problems_in(error)}") from None
+    return value

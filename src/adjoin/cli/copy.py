@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from contextlib import closing
@@ -48,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"read this many parts of the table side by side (default: 1, and {SERVICE_SEGMENTS} from DynamoDB)",
     )
     parser.add_argument("--state", metavar="PATH", help="the file that stores the progress of an interrupted copy")
+    parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
@@ -75,7 +77,10 @@ def run(arguments: argparse.Namespace) -> None:
             def finished(copied: Copied) -> None:
                 shown.line.close()
                 # Print the summary before the state is removed: if printing fails, the same command can run again.
-                print(_summary(table, to, arguments.destination, copied), flush=True)
+                told = (
+                    _told(table, to, copied) if arguments.json else _summary(table, to, arguments.destination, copied)
+                )
+                print(told, flush=True)
                 shown.stage = ""
 
             try:
@@ -94,7 +99,8 @@ def run(arguments: argparse.Namespace) -> None:
                 if arguments.verify:
                     same = verify(source, destination, table, to=to, segments=segments, progress=shown)
                     shown.line.close()
-                    print(f"table {table}: verified, {counted(same, 'item')} on both sides")
+                    if not arguments.json:
+                        print(f"table {table}: verified, {counted(same, 'item')} on both sides")
             except BaseException as error:
                 shown.line.close()
                 # After ChangesTrimmed the copy cannot continue; the error itself says what to do.
@@ -116,6 +122,11 @@ class _Shown:
         if not self._quiet:
             work, noun = _WORK[progress.stage]
             self.line.show(f"table {self._table}: {work}", noun, progress.done, progress.total)
+
+
+def _told(table: str, to: str, copied: Copied) -> str:
+    told = {"table": table, "to": to, "items": copied.items, "bytes": copied.size, "changes": copied.changes}
+    return json.dumps({**told, "rcu": copied.read, "wcu": copied.write, "seconds": copied.seconds})
 
 
 def _summary(table: str, to: str, destination: str, copied: Copied) -> str:

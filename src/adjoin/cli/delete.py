@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from adjoin.cli import graphs
 from adjoin.cli.command import ABSENT, Command, InvalidArguments
+from adjoin.cli.drawing import printable
 from adjoin.cli.get import edge_key
 from adjoin.cli.graphs import Asked
 from adjoin.entity_types import EdgeType, NodeType
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     with graphs.opened(arguments) as asked:
         is_deleted = call(asked, arguments)()
         name = asked.kind(arguments.kind).name
-    which = f"{name} {' '.join(arguments.key)}"
+    which = f"{name} {printable(' '.join(arguments.key))}"
     if arguments.json:
         print(json.dumps({"deleted": is_deleted}))
     else:

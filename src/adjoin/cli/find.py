@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def call(asked: Asked, arguments: argparse.Namespace) -> Any:
     kind = asked.kind(arguments.kind)
-    sought = None if arguments.condition is None else predicate(arguments.condition)
+    sought = None if arguments.condition is None else predicate(arguments.condition, kind)
     query = asked.graph.find(kind.model, sought, order=arguments.order, index=arguments.index)
     return query.reverse() if arguments.reverse else query
 

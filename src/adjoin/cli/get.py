@@ -9,6 +9,7 @@ from typing import Any
 
 from adjoin.cli import graphs
 from adjoin.cli.command import ABSENT, Command, InvalidArguments
+from adjoin.cli.drawing import printable
 from adjoin.cli.graphs import Asked
 from adjoin.cli.reading import add_json
 from adjoin.cli.results import as_json, details, named
@@ -80,7 +81,7 @@ def absent(kind: EntityType, arguments: argparse.Namespace) -> int:
     """Says that there is no such node or edge."""
     if arguments.json:
         print("null")
-    print(f"there is no {kind.name} {' '.join(arguments.key)}", file=sys.stderr)
+    print(f"there is no {kind.name} {printable(' '.join(arguments.key))}", file=sys.stderr)
     return ABSENT
 
 

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def call(asked: Asked, arguments: argparse.Namespace) -> Any:
     kind = asked.edge_kind(arguments.edge)
     query = asked.graph.into(graphs.node(kind.target, arguments.node), kind.model)
-    found = reading.ordered(query, arguments)
+    found = reading.ordered(query, kind, arguments)
     return found.nodes() if arguments.nodes else found
 
 

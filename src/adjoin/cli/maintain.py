@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import logging
 import signal
 import sys
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every", metavar="S", type=_seconds, default=1.0, help="look for changes every S seconds (default: 1)"
     )
+    parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
     parser.add_argument("--quiet", action="store_true", help="log warnings only")
 
 
@@ -51,6 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
     with batch.opened(arguments) as graph, _logged(arguments.quiet), collected_rarely(), stoppable() as stop:
         report = graph.maintain(once=arguments.once, every=arguments.every, stop=stop)
         is_due = arguments.once and graph.health().rebuild_due is not None
+    if arguments.json:
+        told = {"changes": report.changes, "nodes": report.nodes, "edges": report.edges}
+        print(json.dumps({**told, "set_aside": len(report.set_aside), "rebuild_due": bool(is_due)}))
+        return LEFT if arguments.once and (report.set_aside or is_due) else 0
     print(
         f"{counted(report.changes, 'change')}, {counted(report.nodes, 'node')} and {counted(report.edges, 'edge')} "
         f"brought up to date, {len(report.set_aside):,} set aside"

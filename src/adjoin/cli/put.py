@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 from adjoin.cli import graphs
@@ -14,6 +14,7 @@ from adjoin.cli.conditions import predicate
 from adjoin.cli.graphs import Asked, Classes
 from adjoin.cli.reading import add_json
 from adjoin.cli.results import as_json, named
+from adjoin.fields import Predicate
 from adjoin.graph import Graph
 from adjoin.schema import Schema
 
@@ -36,34 +37,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def call(asked: Asked, arguments: argparse.Namespace) -> Callable[[], Any]:
-    return partial(_write, asked.graph, _entity(asked, arguments), arguments)
+    return _made(asked, arguments).written(asked.graph)
 
 
-def _entity(classes: Classes, arguments: argparse.Namespace) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Put:
+    """What is to be written, and how. All of it is checked before the graph is opened, which may create a file."""
+
+    entity: Any
+    way: str
+    held: Predicate | None
+
+    def written(self, graph: Graph) -> Callable[[], Any]:
+        entity = self.entity
+        match self.way:
+            case "new":
+                return lambda: graph.add(entity)
+            case "connect":
+                given = {name: getattr(entity, name) for name in entity.model_fields_set - {"source", "target"}}
+                return lambda: graph.connect(type(entity), entity.source, entity.target, **given)
+        return lambda: graph.put(entity, only_if=self.held)
+
+
+def _made(classes: Classes, arguments: argparse.Namespace) -> _Put:
     if sum((arguments.new, arguments.connect, arguments.only_if is not None)) > 1:
         raise InvalidArguments("--new, --connect and --only-if are three ways to put; choose one of them")
     kind = classes.edge_kind(arguments.kind) if arguments.connect else classes.kind(arguments.kind)
-    return graphs.made(kind, graphs.field_values(kind, arguments.fields))
-
-
-def _write(graph: Graph, entity: Any, arguments: argparse.Namespace) -> None:
-    if arguments.new:
-        graph.add(entity)
-    elif arguments.connect:
-        given = {name: getattr(entity, name) for name in entity.model_fields_set - {"source", "target"}}
-        graph.connect(type(entity), entity.source, entity.target, **given)
-    else:
-        held = None if arguments.only_if is None else predicate(arguments.only_if)
-        graph.put(entity, only_if=held)
+    entity = graphs.made(kind, graphs.field_values(kind, arguments.fields))
+    held = None if arguments.only_if is None else predicate(arguments.only_if, kind)
+    return _Put(entity, "new" if arguments.new else "connect" if arguments.connect else "put", held)
 
 
 def run(arguments: argparse.Namespace) -> None:
     models, layout = declared(arguments)
-    # Before the graph is opened, which creates a file that does not exist.
-    entity = _entity(Classes(Schema(models)), arguments)
+    made = _made(Classes(Schema(models)), arguments)
     with Graph(arguments.location, models, layout, tenant=arguments.tenant) as graph:
-        _write(graph, entity, arguments)
-    print(as_json(entity) if arguments.json else f"put {named(entity)}")
+        made.written(graph)()
+    print(as_json(made.entity) if arguments.json else f"put {named(made.entity)}")
 
 
 COMMAND = Command("put", "writes one node or one edge", add_arguments, run, False, call)

@@ -12,6 +12,7 @@ from typing import Any
 from adjoin.cli.command import whole_number
 from adjoin.cli.conditions import predicate
 from adjoin.cli.results import as_json, as_text
+from adjoin.entity_types import EntityType
 
 _PAGE = 1000
 """How many results are read before they are printed."""
@@ -44,18 +45,18 @@ def add_order(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reverse", action="store_true", help="in the opposite order")
 
 
-def ordered(query: Any, arguments: argparse.Namespace) -> Any:
+def ordered(query: Any, kind: EntityType, arguments: argparse.Namespace) -> Any:
     """A query with the conditions and the order that the arguments ask for."""
     if arguments.between is not None:
         query = query.between(*arguments.between)
     if arguments.begins_with is not None:
         query = query.begins_with(arguments.begins_with)
-    query = filtered(query, arguments)
+    query = filtered(query, kind, arguments)
     return query.reverse() if arguments.reverse else query
 
 
-def filtered(query: Any, arguments: argparse.Namespace) -> Any:
-    return query if arguments.where is None else query.where(predicate(arguments.where))
+def filtered(query: Any, kind: EntityType | None, arguments: argparse.Namespace) -> Any:
+    return query if arguments.where is None else query.where(predicate(arguments.where, kind))
 
 
 def print_found(query: Any, arguments: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ The exit status is 1 if something could not be written, and 2 if the rebuild fai
 from __future__ import annotations
 
 import argparse
+import json
 
 from adjoin.cli import batch
 from adjoin.cli.command import Command
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="compare, and write nothing")
     parser.add_argument("--diff", metavar="PATH", help="write every difference to this file, one JSON object per line")
     parser.add_argument("--state", metavar="PATH", help="the file that stores the progress of an interrupted rebuild")
+    parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
 
 
 @batch.carried_out
@@ -37,6 +39,14 @@ def run(arguments: argparse.Namespace) -> int:
             progress=progress,
             **batch.options(arguments),
         )
+    if arguments.json:
+        results = [
+            {"name": each.name, "differ": each.differ, "written": each.written, "circular": each.circular}
+            for each in rebuilt.results
+        ]
+        told = {"results": results, "uncounted": rebuilt.uncounted, "left": rebuilt.left}
+        print(json.dumps({**told, "failures": [*rebuilt.failures]}, default=str))
+        return LEFT if rebuilt.left else 0
     if not rebuilt.results:
         print("the classes declare nothing to compute")
     for result in rebuilt.results:

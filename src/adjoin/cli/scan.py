@@ -23,10 +23,11 @@ def call(asked: Asked, arguments: argparse.Namespace) -> Any:
         if arguments.where is not None and not arguments.others:
             raise InvalidArguments("--where is about the fields of one class; name the class too")
         every = asked.graph.scan()
-        return reading.filtered(every.others if arguments.others else every, arguments)
+        return reading.filtered(every.others if arguments.others else every, None, arguments)
     if arguments.others:
         raise InvalidArguments("--others are items of no class; leave the class out")
-    return reading.filtered(asked.graph.scan(asked.kind(arguments.kind).model), arguments)
+    kind = asked.kind(arguments.kind)
+    return reading.filtered(asked.graph.scan(kind.model), kind, arguments)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -6,7 +6,9 @@ It works also where a graph could not be opened, because its classes declare a h
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from adjoin import AdjacencyList
@@ -28,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--models", metavar="NAME", help="the list of classes in the module (default: all its Node and Edge classes)"
     )
+    parser.add_argument("--json", action="store_true", help="print one JSON object per index and line")
 
 
 def _wanted(text: str) -> tuple[str, int]:
@@ -46,7 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
     if not found:
         raise InvalidArguments(f"no index of the layout in {name} has shards; name another layout")
     for each in found:
-        print(each)
+        print(json.dumps(asdict(each)) if arguments.json else each)
 
 
 def _shards_of(

@@ -7,6 +7,7 @@ found and all of it is repaired, and 2 if the audit failed.
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any
 
 from adjoin.cli import batch
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="repair findings of this kind; may be repeated; without a kind: all except dangling",
     )
     parser.add_argument("--report", metavar="PATH", help="write the findings to this file, as JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
 
 
 @batch.carried_out
@@ -42,6 +44,13 @@ def run(arguments: argparse.Namespace) -> int:
             progress=progress,
             **batch.options(arguments),
         )
+    if arguments.json:
+        findings = [
+            {"kind": each.kind, "name": each.name, "count": each.count, "repaired": each.repaired}
+            for each in audit.findings
+        ]
+        print(json.dumps({"faults": audit.faults, "left": audit.left, "findings": findings, "read": audit.counts}))
+        return 0 if not audit.findings else LEFT if audit.left else REPAIRED
     for finding in audit.findings:
         repaired = f", {finding.repaired:,} repaired" if finding.repaired else ""
         print(f"{finding.kind}  {finding.name}: {finding.count:,}{repaired}")

@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any
 
 from adjoin.entity_types import EntityType
-from adjoin.errors import AlreadyExists, InvalidValue
+from adjoin.errors import AlreadyExists, InvalidValue, NotFound
 from adjoin.exchange.readers import parquet
 from adjoin.exchange.texts import as_json, id_text, text_of
 from adjoin.field_types import plain_type
@@ -56,6 +56,9 @@ def write_entities(
 def _made(path: str, format: str, kind: EntityType | None) -> Iterator[_Writer]:
     if os.path.lexists(path):
         raise AlreadyExists(f"the file {path} already exists; choose another name, or remove it")
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise NotFound(f"the folder {folder} does not exist; create it first")
     unfinished = f"{path}.unfinished"
     try:
         with open(unfinished, "wb") as binary:
