@@ -306,12 +306,14 @@ def test_axe_finds_no_serious_fault(browser: Any, tmp_path: Path, theme: str) ->
 @pytest.mark.parametrize("size", [(1440, 900), (820, 1000), (360, 740)], ids=["desktop", "tablet", "phone"])
 def test_no_view_is_wider_than_the_screen(browser: Any, tmp_path: Path, size: tuple[int, int]) -> None:
     layout = "adjacency"
-    with opened(browser, hostile_file(tmp_path, layout), HOSTILE_MODELS, LAYOUTS[layout], size=size) as page:
-        page.open()
-        for view in VIEWS:
-            page.page.click(f"nav a[href='#view={view}']")
-            page.page.wait_for_load_state("networkidle")
-            assert page.page.evaluate("document.documentElement.scrollWidth") <= size[0], view
+    hostile: tuple[Any, ...] = (hostile_file(tmp_path, layout), HOSTILE_MODELS, LAYOUTS[layout])
+    for subject in (hostile, (invoices_file(tmp_path),)):
+        with opened(browser, *subject, size=size) as page:
+            page.open()
+            for view in VIEWS:
+                page.page.click(f"nav a[href='#view={view}']")
+                page.page.wait_for_load_state("networkidle")
+                assert page.page.evaluate("document.documentElement.scrollWidth") <= size[0], view
 
 
 class Person(Node):
