@@ -234,6 +234,8 @@ def test_health(browser: Any, tmp_path: Path) -> None:
         page.open("health")
         page.page.locator(".bars th", has_text="Placed").wait_for()
         assert "none" in page.page.locator(".card", has_text="Lag").inner_text()
+        page.page.click("text=Read the change stream")
+        page.page.locator("[aria-label='Hottest partitions'] code", has_text="CUSTOMER#C1").first.wait_for()
         page.page.click("text=CUSTOMER#C1")
         page.headed("Ann Lee")
 
