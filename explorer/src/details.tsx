@@ -184,6 +184,7 @@ function Recommend({ node }: { node: NodeInfo }) {
             </li>
           ))}
           {found.recommendations.length === 0 && <li class="none">Nothing is in common with it.</li>}
+          {found.partial && <li class="none">Not everything was read; it would take too many requests.</li>}
         </ol>
       )}
     </section>

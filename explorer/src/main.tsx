@@ -2,6 +2,7 @@
 import { type ComponentType, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Model } from "./api";
+import { Code } from "./copying";
 import { Editor } from "./editing";
 import { count, costText } from "./format";
 import { GraphView } from "./graph/view";
@@ -112,9 +113,7 @@ function Inferred({ known, close }: { known: Model; close: () => void }) {
           ))}
         </ul>
       )}
-      <pre tabIndex={0} aria-label="The program">
-        {found.source}
-      </pre>
+      <Code label="The program" text={found.source} />
       <button type="button" onClick={close}>
         Close
       </button>

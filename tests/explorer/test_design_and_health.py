@@ -125,3 +125,19 @@ def test_a_foreign_table(tmp_path: Path) -> None:
         health = ask("health")
     assert health["sample"]["others"] == 0
     assert sum(each["estimate"] for each in health["classes"]) == health["sample"]["items"]
+
+
+def test_the_hottest_partitions_are_those_of_the_change_stream(tmp_path: Path) -> None:
+    path = str(tmp_path / "hub.db")
+    with Graph(path, [Hub, Spoke]) as graph:
+        graph.put_many([Hub(id=number) for number in range(5)])
+        for number in range(5):
+            graph.put(Spoke(source=number, target=4))
+            graph.put(Spoke(source=0, target=number))
+    with asking(path, [Hub, Spoke]) as ask:
+        found = ask("hottest")
+    first, second, *_ = found["partitions"]
+    # A node and five edges; one put is the same edge again, which changes nothing.
+    assert (first["index"], first["partition"], first["writes"]) == (None, "HUB#0", 6)
+    assert (second["index"], second["partition"], second["writes"]) == ("GSI1", "HUB#4", 5)
+    assert found["since"] <= found["until"]

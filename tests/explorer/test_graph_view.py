@@ -218,3 +218,20 @@ def test_values_that_javascript_would_round_are_texts() -> None:
 
 def test_ids_of_bytes_come_back() -> None:
     assert unplain(plain((b"\xff\x00", ["a"], 1))) == (b"\xff\x00", ("a",), 1)
+
+
+def test_a_tenant_is_shown_alone(tmp_path: Path) -> None:
+    path = tmp_path / "tenants.db"
+    for tenant, number in (("acme", 3), ("zeta", 2)):
+        with Graph(path, [Hub, Spoke], tenant=tenant) as graph:
+            graph.put_many([Hub(id=each) for each in range(number)])
+            graph.put(Spoke(source=0, target=1))
+    for tenant, number in (("acme", 3), ("zeta", 2)):
+        with asking(str(path), [Hub, Spoke], tenant=tenant) as ask:
+            assert ask("model")["tenant"] == tenant
+            assert len(ask("start")["nodes"]) == number
+            assert len(ask("items", limit=200)["items"]) == number + 1
+            health = ask("health")
+            assert health["sample"]["others"] == 0
+            assert {each["name"]: each["estimate"] for each in health["classes"]} == {"Hub": number, "Spoke": 1}
+            assert len(ask("neighbours", handle="Hub/0")["nodes"]) == 1

@@ -48,6 +48,7 @@ FORMS: dict[str, tuple[dict[str, Any], int]] = {
         {"verb": "find", "class": "Person", "where": [{"field": "name", "operator": "begins_with", "values": ["A"]}]},
         2,
     ),
+    "ordered": ({"verb": "find", "class": "Person", "order": "name", "reverse": True}, 3),
     "dates": (
         {
             "verb": "find",

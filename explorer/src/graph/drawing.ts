@@ -32,25 +32,32 @@ interface Palette {
 
 const FONT = 12;
 const CELL = 64;
+/** With more edges than these, only those that matter have their names written. */
+const DENSE = 250;
 
 /** Which parts of the canvas have text already. */
 class Taken {
   private cells = new Map<string, Box[]>();
   readonly boxes: Box[] = [];
 
+  /** Takes a part if nothing has it yet. */
   take(box: Box): boolean {
-    const keys = this.keys(box);
-    for (const key of keys)
+    for (const key of this.keys(box))
       for (const other of this.cells.get(key) ?? [])
         if (box.left < other.right && other.left < box.right && box.top < other.bottom && other.top < box.bottom)
           return false;
-    for (const key of keys) {
+    this.keep(box);
+    this.boxes.push(box);
+    return true;
+  }
+
+  /** Keeps a part free of text. */
+  keep(box: Box): void {
+    for (const key of this.keys(box)) {
       const found = this.cells.get(key);
       if (found) found.push(box);
       else this.cells.set(key, [box]);
     }
-    this.boxes.push(box);
-    return true;
   }
 
   private keys(box: Box): string[] {
@@ -184,21 +191,55 @@ export class Drawing {
 
   private drawLines(marked: ReadonlySet<string>, focus: string | null): void {
     const { context, palette } = this;
-    const strong: [string, Line][] = [];
-    context.lineWidth = this.camera.zoom < 0.5 ? 0.7 : 1.1;
-    context.strokeStyle = palette.line;
-    context.fillStyle = palette.line;
+    const plain: Line[] = [];
+    const near: Line[] = [];
+    const strong: Line[] = [];
     for (const [handle, line] of this.scene.lines) {
-      const { source, target } = line.info;
-      if (marked.has(handle) || handle === focus || source === focus || target === focus) strong.push([handle, line]);
-      else this.drawLine(line);
+      if (marked.has(handle) || handle === focus) strong.push(line);
+      else if (line.info.source === focus || line.info.target === focus) near.push(line);
+      else plain.push(line);
     }
-    for (const [handle, line] of strong) {
-      const isMarked = marked.has(handle) || handle === focus;
-      context.lineWidth = isMarked ? 3 : 1.6;
-      context.strokeStyle = context.fillStyle = isMarked ? palette.accent : palette.muted;
-      this.drawLine(line);
+    this.strokeLines(plain, this.camera.zoom < 0.5 ? 0.7 : 1.1, palette.line);
+    this.strokeLines(near, 1.6, palette.muted);
+    this.strokeLines(strong, 3, palette.accent);
+    context.setLineDash([]);
+  }
+
+  private strokeLines(lines: Line[], width: number, colour: string): void {
+    const { context } = this;
+    context.lineWidth = width;
+    context.strokeStyle = context.fillStyle = colour;
+    const hasTips = this.camera.zoom >= 0.35;
+    for (const line of lines) {
+      const curve = this.curve(line);
+      if (!curve || !this.isInSight(curve)) continue;
+      // One by one: a path of many lines that cross each other takes longer, because each crossing is computed.
+      context.setLineDash(line.info.child ? [4, 3] : []);
+      context.beginPath();
+      context.moveTo(curve.x1, curve.y1);
+      if (line.bend) context.quadraticCurveTo(curve.cx, curve.cy, curve.x2, curve.y2);
+      else context.lineTo(curve.x2, curve.y2);
+      context.stroke();
+      if (hasTips && !line.info.symmetric) this.fillTip(curve, 5 + width);
     }
+  }
+
+  /** The head of an arrow at the end of a line. */
+  private fillTip({ x2, y2, cx, cy, end }: Curve, size: number): void {
+    const { context } = this;
+    const angle = Math.atan2(y2 - cy, x2 - cx);
+    const [x, y] = [x2 - Math.cos(angle) * (end + 2), y2 - Math.sin(angle) * (end + 2)];
+    context.beginPath();
+    context.moveTo(x, y);
+    context.lineTo(x - size * Math.cos(angle - 0.45), y - size * Math.sin(angle - 0.45));
+    context.lineTo(x - size * Math.cos(angle + 0.45), y - size * Math.sin(angle + 0.45));
+    context.fill();
+  }
+
+  private isInSight(curve: Curve): boolean {
+    const [left, right] = [Math.min(curve.x1, curve.x2, curve.cx), Math.max(curve.x1, curve.x2, curve.cx)];
+    const [top, bottom] = [Math.min(curve.y1, curve.y2, curve.cy), Math.max(curve.y1, curve.y2, curve.cy)];
+    return right > 0 && bottom > 0 && left < this.width && top < this.height;
   }
 
   private curve(line: Line): Curve | null {
@@ -223,28 +264,6 @@ export class Drawing {
       cy: (y1 + y2) / 2 + ((x2 - x1) / length) * bend * way,
       end: this.radius(other),
     };
-  }
-
-  private drawLine(line: Line): void {
-    const curve = this.curve(line);
-    if (!curve) return;
-    const { context } = this;
-    const { x1, y1, x2, y2, cx, cy } = curve;
-    context.beginPath();
-    context.moveTo(x1, y1);
-    context.quadraticCurveTo(cx, cy, x2, y2);
-    context.setLineDash(line.info.child ? [4, 3] : []);
-    context.stroke();
-    context.setLineDash([]);
-    if (line.info.symmetric || this.camera.zoom < 0.35) return;
-    const angle = Math.atan2(y2 - cy, x2 - cx);
-    const size = 5 + context.lineWidth;
-    const tip: [number, number] = [x2 - Math.cos(angle) * (curve.end + 2), y2 - Math.sin(angle) * (curve.end + 2)];
-    context.beginPath();
-    context.moveTo(...tip);
-    context.lineTo(tip[0] - size * Math.cos(angle - 0.45), tip[1] - size * Math.sin(angle - 0.45));
-    context.lineTo(tip[0] - size * Math.cos(angle + 0.45), tip[1] - size * Math.sin(angle + 0.45));
-    context.fill();
   }
 
   private drawDots(emphasis: Emphasis, marked: ReadonlySet<string>, near: Set<string>): void {
@@ -306,7 +325,13 @@ export class Drawing {
     };
     const dots = [...this.scene.dots].map(([handle, dot]) => ({ dot, weight: weight(handle, dot) }));
     dots.sort((one, other) => other.weight - one.weight);
-    // The nodes themselves first: no label hides one that matters more than its own.
+    // The nodes themselves first: no label hides one.
+    for (const { dot } of dots) {
+      const [x, y] = this.toScreen(dot.x, dot.y);
+      const reach = this.radius(dot) * 0.8;
+      if (x > -40 && y > -40 && x < this.width + 40 && y < this.height + 40)
+        taken.keep({ left: x - reach, top: y - reach, right: x + reach, bottom: y + reach });
+    }
     const { context } = this;
     context.textBaseline = "middle";
     context.lineJoin = "round";
@@ -334,28 +359,34 @@ export class Drawing {
       [x - width / 2, y - radius - 11],
       [x - radius - 5 - width, y],
     ];
-    for (const [left, middle] of places) {
-      const box = { left: left - 2, top: middle - 8, right: left + width + 2, bottom: middle + 8 };
-      if (!taken.take(box)) continue;
-      context.globalAlpha = dot.info.missing ? 0.6 : 1;
-      context.lineWidth = 3.5;
-      context.strokeStyle = palette.background;
-      context.strokeText(text, left, middle);
-      context.fillStyle = isStrong || !this.scene.marked.value.size ? palette.text : palette.muted;
-      context.fillText(text, left, middle);
-      context.globalAlpha = 1;
-      return;
-    }
+    const box = ([left, middle]: [number, number]) => ({
+      left: left - 2,
+      top: middle - 8,
+      right: left + width + 2,
+      bottom: middle + 8,
+    });
+    // What is selected has its name in any case.
+    const found = places.find((place) => taken.take(box(place))) ?? (isBold ? places[0] : undefined);
+    if (!found) return;
+    taken.keep(box(found));
+    context.globalAlpha = dot.info.missing ? 0.6 : 1;
+    context.lineWidth = 3.5;
+    context.strokeStyle = palette.background;
+    context.strokeText(text, ...found);
+    context.fillStyle = isStrong || !this.scene.marked.value.size ? palette.text : palette.muted;
+    context.fillText(text, ...found);
+    context.globalAlpha = 1;
   }
 
   private drawLineLabels(taken: Taken, emphasis: Emphasis, marked: ReadonlySet<string>): void {
     const { context, palette } = this;
     context.font = `${FONT - 1}px system-ui, sans-serif`;
     const focus = emphasis.hovered ?? emphasis.selected;
+    const isDense = this.scene.lines.size > DENSE;
     for (const [handle, line] of this.scene.lines) {
       const { source, target } = line.info;
       const isStrong = handle === focus || source === focus || target === focus || marked.has(handle);
-      if (!isStrong && this.camera.zoom < 0.8) continue;
+      if (!isStrong && (isDense || this.camera.zoom < 0.8)) continue;
       const curve = this.curve(line);
       if (!curve || Math.hypot(curve.x2 - curve.x1, curve.y2 - curve.y1) < 70) continue;
       const [x, y] = along(curve, 0.5);

@@ -18,8 +18,8 @@ interface Found {
 }
 
 const FIRST = 6;
-const ENOUGH = 30;
-/** At first, so many nodes of a sample are expanded at most, until so many are drawn. */
+const ENOUGH = 24;
+/** At first, so many nodes are expanded at most, until so many are drawn. */
 
 async function begin(): Promise<void> {
   const answer = await asked<{ nodes: NodeInfo[]; cost: Cost }>("start");
@@ -29,10 +29,17 @@ async function begin(): Promise<void> {
   const chosen: NodeInfo[] = [];
   for (let turn = 0; chosen.length < FIRST && turn < FIRST; turn++)
     for (const nodes of byClass.values()) if (nodes[turn] && chosen.length < FIRST) chosen.push(nodes[turn]!);
+  let expanded = 0;
   for (const node of chosen) {
-    if (scene.dots.size >= ENOUGH) break;
+    if (scene.dots.size >= ENOUGH || expanded >= FIRST) break;
     scene.add([node], []);
-    await scene.expand(node.handle);
+    // From one node to the next along edges, so that what is drawn hangs together.
+    let next: string | undefined = node.handle;
+    while (next && scene.dots.size < ENOUGH && expanded < FIRST) {
+      await scene.expand(next);
+      expanded += 1;
+      next = [...scene.dots].find(([, dot]) => !dot.lanes && !dot.info.missing && dot.degree > 0)?.[0];
+    }
   }
 }
 

@@ -75,6 +75,7 @@ export function HealthView() {
         <Degrees found={found} />
       </div>
       <Largest found={found} />
+      {found.stream && <Hottest />}
       {found.shards.length > 0 && (
         <section class="panel">
           <h2>Shards</h2>
@@ -208,6 +209,61 @@ function Degrees({ found }: { found: Health }) {
           ))}
         </tbody>
       </table>
+    </section>
+  );
+}
+
+interface Written {
+  changes: number;
+  since: number | null;
+  until: number | null;
+  partitions: { index: string | null; partition: string; writes: number }[];
+  cost: Cost;
+}
+
+/** Which partitions are written most; the stream is read when it is asked for. */
+function Hottest() {
+  const [found, setFound] = useState<Written | null>(null);
+  const read = () => void asked<Written>("hottest").then(setFound, () => undefined);
+  return (
+    <section class="panel">
+      <div class="panel-head">
+        <h2>Hottest partitions</h2>
+        <button type="button" onClick={read}>
+          Read the change stream
+        </button>
+      </div>
+      {found && (
+        <>
+          <p class="hint">
+            {found.since
+              ? `Of ${count(found.changes, "change")} from ${since(found.since)} to ${since(found.until)}.`
+              : "The change stream has no changes."}
+          </p>
+          <div class="wide" tabIndex={0} role="region" aria-label="Hottest partitions">
+            <table class="plain">
+              <thead>
+                <tr>
+                  <th scope="col">Partition</th>
+                  <th scope="col">Of</th>
+                  <th scope="col">Writes</th>
+                </tr>
+              </thead>
+              <tbody>
+                {found.partitions.map((each) => (
+                  <tr key={`${each.index} ${each.partition}`}>
+                    <th scope="row">
+                      <code>{cut(each.partition, 80)}</code>
+                    </th>
+                    <td>{each.index ?? "table"}</td>
+                    <td class="number">{count(each.writes)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </>
+      )}
     </section>
   );
 }

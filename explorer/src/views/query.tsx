@@ -1,13 +1,11 @@
-// The Query view: any access pattern from a form that knows the classes; what it finds, and what it takes.
+// The Query view: any access pattern from a form that knows the classes.
 import { useEffect, useState } from "preact/hooks";
-import type { ClassInfo, Cost, EdgeInfo, Json, NodeInfo } from "../api";
-import { Code } from "../copying";
+import type { ClassInfo, Json } from "../api";
 import { Details } from "../details";
-import { costText, count, cut, dollars, units, valueText } from "../format";
-import { scene } from "../graph/scene";
-import { Dot } from "../graph/view";
+import { count, valueText } from "../format";
 import { Icon } from "../icons";
-import { asked, Cell, classOf, edgeClasses, model, nodeClasses, said, selection, view } from "../state";
+import { asked, Cell, classOf, edgeClasses, model, nodeClasses, said, selection } from "../state";
+import { type Answer, Answers, type Result } from "./answers";
 
 type Verb = "get" | "out" | "into" | "collection" | "children" | "find" | "walk";
 
@@ -36,39 +34,6 @@ interface Form {
   steps: Step[];
   distinct: boolean;
   limit: number;
-}
-
-interface Requested {
-  round: number;
-  operation: string;
-  index: string | null;
-  key: string;
-  filtered: boolean;
-  items: number | null;
-  rcu: number;
-  wcu: number;
-  dollars: number;
-  boto3: string | null;
-}
-
-type Result = {
-  handle: string | null;
-  class: string;
-  title?: string;
-  source?: string;
-  target?: string;
-  fields: Record<string, Json>;
-  path?: NodeInfo[];
-  edges?: EdgeInfo[];
-};
-
-interface Answer {
-  code: string;
-  results: Result[] | null;
-  next: string | null;
-  requests: Requested[];
-  notes: string[];
-  cost: Cost;
 }
 
 const VERBS: [Verb, string][] = [
@@ -204,6 +169,16 @@ export function QueryView() {
           {now.verb === "walk" && <Steps now={now} set={set} />}
           {["out", "into", "children", "find"].includes(now.verb) && <Where now={now} set={set} />}
           {now.verb === "find" && (
+            <Choice label="Order" value={now.order} set={(order) => set({ order })}>
+              <option value="">that of the index</option>
+              {(classOf(now.class)?.fields ?? [])
+                .filter((field) => field.indexed)
+                .map((field) => (
+                  <option key={field.name}>{field.name}</option>
+                ))}
+            </Choice>
+          )}
+          {now.verb === "find" && (
             <Choice label="Index" value={now.index} set={(index) => set({ index })}>
               <option value="">the one that narrows most</option>
               {model.value!.definition.indexes.map((each) => (
@@ -321,7 +296,7 @@ function Start({ now, set }: Part) {
       <Choice
         label={now.verb === "find" ? "Of" : "Node"}
         value={now.class}
-        set={(name) => set({ class: name, id: [], steps: [], where: [] })}
+        set={(name) => set({ class: name, id: [], steps: [], where: [], order: "" })}
       >
         {known.map((each) => (
           <option key={each.name}>{each.name}</option>
@@ -489,182 +464,5 @@ function Where({ now, set }: Part) {
         Add a comparison
       </button>
     </fieldset>
-  );
-}
-
-// --- answers -------------------------------------------------------------------------------------
-
-async function draw(results: Result[]): Promise<void> {
-  const nodes: NodeInfo[] = [];
-  const edges: EdgeInfo[] = [];
-  for (const each of results) {
-    if (each.path) {
-      nodes.push(...each.path);
-      edges.push(...(each.edges ?? []));
-    } else if (each.source) edges.push(each as EdgeInfo);
-    else if (each.handle) nodes.push(each as NodeInfo);
-  }
-  const drawn = new Set(nodes.map((node) => node.handle));
-  const needed = [...new Set(edges.flatMap((edge) => [edge.source, edge.target]))].filter((each) => !drawn.has(each));
-  if (needed.length) {
-    const answer = await asked<{ nodes: NodeInfo[]; cost: Cost }>("nodes", { handles: needed.slice(0, 200) });
-    nodes.push(...answer.nodes);
-  }
-  scene.add(nodes, edges);
-  scene.mark(nodes, edges);
-  selection.set(null);
-  view.set("graph");
-}
-
-function Answers({
-  answer,
-  results,
-  more,
-}: {
-  answer: Answer;
-  results: Result[];
-  more: (run: boolean, after: string | null) => Promise<void>;
-}) {
-  const [shown, setShown] = useState(0);
-  useEffect(() => setShown(0), [answer]);
-  const names = [...new Set(results.flatMap((each) => Object.keys(each.fields)))];
-  const edges = results.filter((each) => each.source).length;
-  return (
-    <>
-      {answer.results && (
-        <section class="panel">
-          <div class="panel-head">
-            <h2>{count(results.length, "result")}</h2>
-            {results.length > 0 && (
-              <button type="button" onClick={() => void draw(results).catch(() => undefined)}>
-                Draw in the graph
-              </button>
-            )}
-          </div>
-          {results.length > 0 && (
-            <div class="wide" tabIndex={0} role="region" aria-label="Results">
-              <table class="plain">
-                <thead>
-                  <tr>
-                    <th scope="col">{edges === 0 ? "Node" : edges === results.length ? "Edge" : "Result"}</th>
-                    {names.map((name) => (
-                      <th key={name} scope="col">
-                        {name}
-                      </th>
-                    ))}
-                  </tr>
-                </thead>
-                <tbody>
-                  {results.map((each, at) => (
-                    <tr key={`${each.handle} ${at}`} aria-selected={each.handle === selection.value?.handle}>
-                      <th scope="row">
-                        <Named result={each} />
-                      </th>
-                      {names.map((name) => (
-                        <td key={name}>
-                          <bdi>{name in each.fields ? cut(valueText(each.fields[name]!), 80) : ""}</bdi>
-                        </td>
-                      ))}
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
-          )}
-          {answer.next && (
-            <p>
-              <button type="button" onClick={() => void more(true, answer.next)}>
-                Next page
-              </button>
-            </p>
-          )}
-        </section>
-      )}
-      <section class="panel">
-        <div class="panel-head">
-          <h2>{answer.results ? "What it took" : "What it would take, at least"}</h2>
-          <small>{costText(answer.cost)}</small>
-        </div>
-        <div class="wide" tabIndex={0} role="region" aria-label="Requests">
-          <table class="plain requests">
-            <thead>
-              <tr>
-                <th scope="col">Round</th>
-                <th scope="col">Request</th>
-                <th scope="col">Of</th>
-                <th scope="col">Key condition</th>
-                <th scope="col">Units</th>
-                <th scope="col">Price</th>
-              </tr>
-            </thead>
-            <tbody>
-              {answer.requests.map((each, at) => (
-                <tr key={at} aria-selected={at === shown}>
-                  <td>{each.round}</td>
-                  <td>
-                    <button type="button" class="link" aria-pressed={at === shown} onClick={() => setShown(at)}>
-                      {each.operation}
-                    </button>
-                  </td>
-                  <td>{each.index ?? "table"}</td>
-                  <td>
-                    <code>{each.key}</code>
-                    {each.filtered && <small> then a filter</small>}
-                  </td>
-                  <td class="number">
-                    {each.wcu ? `${units(each.wcu)} WCU` : `${units(each.rcu)} RCU`}
-                  </td>
-                  <td class="number">{dollars(each.dollars)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-        {answer.notes.map((note) => (
-          <p class="hint" key={note}>
-            {note}
-          </p>
-        ))}
-      </section>
-      <section class="panel two">
-        <Code label="Python" text={answer.code} />
-        {answer.requests[shown] && (
-          <Code
-            label={`boto3, request ${shown + 1}`}
-            text={answer.requests[shown]!.boto3 ?? "# pip install 'adjoin[explorer]' shows the call of boto3"}
-          />
-        )}
-      </section>
-    </>
-  );
-}
-
-function Named({ result }: { result: Result }) {
-  const { handle } = result;
-  if (!handle) return <small>no class</small>;
-  const end = (each: string) => cut(each.slice(each.indexOf("/") + 1).replace(/^"|"$/g, ""), 30);
-  return (
-    <button
-      type="button"
-      class="link"
-      onClick={() => selection.set({ kind: result.source ? "edge" : "node", handle })}
-    >
-      {result.source ? (
-        <>
-          <small>{result.class}</small> <bdi>{end(result.source)}</bdi> → <bdi>{end(result.target!)}</bdi>
-        </>
-      ) : result.path ? (
-        result.path.map((node, at) => (
-          <span key={at}>
-            {at > 0 && " → "}
-            <bdi>{cut(node.title, 24)}</bdi>
-          </span>
-        ))
-      ) : (
-        <>
-          <Dot name={result.class} /> <bdi>{cut(result.title ?? "", 48)}</bdi>
-        </>
-      )}
-    </button>
   );
 }

@@ -51,6 +51,7 @@ class Api:
             "design": Design(explored, samples).design,
             "health": vitals.health,
             "count": vitals.count,
+            "hottest": vitals.hottest,
         }
         if explored.is_writable:
             editing = Editing(explored, handles)

@@ -15,7 +15,7 @@ from adjoin.errors import AdjoinError, BudgetExceeded, InvalidValue, shown
 from adjoin.explorer.handles import Handles
 from adjoin.explorer.opening import Explored
 from adjoin.explorer.requested import Requested
-from adjoin.explorer.sample import some_items
+from adjoin.explorer.sample import is_of_tenant, some_items
 from adjoin.fields import field
 from adjoin.model import Node, Ref
 from adjoin.plans.steps.spending import Budget
@@ -64,7 +64,7 @@ class Neighbourhoods:
         found: dict[str, Node] = {}
         with Requested() as requests:
             for item in self._graph._run(some_items(self._explored, MOST)):
-                if self._layout.is_bookkeeping(item):
+                if self._layout.is_bookkeeping(item) or not is_of_tenant(self._layout, item):
                     continue
                 entity = self._readable(item)
                 if isinstance(entity, Node):

@@ -15,6 +15,8 @@ from adjoin.entity_types import Entity
 from adjoin.errors import AdjoinError
 from adjoin.explorer.opening import Explored
 from adjoin.inferring.sampling import spread
+from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.keys import SEPARATOR
 from adjoin.requests import DescribeTable, PageResponse, Plan, Scan, TableResponse
 from adjoin.values import Item
 
@@ -80,8 +82,17 @@ def _sampled(explored: Explored) -> Plan[Sample]:
         items, is_whole = yield from _first_items(layout.table)
     if not is_whole:
         items = yield from some_items(explored, MOST)
+    items = [item for item in items if is_of_tenant(layout, item)]
     mine = tuple(item for item in items if not layout.is_bookkeeping(item))
     return Sample(mine, len(items) - len(mine), is_whole, described, not explored.is_file)
+
+
+def is_of_tenant(layout: BoundLayout, item: Item) -> bool:
+    """Whether an item belongs to the tenant that is explored; every item does if none is named."""
+    if layout.tenant is None:
+        return True
+    text: str = item[layout.definition.partition.name].get("S", "")
+    return text.startswith(f"{layout.tenant_lead}{layout.tenant}{SEPARATOR}")
 
 
 def _first_items(table: str) -> Plan[tuple[list[Item], bool]]:

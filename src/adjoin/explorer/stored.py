@@ -14,6 +14,7 @@ from adjoin.explorer.handles import Handles
 from adjoin.explorer.neighbourhoods import size_of
 from adjoin.explorer.opening import Explored
 from adjoin.explorer.requested import Requested
+from adjoin.explorer.sample import is_of_tenant
 from adjoin.layouts.bound import BoundLayout
 from adjoin.model import Edge, Node
 from adjoin.requests import PageResponse, Plan, Query, Scan
@@ -115,8 +116,9 @@ def _read(layout: BoundLayout, asked: Scan | Query, size: int, *, own: bool) -> 
     for _ in range(_LOOKS):
         page: PageResponse
         (page,) = yield (replace(asked, start=start, limit=size - len(found)),)
-        shown_all = own or asked.index is not None
-        found += [item for item in page.items if shown_all or not layout.is_bookkeeping(item)]
+        shows_own = own or asked.index is not None
+        theirs = [item for item in page.items if is_of_tenant(layout, item)]
+        found += [item for item in theirs if shows_own or not layout.is_bookkeeping(item)]
         start = page.last
         if start is None or len(found) >= size:
             break

@@ -17,9 +17,12 @@ from adjoin.explorer.opening import Explored
 from adjoin.explorer.requested import Requested
 from adjoin.explorer.sample import Samples
 from adjoin.model import Edge
+from adjoin.requests import ChangesResponse, ItemChange, Plan, ReadChanges
 from adjoin.values import item_size
 
 _LARGEST = 10
+_PAGES_OF_CHANGES = 5
+"""How many pages of the change stream are read; a page has a thousand changes at most."""
 
 
 class Vitals:
@@ -100,12 +103,50 @@ class Vitals:
         except AdjoinError as error:
             return {"problem": str(error)}
 
+    def hottest(self) -> dict[str, Any]:
+        """The partitions of the table and its indexes that were written most, among changes that the stream keeps."""
+        with Requested() as requests:
+            changes = self._graph._run(_oldest_changes(self._layout.table))
+        definition = self._layout.definition
+        places: list[tuple[str | None, list[str]]] = [(None, [definition.partition.name])]
+        places += [(index.name, [key.name for key in index.partitions]) for index in definition.indexes]
+        written: Counter[tuple[str | None, str]] = Counter()
+        for change in changes:
+            item = change.new or change.old or change.key
+            for index, names in places:
+                if all(name in item for name in names):
+                    written[index, " + ".join(str(*item[name].values()) for name in names)] += 1
+        return {
+            "changes": len(changes),
+            "since": changes[0].at if changes else None,
+            "until": changes[-1].at if changes else None,
+            "partitions": [
+                {"index": index, "partition": text, "writes": number}
+                for (index, text), number in written.most_common(_LARGEST)
+            ],
+            **requests.told(),
+        }
+
     def count(self, model: str) -> dict[str, Any]:
         """The exact number of nodes or edges of a class. It reads the whole table."""
         kind = self._handles.kind(model)
         with Requested() as requests:
             number = self._graph.count(kind.model)
         return {"class": kind.name, "count": number, **requests.told()}
+
+
+def _oldest_changes(table: str) -> Plan[list[ItemChange]]:
+    """The first changes that the stream still has, as many as a few pages hold."""
+    found: list[ItemChange] = []
+    after: str | None = None
+    for _ in range(_PAGES_OF_CHANGES):
+        page: ChangesResponse
+        (page,) = yield (ReadChanges(table, after),)
+        found += page.changes
+        if not page.changes or page.next is None:
+            break
+        after = page.next
+    return found
 
 
 def _bins(degrees: Counter[str]) -> list[dict[str, int]]:
