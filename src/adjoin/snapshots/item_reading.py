@@ -7,7 +7,7 @@ other item is read by the layout's own code.
 from __future__ import annotations
 
 from binascii import a2b_base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidItem
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.key_values import sortable_text
-from adjoin.layouts.keys import Template
+from adjoin.layouts.keys import Part, Template
 from adjoin.layouts.ranges import EdgeAccess
 from adjoin.snapshots.relations import Sort, Sorts
 from adjoin.values import AttributeValue, Item
@@ -131,7 +131,7 @@ class RowReading:
         pk, sk = (key.name for key in layout.definition.keys)
         length, sort_length = len(lead), len(sort_lead)
         begin = sort_length - len(target)
-        reverse = sorting.plain_reverse
+        reverse, reverse_lead = sorting.plain_reverse, sorting.reverse_lead
 
         def read(item: Item) -> Row | None:
             partition, sort = item[pk]["S"], item[sk]["S"]
@@ -142,7 +142,7 @@ class RowReading:
             if len(partition) == length or len(sort) == sort_length:
                 return None
             far = sort[begin:].encode()
-            if reverse is not None and reverse in item:
+            if reverse is not None and reverse in item and item[reverse]["S"].startswith(reverse_lead):
                 found: Sorts = (sort.encode(), b""), (item[reverse]["S"].encode(), b"")
             else:
                 found = sorts(item)
@@ -215,6 +215,7 @@ class _Sorting:
         if self._into is not None and into is not None and are_told and into.sort is not None:
             is_text = into.index is not None and into.sort.type == "S" and into.partition_key != into.sort_key
             self.plain_reverse = into.sort_key if is_text else None
+        self.reverse_lead = "" if into is None or into.sort is None else into.sort.lead
 
     def of(self, item: Item) -> Sorts:
         out, into = self._out, self._into
@@ -224,15 +225,17 @@ class _Sorting:
         partition, keys, sort = access.partition_key, self._keys, access.sort_key
         if access.index is None:
             return lambda item: (b"" if sort is None else _ordered(item[sort]), b"")
-        if is_told and sort is not None:
-            # No two edges at a node have the same sort key.
-            return lambda item: (_ordered(item[sort]), b"") if sort in item and partition in item else None
+        # A query reads only keys that begin so; another program may have written others.
+        lead = access.sort.lead.encode() if access.sort is not None and access.sort.type == "S" else b""
 
         def read(item: Item) -> Sort | None:
             if partition not in item or (sort is not None and sort not in item):
                 return None
-            tail = b"\0" + b"\0".join(_ordered(item[key]) for key in keys)
-            return b"" if sort is None else _ordered(item[sort]), tail
+            text = b"" if sort is None else _ordered(item[sort])
+            if not text.startswith(lead):
+                return None
+            # If the far end tells the order, no two edges at a node have the same sort key.
+            return text, b"" if is_told else b"\0" + b"\0".join(_ordered(item[key]) for key in keys)
 
         return read
 
@@ -247,8 +250,37 @@ def far_ends_tell(layout: BoundLayout, kind: EdgeType | NodeType, direction: str
     if access is None or access.sort is None or layout.key_fields(kind):
         return False
     # A symmetric edge is found by its target in both directions.
-    side = "target." if direction == "out" or kind.symmetric else "source."
-    return all(part.name.startswith(side) for part in access.sort.parts)
+    side, end = ("target.", kind.target) if direction == "out" or kind.symmetric else ("source.", kind.source)
+    sort = access.sort
+    if len(sort.parts) == 1 and sort.parts[0].among:
+        if sort.parts[0].name != f"{side}ref" or sort.pieces[-1] is not sort.parts[0]:
+            return False
+        spelled = {each.name: _spelled(each.pieces, "") for each in sort.parts[0].among}
+        return all(spelled.get(each.name) == _node_spelling(layout, each) for each in end.classes)
+    node = layout.key_templates(end).text if len(end.classes) == 1 else None
+    if node is None or (node.quoting.ends, node.quoting.escape) != (sort.quoting.ends, sort.quoting.escape):
+        return False
+    lead, *rest = _spelled(sort.pieces, side)
+    node_lead, *node_rest = _spelled(node.pieces, "")
+    return rest == node_rest and isinstance(lead, str) and isinstance(node_lead, str) and lead.endswith(node_lead)
+
+
+def _node_spelling(layout: BoundLayout, kind: NodeType) -> list[str | tuple[str, str]]:
+    template = layout.key_templates(kind).text
+    assert template is not None
+    return _spelled(template.pieces, "")
+
+
+def _spelled(pieces: Iterable[str | Part], side: str) -> list[str | tuple[str, str]]:
+    """The pieces of a template: literals, and parts by their names, without the side of an edge, and transforms."""
+    found: list[str | tuple[str, str]] = [""]
+    for piece in pieces:
+        if isinstance(piece, str):
+            last = found.pop() if isinstance(found[-1], str) else ""
+            found.append(str(last) + piece)
+        else:
+            found.append((piece.name.removeprefix(side), piece.transform.name))
+    return found
 
 
 def _ordered(value: AttributeValue) -> bytes:
