@@ -14,13 +14,13 @@ def test_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "\x1b[" not in shown
     for title in (
-        "Education: 7 items",
-        "Education, index GSI1: 3 items",
-        "InvoiceAndBills: 14 items",
-        "InvoiceAndBills, index GSI_1: 14 items",
-        "People: 23 items, and 1 of adjoin's own; draw them with --all",
-        "People, index GSI1: 19 items",
-        "Shop: 5 items",
+        "table Education: 7 items",
+        "table Education, index GSI1: 3 items",
+        "table InvoiceAndBills: 14 items",
+        "table InvoiceAndBills, index GSI_1: 14 items",
+        "table People: 23 items, and 1 of adjoin's own; draw them with --all",
+        "table People, index GSI1: 19 items",
+        "table Shop: 5 items",
     ):
         assert f"\n{title}\n┌" in shown
     for pattern in (*education.PATTERNS, *invoices.PATTERNS, *people.PATTERNS, *shop.PATTERNS):
