@@ -43,7 +43,7 @@ from adjoin.plans.maintenance.stream import Daemon
 from adjoin.plans.migrating.completing import Fill
 from adjoin.plans.migrating.moving import Moving
 from adjoin.plans.migrating.passes import Migration
-from adjoin.plans.migrating.planning import MigrationPlan, planned, planned_into, wishes_of
+from adjoin.plans.migrating.planning import MigrationPlan, field_changes_of, planned, planned_into
 from adjoin.plans.migrating.translating import Translation
 from adjoin.plans.read import Question
 from adjoin.plans.scan import MAX_SEGMENTS, ScanQuestion
@@ -172,15 +172,15 @@ class Verbs(ABC):
 
     def _translation(self, into: Verbs, fill: Mapping[str, Fill] | None, drop: Iterable[str]) -> Translation:
         # In another table, dropped attributes are left out from the beginning: the old table still has them.
-        wishes, _ = wishes_of(into._layout, fill or {}, drop, finish=True)
-        return Translation(self._layout, into._layout, wishes)
+        field_changes, _ = field_changes_of(into._layout, fill or {}, drop, finish=True)
+        return Translation(self._layout, into._layout, field_changes)
 
     def _planned_into(self, into: Verbs, fill: Mapping[str, Fill] | None, drop: Iterable[str]) -> Plan[MigrationPlan]:
         return planned_into(self._translation(into, fill, drop))
 
     def _planned(self, fill: Mapping[str, Fill] | None, drop: Iterable[str]) -> Plan[MigrationPlan]:
-        wishes, removes = wishes_of(self._layout, fill or {}, drop, finish=True)
-        return planned(self._layout, wishes, removes, sorted(self._layout.due.absent))
+        field_changes, removes = field_changes_of(self._layout, fill or {}, drop, finish=True)
+        return planned(self._layout, field_changes, removes, sorted(self._layout.due.absent))
 
     def _maps_plan(self) -> Plan[None]:
         """Reads what a view of a tenant needs from an open table: shard maps, and which declarations were counted.

@@ -144,10 +144,10 @@ def test_fields_are_renamed_filled_and_dropped(opened: Opened) -> None:
     older.create_table()
     fill(older)
     newer = opened([Renamed], PLAIN)
-    wishes: dict[str, Any] = {"fill": {"Renamed.year": lambda item: 2000 + int(item["email"][1:])}}
-    newer.migrate(**wishes)
+    field_changes: dict[str, Any] = {"fill": {"Renamed.year": lambda item: 2000 + int(item["email"][1:])}}
+    newer.migrate(**field_changes)
     fill(older, 12, 3)
-    assert newer.migrate(finish=True, drop=["Renamed.email"], **wishes).ended
+    assert newer.migrate(finish=True, drop=["Renamed.email"], **field_changes).ended
     assert sorted(each.year for each in newer.scan(Renamed)) == list(range(2000, 2015))
     (page,) = newer._store.execute([Scan(newer._layout.table, consistent=True)])
     assert isinstance(page, PageResponse)

@@ -1,9 +1,9 @@
 """What stored items lack of the forms that their classes declare, and the writes that complete them.
 
 An item of a class may lack index keys, have other ones than its fields say, lack its index copies, claims or twin, or
-have a field under a former name or not at all. `shortcomings` finds that for items that were read. `complete` writes
-it: each write is conditional on what was read, so that it never undoes what another program wrote meanwhile. A write
-that comes too late reads the item again and decides anew.
+have a field under a former name or not at all. `incomplete_items` finds that for items that were read. `complete`
+writes it: each write is conditional on what was read, so that it never undoes what another program wrote meanwhile. A
+write that comes too late reads the item again and decides anew.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TOGETHER = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class FieldChanges:
     """What a migration does besides completing entries."""
 
     fills: Mapping[tuple[str, str], Fill] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Wishes:
 
 
 @dataclass(frozen=True, slots=True)
-class Shortcoming:
+class IncompleteItem:
     """One item that lacks something."""
 
     layout: BoundLayout
@@ -109,11 +109,11 @@ def owner_layout(layout: BoundLayout, item: Item) -> BoundLayout | None:
     return None if layout.is_bookkeeping(item) else layout
 
 
-def shortcomings(
-    layout: BoundLayout, items: Iterable[Item], wishes: Wishes, refused: list[Refusal]
-) -> Plan[list[Shortcoming]]:
+def incomplete_items(
+    layout: BoundLayout, items: Iterable[Item], field_changes: FieldChanges, refused: list[Refusal]
+) -> Plan[list[IncompleteItem]]:
     """The items that lack something. Items that cannot be read are added to `refused`."""
-    found: list[Shortcoming] = []
+    found: list[IncompleteItem] = []
     waiting: list[tuple[BoundLayout, EntityType, Item, Any]] = []
     for item in items:
         own = owner_layout(layout, item)
@@ -122,7 +122,7 @@ def shortcomings(
             continue
         kind = _member(own, kind, item)
         try:
-            filled, actions = _of_fields(own, kind, item, wishes)
+            filled, actions = _of_fields(own, kind, item, field_changes)
             entity = own.decode(kind, filled)
             if entity is None:
                 continue
@@ -133,7 +133,7 @@ def shortcomings(
         if own.has_satellites(kind) or (isinstance(kind, EdgeType) and kind.symmetric):
             waiting.append((own, kind, item, (entity, filled, tuple(actions))))
         elif actions:
-            found.append(Shortcoming(own, kind, own.key_of(item), item, tuple(actions)))
+            found.append(IncompleteItem(own, kind, own.key_of(item), item, tuple(actions)))
     return [*found, *((yield from _with_companions(waiting)) if waiting else [])]
 
 
@@ -143,22 +143,24 @@ def _member(layout: BoundLayout, kind: EntityType, item: Item) -> EntityType:
     return next((each for each in family if layout.is_one(each, item)), kind)
 
 
-def _of_fields(layout: BoundLayout, kind: EntityType, item: Item, wishes: Wishes) -> tuple[Item, list[Action]]:
+def _of_fields(
+    layout: BoundLayout, kind: EntityType, item: Item, field_changes: FieldChanges
+) -> tuple[Item, list[Action]]:
     """The item with its fields as they are declared, and the actions that make it so."""
-    if not wishes:
+    if not field_changes:
         return item, []
     actions: list[Action] = []
     filled = dict(item)
     for name in kind.attributes:
         stored = kind.attributes[name]
-        fill = wishes.fills.get((kind.word, name))
+        fill = field_changes.fills.get((kind.word, name))
         if fill is None or any(each in item for each in (stored, *kind.former.get(name, ()))):
             continue
         value = layout.encode_field(kind, name, filled_by(kind, name, fill, item))
         if value is not None:
             filled[stored] = value
             actions.append(Set(attribute(stored), Value(value)))
-    if wishes.renames:
+    if field_changes.renames:
         for name, former in ((name, old) for name, others in kind.former.items() for old in others):
             if former not in item:
                 continue
@@ -168,7 +170,7 @@ def _of_fields(layout: BoundLayout, kind: EntityType, item: Item, wishes: Wishes
                 actions.append(Set(attribute(stored), Value(item[former])))
             del filled[former]
             actions.append(Remove(attribute(former)))
-    for former in sorted(wishes.drops.get(kind.word, ())):
+    for former in sorted(field_changes.drops.get(kind.word, ())):
         if former in filled:
             del filled[former]
             actions.append(Remove(attribute(former)))
@@ -215,7 +217,7 @@ def entry_actions(layout: BoundLayout, kind: EntityType, item: Item, entity: Any
 
 def _with_companions(
     waiting: Sequence[tuple[BoundLayout, EntityType, Item, Any]],
-) -> Plan[list[Shortcoming]]:
+) -> Plan[list[IncompleteItem]]:
     """Those of the items that lack something, after a look at their index copies, claims and twins."""
     wanted: list[tuple[list[Satellite], list[Item]]] = []
     keys: dict[tuple[str, ...], Get] = {}
@@ -233,7 +235,7 @@ def _with_companions(
         lacked = tuple(each for each in satellites if not _agrees(layout, kind, each, there[place_of(each.key)]))
         is_alone = any(there[place_of(key)] is None for key in twins)
         if actions or lacked or is_alone:
-            found.append(Shortcoming(layout, kind, layout.key_of(item), item, actions, lacked, is_alone))
+            found.append(IncompleteItem(layout, kind, layout.key_of(item), item, actions, lacked, is_alone))
     return found
 
 
@@ -261,7 +263,7 @@ def _agrees(layout: BoundLayout, kind: EntityType, satellite: Satellite, found: 
 # --- writing -----------------------------------------------------------------------------------
 
 
-def complete(found: Sequence[Shortcoming], wishes: Wishes, refused: list[Refusal]) -> Plan[int]:
+def complete(found: Sequence[IncompleteItem], field_changes: FieldChanges, refused: list[Refusal]) -> Plan[int]:
     """Writes what items lack; returns how many were written. What cannot be written is added to `refused`."""
     written = 0
     plain = [each for each in found if not _is_several(each)]
@@ -273,19 +275,19 @@ def complete(found: Sequence[Shortcoming], wishes: Wishes, refused: list[Refusal
             # Another program was faster, but the error does not say where. So each is decided anew. An item that was
             # written meanwhile lacks nothing any more.
             for each in some:
-                written += yield from _alone(each, wishes, refused)
+                written += yield from _alone(each, field_changes, refused)
     for each in found:
         if _is_several(each):
-            written += yield from _alone(each, wishes, refused)
+            written += yield from _alone(each, field_changes, refused)
     return written
 
 
-def _is_several(found: Shortcoming) -> bool:
+def _is_several(found: IncompleteItem) -> bool:
     """Whether more than one item is written, or has to agree with what is written."""
     return bool(found.satellites) or found.twin or found.layout.has_satellites(found.kind)
 
 
-def _update(found: Shortcoming) -> Update:
+def _update(found: IncompleteItem) -> Update:
     layout, kind, item = found.layout, found.kind, found.item
     actions = found.actions
     if REVISION in item:
@@ -305,7 +307,7 @@ def written_by(actions: Iterable[Action]) -> list[str]:
     return [str(action.path.steps[0]) for action in actions if isinstance(action, Set | Remove)]
 
 
-def _alone(found: Shortcoming, wishes: Wishes, refused: list[Refusal]) -> Plan[int]:
+def _alone(found: IncompleteItem, field_changes: FieldChanges, refused: list[Refusal]) -> Plan[int]:
     """Completes one item, from what is stored now."""
     layout, key = found.layout, found.key
     claims = Claims()
@@ -315,7 +317,7 @@ def _alone(found: Shortcoming, wishes: Wishes, refused: list[Refusal]) -> Plan[i
         (response,) = yield (Get(layout.table, key, consistent=True),)
         again: list[Refusal] = []
         items = [] if response.item is None else [response.item]
-        lacking = yield from shortcomings(layout, items, wishes, again)
+        lacking = yield from incomplete_items(layout, items, field_changes, again)
         if not lacking:
             refused.extend(again)
             return Done(0)
@@ -350,6 +352,6 @@ def _alone(found: Shortcoming, wishes: Wishes, refused: list[Refusal]) -> Plan[i
 def complete_one(layout: BoundLayout, kind: EntityType, key: Item) -> Plan[None]:
     """Completes one item, from what is stored now. Raises if it cannot be completed."""
     refused: list[Refusal] = []
-    yield from _alone(Shortcoming(layout, kind, key, key, ()), Wishes(), refused)
+    yield from _alone(IncompleteItem(layout, kind, key, key, ()), FieldChanges(), refused)
     if refused:
         raise InvalidValue(refused[0].reason)

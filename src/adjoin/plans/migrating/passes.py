@@ -48,9 +48,9 @@ from adjoin.plans.migrating.completing import (
     Fill,
     Refusal,
     complete,
-    shortcomings,
+    incomplete_items,
 )
-from adjoin.plans.migrating.planning import PAGE, SHOWN, wishes_of
+from adjoin.plans.migrating.planning import PAGE, SHOWN, field_changes_of
 from adjoin.plans.steps.batches import get_all, place_of
 from adjoin.plans.steps.still import new_revision, same
 from adjoin.requests import (
@@ -222,7 +222,7 @@ class Migration:
             raise InvalidValue(f"finish must be True or False, got {shown(finish)}")
         self._layout, self._finish, self._units, self._segments, self._lag = layout, finish, units, segments, lag
         drop = drop if isinstance(drop, str) else list(drop)
-        self._wishes, self._removes = wishes_of(layout, fill or {}, drop, finish=finish)
+        self._field_changes, self._removes = field_changes_of(layout, fill or {}, drop, finish=finish)
         self._drops = bool(drop)
         self._clock = clock
         self._state: _State | None = None
@@ -332,20 +332,20 @@ class Migration:
                 )
 
     def _is_nothing_due(self) -> bool:
-        if self._recorded is None or self._wishes or (self._finish and self._removes):
+        if self._recorded is None or self._field_changes or (self._finish and self._removes):
             return False
         return not any(lacking(self._layout.forms(), self._recorded).values())
 
     def _continue(self, stored: _State, described: TableResponse) -> Plan[float | None]:
         """After a complete pass: waits for the last step, or begins it."""
         if not self._finish:
-            if self._wishes:
+            if self._field_changes:
                 yield from self._begin_pass(described, stored)
                 return 0.0
             self._state = stored
             return None
         is_kept = stored.has_mark and self._clock() - stored.begun < CHANGES_KEPT
-        if is_kept and not self._wishes:
+        if is_kept and not self._field_changes:
             self._state = replace(stored, stage="following", is_finishing=True, asked=self._clock())
             yield from self._save(self._state)
             return 0.0
@@ -380,11 +380,13 @@ class Migration:
 
     def _take_back(self, added: Mapping[str, list[str]]) -> None:
         """Lets the pass remove attributes that another migration has added, and that nothing here explains."""
-        drops = {word: set(names) for word, names in self._wishes.drops.items()}
+        drops = {word: set(names) for word, names in self._field_changes.drops.items()}
         for kind in self._layout.schema.types:
             if names := set(added.get(kind.word, ())) - self._layout.explained(kind):
                 drops.setdefault(kind.word, set()).update(names)
-        self._wishes = replace(self._wishes, drops={word: frozenset(names) for word, names in drops.items()})
+        self._field_changes = replace(
+            self._field_changes, drops={word: frozenset(names) for word, names in drops.items()}
+        )
 
     def _added(self) -> dict[str, list[str]]:
         """The attributes that these declarations write and the recorded ones do not."""
@@ -434,8 +436,8 @@ class Migration:
         return 0.0
 
     def _completed(self, items: Sequence[Item]) -> Plan[int]:
-        found = yield from shortcomings(self._layout, items, self._wishes, self._refused)
-        return (yield from complete(found, self._wishes, self._refused))
+        found = yield from incomplete_items(self._layout, items, self._field_changes, self._refused)
+        return (yield from complete(found, self._field_changes, self._refused))
 
     def _passed(self, state: _State) -> Plan[float | None]:
         """After the last page: nothing is left, or the last step has to be asked for."""

@@ -20,11 +20,11 @@ from adjoin.plans.declared import (
     read_record,
 )
 from adjoin.plans.migrating.completing import (
+    FieldChanges,
     Fill,
+    IncompleteItem,
     Refusal,
-    Shortcoming,
-    Wishes,
-    shortcomings,
+    incomplete_items,
 )
 from adjoin.plans.migrating.translating import UNREADABLE, Translation
 from adjoin.requests import (
@@ -43,9 +43,9 @@ _SAMPLE = 2000
 """How many items a dry run reads. The rest of a larger table is estimated."""
 
 
-def wishes_of(
+def field_changes_of(
     layout: BoundLayout, fill: Mapping[str, Fill], drop: Iterable[str], *, finish: bool
-) -> tuple[Wishes, bool]:
+) -> tuple[FieldChanges, bool]:
     """What to fill, rename and drop; and whether the last step removes anything.
 
     Fields are named as "Student.year". Fields that a class does not declare any more are dropped by the name of their
@@ -73,8 +73,8 @@ def wishes_of(
     has_former = any(kind.former for kind in kinds.values())
     removes = bool(drops) or has_former
     if not finish:
-        return Wishes(fills), removes
-    return Wishes(fills, {word: frozenset(names) for word, names in drops.items()}, has_former), removes
+        return FieldChanges(fills), removes
+    return FieldChanges(fills, {word: frozenset(names) for word, names in drops.items()}, has_former), removes
 
 
 def _field(kinds: Mapping[str, EntityType], given: object, argument: str) -> tuple[EntityType, str]:
@@ -135,30 +135,32 @@ class MigrationPlan:
         return "\n".join([*lines, *(f"cannot be completed: {each}" for each in self.refused)])
 
 
-def planned(layout: BoundLayout, wishes: Wishes, removes: bool, absent: Sequence[str]) -> Plan[MigrationPlan]:
+def planned(
+    layout: BoundLayout, field_changes: FieldChanges, removes: bool, absent: Sequence[str]
+) -> Plan[MigrationPlan]:
     """What a migration would do and cost. It reads at most some thousand items, and estimates the rest."""
     described: TableResponse
     (described,) = yield (DescribeTable(layout.table),)
     recorded = yield from read_record(layout)
     found = [] if recorded is None else differences_of(layout, recorded)
-    is_due = recorded is None or bool(wishes) or removes or any(lacking(layout.forms(), recorded).values())
+    is_due = recorded is None or bool(field_changes) or removes or any(lacking(layout.forms(), recorded).values())
     steps = [MigrationStep("expand", f"add the index {name!r} with create_table() or migrate()") for name in absent]
     if not is_due:
         return MigrationPlan(tuple(found), tuple(steps), (), True)
     refused: list[Refusal] = []
-    lacks: list[Shortcoming] = []
+    lacks: list[IncompleteItem] = []
     read, start, is_exact = 0, None, False
     while read < _SAMPLE and not is_exact:
         page: PageResponse
         (page,) = yield (Scan(layout.table, limit=PAGE, start=start, consistent=True),)
-        lacks += yield from shortcomings(layout, page.items, wishes, refused)
+        lacks += yield from incomplete_items(layout, page.items, field_changes, refused)
         read, start = read + page.scanned, page.last
         is_exact = start is None
     total = read if is_exact else max(read, described.item_count)
     share = total / read if read else 1.0
     rcu = max(described.size, 1) / 4096
     steps.append(MigrationStep("expand", "deploy programs with the new declarations; older ones may go on"))
-    counted: dict[str, list[Shortcoming]] = {}
+    counted: dict[str, list[IncompleteItem]] = {}
     for each in lacks:
         counted.setdefault(each.kind.name, []).append(each)
     for name, some in sorted(counted.items()):

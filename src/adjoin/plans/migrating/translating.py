@@ -28,7 +28,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, REVISION, WRITTEN, Satellite
 from adjoin.model import SHARDS_READ, UNEXPLAINED, Ref, identity_of
 from adjoin.plans.deletion import TOKENS
-from adjoin.plans.migrating.completing import Fill, Wishes, filled_by
+from adjoin.plans.migrating.completing import FieldChanges, Fill, filled_by
 from adjoin.plans.steps.still import new_revision
 from adjoin.units import write_units
 from adjoin.values import Item, item_size
@@ -69,8 +69,8 @@ class Moved:
 class Translation:
     """From the items of one layout to those of another."""
 
-    def __init__(self, old: BoundLayout, new: BoundLayout, wishes: Wishes) -> None:
-        self.old, self.new, self._wishes = old, new, wishes
+    def __init__(self, old: BoundLayout, new: BoundLayout, field_changes: FieldChanges) -> None:
+        self.old, self.new, self._field_changes = old, new, field_changes
         self._kinds = {kind.model: _counterpart(kind, old, new) for kind in old.schema.types}
         self._models = {model: kind.model for model, kind in self._kinds.items()}
         self._aggregates = {
@@ -138,8 +138,8 @@ class Translation:
         """The instance of the class of the new graph."""
         values = read.__dict__
         values.pop(SHARDS_READ, None)
-        drops = self._wishes.drops.get(kind.word, frozenset())
-        if type(read) is kind.model and not drops and not self._wishes.fills:
+        drops = self._field_changes.drops.get(kind.word, frozenset())
+        if type(read) is kind.model and not drops and not self._field_changes.fills:
             if UNEXPLAINED in values:
                 self._refuse_hidden(kind, values[UNEXPLAINED][1])
             return read
@@ -172,7 +172,7 @@ class Translation:
         given = {name: value for name, value in given.items() if name not in managed}
         given |= getattr(read, "__pydantic_extra__", None) or {}
         for name in kind.fields:
-            fill: Fill | None = self._wishes.fills.get((kind.word, name))
+            fill: Fill | None = self._field_changes.fills.get((kind.word, name))
             if fill is not None and name not in given:
                 given[name] = filled_by(kind, name, fill, item)
         try:
