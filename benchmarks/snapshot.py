@@ -23,7 +23,6 @@ from importlib import import_module
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Any
@@ -41,7 +40,7 @@ from benchmarks.tables import table
 GOALS = {"two hops, igraph": 20.0, "two hops, ladybug": 200.0, "pagerank": 1.2, "bytes": 16.0, "change": 20.0}
 LATENCY = 0.002
 """Seconds that every answer of the DynamoDB endpoint is held back."""
-ROUNDS = 3
+ROUNDS = 5
 
 
 class Person(Node):
@@ -56,7 +55,7 @@ class Knows(Edge[Person, Person]):
 class Settings:
     nodes: int
     edges: int
-    queries: int = 300
+    queries: int = 3000
     slow: int = 5
     """How many queries slow contestants answer."""
     paths: int = 20
@@ -303,14 +302,14 @@ async def _hold_back(host: str, port: int, pipe: Connection) -> None:
 
 @dataclass
 class Times:
-    """Microseconds per query of each round."""
+    """Microseconds per query of each round. The fastest round counts: others may use the machine."""
 
     near: list[float] = field(default_factory=list)
     total: list[float] = field(default_factory=list)
     path: list[float] = field(default_factory=list)
 
     def told(self) -> list[str]:
-        return [f"{median(each):,.1f}" if each else "–" for each in (self.near, self.total, self.path)]
+        return [f"{min(each):,.1f}" if each else "–" for each in (self.near, self.total, self.path)]
 
 
 def timed(ask: Callable[..., Any], asked: Sequence[tuple[int, ...]]) -> tuple[float, list[Any]]:
@@ -433,7 +432,7 @@ def compared(times: dict[str, Times], own: str) -> str:
             continue
         goal = GOALS.get(f"two hops, {name}")
         ratios = [
-            f"{median(theirs) / median(ours):,.1f}" if theirs else "–"
+            f"{min(theirs) / min(ours):,.1f}" if theirs else "–"
             for ours, theirs in (
                 (times[own].near, each.near),
                 (times[own].total, each.total),
@@ -454,9 +453,9 @@ def ranked(snapshot: Any, other: Any) -> str:
         took, values = seconds(lambda: other.pagerank())
         theirs.append(took)
     assert np.abs(ranks.values_array - np.array(values)).max() < 1e-8
-    ratio = median(ours) / median(theirs)
+    ratio = min(ours) / min(theirs)
     head = ["PageRank", "s"]
-    rows = [["snapshot", f"{median(ours):,.2f}"], ["igraph", f"{median(theirs):,.2f}"]]
+    rows = [["snapshot", f"{min(ours):,.2f}"], ["igraph", f"{min(theirs):,.2f}"]]
     return table(head, [*rows, [f"snapshot / igraph, goal {GOALS['pagerank']:g}", f"{ratio:.2f}"]])
 
 

@@ -2,7 +2,7 @@
 
 A lane is four arrays: where the edges of each node begin, how many there are, the nodes to which they lead, and their
 numbers. Loops over several lanes take a tuple of each. A stamp array says which nodes were seen: those that have the
-stamp of this call. So nothing has to be cleared between calls.
+stamp of this call. So nothing has to be cleared until all stamps are used.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 
 import numba
 
+LAST_STAMP = 255
+"""Stamps are single bytes, so that those of a million nodes stay in the processor's cache."""
 MOST_PATHS = 2**62
 """So many paths are counted in 64 bits at most; -1 stands for more."""
 
@@ -70,6 +72,9 @@ def counts_within(
 ) -> int:
     """How many other nodes are within so many edges of each of these nodes. Returns the last stamp that was used."""
     for place in range(len(nodes)):
+        if stamp == LAST_STAMP:
+            stamps[:] = 0
+            stamp = 0
         stamp += 1
         counts[place] = reached_within(starts, degrees, fars, nodes[place], hops, stamps, stamp, queue) - 1
     return stamp

@@ -17,12 +17,10 @@ from adjoin.plans.walk import Distinct, Repeat, Route, WalkStep
 from adjoin.snapshots.answering import HeldGraph
 from adjoin.snapshots.arrays import Array
 from adjoin.snapshots.columns import HeldColumn
-from adjoin.snapshots.kernels import counts_within, edge_total_within, next_level, reached_within, visits_of
+from adjoin.snapshots.kernels import LAST_STAMP, counts_within, edge_total_within, next_level, reached_within, visits_of
 from adjoin.snapshots.node_table import UNKNOWN
 from adjoin.snapshots.relations import Relation
 from adjoin.values import exact_total
-
-_LAST_STAMP = 2**31 - 2
 
 
 class Unanswered(Exception):
@@ -73,15 +71,19 @@ class HeldLevels:
     def __init__(self, graph: HeldGraph) -> None:
         self._graph = graph
         self._stamp = 0
-        self._stamps = self._places = self._queue = np.zeros(0, np.int32)
+        self._stamps = np.zeros(0, np.uint8)
+        self._places = self._queue = np.zeros(0, np.int32)
 
     def _room(self) -> int:
         """Makes room for a stamp of each node, and returns a new stamp."""
         count = len(self._graph.nodes)
-        if len(self._stamps) < count or self._stamp >= _LAST_STAMP:
+        if len(self._stamps) < count:
             room = count + count // 8 + 16
-            self._stamps, self._places = np.zeros(room, np.int32), np.zeros(room, np.int32)
+            self._stamps, self._places = np.zeros(room, np.uint8), np.zeros(room, np.int32)
             self._queue = np.zeros(room, np.int32)
+            self._stamp = 0
+        if self._stamp == LAST_STAMP:
+            self._stamps[:] = 0
             self._stamp = 0
         self._stamp += 1
         return self._stamp
@@ -102,9 +104,6 @@ class HeldLevels:
     def counts_within(self, lanes: Lanes, nodes: Array, hops: int) -> Array:
         """How many other nodes are within so many edges of each of these nodes."""
         stamp = self._room()
-        if stamp + len(nodes) >= _LAST_STAMP:
-            self._stamps[:] = 0
-            stamp = 0
         counts = np.empty(len(nodes), np.int64)
         self._stamp = counts_within(
             lanes.starts, lanes.degrees, lanes.far, nodes, hops, self._stamps, stamp, self._queue, counts
