@@ -2,7 +2,7 @@
 
 SciPy takes the arrays of a snapshot as they are if one class is asked for, nothing was changed since the last packing,
 and both ends of all edges exist. PageRank is a power iteration on SciPy's product of a matrix and a vector, which took
-a seventh of igraph's time for the same ranks. igraph has the communities; it needs the edges in a form of its own, so
+a fifth of igraph's time for the same ranks. igraph has the communities; it needs the edges in a form of its own, so
 that is what takes longest.
 """
 
