@@ -115,3 +115,39 @@ def test_a_table_that_lacks_nothing_answers_after_one_look() -> None:
         assert len(list(graph.out("P1", Likes))) == 20
     assert sum(isinstance(each, Scan) for each in asked) == 4
     assert graph.differences() == []
+
+
+class Aim(Node):
+    """Its keys come before those of people."""
+
+    id: int
+
+
+class Zone(Node):
+    """Nobody has stored one."""
+
+    id: str
+    name: Annotated[str, Indexed()] = ""
+
+
+def with_aims() -> SQLiteStore:
+    """More items of another class than a sample has."""
+    store = without_record(models=[Person, Aim])
+    Graph(store, [Aim]).put_many(Aim(id=at) for at in range(2000))
+    return store
+
+
+def test_a_class_that_the_sample_does_not_have_is_searched_for() -> None:
+    store = with_aims()
+    with pytest.raises(MigrationDue):
+        list(Graph(store, [Other, Aim]).find(Other, field("city") == "x"))
+    assert len(list(Graph(store, [Person, Aim]).find(Person, field("name") >= ""))) == 20
+
+
+def test_of_a_class_without_items_nothing_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = with_aims()
+    assert list(Graph(store, [Zone, Aim]).find(Zone, field("name") == "x")) == []
+    # If the search ends before the table does, there may be items.
+    monkeypatch.setattr("adjoin.plans.undeclared._PAGES", 1)
+    with pytest.raises(MigrationDue):
+        list(Graph(store, [Zone, Aim]).find(Zone, field("name") == "x"))

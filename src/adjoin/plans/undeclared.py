@@ -1,8 +1,10 @@
 """Tables without a record of declarations: what a sample of their items lacks.
 
 Version 0.1 of adjoin made no record, so nothing says whether a class was indexed, unique or ordered when its items were
-stored. The first query that depends on it looks at some items from all over the table. If one of them lacks what adjoin
-writes for such a class, the query is refused until a migration has ended. If none does, the table counts as complete.
+stored. The first query that depends on it looks at some items from all over the table, and searches for items of
+classes that were not among them. If one of them lacks what adjoin writes for such a class, the query is refused until a
+migration has ended. So is a query of a class of which no item was found in a large table, because there may be some. If
+none lacks anything, the table counts as complete.
 
 Only what adjoin itself writes is looked at: entries of indexed fields, claims, and orders. Other programs may leave
 attributes of an index out on purpose, so a table that they filled is read as it is.
@@ -10,7 +12,7 @@ attributes of an index out on purpose, so a table that they filled is read as it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType
@@ -24,6 +26,8 @@ from adjoin.values import Item
 
 _SEGMENTS, _EACH = 4, 100
 """How many parts of the table are looked at, and how many items of each."""
+_PAGES = 16
+"""How many pages of a scan, of 1 MB each, are searched for items of a class."""
 
 
 def unsure_parts(layout: BoundLayout) -> dict[str, frozenset[FormPart]]:
@@ -50,9 +54,16 @@ def look(layout: BoundLayout) -> Plan[dict[str, frozenset[FormPart]]]:
         pages: list[PageResponse] = yield segments
     except AccessDenied:
         return {}
+    items, unsure = [item for page in pages for item in page.items], unsure_parts(layout)
     lacking: dict[str, set[FormPart]] = {}
+    if any(page.last is not None for page in pages):
+        seen = {kind.word for kind, _, _ in _entities(layout, items)}
+        missed = [kind for kind in layout.schema.types if kind.word in unsure and kind.word not in seen]
+        more, unfound = yield from _search(layout, missed)
+        items += more
+        lacking = {word: {*unsure[word]} for word in unfound}
     waiting: list[tuple[EntityType, FormPart, Item, str | None]] = []
-    for kind, item, entity in _entities(layout, (item for page in pages for item in page.items)):
+    for kind, item, entity in _entities(layout, items):
         lacking.setdefault(kind.word, set()).update(_lacked_by(layout, kind, item, entity))
         waiting += [(kind, *each) for each in _companions(layout, kind, item, entity)]
     keys = {place_of(key): Get(layout.table, key, consistent=True) for _, _, key, _ in waiting}
@@ -62,6 +73,38 @@ def look(layout: BoundLayout) -> Plan[dict[str, frozenset[FormPart]]]:
         if found is None or (owner is not None and found.get(OWNER) != {"S": owner}):
             lacking[kind.word].add(part)
     return {word: frozenset(parts) for word, parts in lacking.items() if parts}
+
+
+def _search(layout: BoundLayout, kinds: Sequence[EntityType]) -> Plan[tuple[list[Item], set[str]]]:
+    """Items of these classes, and the words of those classes of which none was found, although there may be some."""
+    # In a file, items are in the order of their keys. So a scan first begins where the keys of the class do.
+    starts: dict[str, Item | None] = {kind.word: _beginning(layout, kind) for kind in kinds}
+    filters = {kind.word: layout.scan(kind).filter for kind in kinds}
+    again = {word for word, start in starts.items() if start is not None}
+    found: list[Item] = []
+    for _ in range(_PAGES):
+        if not starts:
+            break
+        scans = (Scan(layout.table, filter=filters[word], start=at, consistent=True) for word, at in starts.items())
+        pages: list[PageResponse] = yield tuple(scans)
+        later: dict[str, Item | None] = {}
+        for word, page in zip(starts, pages, strict=True):
+            if any(kind.word == word for kind, _, _ in _entities(layout, page.items)):
+                found += page.items[:_EACH]
+            elif page.last is not None:
+                later[word] = page.last
+            elif word in again:
+                again.discard(word)
+                later[word] = None
+        starts = later
+    return found, {*starts}
+
+
+def _beginning(layout: BoundLayout, kind: EntityType) -> Item | None:
+    """A key before those of a class; None if they can begin with anything."""
+    lead = layout.key_templates(kind).partition.lead
+    partition, sort = (key.name for key in layout.definition.keys)
+    return {partition: {"S": lead}, sort: {"S": " "}} if lead else None
 
 
 def _entities(layout: BoundLayout, items: Iterable[Item]) -> Iterator[tuple[EntityType, Item, Any]]:
