@@ -16,6 +16,7 @@ import csv
 import gc
 import multiprocessing
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -488,7 +489,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = QUICK if options.quick else FULL
     nodes, edges = options.nodes or chosen.nodes, options.edges or chosen.edges
     settings = Settings(nodes, edges, chosen.queries, chosen.slow, chosen.paths, chosen.changes)
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        # igraph warns about nodes without a path between them, which is an answer here.
+        warnings.filterwarnings("ignore", message="Couldn't reach some vertices")
         run(settings, Path(folder))
 
 

@@ -135,7 +135,7 @@ def test_between_two_tables_of_the_service(
     filled(service.store, ours, sample())
     arguments = ["copy", service.at(ours.name), service.at(theirs.name)]
     assert main([*arguments, "--verify"]) == 0
-    assert "the table keeps no changes" in capsys.readouterr().out
+    assert "it keeps no changes" in capsys.readouterr().out
     assert main(arguments) == 1
     assert "already has items" in capsys.readouterr().err
     assert main(["copy", service.at(ours.name), service.at(ours.name)]) == 1

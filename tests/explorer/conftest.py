@@ -48,8 +48,9 @@ def opened_browser() -> Iterator[Any]:
             opened.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """One browser for a module. It must not outlive it: while Playwright runs, its thread can run no other loop."""
     try:
         with opened_browser() as found:
             yield found

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -81,7 +81,7 @@ def _sorted(values: Iterable[Any]) -> list[Any]:
         return sorted(values, key=repr)
 
 
-@cache
+@lru_cache(256)
 def _duration() -> TypeAdapter[dt.timedelta]:
     return TypeAdapter(dt.timedelta)
 

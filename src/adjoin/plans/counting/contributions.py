@@ -90,7 +90,7 @@ def contribution(layout: BoundLayout, rule: Rule, ends: Ends) -> AttributeValue 
 
 def _sum(rule: Rule, ends: Ends) -> AttributeValue | None:
     """The sum of a rule's terms, exact, in DynamoDB's own spelling of numbers so that it compares equal later."""
-    if len(rule.terms) == 1 and rule.terms[0].at == "one":
+    if len(rule.terms) == 1 and rule.terms[0].at == "one" and rule.times is None:
         return ONE
     values = [value for term in rule.terms if (value := ends.value(term)) is not None]
     times = None if rule.times is None else ends.value(rule.times)
