@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from xml.etree import ElementTree
 
 import pytest
@@ -27,6 +27,7 @@ from adjoin import (
     field,
 )
 from adjoin.layouts.interface import Layout
+from adjoin.requests import Query
 from tests.models import ANN, ART, BOB, MATHS, SCHOOL, Enrollment, Exam, Friendship, Student
 
 HOSTILE = [
@@ -240,18 +241,26 @@ def test_a_graph_shows_its_classes(g: Graph) -> None:
 # --- drawings ----------------------------------------------------------------------------------
 
 
+def groups_of(drawing: Drawing, *, are_nodes: bool) -> list[ElementTree.Element]:
+    """What is drawn of each node, or of each edge. A node is filled with a colour."""
+    groups = ElementTree.fromstring(drawing.svg).iter(f"{SVG}g")
+    filled = [(group, group.find(f"{SVG}circle")) for group in groups]
+    return [group for group, circle in filled if are_nodes == (circle is not None and circle.attrib["fill"] != "none")]
+
+
 def labels_of(drawing: Drawing) -> list[str]:
-    """The texts of nodes, as they are drawn."""
-    root = ElementTree.fromstring(drawing.svg)
-    groups = [group for group in root.iter(f"{SVG}g") if group.find(f"{SVG}title") is not None]
-    return [group.findtext(f"{SVG}text") or "" for group in groups]
+    """The labels of nodes; before each, its title has the class."""
+    return [(group.findtext(f"{SVG}title") or "").partition(" ")[2] for group in groups_of(drawing, are_nodes=True)]
 
 
 def lines_of(drawing: Drawing) -> list[str]:
-    """The texts of edges, as they are drawn."""
-    root = ElementTree.fromstring(drawing.svg)
-    groups = [group for group in root.iter(f"{SVG}g") if group.find(f"{SVG}title") is None]
-    return sorted(group.findtext(f"{SVG}text") or "" for group in groups)
+    """The classes of edges."""
+    return sorted(group.findtext(f"{SVG}title") or "" for group in groups_of(drawing, are_nodes=False))
+
+
+def texts_of(drawing: Drawing, *, are_nodes: bool) -> list[str | None]:
+    """What is written beside nodes, or edges."""
+    return [group.findtext(f"{SVG}text") for group in groups_of(drawing, are_nodes=are_nodes)]
 
 
 def test_a_node_is_drawn_with_its_edges_by_one_request(g: Graph) -> None:
@@ -262,6 +271,8 @@ def test_a_node_is_drawn_with_its_edges_by_one_request(g: Graph) -> None:
     assert lines_of(drawn) == ["Enrollment", "Exam", "Exam", "Friendship"]
     assert (drawn.nodes, drawn.edges, drawn.is_capped) == (3, 4, False)
     assert repr(drawn) == "<Drawing of 3 nodes and 4 edges>"
+    assert texts_of(drawn, are_nodes=True) == labels_of(drawn)
+    assert sorted(map(str, texts_of(drawn, are_nodes=False))) == lines_of(drawn)
     parsed(drawn)
 
 
@@ -312,11 +323,19 @@ def test_more_nodes_than_allowed_are_left_out_and_it_says_so(g: Graph) -> None:
     assert (drawn.nodes, drawn.is_capped) == (10, True)
     assert drawn.edges == 9
     assert "10 nodes and 9 edges; more are not drawn" in parsed(drawn).text
+    # The query has a limit, however many edges the node has. A collection asks for at least 100 items.
+    (asked,) = g.explain(g.draw, ART, direction="into", most=10).requests
+    assert isinstance(asked, Query)
+    assert asked.limit == 100
     # A lazy query is read no further than needed.
     assert g.draw(g.into("art", Enrollment), most=4).nodes == 4
     # Many edges between two nodes are too many as well.
     exams = [Exam(source="ann", target="art", term=str(number)) for number in range(20)]
     assert g.draw(exams, most=2).edges == 8
+    g.put_many(exams)
+    drawn = g.draw(ANN, most=5)
+    assert drawn.nodes < 5
+    assert drawn.is_capped
 
 
 def test_a_drawing_is_the_same_every_time_and_nodes_lie_apart(g: Graph) -> None:
@@ -325,12 +344,15 @@ def test_a_drawing_is_the_same_every_time_and_nodes_lie_apart(g: Graph) -> None:
     drawn = g.draw(edges)
     assert drawn.svg == g.draw(edges).svg
     root = ElementTree.fromstring(drawn.svg)
-    circles = [circle for group in root.iter(f"{SVG}g") for circle in group.iter(f"{SVG}circle")]
+    circles = [circle for group in groups_of(drawn, are_nodes=True) for circle in group.iter(f"{SVG}circle")]
     points = [complex(float(circle.attrib["cx"]), float(circle.attrib["cy"])) for circle in circles]
     assert len(points) == 33
     assert min(abs(a - b) for place, a in enumerate(points) for b in points[:place]) > 18
     width, height = map(float, root.attrib["viewBox"].split()[2:])
     assert all(0 < point.real < width and 0 < point.imag < height for point in points)
+    # Most texts have room; the others are left to the titles.
+    assert texts_of(drawn, are_nodes=True).count(None) < 5
+    assert len(labels_of(drawn)) == 33
     # Each class has a colour of its own.
     assert len({circle.attrib["fill"] for circle in circles}) == 2
 
@@ -342,9 +364,9 @@ def test_whatever_data_hold_is_text_in_a_drawing(g: Graph, text: str) -> None:
     drawn = g.draw([(Friendship.model_construct(source=text, target="ann", since=0), node)], label="name")
     shown = parsed(drawn)
     assert "script" not in shown.tags
-    (label,) = (each for each in labels_of(drawn) if each != "ann")
     cleaned = re.sub("[\x00\x07\ud800]", "\ufffd", text)
-    assert label == (cleaned if len(text) <= 24 else cleaned[:23] + "…")
+    assert labels_of(drawn)[0] == (cleaned if len(text) <= 80 else cleaned[:79] + "…")
+    assert texts_of(drawn, are_nodes=True) == [cleaned if len(text) <= 24 else cleaned[:23] + "…", "ann"]
 
 
 class Order(Node):
@@ -367,6 +389,29 @@ def test_children_and_loops_are_drawn() -> None:
         assert meter.requests == 1
         assert labels_of(drawn) == ["o1", "o1 · 1", "o1 · 2"]
         assert lines_of(drawn) == ["Refers", "child", "child"]
+
+
+class Pet(Node, discriminator="kind"):
+    id: str
+    kind: str
+
+
+class Dog(Pet):
+    kind: Literal["dog"] = "dog"
+
+
+class Cares(Edge[Order, Pet | Order]):
+    pass
+
+
+def test_ends_of_several_classes_and_families_are_one_node_each() -> None:
+    with Graph(":memory:", [Order, Pet, Dog, Cares], tenant="acme") as g:
+        dog, order = Dog(id="o1"), Order(id="o1")
+        g.put_many([dog, order, Cares(source=order, target=dog), Cares(source=order, target=Order.ref("o2"))])
+        drawn = g.draw([order, dog])
+        assert labels_of(drawn) == ["o1", "o1", "o2"]
+        assert lines_of(drawn) == ["Cares", "Cares"]
+        assert "Dog o1" in parsed(drawn).text
 
 
 def test_an_asynchronous_graph_draws_the_same(layout: Layout) -> None:

@@ -86,19 +86,21 @@ class Drawing:
         classes = list(dict.fromkeys(name for name, _ in self._nodes))
         filled = {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(classes)}
         points = _placed(self.nodes, [(a, b) for a, b, _, _ in self._edges], height)
+        room = _Room(points)
         shown_at = zip(points, self._nodes, strict=True)
-        circles = [_circle(at, filled[name], name, label) for at, (name, label) in shown_at]
+        circles = [_circle(at, filled[name], name, label, room) for at, (name, label) in shown_at]
+        lines = list(self._lines(points, room))
         legend = list(_legend(filled, height))
         whole = height + 20 * (len(legend) + self.is_capped)
         note = _text(_MARGIN / 2, whole - 8, self._said, 11, "start") if self.is_capped else ""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {whole}" width="{_WIDTH:g}" '
             f'style="max-width:100%;height:auto" role="img" font-family="sans-serif"{colour}>'
-            f"<title>{escape(self._said)}</title>{''.join(self._lines(points))}"
+            f"<title>{escape(self._said)}</title>{''.join(lines)}"
             f"{''.join(circles)}{''.join(legend)}{note}</svg>"
         )
 
-    def _lines(self, points: list[complex]) -> Iterator[str]:
+    def _lines(self, points: list[complex], room: _Room) -> Iterator[str]:
         """The edges, bent apart where there are several between the same two nodes."""
         many = Counter(frozenset((a, b)) for a, b, _, _ in self._edges)
         seen: Counter[frozenset[int]] = Counter()
@@ -107,10 +109,10 @@ class Drawing:
             turn = seen[pair]
             seen[pair] += 1
             if a == b:
-                yield _loop(points[a], name, turn)
+                yield _loop(points[a], name, turn, room)
                 continue
             bend = (turn - (many[pair] - 1) / 2) * 26
-            yield _line(points[a], points[b], name, bend if a < b else -bend, has_direction)
+            yield _line(points[a], points[b], name, bend if a < b else -bend, has_direction, room)
 
 
 # --- lines and texts ---------------------------------------------------------------------------
@@ -121,13 +123,29 @@ def _text(x: float, y: float, text: str, size: int, anchor: str = "middle") -> s
     return f'<text {place} fill="currentColor">{escape(text)}</text>'
 
 
-def _circle(at: complex, colour: str, name: str, label: str) -> str:
+class _Room:
+    """Where texts may still be written. One that would lie on another, or on a node, is left out; its title has it."""
+
+    def __init__(self, points: list[complex]) -> None:
+        self._taken = [(at - _RADIUS * (1 + 1j), at + _RADIUS * (1 + 1j)) for at in points]
+
+    def text(self, at: complex, text: str, size: int) -> str:
+        half = 0.3 * size * len(text)
+        low, high = at - complex(half, 0.8 * size), at + complex(half, 0.1 * size)
+        for one, other in self._taken:
+            if one.real < high.real and low.real < other.real and one.imag < high.imag and low.imag < other.imag:
+                return ""
+        self._taken.append((low, high))
+        return _text(at.real, at.imag, text, size)
+
+
+def _circle(at: complex, colour: str, name: str, label: str, room: _Room) -> str:
     circle = f'<circle cx="{at.real:.1f}" cy="{at.imag:.1f}" r="{_RADIUS:g}" fill="{colour}"/>'
     title = f"<title>{escape(f'{name} {label}')}</title>"
-    return f"<g>{title}{circle}{_text(at.real, at.imag + 22, cut(label, _LABEL), 11)}</g>"
+    return f"<g>{title}{circle}{room.text(at + 22j, cut(label, _LABEL), 11)}</g>"
 
 
-def _line(start: complex, end: complex, name: str, bend: float, has_direction: bool) -> str:
+def _line(start: complex, end: complex, name: str, bend: float, has_direction: bool, room: _Room) -> str:
     way = end - start
     unit = way / abs(way) if way else 1 + 0j
     control = (start + end) / 2 + unit * 1j * bend * 2
@@ -140,14 +158,14 @@ def _line(start: complex, end: complex, name: str, bend: float, has_direction: b
     if has_direction:
         left, right = (tip - arriving * cmath.rect(8, turn) for turn in (0.4, -0.4))
         drawn += f'<path d="M{_at(tip)}L{_at(left)}L{_at(right)}Z" fill="currentColor" fill-opacity=".6"/>'
-    return f"<g>{drawn}{_text(middle.real, middle.imag - 3, cut(name, _LABEL), 9)}</g>"
+    return f"<g><title>{escape(name)}</title>{drawn}{room.text(middle - 3j, cut(name, _LABEL), 9)}</g>"
 
 
-def _loop(at: complex, name: str, turn: int) -> str:
+def _loop(at: complex, name: str, turn: int, room: _Room) -> str:
     size = 14 + 7 * turn
     circle = f'<circle cx="{at.real:.1f}" cy="{at.imag - size:.1f}" r="{size}" fill="none" '
-    text = _text(at.real, at.imag - 2 * size - 3, cut(name, _LABEL), 9)
-    return f'<g>{circle}stroke="currentColor" stroke-opacity=".45"/>{text}</g>'
+    text = room.text(at - (2 * size + 3) * 1j, cut(name, _LABEL), 9)
+    return f'<g><title>{escape(name)}</title>{circle}stroke="currentColor" stroke-opacity=".45"/>{text}</g>'
 
 
 def _at(point: complex) -> str:
@@ -167,7 +185,7 @@ def _legend(filled: dict[str, str], height: int) -> Iterator[str]:
 
 
 def _placed(number: int, links: list[tuple[int, int]], height: float) -> list[complex]:
-    """Where nodes are: they begin on a circle, push each other away, and edges pull them together."""
+    """Where nodes are: they begin on a circle, push each other away if they are near, and edges pull them together."""
     points = [cmath.rect(1, 2 * math.pi * place / number) for place in range(number)]
     near = 1.6 / math.sqrt(number or 1)
     steps = max(40, min(200, 700_000 // (number * number or 1)))
@@ -176,6 +194,8 @@ def _placed(number: int, links: list[tuple[int, int]], height: float) -> list[co
         for a in range(number):
             for b in range(a):
                 apart = points[a] - points[b] or complex(1e-3 * (a - b), 1e-3)
+                if abs(apart) > 4 * near:
+                    continue
                 push = apart * (near * near / max(abs(apart) ** 2, 1e-6))
                 moves[a] += push
                 moves[b] -= push
