@@ -180,6 +180,8 @@ def test_results_of_walks_say_whether_they_are_complete(g: Graph) -> None:
     partial = g.walk(ANN, Budget(requests=1)).out(Enrollment).into(Enrollment).refs()
     assert partial.partial
     assert "Partial: the budget of requests did not suffice." in parsed(partial).text
+    below = parsed(g.subtree(ANN, Enrollment))
+    assert below.cells == ["depth", "quantity", "node", "1", "1", "Course(id=maths, name=Maths, credits=5)"]
     best = g.recommend(ANN, Exam)
     assert "WalkResult of" in parsed(best).text
 
@@ -355,6 +357,18 @@ def test_a_drawing_is_the_same_every_time_and_nodes_lie_apart(g: Graph) -> None:
     assert len(labels_of(drawn)) == 33
     # Each class has a colour of its own.
     assert len({circle.attrib["fill"] for circle in circles}) == 2
+
+
+def test_no_text_lies_on_another_one(g: Graph) -> None:
+    drawn = g.draw([Enrollment(source=f"student {number}", target="c") for number in range(150)], most=200)
+    groups = [*groups_of(drawn, are_nodes=True), *groups_of(drawn, are_nodes=False)]
+    texts = [text for group in groups for text in group.iter(f"{SVG}text")]
+    written = [(text.text or "", float(text.attrib["x"]), float(text.attrib["y"])) for text in texts]
+    assert 30 < len(written) < 300
+    for place, (one, x, y) in enumerate(written):
+        for other, near, beside in written[:place]:
+            # A letter is about half as wide as it is high.
+            assert abs(x - near) > 2 * (len(one) + len(other)) or abs(y - beside) > 7
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
