@@ -4,7 +4,7 @@
     explorer
     aws                   inferring, graph_exports, exchange
     graph                 copying, batch, snapshots
-    traversals            scans, searches, walks
+    traversals, drawings  scans, searches, walks
     verbs                 walk_steps
     queries
                                                 server
@@ -15,7 +15,7 @@
                           schema                tables, evaluate, key_conditions
                           model                 expressions, items
                           sharding
-    values, units, errors
+    values, units, errors, notebooks
 
 Plans decide and never see a store; stores perform and never see a model, a layout or a plan.
 """
@@ -38,13 +38,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "reserved": {"errors"},
     "values": {"errors", "units"},
     "formats": {"errors", "values"},
+    # Everything that a notebook shows is made here, also of declared classes, so it knows none of them.
+    "notebooks": {"errors"},
     "tables": {"errors", "units", "values"},
     "expressions": {"errors", "units", "values"},
     "key_conditions": {"errors", "tables"},
     "requests": {"errors", "units", "values", "tables", "expressions"},
     "items": {"errors", "units", "values"},
     "evaluate": {"errors", "units", "values", "expressions", "items"},
-    "model": {"errors", "units", "values"},
+    "model": {"errors", "units", "values", "notebooks"},
     "field_types": {"errors", "values", "formats", "model"},
     "entity_types": {"errors", "units", "values", "formats", "model", "field_types"},
     "schema": {"errors", "units", "values", "formats", "model", "entity_types", "field_types"},
@@ -61,7 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plans": {
         "errors", "units", "values", "tables", "reserved", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
-        "sharding", "rules", "aggregates", "items", "evaluate",
+        "sharding", "rules", "aggregates", "items", "evaluate", "notebooks",
     },
     "stores": {"errors", "units", "values", "tables", "key_conditions", "expressions", "requests", "items", "evaluate"},
     # What chooses a store; above all stores, which know nothing of each other.
@@ -71,7 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "stores", "locations",
     },
     "runner": {"errors", "requests", "plans", "stores.interface"},
-    "cost": {"errors", "units", "values", "tables", "expressions", "requests", "runner"},
+    "cost": {"errors", "units", "values", "tables", "expressions", "requests", "runner", "notebooks"},
     "copying": {
         "errors", "units", "values", "tables", "requests", "plans", "runner", "cost",
         "stores.interface", "items",
@@ -85,15 +87,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "queries": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
-        "sharding", "plans", "runner", "cost",
+        "sharding", "plans", "runner", "cost", "notebooks",
     },
-    "collecting": {"values", "requests", "model", "entity_types", "schema", "layouts", "plans", "queries"},
+    "collecting": {"values", "requests", "model", "entity_types", "schema", "layouts", "plans", "queries", "notebooks"},
     "searches": {"errors", "values", "requests", "entity_types", "fields", "plans", "queries"},
     "scans": {
         "errors", "values", "expressions", "requests", "model", "entity_types", "schema", "fields", "plans", "queries",
     },
     "walk_steps": {
-        "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "cost", "queries",
+        "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "cost", "queries", "notebooks",
     },
     "walks": {"errors", "requests", "model", "plans", "cost", "queries", "walk_steps"},
     "traversals": {
@@ -115,7 +117,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verbs": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
-        "sharding", "plans", "runner", "cost", "queries", "rules",
+        "sharding", "plans", "runner", "cost", "queries", "rules", "notebooks",
+    },
+    "drawings": {
+        "errors", "requests", "model", "schema", "notebooks", "plans", "queries", "collecting", "walks", "verbs",
     },
     "whole_graph": {"requests", "verbs", "batch", "snapshots", "stores.interface"},
     "graph": {
@@ -123,14 +128,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
         "locations", "walks", "traversals", "reading", "changing", "transactions",
-        "collecting", "whole_graph",
+        "collecting", "whole_graph", "drawings",
     },
     "async_graph": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
         "locations", "walks", "traversals", "reading", "changing", "transactions", "graph",
-        "collecting", "whole_graph",
+        "collecting", "whole_graph", "drawings",
     },
     "aws": {
         "errors", "units", "values", "tables", "reserved", "requests",
@@ -161,7 +166,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "beginning", "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields",
         "aggregates", "layouts", "plans", "queries", "collecting", "scans", "graph", "async_graph", "cost", "server",
-        "walks", "walk_steps", "snapshots",
+        "walks", "walk_steps", "snapshots", "drawings",
     },
 }  # fmt: skip
 

@@ -23,6 +23,7 @@ from adjoin.aggregates import (
 from adjoin.async_graph import AsyncGraph
 from adjoin.collecting import Collection, CollectionNodes
 from adjoin.cost import Counting, Explanation, FanOut, Meter, WalkCost, WholeTable
+from adjoin.drawings import Drawing
 from adjoin.errors import (
     AccessDenied,
     AdjoinError,
@@ -143,6 +144,7 @@ __all__ = [
     "Collection",
     "CollectionNodes",
     "Contents",
+    "Drawing",
     "Explanation",
     "FanOut",
     "Counting",

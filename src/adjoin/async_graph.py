@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from adjoin.changing import AsyncChanges
 from adjoin.collecting import AsyncCollectionQuery
 from adjoin.cost import Explanation, Rehearsing
+from adjoin.drawings import AsyncDraws
 from adjoin.entity_types import AnyEdge, Entity
 from adjoin.errors import InvalidValue, shown
 from adjoin.fields import Predicate
@@ -88,7 +89,7 @@ class AsyncTransaction(TransactionVerbs):
             await self._graph._run(self._commit())
 
 
-class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals, AsyncWholeGraph):
+class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals, AsyncWholeGraph, AsyncDraws):
     """The same graph for asyncio: the same methods, awaited. It opens with the first call, or with `async with`."""
 
     def __init__(

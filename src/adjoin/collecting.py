@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from adjoin.entity_types import AnyEdge, NodeType
 from adjoin.model import Edge, Node, Ref, node_id
+from adjoin.notebooks import results_html
 from adjoin.plans.read import get_each
 from adjoin.queries import Awaiting, InPartition, Waiting
 from adjoin.requests import Plan
@@ -34,6 +35,11 @@ class Collection:
     others: list[dict[str, Any]]
     children: list[Any] = dataclass_field(default_factory=list)
 
+    def _repr_html_(self) -> str:
+        node = [] if self.node is None else [self.node]
+        results = [*node, *self.children, *self.edges, *self.others]
+        return results_html(f"Collection of {len(self.edges)} edges", results)
+
 
 @dataclass(frozen=True)
 class CollectionNodes:
@@ -47,6 +53,10 @@ class CollectionNodes:
     pairs: list[tuple[AnyEdge, Any]]
     children: list[Any]
     others: list[dict[str, Any]]
+
+    def _repr_html_(self) -> str:
+        node = [] if self.node is None else [self.node]
+        return results_html(f"CollectionNodes of {len(self)}", [*node, *self.children, *self.pairs, *self.others])
 
     def __iter__(self) -> Iterator[tuple[AnyEdge, Any]]:
         return iter(self.pairs)

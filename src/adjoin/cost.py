@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from adjoin.expressions import Path
+from adjoin.notebooks import table_html
 from adjoin.requests import (
     BatchGet,
     BatchGetResponse,
@@ -447,14 +448,21 @@ class Explanation:
         return tuple(dict.fromkeys(key for request in self.requests for key in _partitions(request)))
 
     def __str__(self) -> str:
-        lines = []
-        for number, requests in enumerate(self.rounds, 1):
-            lines += [f"round {number}: {_described(request)}" for request in requests]
-        lines.append(f"at least {self.rcu:g} RCU and {self.wcu:g} WCU, ${self.dollars:.9f}")
+        return "\n".join([*(f"round {number}: {request}" for number, request in self._described()), *self._totals()])
+
+    def _repr_html_(self) -> str:
+        return table_html("Explanation", ("round", "request"), self._described(), self._totals())
+
+    def _described(self) -> list[tuple[int, str]]:
+        """The requests as people read them, each with the number of its round."""
+        rounds = enumerate(self.rounds, 1)
+        return [(number, _described(request)) for number, requests in rounds for request in requests]
+
+    def _totals(self) -> list[str]:
+        lines = [f"at least {self.rcu:g} RCU and {self.wcu:g} WCU, ${self.dollars:.9f}"]
         lines += [] if self.whole_table is None else [str(self.whole_table)]
         lines += [] if self.walk is None else [str(self.walk)]
-        lines += map(str, (*self.fan_outs, *self.countings))
-        return "\n".join(lines)
+        return [*lines, *map(str, (*self.fan_outs, *self.countings))]
 
 
 class Rehearsing:

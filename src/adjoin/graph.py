@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from adjoin.changing import Changes
 from adjoin.collecting import CollectionQuery
 from adjoin.cost import Explanation, Rehearsing
+from adjoin.drawings import Draws
 from adjoin.entity_types import AnyEdge, Entity
 from adjoin.errors import InvalidValue, shown
 from adjoin.fields import Predicate
@@ -103,7 +104,7 @@ class Transaction(TransactionVerbs):
             self._graph._run(self._commit())
 
 
-class Graph(Reads, Changes, Traversals, WholeGraph):
+class Graph(Reads, Changes, Traversals, WholeGraph, Draws):
     """A typed graph in one table, in a file, in memory or on DynamoDB."""
 
     def __init__(

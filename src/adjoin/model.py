@@ -35,6 +35,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
 from adjoin.errors import InvalidKey, InvalidModel, NotRead, shown
+from adjoin.notebooks import entity_html
 
 NodeT = TypeVar("NodeT", bound="Node")
 SourceT = TypeVar("SourceT", bound="Node")
@@ -174,6 +175,9 @@ class Node(BaseModel):
             discriminator=base.discriminator if discriminator is None else discriminator,
             head=base.head if discriminator is None else cls,
         )
+
+    def _repr_html_(self) -> str:
+        return entity_html(self)
 
     def before_put(self) -> None:
         """Does nothing; override it to set fields before an instance is written as a whole.
@@ -429,6 +433,9 @@ class Edge(BaseModel, Generic[SourceT, TargetT]):
         def __getattr__(self, name: str) -> Any:
             refuse_unread(self, name)
             return super().__getattr__(name)
+
+    def _repr_html_(self) -> str:
+        return entity_html(self)
 
     def before_put(self) -> None:
         """Does nothing; override it to set fields before an instance is written as a whole.

@@ -16,6 +16,7 @@ from adjoin.errors import InvalidCursor, InvalidValue, UnknownField, shown
 from adjoin.expressions import all_of
 from adjoin.fields import AllOf, Predicate
 from adjoin.layouts.bound import BoundLayout
+from adjoin.notebooks import lazy_html, results_html
 from adjoin.plans.key_search import KeySearch, merged
 from adjoin.plans.read import (
     Found,
@@ -49,6 +50,12 @@ class Page(Generic[T]):
     def __len__(self) -> int:
         return len(self.items)
 
+    def _repr_html_(self) -> str:
+        return results_html(f"{type(self).__name__} of {len(self)}", self.items, self._notes())
+
+    def _notes(self) -> list[str]:
+        return [] if self.next is None else ["More results follow: pass after=page.next."]
+
 
 @dataclass(frozen=True)
 class Context:
@@ -70,6 +77,9 @@ class Base(Generic[T]):
 
     def __bool__(self) -> bool:
         raise InvalidValue("a query has no truth value, because it has not read anything; use first() or count()")
+
+    def _repr_html_(self) -> str:
+        return lazy_html(repr(self), [] if self._most is None else [f"It has at most {self._most} results."])
 
     def limit(self, most: int) -> Self:
         """Returns the query with at most `most` results in all, counted after filters."""

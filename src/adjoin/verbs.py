@@ -28,6 +28,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import Layout
 from adjoin.layouts.ranges import Range
 from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref, node_id
+from adjoin.notebooks import table_html
 from adjoin.plans.copies import fans
 from adjoin.plans.counted_deletion import delete_one_of
 from adjoin.plans.counting.contributions import check_rules
@@ -99,6 +100,14 @@ class Verbs(ABC):
     @abstractmethod
     def _run(self, plan: Plan[Any]) -> Any:
         """Runs a plan and returns its result; an asynchronous graph returns an awaitable of the result."""
+
+    def _repr_html_(self) -> str:
+        kinds = self._schema.types
+        rows = [(kind.name, _described(kind), ", ".join(kind.model.model_fields)) for kind in kinds]
+        of = "" if self._tenant is None else f" for the tenant {self._tenant}"
+        indexes = ", ".join(index.name for index in self._layout.definition.indexes)
+        title = f"{type(self).__name__} in the table {self._layout.table}{of}"
+        return table_html(title, ("class", "what", "fields"), rows, [f"Indexes: {indexes or 'none'}."])
 
     def meter(self) -> Meter:
         """Returns a meter that counts what a block consumes: `with g.meter() as m: ...`."""
@@ -484,6 +493,14 @@ class Verbs(ABC):
             raise InvalidValue(f'direction must be "out" or "into", got {shown(direction)}')
         kind = self._schema.node(type(x) if isinstance(x, Node) else x.model).whole
         return self._question(self._layout.collection(kind, kind.id(x), arriving=direction == "into"), consistent)
+
+
+def _described(kind: EntityType) -> str:
+    """What a class is, in a few words."""
+    if isinstance(kind, EdgeType):
+        return f"edge: {kind.source.name} {'–' if kind.symmetric else '→'} {kind.target.name}"
+    parent = kind.end("parent")
+    return "node" if parent is None else f"child of {parent.name}"
 
 
 def _named(indexes: Iterable[str]) -> str:

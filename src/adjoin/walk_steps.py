@@ -15,7 +15,8 @@ from adjoin.errors import InvalidCursor, InvalidValue, shown
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.model import Node, Ref
-from adjoin.plans.frontier import CAP, About, Adjacency, NodeKey, Order, Stride
+from adjoin.notebooks import completeness_notes, table_html
+from adjoin.plans.frontier import CAP, About, Adjacency, NodeKey, Order, Stride, ref_of
 from adjoin.plans.read import decode_cursor, encode_cursor
 from adjoin.plans.routing import (
     about,
@@ -76,6 +77,9 @@ class WalkPage(Page[T]):
 
     completeness: Completeness = Completeness()
 
+    def _notes(self) -> list[str]:
+        return [*completeness_notes(self.exceeded, self.capped), *Page._notes(self)]
+
     @property
     def partial(self) -> bool:
         return self.completeness.exceeded is not None
@@ -114,6 +118,22 @@ class Steps:
     def __repr__(self) -> str:
         hops = sum(isinstance(step, Stride | Repeat) for step in self._steps)
         return f"<{type(self).__name__} of {hops} steps; ask for .nodes(), .refs(), .count() …>"
+
+    def _repr_html_(self) -> str:
+        return self._html(type(self).__name__, self.cost)
+
+    def _html(self, what: str, cost: WalkCost) -> str:
+        """What a notebook shows of the walk, or of results that it has not read: its steps, and what they cost."""
+        starts = ", ".join(map(str, map(ref_of, self._starts[:3]))) or shown(self._id)
+        more = f" and {len(self._starts) - 3} others" if len(self._starts) > 3 else ""
+        rows = [(number, _said(step)) for number, step in enumerate(self._steps, 1)]
+        notes = ["It has read nothing yet."]
+        if any(cost.queries):
+            notes.append(
+                f"If each node has 10 edges, it makes at most {cost.requests()} requests in {cost.rounds} rounds, and "
+                f"takes about {cost.rcu():g} RCU."
+            )
+        return table_html(f"{what} from {starts}{more}", ("step", "what"), rows, notes)
 
     def __bool__(self) -> bool:
         raise InvalidValue("a walk has no truth value, because it has not read anything; use count() or refs()")
@@ -347,3 +367,17 @@ class Steps:
         budget = self._traversal.budget or Budget()
         cap = self._traversal.cap
         return WalkCost(len(self._starts), tuple(queries), tuple(reads), budget.requests, budget.rcu, cap)
+
+
+def _said(step: WalkStep) -> str:
+    """A step in a few words."""
+    match step:
+        case Repeat():
+            return f"{_said(step.stride)}, {step.least} to {step.most} times"
+        case Filter():
+            return f"only where {step.predicate}"
+        case Distinct():
+            return "each node once"
+    ways = " or ".join(f"{lane.direction} {lane.kind.name}" for lane in step.lanes)
+    conditions = [str(predicate) for predicate in (*step.edges_where, *step.nodes_where)]
+    return f"{ways}, only where {' and '.join(conditions)}" if conditions else ways

@@ -31,6 +31,13 @@ class _Reaching(Generic[T]):
     def __repr__(self) -> str:
         return f"<{self._what} of {self._walk!r}>"
 
+    def _repr_html_(self) -> str:
+        loaded: WalkResult[T] | None = self.__dict__.get("_loaded")
+        if loaded is not None:
+            return loaded._repr_html_()
+        html: str = self._walk._html(f"{type(self).__name__} {self._what}", self.cost)
+        return html
+
     @property
     def cost(self) -> WalkCost:
         """What the results cost, by how many edges nodes have."""

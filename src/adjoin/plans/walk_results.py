@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from adjoin.errors import BudgetExceeded, InvalidValue, shown
 from adjoin.model import Child, Node, Ref, node_id
+from adjoin.notebooks import completeness_notes, results_html, table_html, told
 from adjoin.plans.frontier import Adjacency, NodeKey, ref_of
 
 T = TypeVar("T")
@@ -45,6 +46,10 @@ class WalkResult(list[T]):
         super().__init__(results)
         self.completeness = completeness
 
+    def _repr_html_(self) -> str:
+        notes = completeness_notes(self.exceeded, self.capped)
+        return results_html(f"{type(self).__name__} of {len(self)}", self, notes)
+
     @property
     def partial(self) -> bool:
         return self.completeness.exceeded is not None
@@ -64,6 +69,10 @@ class GroupCount(dict[Ref[Any], int]):
     def __init__(self, counts: Iterable[tuple[Ref[Any], int]], completeness: Completeness) -> None:
         super().__init__(counts)
         self.completeness = completeness
+
+    def _repr_html_(self) -> str:
+        notes = completeness_notes(self.exceeded, self.capped)
+        return results_html(f"{type(self).__name__} of {len(self)}", [*self.items()], notes)
 
     @property
     def partial(self) -> bool:
@@ -93,6 +102,10 @@ class WalkPath:
     def __repr__(self) -> str:
         weight = "" if self.weight is None else f", weight={self.weight!r}"
         return f"Path({' -> '.join(map(str, self.refs))}{weight})"
+
+    def _repr_html_(self) -> str:
+        notes = [] if self.weight is None else [f"Its weight is {told(self.weight)}."]
+        return table_html("Path", ("node", "edge to the next"), zip(self.nodes, (*self.edges, ""), strict=True), notes)
 
     @property
     def refs(self) -> tuple[Ref[Any], ...]:
@@ -154,6 +167,9 @@ class Recommendation(Generic[N]):
     node: N
     score: Any
     through: tuple[Any, ...]
+
+    def _repr_html_(self) -> str:
+        return table_html("Recommendation", (), [("node", self.node), ("score", self.score), ("through", self.through)])
 
 
 def complete(adjacency: Adjacency, what: str, found: T) -> T:
