@@ -10,6 +10,7 @@
                                                 server
                                                 locations
     runner, cost          plans                 stores' implementations
+    watching
                           layouts               stores.interface
                           fields                requests
                           schema                tables, evaluate, key_conditions
@@ -70,8 +71,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors", "units", "values", "tables", "key_conditions", "expressions", "requests", "items", "evaluate",
         "stores", "locations",
     },
-    "runner": {"errors", "requests", "plans", "stores.interface"},
-    "cost": {"errors", "units", "values", "tables", "expressions", "requests", "runner"},
+    "watching": {"errors", "requests"},
+    "otel": {"errors", "watching"},
+    "runner": {"errors", "requests", "plans", "stores.interface", "watching"},
+    "cost": {"errors", "units", "values", "tables", "expressions", "requests", "runner", "watching"},
     "copying": {
         "errors", "units", "values", "tables", "requests", "plans", "runner", "cost",
         "stores.interface", "items",
@@ -115,7 +118,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verbs": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
-        "sharding", "plans", "runner", "cost", "queries", "rules",
+        "sharding", "plans", "runner", "cost", "queries", "rules", "watching",
     },
     "whole_graph": {"requests", "verbs", "batch", "snapshots", "stores.interface"},
     "graph": {
@@ -148,7 +151,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explorer": {
         "errors", "values", "tables", "reserved", "requests", "model", "entity_types", "field_types", "schema",
         "fields", "rules", "layouts", "plans", "runner", "cost", "graph", "inferring", "locations", "stores.interface",
-        "server",
+        "server", "watching",
     },
     "cli": {
         "", "aws", "batch", "beginning", "errors", "units", "values", "tables", "expressions", "requests", "graph",
@@ -161,7 +164,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "beginning", "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields",
         "aggregates", "layouts", "plans", "queries", "collecting", "scans", "graph", "async_graph", "cost", "server",
-        "walks", "walk_steps", "snapshots",
+        "walks", "walk_steps", "snapshots", "watching",
     },
 }  # fmt: skip
 
