@@ -72,7 +72,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "stores", "locations",
     },
     "watching": {"errors", "requests"},
-    "otel": {"errors", "watching"},
+    "otel": {"errors", "requests", "watching"},
     "runner": {"errors", "requests", "plans", "stores.interface", "watching"},
     "cost": {"errors", "units", "values", "tables", "expressions", "requests", "runner", "watching"},
     "copying": {
