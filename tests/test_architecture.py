@@ -10,6 +10,7 @@
                                                 server
                                                 locations
     runner, cost          plans                 stores' implementations
+    watching
                           layouts               stores.interface
                           fields                requests
                           schema                tables, evaluate, key_conditions
@@ -72,8 +73,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors", "units", "values", "tables", "key_conditions", "expressions", "requests", "items", "evaluate",
         "stores", "locations",
     },
-    "runner": {"errors", "requests", "plans", "stores.interface"},
-    "cost": {"errors", "units", "values", "tables", "expressions", "requests", "runner", "notebooks"},
+    "watching": {"errors", "requests"},
+    "otel": {"errors", "requests", "watching"},
+    "runner": {"errors", "requests", "plans", "stores.interface", "watching"},
+    "cost": {"errors", "units", "values", "tables", "expressions", "requests", "runner", "watching", "notebooks"},
     "copying": {
         "errors", "units", "values", "tables", "requests", "plans", "runner", "cost",
         "stores.interface", "items",
@@ -117,7 +120,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verbs": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
-        "sharding", "plans", "runner", "cost", "queries", "rules", "notebooks",
+        "sharding", "plans", "runner", "cost", "queries", "rules", "notebooks", "watching",
     },
     "drawings": {
         "errors", "requests", "model", "schema", "notebooks", "plans", "queries", "collecting", "walks", "verbs",
@@ -153,7 +156,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explorer": {
         "errors", "values", "tables", "reserved", "requests", "model", "entity_types", "field_types", "schema",
         "fields", "rules", "layouts", "plans", "runner", "cost", "graph", "inferring", "locations", "stores.interface",
-        "server",
+        "server", "watching",
     },
     "cli": {
         "", "aws", "batch", "beginning", "errors", "units", "values", "tables", "expressions", "requests", "graph",
@@ -166,7 +169,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "beginning", "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields",
         "aggregates", "layouts", "plans", "queries", "collecting", "scans", "graph", "async_graph", "cost", "server",
-        "walks", "walk_steps", "snapshots", "drawings",
+        "walks", "walk_steps", "snapshots", "drawings", "watching",
     },
 }  # fmt: skip
 

@@ -99,6 +99,7 @@ from adjoin.scans import Contents
 from adjoin.tables import Projection, Throughput
 from adjoin.walk_steps import WalkPage
 from adjoin.walks import AsyncReached, AsyncWalk, Reached, Walk
+from adjoin.watching import RequestOutline, Watch, WatchedRound
 
 if TYPE_CHECKING:
     from adjoin.server.serving import Server, serve
@@ -157,7 +158,10 @@ __all__ = [
     "RebuildDue",
     "Meter",
     "Page",
+    "RequestOutline",
     "SetAside",
+    "Watch",
+    "WatchedRound",
     "WholeTable",
     "field",
     # follow

@@ -50,10 +50,11 @@ from adjoin.requests import (
     UpdateTable,
     WriteResponse,
 )
-from adjoin.runner import REHEARSAL, WATCHERS, Rehearsal, Watcher
+from adjoin.runner import REHEARSAL, Rehearsal
 from adjoin.tables import IndexDefinition, TableDefinition
 from adjoin.units import MAX_BATCH_GET, MAX_PAGE_SIZE, MAX_TRANSACTION, read_units, write_units
 from adjoin.values import Item, item_size
+from adjoin.watching import WatchedRound, Watcher
 
 # --- prices ------------------------------------------------------------------------------------
 
@@ -95,7 +96,7 @@ class TableUsage(Usage):
     indexes: dict[str, Usage] = field(default_factory=dict)
 
 
-class Meter:
+class Meter(Watcher):
     """Counts what a block consumes: `with g.meter() as m: ...`, then `m.requests`, `m.rounds`, `m.rcu`, `m.wcu`.
 
     A round is a batch of requests that run side by side, so the number of rounds is how often the caller waits.
@@ -105,7 +106,6 @@ class Meter:
         self.requests = 0
         self.rounds = 0
         self.tables: dict[str, TableUsage] = {}
-        self._token: Token[tuple[Watcher, ...]] | None = None
 
     @property
     def rcu(self) -> float:
@@ -122,10 +122,10 @@ class Meter:
     def _usages(self) -> list[Usage]:
         return [usage for table in self.tables.values() for usage in (table, *table.indexes.values())]
 
-    def round(self, requests: Sequence[Request], responses: Sequence[Response]) -> None:
+    def after(self, round: WatchedRound) -> None:
         self.rounds += 1
-        self.requests += len(requests)
-        for response in responses:
+        self.requests += len(round.requests)
+        for response in round.responses:
             for consumed in response.consumed:
                 self._add(consumed)
 
@@ -134,17 +134,6 @@ class Meter:
         usage = table if consumed.index is None else table.indexes.setdefault(consumed.index, Usage())
         usage.rcu += consumed.read
         usage.wcu += consumed.write
-
-    def __enter__(self) -> Meter:
-        self._token = WATCHERS.set((*WATCHERS.get(), self))
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._token is not None:
-            WATCHERS.reset(self._token)
-            self._token = None
 
     def __str__(self) -> str:
         asked = f"{_counted(self.requests, 'request')} in {_counted(self.rounds, 'round')}"

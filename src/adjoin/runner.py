@@ -1,8 +1,8 @@
 """The two loops that run every plan, one blocking and one awaiting.
 
 `run` and `run_async` are the only places where a plan meets a store. `between` and `between_async` run work that needs
-two stores: it is made of plans, each with the side on which it runs. A meter that is open in the
-current context counts each round. In a rehearsal (`explain`), responses come from the rehearsal, and the
+two stores: it is made of plans, each with the side on which it runs. `adjoin.watching` tells those who
+watch of each round, such as a meter. In a rehearsal (`explain`), responses come from the rehearsal, and the
 store is not used.
 """
 
@@ -14,21 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial
+from logging import DEBUG
 from typing import Any, Protocol, TypeVar
 
 from adjoin.errors import AdjoinError
 from adjoin.requests import Plan, Request, Response
 from adjoin.stores.interface import AsyncStore, Store
+from adjoin.watching import EVERYWHERE, LOG, WATCHERS, WatchedRound, Watcher, tell, watched, watching
 
 T = TypeVar("T")
-
-
-class Watcher(Protocol):
-    """An object that is called after each round: a meter."""
-
-    def round(self, requests: Sequence[Request], responses: Sequence[Response]) -> None:
-        """Records a round. `responses` is empty if one of the requests failed."""
-        ...
 
 
 class Rehearsal(Protocol):
@@ -39,13 +33,15 @@ class Rehearsal(Protocol):
         ...
 
 
-WATCHERS: ContextVar[tuple[Watcher, ...]] = ContextVar("adjoin_watchers", default=())
 REHEARSAL: ContextVar[Rehearsal | None] = ContextVar("adjoin_rehearsal", default=None)
 
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """In this block, plans are neither metered nor rehearsed. It is for work that the caller did not ask for."""
+    """In this block, plans are not rehearsed, and the caller's block does not watch them.
+
+    It is for work that the caller did not ask for.
+    """
     watchers, rehearsal = WATCHERS.set(()), REHEARSAL.set(None)
     try:
         yield
@@ -70,19 +66,23 @@ def run(plan: Plan[T], store: Store) -> T:
     """Runs a plan on a store and returns its result."""
     rehearsal = REHEARSAL.get()
     execute = store.execute if rehearsal is None else rehearsal.answer
-    watchers = WATCHERS.get() if rehearsal is None else ()
+    # Looked up here, so that a call that nobody watches does not pass through another module.
+    is_watched = rehearsal is None and bool(WATCHERS.get() or EVERYWHERE or LOG.isEnabledFor(DEBUG))
+    if is_watched:
+        plan = watched(plan, watching(), getattr(store, "system", None))
     try:
         requests = next(plan)
         while True:
             try:
                 responses = execute(requests)
             except AdjoinError as error:
-                for watcher in watchers:
-                    watcher.round(requests, ())
                 requests = _thrown(plan, error)
                 continue
-            for watcher in watchers:
-                watcher.round(requests, responses)
+            except BaseException as error:
+                if is_watched:
+                    # Tells them, and raises it again.
+                    plan.throw(error)
+                raise
             requests = plan.send(responses)
     except StopIteration as done:
         result: T = done.value
@@ -92,19 +92,23 @@ def run(plan: Plan[T], store: Store) -> T:
 async def run_async(plan: Plan[T], store: AsyncStore) -> T:
     """Runs a plan on an asynchronous store and returns its result."""
     rehearsal = REHEARSAL.get()
-    watchers = WATCHERS.get() if rehearsal is None else ()
+    # Looked up here, so that a call that nobody watches does not pass through another module.
+    is_watched = rehearsal is None and bool(WATCHERS.get() or EVERYWHERE or LOG.isEnabledFor(DEBUG))
+    if is_watched:
+        plan = watched(plan, watching(), getattr(store, "system", None))
     try:
         requests = next(plan)
         while True:
             try:
                 responses = await store.execute(requests) if rehearsal is None else rehearsal.answer(requests)
             except AdjoinError as error:
-                for watcher in watchers:
-                    watcher.round(requests, ())
                 requests = _thrown(plan, error)
                 continue
-            for watcher in watchers:
-                watcher.round(requests, responses)
+            except BaseException as error:
+                if is_watched:
+                    # Tells them, and raises it again.
+                    plan.throw(error)
+                raise
             requests = plan.send(responses)
     except StopIteration as done:
         result: T = done.value
@@ -114,14 +118,14 @@ async def run_async(plan: Plan[T], store: AsyncStore) -> T:
 # --- two stores --------------------------------------------------------------------------------
 
 
-class _Noting:
-    """A watcher that keeps rounds for the watchers of another thread."""
+class _Noting(Watcher):
+    """Keeps rounds for the watchers of another thread."""
 
     def __init__(self) -> None:
-        self.rounds: list[tuple[Sequence[Request], Sequence[Response]]] = []
+        self.rounds: list[WatchedRound] = []
 
-    def round(self, requests: Sequence[Request], responses: Sequence[Response]) -> None:
-        self.rounds.append((requests, responses))
+    def after(self, round: WatchedRound) -> None:
+        self.rounds.append(round)
 
 
 def between(
@@ -170,9 +174,10 @@ def _side_by_side(
         for each in waiting:
             each.exception()
     for noted in noting:
-        for requests, responses in noted.rounds:
+        for round in noted.rounds:
             for watcher in WATCHERS.get():
-                watcher.round(requests, responses)
+                tell(watcher.before, round)
+                tell(watcher.after, round)
     return [first, *(each.result() for each in waiting)]
 
 

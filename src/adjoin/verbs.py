@@ -56,6 +56,7 @@ from adjoin.plans.write import add, connect, disconnect, put, put_many
 from adjoin.queries import Context, whole_number
 from adjoin.requests import DescribeTable, Plan, Request, TableResponse
 from adjoin.values import check_range
+from adjoin.watching import Watch, WatchedRound
 
 T = TypeVar("T")
 N = TypeVar("N", bound=Node)
@@ -112,6 +113,18 @@ class Verbs(ABC):
     def meter(self) -> Meter:
         """Returns a meter that counts what a block consumes: `with g.meter() as m: ...`."""
         return Meter()
+
+    def watch(
+        self,
+        *,
+        before: Callable[[WatchedRound], object] | None = None,
+        after: Callable[[WatchedRound], object] | None = None,
+    ) -> Watch:
+        """Returns a watch that calls functions before and after each round: `with g.watch(after=tell): ...`.
+
+        As a meter, it is told of all graphs in its block. `start()` and `stop()` watch the whole process instead.
+        """
+        return Watch(before, after)
 
     def _consistency(self, asked: bool | None) -> bool:
         if asked is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import pytest
@@ -23,12 +23,10 @@ from adjoin.requests import (
     Get,
     Put,
     Query,
-    Request,
-    Response,
     TransactWrite,
     Update,
 )
-from adjoin.runner import WATCHERS
+from adjoin.watching import WatchedRound, Watcher
 from tests.aws.evaluation import allows
 
 TABLE = "arn:aws:dynamodb:eu-west-1:123456789012:table/adjoin"
@@ -59,15 +57,15 @@ MODELS = [Person, Place, LivesIn, Friend]
 LAYOUTS = [AdjacencyList(), MaterializedGraph(), MaterializedGraph(shards=2, type_attribute="Type")]
 
 
-class Recorder:
+class Recorder(Watcher):
     """Remembers every call, as IAM sees it: action, resource and leading keys."""
 
     def __init__(self, layout: Layout) -> None:
         self._partition = aws.table(MODELS, layout).partition.name
         self.calls: set[tuple[str, str, tuple[str, ...]]] = set()
 
-    def round(self, requests: Sequence[Request], responses: Sequence[Response]) -> None:
-        self.calls |= {call for request in requests for call in self._calls(request)}
+    def after(self, round: WatchedRound) -> None:
+        self.calls |= {call for request in round.requests for call in self._calls(request)}
 
     def _calls(self, request: Any) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         match request:
@@ -91,12 +89,8 @@ class Recorder:
 
 @contextlib.contextmanager
 def recorded(layout: Layout) -> Iterator[Recorder]:
-    recorder = Recorder(layout)
-    token = WATCHERS.set((recorder,))
-    try:
+    with Recorder(layout) as recorder:
         yield recorder
-    finally:
-        WATCHERS.reset(token)
 
 
 def every_verb(g: Graph) -> None:

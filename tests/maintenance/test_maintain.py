@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -17,10 +16,10 @@ from adjoin import (
     InvalidModel,
     Node,
     Unique,
+    WatchedRound,
 )
 from adjoin.aggregates import Copy, Count, Latest, Sum, Top
-from adjoin.requests import Put, Request, Response, TransactWrite, Update
-from adjoin.runner import WATCHERS
+from adjoin.requests import Put, TransactWrite, Update
 from tests.maintenance.models import (
     MODELS,
     Customer,
@@ -192,17 +191,13 @@ def test_a_celebrity_is_written_once_for_many_edges(g: Graph, edges: int, least:
     g.put_many(Follows(source=f"N{number}", target="star") for number in range(edges))
     counted: list[int] = []
 
-    class Watcher:
-        def round(self, requests: Sequence[Request], responses: Sequence[Response]) -> None:
-            for request in requests:
-                writes = request.writes if isinstance(request, TransactWrite) else ()
-                counted.append(
-                    sum(isinstance(each, Update) and each.key["PK"]["S"] == "PERSON#star" for each in writes)
-                )
+    def count(round: WatchedRound) -> None:
+        for request in round.requests:
+            writes = request.writes if isinstance(request, TransactWrite) else ()
+            counted.append(sum(isinstance(each, Update) and each.key["PK"]["S"] == "PERSON#star" for each in writes))
 
-    token = WATCHERS.set((Watcher(),))
-    g.maintain(once=True)
-    WATCHERS.reset(token)
+    with g.watch(after=count):
+        g.maintain(once=True)
     assert g.get(Person, "star").followers == edges  # type: ignore[union-attr]
     # 97 edges in a transaction of 100 items.
     assert least <= sum(counted) <= most

@@ -128,6 +128,35 @@ def test_health(server: Server) -> None:
     assert (status, content) == (200, f"healthy: {server.endpoint.removeprefix('http://')} ".encode())
 
 
+def test_metrics(loop: None) -> None:
+    with serve(":memory:") as server:
+        ask(server)
+        ask(server)
+        ask(server, X_Amz_Target="DynamoDB_20120810.DescribeTable", body=b'{"TableName": "nowhere"}')
+        ask(server, X_Amz_Target="DynamoDB_20120810.Nothing")
+        status, headers, content = ask(server, "GET", "/metrics", b"", Authorization=None)
+    assert (status, headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert content.decode().splitlines() == [
+        "# HELP adjoin_requests_total Requests by operation.",
+        "# TYPE adjoin_requests_total counter",
+        'adjoin_requests_total{operation="DescribeTable"} 1',
+        'adjoin_requests_total{operation="ListTables"} 2',
+        "# HELP adjoin_answers_total Answers by status, with those to requests that name no known operation.",
+        "# TYPE adjoin_answers_total counter",
+        'adjoin_answers_total{status="200"} 2',
+        'adjoin_answers_total{status="400"} 2',
+    ]
+
+
+def test_a_server_with_a_key_pair_tells_no_metrics(loop: None) -> None:
+    with serve(":memory:", access_key="AKIDEXAMPLE", secret_key="a long secret") as server:
+        assert ask(server, "GET", "/metrics", b"", Authorization=None)[::2] == (404, NOTHING)
+
+
+def test_metrics_are_not_for_pages_of_others(server: Server) -> None:
+    assert ask(server, "GET", "/metrics", b"", Authorization=None, Origin="http://example.org")[0] == 403
+
+
 def test_the_endpoint_is_where_it_was_asked(server: Server) -> None:
     _, _, content = ask(server, X_Amz_Target="DynamoDB_20120810.DescribeEndpoints")
     address = server.endpoint.removeprefix("http://")

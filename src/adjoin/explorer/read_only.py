@@ -46,6 +46,7 @@ class ReadOnlyStore:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.system: str | None = getattr(store, "system", None)
 
     def execute(self, requests: Sequence[Request]) -> list[Response]:
         for request in requests:

@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from contextvars import Token
 from importlib import import_module
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from adjoin.cost import Explanation, dollars, estimate
 from adjoin.requests import (
@@ -29,9 +27,9 @@ from adjoin.requests import (
     TransactGet,
     TransactWrite,
 )
-from adjoin.runner import WATCHERS, Watcher
 from adjoin.tables import TableDefinition
 from adjoin.values import AttributeValue, Item
+from adjoin.watching import WatchedRound, Watcher
 
 _MOST_SHOWN = 100
 """The greatest number of requests that are described one by one; of further ones, the page gets the sums."""
@@ -41,31 +39,20 @@ _UNSAID = ("ReturnConsumedCapacity", "ReturnValuesOnConditionCheckFailure")
 """Parameters that every request of adjoin has, and that say nothing about the query."""
 
 
-class Requested:
+class Requested(Watcher):
     """Records the requests of a block, with what each consumed."""
 
     def __init__(self) -> None:
         self._rounds: list[list[tuple[Request, Sequence[Consumed], int | None]]] = []
-        self._token: Token[tuple[Watcher, ...]] | None = None
 
-    def round(self, requests: Sequence[Request], responses: Sequence[Response]) -> None:
-        answered = [*responses, *[None] * (len(requests) - len(responses))]
+    def after(self, round: WatchedRound) -> None:
+        answered = round.responses or (None,) * len(round.requests)
         self._rounds.append(
             [
                 (request, () if response is None else response.consumed, _number_in(response))
-                for request, response in zip(requests, answered, strict=True)
+                for request, response in zip(round.requests, answered, strict=True)
             ]
         )
-
-    def __enter__(self) -> Self:
-        self._token = WATCHERS.set((*WATCHERS.get(), self))
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._token is not None
-        WATCHERS.reset(self._token)
 
     def told(self) -> dict[str, Any]:
         """The sums of all requests, for the line that every answer has."""

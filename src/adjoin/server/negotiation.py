@@ -1,4 +1,4 @@
-"""What HTTP alone decides, before the operation: who may send requests, health, methods, content types, compression.
+"""What HTTP alone decides, before the operation: who may ask, health, metrics, methods, content types, compression.
 
 `negotiated` answers requests that are not part of DynamoDB's protocol, passes all others on, and encodes their answers
 as the client accepts them. A request with a plain head (see `reading`) needs none of this.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import zlib
 from base64 import b32encode
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from ipaddress import ip_address
 from os import urandom
@@ -123,6 +123,7 @@ def _allowed_origin(origin: str) -> str:
 
 JSON = "application/x-amz-json-1.0"
 
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _ACCEPTED = (JSON, "application/json")
 _NO_OPERATION = b"<UnknownOperationException/>\n"
 _WORTH_PACKING = 4096
@@ -131,8 +132,13 @@ _WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 """The content codings that the server knows, with zlib's window size for each."""
 
 
-def negotiated(request: HttpRequest, perform: Answerer, admission: Admission) -> Answering:
-    """Returns the answer of `perform`, encoded as the client accepts it; or an answer that needs no operation."""
+def negotiated(
+    request: HttpRequest, perform: Answerer, admission: Admission, metrics: Callable[[], str] | None
+) -> Answering:
+    """Returns the answer of `perform`, encoded as the client accepts it; or an answer that needs no operation.
+
+    `metrics` is what GET /metrics returns, for Prometheus; None if the server does not tell.
+    """
     fault = admission.fault(request.headers)
     if fault is not None:
         content = dumps(body_of(Refused("AccessDeniedException", fault)))
@@ -145,6 +151,8 @@ def negotiated(request: HttpRequest, perform: Answerer, admission: Admission) ->
     if request.method == "GET" and request.path.partition("?")[0] == "/":
         content = f"healthy: {request.headers.get('host', 'localhost')} ".encode()
         return _told(200, content, origin)
+    if request.method == "GET" and request.path.partition("?")[0] == "/metrics" and metrics is not None:
+        return _told(200, metrics().encode(), origin | {"Content-Type": _PROMETHEUS})
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if request.method != "POST" or (request.body and kind not in _ACCEPTED):
         return _told(404, b"" if request.method == "HEAD" else _NO_OPERATION, origin)

@@ -20,7 +20,7 @@ import logging
 import threading
 import time
 from base64 import b32encode
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from email.utils import formatdate
 from functools import partial
@@ -80,6 +80,12 @@ class Service:
         # Request ids are unique, also after a restart of the server, so they begin with a random part.
         self._life = b32encode(urandom(32))[:39].decode()
         self._answered = 0
+        self._asked: defaultdict[str, int] = defaultdict(int)
+        """The number of requests for each target, such as DynamoDB_20120810.PutItem."""
+        self._statuses: defaultdict[int, int] = defaultdict(int)
+        """The number of answers with each status."""
+        # Who cannot sign learns nothing.
+        self._page = self._metrics if keys is None else None
 
     async def close(self) -> None:
         """Returns when every write that was requested is answered."""
@@ -88,7 +94,7 @@ class Service:
     def answer(self, request: HttpRequest) -> Answering:
         if request.is_plain:
             return self._answered_to(request)
-        return negotiated(request, self._answered_to, self._admission)
+        return negotiated(request, self._answered_to, self._admission, self._page)
 
     def _answered_to(self, request: HttpRequest) -> Answering:
         parameters: Parameters = {}
@@ -120,6 +126,7 @@ class Service:
             raise fault
         if self._keys is not None:
             check_signature(request, self._keys)
+        self._asked[request.target] += 1
         return known, request.body if request.is_plain else unpacked(request)
 
     # --- the short ways ------------------------------------------------------------------------
@@ -195,8 +202,27 @@ class Service:
                 f"x-amzn-RequestId: {self._life}"
             ).encode()
         self._answered += 1
+        self._statuses[status] += 1
         head = b"%b%013X\r\nx-amz-crc32: %d\r\n" % (self._head, self._answered, crc32(content))
         return HttpAnswer(status, content, head)
+
+    def _metrics(self) -> str:
+        """What was asked and answered since the start, as a page for Prometheus. It names no tables."""
+        lines = [
+            "# HELP adjoin_requests_total Requests by operation.",
+            "# TYPE adjoin_requests_total counter",
+            *(
+                f'adjoin_requests_total{{operation="{target.partition(".")[2]}"}} {number}'
+                for target, number in sorted(self._asked.items())
+            ),
+            "# HELP adjoin_answers_total Answers by status, with those to requests that name no known operation.",
+            "# TYPE adjoin_answers_total counter",
+            *(
+                f'adjoin_answers_total{{status="{status}"}} {number}'
+                for status, number in sorted(self._statuses.items())
+            ),
+        ]
+        return "\n".join(lines) + "\n"
 
 
 def _is_json(body: bytes) -> bool:

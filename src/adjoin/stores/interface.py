@@ -7,6 +7,7 @@
 - A write is durable when `execute` returns.
 - All limits, orders, conditions, errors and consumed units are DynamoDB's.
 - A store knows nothing of models and layouts.
+- A store may have `system`, the name of its database in OpenTelemetry, for those who watch its requests.
 
 Every store also applies the limits that only batches have, because their wire format has no field for more, and uses
 the same message for a canceled transaction. The functions for both are below the contract.

@@ -165,6 +165,7 @@ class DynamoDBStore:
     """
 
     creates_tables = False
+    system = "aws.dynamodb"
 
     def __init__(
         self,

@@ -5,6 +5,8 @@ now and surely did not apply it, and `in doubt` if it may have been applied (the
 internally). Whether a request may be repeated in doubt depends on the request: see `is_safe_in_doubt`.
 
 Waits grow exponentially with full jitter (a random share of a doubling bound), within one deadline for the whole call.
+A retry is logged, as a warning if the service throttles. Neither the request nor the service's message is: both may
+contain keys.
 
 Sources: the developer guide, "Error handling with DynamoDB"; the AWS architecture blog, "Exponential backoff and
 jitter".
@@ -13,6 +15,7 @@ jitter".
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -294,6 +297,31 @@ def _is_element(path: Path) -> bool:
     return isinstance(path.steps[-1], int)
 
 
+# --- the log -----------------------------------------------------------------------------------
+
+_log = logging.getLogger("adjoin.dynamodb")
+_OVERLOADED = ("ThrottlingError", "ProvisionedThroughputExceeded")
+"""The reasons of a canceled transaction that was throttled."""
+
+
+def tell_retry(operation: str, error: AdjoinError, attempts: Waits, wait: float) -> None:
+    """Logs that a call is made again, after a wait in seconds."""
+    if isinstance(error, TransactionCanceled):
+        is_throttled = any(reason.code in _OVERLOADED for reason in error.reasons)
+    else:
+        is_throttled = isinstance(error, Throttled)
+    _log.log(
+        logging.WARNING if is_throttled else logging.INFO,
+        "%s %s (%s): attempt %d in %.0f ms, request id %s",
+        operation,
+        "was throttled" if is_throttled else "is sent again",
+        type(error).__name__,
+        attempts.made + 1,
+        wait * 1000,
+        error.request_id or "unknown",
+    )
+
+
 # --- the client --------------------------------------------------------------------------------
 
 
@@ -429,11 +457,13 @@ class Client:
                 if retry is Retry.NEVER or retry in repaired or answer is None:
                     raise error
                 repaired.add(retry)
+                _log.info("%s is sent again %s", operation_of(target), retry.value)
                 await self._repair(retry, answer, credentials, attempts)
                 continue
             wait = attempts.next_wait()
             if wait is None:
                 raise error
+            tell_retry(operation_of(target), error, attempts, wait)
             await asyncio.sleep(wait)
 
     async def _send(

@@ -58,7 +58,7 @@ from adjoin.requests import (
 from adjoin.stores.dynamodb import lifecycle
 from adjoin.stores.dynamodb.access import ServiceAccess
 from adjoin.stores.dynamodb.answers import Payload, check_has
-from adjoin.stores.dynamodb.client import Backoff, Client, Waits, is_safe_in_doubt, together, with_token
+from adjoin.stores.dynamodb.client import Backoff, Client, Waits, is_safe_in_doubt, tell_retry, together, with_token
 from adjoin.stores.dynamodb.protocol import OPERATIONS, ServiceOperation
 from adjoin.stores.dynamodb.streams import Streams, list_streams
 from adjoin.stores.dynamodb.transport import Transport
@@ -255,7 +255,7 @@ class _Connected:
             response: BatchGetResponse = await self.client.table_call(operation.target, payload, attempts, read)
             if len(response.unprocessed) < len(request.gets):
                 return response
-            await self._pause(attempts, len(request.gets))
+            await self._pause("BatchGetItem", attempts, len(request.gets))
 
     async def _batch_write(self, request: BatchWrite) -> WriteResponse:
         """Writes a batch. Unprocessed writes were throttled and are repeated until the deadline; some may be left."""
@@ -270,20 +270,21 @@ class _Connected:
             if not response.unprocessed:
                 return WriteResponse((), consumed)
             try:
-                await self._pause(attempts, len(request.writes))
+                await self._pause("BatchWriteItem", attempts, len(request.writes))
             except Throttled:
                 if len(response.unprocessed) < len(request.writes):
                     return WriteResponse(response.unprocessed, consumed)
                 raise
             waiting = BatchWrite(response.unprocessed)
 
-    async def _pause(self, attempts: Waits, asked: int) -> None:
+    async def _pause(self, operation: str, attempts: Waits, asked: int) -> None:
         wait = attempts.next_wait()
         if wait is None:
             raise Throttled(
                 f"none of {asked} items of a batch was taken in {self.client.backoff.deadline:g} s; "
                 f"raise the table's throughput, or spread the load over more keys and time"
             )
+        tell_retry(operation, Throttled(), attempts, wait)
         await asyncio.sleep(wait)
 
 
@@ -295,6 +296,7 @@ class AsyncDynamoDBStore:
     """
 
     creates_tables = False
+    system = "aws.dynamodb"
 
     def __init__(
         self,

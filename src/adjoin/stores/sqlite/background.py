@@ -24,6 +24,7 @@ class AsyncSQLiteStore:
     """
 
     creates_tables = True
+    system = "sqlite"
 
     def __init__(
         self,

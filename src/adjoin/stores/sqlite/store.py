@@ -269,6 +269,7 @@ class SQLiteStore:
     """
 
     creates_tables = True
+    system = "sqlite"
 
     def __init__(
         self,
