@@ -300,6 +300,8 @@ def _is_element(path: Path) -> bool:
 # --- the log -----------------------------------------------------------------------------------
 
 _log = logging.getLogger("adjoin.dynamodb")
+# Without a handler, Python would print warnings of a program that has not asked for any log.
+_log.addHandler(logging.NullHandler())
 _OVERLOADED = ("ThrottlingError", "ProvisionedThroughputExceeded")
 """The reasons of a canceled transaction that was throttled."""
 
