@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
@@ -24,6 +24,7 @@ from adjoin import (
     InvalidRequest,
     InvalidValue,
     Keys,
+    MaterializedGraph,
     MigrationDue,
     MigrationReport,
     Node,
@@ -536,3 +537,45 @@ def test_opening_costs_one_read() -> None:
 
     Graph(Watching(store), FIRST)
     assert [type(each) for each in seen] == [DescribeTable, Get]
+
+
+class Counted(Node, label="THING"):
+    id: str
+    count: int = 0
+
+
+class Recounted(Node, label="THING"):
+    id: str
+    visits: int = Field(0, validation_alias=AliasChoices("visits", "count"))
+
+
+@pytest.mark.parametrize("layout", [None, MaterializedGraph()])
+def test_a_relative_change_starts_from_what_is_stored_under_a_former_name(layout: Any) -> None:
+    store = SQLiteStore(":memory:")
+    older, newer = Graph(store, [Counted], layout), Graph(store, [Recounted], layout)
+    older.put_many(Counted(id=id, count=5) for id in ("1", "2"))
+    assert newer.update(Recounted, "1", visits=field("visits") + 1).visits == 6
+    with newer.transaction() as t:
+        t.update(Recounted, "2", visits=field("visits") + 1)
+    assert [node.visits for node in newer.scan(Recounted)] == [6, 6]
+
+
+def test_a_relative_change_is_made_again_if_an_older_program_changes_the_former_name_meanwhile() -> None:
+    class Between(SQLiteStore):
+        """The older program writes right after the newer one has read."""
+
+        waiting = False
+
+        def execute(self, requests: Sequence[Request]) -> list[Response]:
+            found = super().execute(requests)
+            if self.waiting and any(isinstance(request, Get) for request in requests):
+                self.waiting = False
+                older.update(Counted, "1", count=field("count") + 1)
+            return found
+
+    store = Between(":memory:")
+    older, newer = Graph(store, [Counted]), Graph(store, [Recounted])
+    older.put(Counted(id="1", count=5))
+    store.waiting = True
+    assert newer.update(Recounted, "1", visits=field("visits") + 1).visits == 7
+    assert not store.waiting

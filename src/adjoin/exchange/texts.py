@@ -81,7 +81,7 @@ def _sorted(values: Iterable[Any]) -> list[Any]:
         return sorted(values, key=repr)
 
 
-@lru_cache(256)
+@lru_cache(1)
 def _duration() -> TypeAdapter[dt.timedelta]:
     return TypeAdapter(dt.timedelta)
 

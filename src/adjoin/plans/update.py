@@ -208,6 +208,9 @@ def read_first(layout: BoundLayout, identity: Identity, changes: Mapping[str, An
 
 def _is_told(layout: BoundLayout, kind: EntityType, name: str, change: RelativeChange) -> bool:
     """Whether conditions alone ensure that a value computed from a stored one fits its field."""
+    if kind.former.get(change.field):
+        # The value may be stored under a former name, which DynamoDB would not add to.
+        return False
     told = layout.fit(kind).told.get(name)
     if told is not None and change.operator == "within":
         return told.inside is not None and all(map(is_shallow, change.operand))
@@ -289,7 +292,7 @@ def _holding(layout: BoundLayout, kind: EntityType, names: Sequence[str]) -> lis
     """The attributes that hold these fields; for a field that is in keys only, the keys of indexes."""
     others = layout.key_templates(kind).others
     found = [
-        [kind.attributes[name]]
+        [kind.attributes[name], *kind.former.get(name, ())]
         if layout.is_stored(kind, name)
         else [attribute for attribute, template in others.items() if name in template.told]
         for name in names
