@@ -246,9 +246,14 @@ class RuleGroup:
         """The attributes of far nodes that the rules read."""
         return tuple(dict.fromkeys(name for rule in self.rules for name in _read_at(rule, "far", self.hop.far)))
 
+    @cached_property
+    def recursive(self) -> tuple[Rule, ...]:
+        """The rules that read the same aggregate of the far node."""
+        return tuple(rule for rule in self.rules if rule.is_recursive)
+
     @property
     def is_recursive(self) -> bool:
-        return any(rule.is_recursive for rule in self.rules)
+        return bool(self.recursive)
 
     @cached_property
     def mark(self) -> str:
@@ -409,6 +414,16 @@ class Rules:
     def keeps(self, kind: EntityType) -> bool:
         """Whether items of the class hold managed fields, or hidden attributes for other rules."""
         return bool(self._maintained[kind.model]) or kind.whole.model in self._nodes
+
+    def leaves_arrivals(self, kind: CountedType) -> bool:
+        """Whether edges of a class need arrivals.
+
+        They do if a rule that reads the far node, or a copied field, has to find them from their targets. A symmetric
+        edge has an item of its own at its target, and needs none.
+        """
+        counts = any(each.edge is kind and each.reads_far and each.hop.direction != "out" for each in self.groups)
+        copies = any(each.edge is kind and each.end == "target" for each in self.copies)
+        return (counts or copies) and not kind.symmetric
 
     def _maintained_fields(self, kind: EntityType) -> tuple[str, ...]:
         own = [rule.field for rule in self.declared if rule.node is kind.whole and rule.field is not None]

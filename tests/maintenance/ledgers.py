@@ -8,7 +8,7 @@ from typing import Any
 from adjoin.entity_types import EdgeType
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
-from adjoin.plans.counting.arrivals import Arrival, is_taken_down
+from adjoin.plans.counting.arrivals import Arrival
 from adjoin.plans.counting.edge_state import EdgeState
 from adjoin.plans.counting.ledger import LENGTH, PARTS, Ledger, ledger_in, ref_beside
 from adjoin.plans.counting.ledger import edge_of as edge_beside
@@ -92,7 +92,7 @@ def unmarked(layout: BoundLayout, items: Iterable[Item]) -> list[EdgeRef]:
     for state in filter(waits, _states(layout, there)):
         ref, group = state.ref, state.ref.group
         is_found = group.hop.direction == "out" or (state.ledger is not None and not group.reads_far)
-        if group.reads_far and is_taken_down(layout, group.edge):
+        if group.reads_far and layout.rules.leaves_arrivals(group.edge):
             arrival = Arrival(group.edge, ref.key, ref.far, ref.near)
             is_found |= place_of(arrival.place(layout)) in there
         if not is_found or place_of(layout.ledgers.marker_key(ref.near)) not in there:

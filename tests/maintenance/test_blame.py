@@ -10,7 +10,7 @@ import pytest
 
 from adjoin import Count, Edge, Graph, Latest, Max, Node, Sum
 from adjoin.plans.counting.ledger import PARTS
-from adjoin.plans.maintenance.reconciling import Blame
+from adjoin.plans.maintenance.blaming import Blame
 from tests.maintenance.simulation import stored
 from tests.maintenance.test_simulation import unnamed_ranks
 

@@ -16,7 +16,7 @@ from adjoin.plans.counting.edge_state import EdgeState
 from adjoin.plans.counting.ledger import Ledger, ledger_write, ref_beside
 from adjoin.plans.counting.node_transaction import Near, NodeTransaction, merged
 from adjoin.plans.counting.references import EdgeRef, ref_to
-from adjoin.plans.maintenance.reconciling import blame
+from adjoin.plans.maintenance.blaming import blame
 from adjoin.plans.steps.joining import parts_of
 from adjoin.requests import Check, Put, Request, TransactWrite
 from adjoin.rules import RuleGroup

@@ -9,14 +9,13 @@ import pytest
 
 from adjoin import AdjacencyList, Copy, Count, Edge, Graph, Keys, Max, Node, Sum, Top
 from adjoin.expressions import Compare, Not, Path, Value, attribute
-from adjoin.plans.counting.arrivals import is_taken_down, lookups
+from adjoin.plans.counting.arrivals import lookups
 from adjoin.plans.counting.contributions import RANK, VALUE
 from adjoin.plans.counting.edge_state import EdgeState
 from adjoin.plans.counting.ledger import Ledger, LedgerWrite, edge_of, ledger_in, ref_beside
-from adjoin.plans.counting.node_transaction import Near, NodeTransaction, arranged
+from adjoin.plans.counting.node_transaction import Near, NodeTransaction, arranged, is_structural
 from adjoin.plans.counting.rank_items import Rank, first_moves, moves
 from adjoin.plans.counting.references import ref_to
-from adjoin.plans.maintenance.cycles import is_structural
 from adjoin.plans.maintenance.ranks import values_of_an_edge
 from adjoin.plans.steps.batches import place_of
 from adjoin.requests import Check, Put
@@ -306,7 +305,7 @@ def test_which_edges_have_arrivals() -> None:
     for some in (models, [*models[:3], *models[:2:-1]]):
         with Graph(":memory:", some) as g:
             kinds = g._layout.schema.edges.values()
-            assert {kind.label for kind in kinds if is_taken_down(g._layout, kind)} == {"HEARS", "OWNS"}
+            assert {kind.label for kind in kinds if g._layout.rules.leaves_arrivals(kind)} == {"HEARS", "OWNS"}
 
 
 # --- how many ranks an edge has ----------------------------------------------------------------

@@ -21,7 +21,6 @@ from adjoin.batch.tables import ends_want
 from adjoin.entity_types import CountedType, NodeType
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
-from adjoin.plans.counting.arrivals import is_taken_down
 from adjoin.plans.counting.contributions import BY, RANK, VALUE
 from adjoin.plans.counting.ledger import (
     APPLIED,
@@ -166,7 +165,7 @@ class LedgerRows:
 
     def _has_arrivals(self, group: RuleGroup) -> bool:
         """Whether arrivals of edges are recorded beside the nodes for which a rule group counts."""
-        return group.hop.direction == "into" and is_taken_down(self._layout, group.edge)
+        return group.hop.direction == "into" and self._layout.rules.leaves_arrivals(group.edge)
 
     def _arrivals_start(self, group: RuleGroup) -> str:
         text: str = self._layout.ledgers.arrivals(group.edge.label, "")[1].operands[0]["S"]

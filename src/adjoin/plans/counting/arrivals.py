@@ -62,17 +62,6 @@ class Arrival:
         return {**self.place(layout), EDGE: {"M": dict(self.key)}, **marked}
 
 
-def is_taken_down(layout: BoundLayout, kind: CountedType) -> bool:
-    """Whether edges of a class need arrivals.
-
-    They do if a rule that reads the far node, or a copied field, has to find them from their targets. A symmetric edge
-    has an item of its own at its target, and needs none.
-    """
-    counts = any(each.edge is kind and each.reads_far and each.hop.direction != "out" for each in layout.rules.groups)
-    copies = any(each.edge is kind and each.end == "target" for each in layout.rules.copies)
-    return (counts or copies) and not kind.symmetric
-
-
 def arrived(layout: BoundLayout, kind: CountedType, old: Item | None, new: Item | None) -> Arrival | None:
     """The arrival to record after a change; None if the edge arrived there before, or does not arrive there now."""
     now = _arrival(layout, kind, new)
@@ -141,7 +130,7 @@ def arriving_at(layout: BoundLayout, kind: CountedType, node_key: str) -> list[Q
     if any(group.edge is kind and group.is_at_target for group in layout.rules.groups):
         starts = layout.key_templates(kind).sort.lead, SHORT
         stretches += (layout.ledgers.edge_ledgers(node_key, start) for start in starts)
-    if is_taken_down(layout, kind):
+    if layout.rules.leaves_arrivals(kind):
         stretches.append(layout.ledgers.arrivals(kind.label, node_key))
     taken_down = [Query(layout.table, *stretch, limit=PAGE, consistent=True) for stretch in stretches]
     return [*taken_down, *queries_into(layout, kind, node_key)]

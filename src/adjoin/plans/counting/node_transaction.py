@@ -39,7 +39,7 @@ from adjoin.plans.steps.batches import Place, place_of
 from adjoin.plans.steps.joining import acted, joined_check, write_place
 from adjoin.plans.steps.still import new_revision, same
 from adjoin.requests import Check, Delete, Put, TransactWrite, Update
-from adjoin.rules import COUNTING, Rule
+from adjoin.rules import Rule
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import AttributeValue, Item, canonical_number, exact_sum
 
@@ -311,7 +311,7 @@ class NodeTransaction:
         """
         item = self.near.item or {}
         names = {rule.attribute for each in self.states for rule in each.ref.group.sums}
-        too_long = {name for name, change in changes.items() if not _is_number(change)}
+        too_long = {name for name, change in changes.items() if not is_number(change)}
         return {
             name: item[name]
             for name in names | too_long
@@ -335,32 +335,7 @@ class NodeTransaction:
         return bool(self.actions)
 
 
-def unstorable_sums(node_transaction: NodeTransaction) -> list[str]:
-    """The rules whose sums after this transaction could not be stored exactly as a number of DynamoDB."""
-    near, changes = node_transaction.near, node_transaction.changes()
-    item = near.item or {}
-
-    def is_storable(name: str) -> bool:
-        before = Decimal(0 if near.is_new else item.get(name, {}).get("N", 0))
-        return name not in changes or _is_number(exact_sum((before, changes[name])))
-
-    rules = {
-        rule.name: rule
-        for state in node_transaction.states
-        for rule in state.ref.group.rules
-        if rule.name in state.wanted
-    }
-    unstorable = [
-        name
-        for name, rule in rules.items()
-        if rule.operation == "sum" and not (is_storable(rule.attribute) and is_storable(prepared_sum(rule)))
-    ]
-    # An edge that is not in the sum of a mean must not be in its number of values either.
-    numbers = (name.replace(field, field + COUNTING) for name in unstorable for field in [name.partition(":")[0]])
-    return [*unstorable, *(name for name in numbers if name in rules and name not in unstorable)]
-
-
-def _is_number(change: Decimal) -> bool:
+def is_number(change: Decimal) -> bool:
     """Whether DynamoDB can store a number: it has a limit of digits and of magnitude."""
     try:
         canonical_number(change)
@@ -478,6 +453,18 @@ _WORTH_ANOTHER = {FAILED_CONDITION, "TransactionConflict", "ThrottlingError", "P
 def is_hopeless(canceled: TransactionCanceled) -> bool:
     """Whether a transaction failed because of its own content, so that the same transaction can never succeed."""
     return not {reason.code for reason in canceled.reasons} & _WORTH_ANOTHER
+
+
+def is_structural(node_transaction: NodeTransaction) -> bool:
+    """Whether edges begin or stop to contribute by a recursive rule in this transaction, so that one may close a cycle.
+
+    `maintenance/cycles` puts such a transaction in order before it is written.
+    """
+    return node_transaction.near.item is not None and any(
+        state.joined(rule) or state.left(rule)
+        for state in node_transaction.states
+        for rule in state.ref.group.recursive
+    )
 
 
 def transaction(layout: BoundLayout, node_transactions: Iterable[NodeTransaction]) -> TransactWrite:

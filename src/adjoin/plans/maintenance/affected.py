@@ -29,7 +29,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION, STAMP, WRITTEN
 from adjoin.plans.copies import copies_on
 from adjoin.plans.counted_deletion import Deletion
-from adjoin.plans.counting.arrivals import Arrival, arrived, departed, is_taken_down, strike_out, take_down
+from adjoin.plans.counting.arrivals import Arrival, arrived, departed, strike_out, take_down
 from adjoin.plans.counting.edge_state import EdgeState, contributions
 from adjoin.plans.counting.ledger import LEFT
 from adjoin.plans.counting.node_transaction import MARKED, TURN, Near
@@ -121,7 +121,7 @@ def _affecting(layout: BoundLayout, kind: CountedType) -> _Affecting:
         # What shares an index key with a copied field may have kept the key from being written.
         fields = [*(copy.field for copy in copies_on(layout, kind)), *key_companions(layout, kind)]
     names = tuple(kind.attributes[field] for field in fields)
-    return _Affecting(tuple(groups), is_taken_down(layout, kind), names)
+    return _Affecting(tuple(groups), layout.rules.leaves_arrivals(kind), names)
 
 
 @dataclass(slots=True)
@@ -241,10 +241,12 @@ def apply_changes(
             work.again.append(change.key)
     # The order matters. Arrivals are recorded before any edge or node is read: a process that looks for the edges of a
     # changed node after this finds them, and one that looked earlier did so before the node is read here.
-    yield from take_down(layout, work.arrived.values())
+    if work.arrived:
+        yield from take_down(layout, work.arrived.values())
     # Deletions before creations: `_came` reads the waiting markers, also that of a node deleted in the same batch.
     yield from _went(layout, work, tally)
-    yield from _came(layout, work.came, tally)
+    if work.came:
+        yield from _came(layout, work.came, tally)
     # This adds edges to `work.edges`, so it comes before they are reconciled.
     yield from _reconcile_far(layout, work, tally)
     for some in _portions(work.edges.values()):
@@ -256,12 +258,14 @@ def apply_changes(
     if work.copies:
         work.gone |= yield from freshen(layout, work.copies.values(), tally)
     # Only now is it known which edges do not exist.
-    yield from strike_out(layout, work.struck_out)
+    if struck_out := work.struck_out:
+        yield from strike_out(layout, struck_out)
     for node_key, (node, at) in work.expired.items():
         yield from remove_left(layout, node, layout.id_in(node, node_key), at)
     for unapplied in work.unapplied:
         yield from set_aside(layout, unapplied, tally)
-    yield from take_back(layout, work.again, tally)
+    if work.again:
+        yield from take_back(layout, work.again, tally)
     return work.looks > 0
 
 

@@ -33,23 +33,10 @@ CHANGES = "changes"
 """The attribute of a rule's record that counts how often its edges changed."""
 
 
-def is_structural(node_transaction: NodeTransaction) -> bool:
-    """Whether edges begin or stop to contribute by a recursive rule in this transaction."""
-    return node_transaction.near.item is not None and any(
-        state.joined(rule) or state.left(rule)
-        for state in node_transaction.states
-        for rule in _recursive(state.ref.group)
-    )
-
-
-def _recursive(group: RuleGroup) -> list[Rule]:
-    return [rule for rule in group.rules if rule.is_recursive]
-
-
 def order(layout: BoundLayout, node_transaction: NodeTransaction) -> Plan[None]:
     """Sets aside the edges that would close a cycle, and adds the condition that no other edge of the rule changed."""
     rules = {
-        rule.name: (state.ref.group, rule) for state in node_transaction.states for rule in _recursive(state.ref.group)
+        rule.name: (state.ref.group, rule) for state in node_transaction.states for rule in state.ref.group.recursive
     }
     node_transaction.beyond = []
     for group, rule in rules.values():

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from adjoin.entity_types import CountedType
 from adjoin.errors import AdjoinError
 from adjoin.layouts.bound import BoundLayout
-from adjoin.plans.counting.arrivals import is_taken_down
 from adjoin.plans.counting.edge_state import contributions
 from adjoin.plans.counting.ledger import Ledger, LedgerWrite, ledger_write, new_token
 from adjoin.plans.counting.references import counted_by, counts, ref_to
@@ -122,7 +121,7 @@ def _expected(layout: BoundLayout, kind: CountedType, groups: Sequence[RuleGroup
         sum(1 + (group.reads_far and not group.hop.is_child) for group in groups if group.is_checked),
         ranks,
         len({group.hop.direction for group in groups}),
-        int(is_taken_down(layout, kind)),
+        int(layout.rules.leaves_arrivals(kind)),
         tuple({edge.label: edge for edge in above}.values()),
         sum(len(_indexes(layout, rule)) for rule in rules),
         sum(rule.field in rule.node.indexed[1:] for rule in rules),

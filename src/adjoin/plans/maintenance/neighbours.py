@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from adjoin.entity_types import EdgeType, NodeType
 from adjoin.layouts.bound import BoundLayout
-from adjoin.plans.counting.arrivals import Arrival, counting, is_taken_down, lookups, strike_out, take_down
+from adjoin.plans.counting.arrivals import Arrival, counting, lookups, strike_out, take_down
 from adjoin.plans.counting.edge_state import EdgeState
 from adjoin.plans.counting.references import EdgeRef, counted_by, counts, refs_in
 from adjoin.plans.maintenance.reconciling import reconcile
@@ -71,7 +71,7 @@ def reconcile_found(layout: BoundLayout, refs: Sequence[EdgeRef], tally: Tally) 
         arriving = {
             place_of(ref.key): Arrival(ref.group.edge, ref.key, ref.far, ref.near)
             for ref in some
-            if is_taken_down(layout, ref.group.edge)
+            if layout.rules.leaves_arrivals(ref.group.edge)
         }
         yield from take_down(layout, arriving.values())
         yield from _reconcile_and_strike_out(layout, some, arriving, tally)
@@ -102,7 +102,7 @@ def reconcile_again(
     refs = []
     arriving: dict[Place, Arrival] = {}
     for keys, source, target in edges:
-        if is_taken_down(layout, kind):
+        if layout.rules.leaves_arrivals(kind):
             arriving[place_of(keys[0])] = Arrival(kind, keys[0], source, target)
         for group in counted_by(layout, kind):
             for key, (start, end) in zip(keys, ((source, target), (target, source)), strict=False):

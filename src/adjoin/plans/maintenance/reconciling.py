@@ -24,7 +24,7 @@ names them. They are not part of the transaction (see `plans/counting/rank_items
 were put for transactions that failed.
 
 **An edge that cannot be written** for a reason of its own, for example because a sum would have too many digits, must
-not block others. `_Pace` then tries one edge at a time, and `Blame` tries which of its rules to set aside.
+not block others. `_Pace` then tries one edge at a time, and `blaming` tries which of its rules to set aside.
 """
 
 from __future__ import annotations
@@ -51,15 +51,16 @@ from adjoin.plans.counting.node_transaction import (
     arranged,
     copies_of,
     is_hopeless,
+    is_structural,
     packed,
     revises,
     transaction,
-    unstorable_sums,
     waits,
 )
 from adjoin.plans.counting.rank_items import NO_MOVES, Rank, RankStanding, standing
 from adjoin.plans.counting.references import EdgeRef, key_of_node
-from adjoin.plans.maintenance.cycles import is_structural, order
+from adjoin.plans.maintenance.blaming import Blame, blame
+from adjoin.plans.maintenance.cycles import order
 from adjoin.plans.maintenance.ranks import refresh
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.steps.again import Pace
@@ -67,7 +68,7 @@ from adjoin.plans.steps.batches import Place, get_all, place_of, write_in_rounds
 from adjoin.plans.steps.still import new_revision
 from adjoin.requests import Delete, Get, Plan, Put, TransactWrite, Update
 from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE, MAX_TRANSACTION
-from adjoin.values import MAX_DIGITS, AttributeValue, Item, text_size
+from adjoin.values import AttributeValue, Item, text_size
 
 # --- generations of nodes ----------------------------------------------------------------------
 
@@ -123,49 +124,6 @@ def changing(
     conditions += (each for each in entries.conditions if each not in conditions)
     update = Update(layout.table, node.key, entries.actions, And(tuple(conditions)))
     return TransactWrite((update, *entries.copies)) if entries.copies else update
-
-
-# --- which rule is to blame --------------------------------------------------------------------
-
-
-RuleNames: TypeAlias = tuple[str, ...]
-_TOO_LONG = "{} cannot be stored with it: it has more than {} digits then, or is out of range; round what is added up"
-
-
-@dataclass
-class Blame:
-    """The search for the rules that have to be set aside so that one edge can be written.
-
-    DynamoDB refuses the whole transaction and does not say which rule is the cause. So the edge is tried with one rule
-    after another left out.
-    """
-
-    sums: dict[str, str]
-    """Rules whose sums cannot be stored, with the reason. They are set aside in every try."""
-    left: list[RuleNames]
-    """The rules to set aside in addition, one tuple per try that is left."""
-    aside: dict[str, str] = field(default_factory=dict)
-    """The rules that are set aside in the present try, with the reasons."""
-
-    def goes_on(self, reason: str) -> bool:
-        """Moves on to the next try, after one that failed with this reason. Returns False if no try is left."""
-        if not self.left:
-            return False
-        self.aside = self.sums | dict.fromkeys(self.left.pop(0), reason)
-        return True
-
-
-def blame(node_transaction: NodeTransaction) -> Blame:
-    """Begins the search for a transaction that contains one edge.
-
-    Unstorable sums are set aside in every try. The tries are: nothing else (if there are such sums), then each other
-    rule alone, then all of them. A rule to which the edge contributes nothing is never the cause.
-    """
-    (state,) = node_transaction.states
-    sums = {name: _TOO_LONG.format(name, MAX_DIGITS) for name in unstorable_sums(node_transaction)}
-    others = tuple(name for name in state.wanted if name not in sums)
-    tries: list[RuleNames] = [(), *((name,) for name in others), others]
-    return Blame(sums, [each for each in dict.fromkeys(tries) if each or sums])
 
 
 # --- ranks around a transaction ----------------------------------------------------------------
