@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import runpy
+import signal
 import sys
 from typing import Any, NoReturn
 
@@ -19,6 +20,8 @@ import adjoin.cli  # noqa: F401
 
 def _become(command: dict[str, Any]) -> NoReturn:
     """Turns this process into `python -m adjoin`, as far as the command can see."""
+    # A command that never ends would otherwise hold up every test after it.
+    signal.alarm(command["limit"])
     for number, name in enumerate(("given", "out", "err")):
         opened = os.open(command[name], os.O_RDWR)
         os.dup2(opened, number)
@@ -27,7 +30,7 @@ def _become(command: dict[str, Any]) -> NoReturn:
     os.environ.update(command["environment"])
     os.chdir(command["folder"])
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
+        setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - open until the end
     # What the interpreter does for `python -m`: the folder in which it runs comes first.
     sys.path[0:0] = [command["folder"]]
     sys.argv = ["adjoin", *command["arguments"]]

@@ -6,11 +6,14 @@ import atexit
 import functools
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.waiting import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 _FOUND = {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]), "PYTHONIOENCODING": "utf-8", "COLUMNS": "200"}
@@ -55,6 +58,7 @@ def adjoin(*arguments: str | Path, folder: Path, given: str | None = None, **env
             "folder": str(folder),
             "environment": {name: value for name, value in variables.items() if value is not None},
             "arguments": [str(each) for each in arguments],
+            "limit": round(LIMIT),
         }
         process = _imported()
         assert process.stdin is not None
@@ -64,5 +68,6 @@ def adjoin(*arguments: str | Path, folder: Path, given: str | None = None, **env
         status = process.stdout.readline()
         assert status, "the process that forks for each command has ended"
         out, err = (names[name].read_text(encoding="utf-8") for name in ("out", "err"))
+    assert int(status) != -signal.SIGALRM, f"adjoin {arguments} did not end"
     assert "Traceback" not in err, err
     return Ended(int(status), out, err)
