@@ -59,6 +59,30 @@ def test_it_ends_where_there_is_no_more_time() -> None:
 
 
 @pytest.mark.parametrize("error", [ServiceUnreachable("nobody there"), Throttled("slow down"), AccessDenied("not you")])
+def test_an_error_while_declarations_are_recorded_is_one_of_applying_changes(error: AdjoinError) -> None:
+    """Nothing was applied then, and what passes is told as such, so that a daemon and a Lambda function try again."""
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, MODELS) as g:
+        g.put_many([Customer(id="C1"), Invoice(id="I1"), Placed(source="C1", target="I1")])
+        changes, tally = changes_of(g), Tally()
+
+        def refuse(_: int, request: Request) -> None:
+            if "#=MAINTAIN" in repr(request):
+                raise error
+
+        store.fault = refuse
+        if isinstance(error, AccessDenied):
+            with pytest.raises(AccessDenied):
+                run(apply_each(g._layout, changes, tally), g._store)
+            return
+        outcome = run(apply_each(g._layout, changes, tally), g._store)
+        assert (outcome.error, outcome.done, outcome.found, tally.changes) == (error, 0, False, 0)
+        store.recover()
+        assert run(apply_each(g._layout, changes, tally), g._store).done == len(changes)
+        check(g)
+
+
+@pytest.mark.parametrize("error", [ServiceUnreachable("nobody there"), Throttled("slow down"), AccessDenied("not you")])
 def test_what_passes_ends_it_where_it_is_and_what_does_not_is_raised(error: AdjoinError) -> None:
     store = FaultyStore(SQLiteStore(":memory:"))
     with Graph(store, MODELS) as g:

@@ -213,6 +213,42 @@ def test_edges_of_an_interrupted_delete_are_hidden_as_in_the_live_graph() -> Non
     assert {(120, True), (0, True), (0, False)} <= seen
 
 
+def test_a_delete_that_passes_its_switch_after_the_snapshot_hides_its_edges(tmp_path: Path) -> None:
+    """The marks are older than the snapshot, and the switch is newer: no change that it follows names the edges."""
+    store = FaultyStore(SQLiteStore(":memory:"))
+    graph = Graph(store, MODELS)
+    graph.put_many([Person(id="hub"), *(Knows(source="hub", target=f"p{number}") for number in range(120))])
+    early = graph.snapshot([Knows], source="scan")
+    snapshots: list[Snapshot] = []
+
+    def live() -> tuple[int, int]:
+        """How many edges are marked, and how many are visible."""
+        return sum(DELETING in item for item in _items(graph)), graph.walk(Person.ref("hub")).out(Knows).count()
+
+    def meanwhile(_number: int, _request: Request) -> str | None:
+        """Takes the snapshots when all edges are marked, and stops the delete once it has passed its switch."""
+        fault, store.fault = store.fault, lambda _number, _request: None
+        seen = live()
+        if seen == (120, 120) and not snapshots:
+            early.follow(once=True)
+            snapshots.extend((early, graph.snapshot([Knows], source="scan")))
+            for number, each in enumerate(tuple(snapshots)):
+                each.save(tmp_path / str(number))
+                snapshots.append(graph.open_snapshot(tmp_path / str(number)))
+        store.fault = fault
+        return "before" if seen == (120, 0) else None
+
+    store.fault = meanwhile
+    with pytest.raises(Interrupted):
+        graph.delete(Person, "hub")
+    store.recover()
+    assert [each.degree(Person.ref("hub"), Knows) for each in snapshots] == [120] * 4
+    for each in snapshots:
+        each.follow(once=True)
+    assert [each.degree(Person.ref("hub"), Knows) for each in snapshots] == [0] * 4
+    graph.close()
+
+
 def _items(graph: Graph) -> list[Any]:
     return graph._run(_scan(graph._layout.table))
 

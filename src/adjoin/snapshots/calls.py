@@ -80,9 +80,10 @@ def taken(taking: Taking, is_async: bool) -> Any:
         taking.run(_checked(layout, kind))
     export = _export(taking)
     position, since = _position(taking) if export is None else (None, export.at or UNKNOWN_TIME)
-    nodes, relations = building.build(layout, held, lambda: _rows(taking, held, export), taking.progress)
+    marked: list[Item] = []
+    nodes, relations = building.build(layout, held, lambda: _rows(taking, held, export, marked), taking.progress)
     made = module.AsyncSnapshot if is_async else module.Snapshot
-    return made(layout, taking.secret, taking.follow, held, nodes, relations, position, since)
+    return made(layout, taking.secret, taking.follow, held, nodes, relations, position, since, marked)
 
 
 def opened(layout: BoundLayout, secret: bytes, follow: RunPlan, folder: PathName, is_async: bool) -> Any:
@@ -194,11 +195,11 @@ def _export(taking: Taking) -> Export | None:
     return export
 
 
-def _rows(taking: Taking, held: Held, export: Export | None) -> Iterator[Row]:
-    """What all items mean."""
+def _rows(taking: Taking, held: Held, export: Export | None, marked: list[Item]) -> Iterator[Row]:
+    """What all items mean. The edges that deletes have marked are left in a list, since they have to be followed."""
     reading = needed("item_reading").RowReading(taking.layout, held)
     read, count = reading.read, 0
-    marked: list[Item] = []
+    marked.clear()
     for items in _pieces(taking, export):
         for item in items:
             if DELETING in item:

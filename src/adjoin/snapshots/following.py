@@ -39,14 +39,17 @@ class Following:
         relations: list[Relation],
         position: str | None,
         since: float,
+        marked: list[Item],
     ) -> None:
         self._layout, self._reading, self._nodes, self._relations = layout, reading, nodes, relations
         self.position = position
         """After which change the snapshot continues; None for the oldest that is kept."""
         self.since = since
         """The time of what the snapshot was made from, if there is no position; 0 if the stream had no changes."""
-        self._marked: dict[Place, Item] = {}
         self._keys = tuple(key.name for key in layout.definition.key_attributes)
+        # The mark of an edge may be older than the position, and the switch newer. Then no change names the edge.
+        keys = [{each.name: item[each.name] for each in layout.definition.keys} for item in marked]
+        self._marked: dict[Place, Item] = dict(zip(map(place_of, keys), marked, strict=True))
 
     def page(self) -> Plan[list[ItemChange]]:
         """Reads the next changes; none at the end of the stream for now."""
@@ -59,6 +62,11 @@ class Following:
         (response,) = yield (ReadChanges(self._layout.table, self.position, MAX_CHANGES),)
         self._next = response.next
         return response.changes
+
+    @property
+    def marked(self) -> list[Item]:
+        """The edges that deletes have marked and that are not removed yet."""
+        return list(self._marked.values())
 
     def hidden(self, changes: list[ItemChange]) -> Plan[set[Place]]:
         """The keys of marked edges that are hidden, of these changes and of earlier ones."""

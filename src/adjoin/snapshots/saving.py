@@ -21,9 +21,11 @@ from adjoin.errors import AlreadyExists, InvalidSnapshot, NotFound
 from adjoin.layouts.bound import BoundLayout
 from adjoin.snapshots.arrays import Array, Texts
 from adjoin.snapshots.columns import HeldColumn
+from adjoin.snapshots.following import Following
 from adjoin.snapshots.item_reading import Held
 from adjoin.snapshots.node_table import NodeTable
 from adjoin.snapshots.relations import Relation, Side
+from adjoin.values import Item
 
 FORMAT = 1
 _MANIFEST = "snapshot.json"
@@ -35,8 +37,7 @@ def save(
     held: Held,
     nodes: NodeTable,
     relations: Iterable[Relation],
-    position: str | None,
-    since: float,
+    following: Following,
 ) -> None:
     """Writes the arrays into a folder, which may hold an earlier snapshot."""
     place = Path(folder)
@@ -56,8 +57,9 @@ def save(
         "keys": {kind.name: _keys(layout, kind) for kind in (*held.nodes, *held.relations)},
         "edges": [kind.name for kind in held.relations],
         "fields": [f"{name}.{each}" for name, each in _named_fields(held)],
-        "position": position,
-        "since": since,
+        "position": following.position,
+        "since": following.since,
+        "marked": following.marked,
         "nodes": len(nodes),
         "sorted nodes": nodes.texts.sorted_count,
         "node columns": writing.nodes(nodes),
@@ -137,8 +139,8 @@ def load(
     layout: BoundLayout,
     folder: str | os.PathLike[str],
     held_of: Callable[[BoundLayout, Iterable[type[Any]], Iterable[str]], Held],
-) -> tuple[Held, NodeTable, list[Relation], str | None, float]:
-    """The arrays in a folder, mapped into memory, and where the change stream continues."""
+) -> tuple[Held, NodeTable, list[Relation], str | None, float, list[Item]]:
+    """The arrays in a folder, mapped into memory, where the change stream continues, and marked edges."""
     place = Path(folder)
     if not (place / _MANIFEST).is_file():
         raise NotFound(f"{place} has no {_MANIFEST}; name the folder of a saved snapshot")
@@ -152,7 +154,8 @@ def load(
         reading = _Opening(place, layout, held)
         nodes = reading.nodes(manifest["node columns"], manifest["sorted nodes"])
         relations = [reading.relation(nodes, number, told) for number, told in enumerate(manifest["relations"])]
-        return held, nodes, relations, manifest["position"], manifest["since"]
+        # Snapshots of earlier versions have no list of marked edges.
+        return held, nodes, relations, manifest["position"], manifest["since"], manifest.get("marked", [])
     except (JSONDecodeError, KeyError, TypeError, ValueError, OSError) as error:
         raise InvalidSnapshot(f"{place} is damaged: {error}; build the snapshot again") from error
 

@@ -43,6 +43,7 @@ from adjoin.snapshots.saving import save
 from adjoin.snapshots.searching import Searching
 from adjoin.snapshots.walking import HeldTraversal, HeldWalk, kinds_of
 from adjoin.traversals import Asking, given_node
+from adjoin.values import Item
 
 T = TypeVar("T")
 
@@ -60,6 +61,7 @@ class _Asked(Asking):
         relations: list[Relation],
         position: str | None,
         since: float,
+        marked: list[Item],
     ) -> None:
         self._layout, self._held, self._run_plan = layout, held, run
         self._nodes, self._relations = nodes, relations
@@ -67,7 +69,7 @@ class _Asked(Asking):
         self._graph = HeldGraph(layout, nodes, relations)
         self._levels = HeldLevels(self._graph)
         self._searching = Searching(self._graph, self._levels)
-        self._following = Following(layout, RowReading(layout, held), nodes, relations, position, since)
+        self._following = Following(layout, RowReading(layout, held), nodes, relations, position, since, marked)
         context = Context(layout, secret, self._answered)
         self._traversal = HeldTraversal(context, monotonic, None, None, graph=self._graph, levels=self._levels)
         self._lanes: dict[Any, tuple[Lanes, Stride]] = {}
@@ -107,9 +109,8 @@ class _Asked(Asking):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the snapshot into a folder, from which `g.open_snapshot` opens it. It may hold an earlier one."""
         with self._lock:
-            following = self._following
             self._changed()
-            save(folder, self._layout, self._held, self._nodes, self._relations, following.position, following.since)
+            save(folder, self._layout, self._held, self._nodes, self._relations, self._following)
 
     def _relation(self, model: type[Any]) -> Relation:
         if not isinstance(model, type) or not issubclass(model, Edge | Child):

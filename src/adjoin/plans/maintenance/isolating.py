@@ -166,11 +166,17 @@ def apply_each(
     the table as a whole and does not pass by itself is raised.
     """
     by_tenant = ByTenant(layout, changes)
-    for part in by_tenant.layouts():
-        if part.rules.declared:
-            # After the changes were read: so declarations that were in force when a change was made are known here.
-            yield from keep(part)
     outcome = Outcome()
+    try:
+        for part in by_tenant.layouts():
+            if part.rules.declared:
+                # After the changes were read: so declarations that were in force when a change was made are known here.
+                yield from keep(part)
+    except AdjoinError as problem:
+        if not passes(problem):
+            raise
+        outcome.error = problem
+        return outcome
     pieces = deque((start, min(start + together, len(changes))) for start in range(0, len(changes), together))
     while pieces:
         start, end = pieces.popleft()
