@@ -27,8 +27,15 @@ help:
 demo: $(VENV)/.installed
 	@$(BIN)/python -m examples.demo
 
-test: lint types servers explorer
-	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
+# Types are checked meanwhile: mypy has one process, and tests that wait leave time for it. What it says comes last.
+TYPES := .mypy_cache/said.txt
+test: lint servers explorer
+	@mkdir -p $(dir $(TYPES))
+	@$(BIN)/mypy >$(TYPES) 2>&1 & types=$$!; \
+	trap 'kill $$types 2>/dev/null; exit 130' INT TERM HUP; \
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder; tests=$$?; \
+	wait $$types; typed=$$?; cat $(TYPES); \
+	test $$tests -eq 0 && test $$typed -eq 0
 
 # What `make test` takes a fixed share of; each seed is another history. From 1000 seeds on, tests that try every case
 # of many try them all.

@@ -7,8 +7,10 @@ import sys
 from benchmarks import (
     checksums,
     client,
+    cold,
     importing,
     linkbench,
+    live_walk,
     maintain,
     migrate,
     rebuild,
@@ -25,8 +27,10 @@ if __name__ == "__main__":
         )
     checksums.main(sys.argv[1:])
     client.main(sys.argv[1:])
+    cold.main(sys.argv[1:])
     importing.main(sys.argv[1:])
     linkbench.main(sys.argv[1:])
+    live_walk.main(sys.argv[1:])
     scale.main(sys.argv[1:])
     serve.main(sys.argv[1:])
     sharding.main(sys.argv[1:])

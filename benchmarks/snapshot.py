@@ -26,7 +26,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
-from typing import Any
+from typing import Any, cast
 
 import igraph
 import networkx as nx
@@ -141,6 +141,10 @@ class Contestant:
     path: Callable[[int, int], int | None] | None
     """How many edges the shortest path between two nodes has."""
     queries: int
+    many: Callable[[Sequence[int]], list[int]] | None = None
+    """The same as `near`, for many nodes in one call."""
+    waits: bool = False
+    """Whether it waits for another process, so that only elapsed time tells how long it takes."""
 
 
 def of_snapshot(name: str, snapshot: Any, network: Network, queries: int) -> Contestant:
@@ -150,12 +154,18 @@ def of_snapshot(name: str, snapshot: Any, network: Network, queries: int) -> Con
         found = snapshot.shortest_path(refs[a], refs[b], Knows)
         return None if found is None else len(found.edges)
 
+    def many(nodes: Sequence[int]) -> list[int]:
+        counts = snapshot.k_hop_counts(Knows, 2, of=[refs[x] for x in nodes])
+        # The scores are of different nodes, in the order of their numbers, as ids are.
+        return cast("list[int]", counts.values_array[np.unique(nodes, return_inverse=True)[1]].tolist())
+
     return Contestant(
         name,
         lambda x: snapshot.k_hop_count(refs[x], Knows, 2),
         lambda x: snapshot.k_hop_sum(refs[x], "weight", Knows, 2),
         path,
         queries,
+        many,
     )
 
 
@@ -175,7 +185,13 @@ def of_igraph(graph: Any, queries: int) -> Contestant:
         edges = graph.get_shortest_path(a, b, mode="out", output="epath")
         return _within(len(edges) if edges or a == b else None)
 
-    return Contestant("igraph", lambda x: graph.neighborhood_size(x, order=2, mode="out") - 1, total, path, queries)
+    def many(nodes: Sequence[int]) -> list[int]:
+        return [size - 1 for size in graph.neighborhood_size(nodes, order=2, mode="out")]
+
+    def near(x: int) -> int:
+        return int(graph.neighborhood_size(x, order=2, mode="out")) - 1
+
+    return Contestant("igraph", near, total, path, queries, many)
 
 
 def of_ladybug(network: Network, folder: Path, settings: Settings) -> Contestant | None:
@@ -252,7 +268,7 @@ def of_walks(name: str, graph: Any, network: Network, settings: Settings) -> Con
         found = graph.shortest_path(*ends, via=Knows, cap=None)
         return None if found is None else len(found.edges)
 
-    return Contestant(name, near, None, path, settings.slow)
+    return Contestant(name, near, None, path, settings.slow, waits=True)
 
 
 # --- the endpoint ------------------------------------------------------------------------------
@@ -306,47 +322,60 @@ class Times:
     """Microseconds per query of each round. The fastest round counts: others may use the machine."""
 
     near: list[float] = field(default_factory=list)
+    many: list[float] = field(default_factory=list)
     total: list[float] = field(default_factory=list)
     path: list[float] = field(default_factory=list)
 
     def told(self) -> list[str]:
-        return [f"{min(each):,.1f}" if each else "–" for each in (self.near, self.total, self.path)]
+        return [f"{min(each):,.1f}" if each else "–" for each in (self.near, self.many, self.total, self.path)]
 
 
-def timed(ask: Callable[..., Any], asked: Sequence[tuple[int, ...]]) -> tuple[float, list[Any]]:
-    """Microseconds per query, and the answers."""
+def timed(ask: Callable[[], list[Any]], waits: bool) -> tuple[float, list[Any]]:
+    """Microseconds per query, and the answers.
+
+    It is processor time, because others may use the machine; or elapsed time if that is less, because a program may use
+    several processors at a time.
+    """
     gc.collect()
-    begin = perf_counter()
-    answers = [ask(*each) for each in asked]
-    return (perf_counter() - begin) * 1e6 / len(asked), answers
+    begin, spent = perf_counter(), process_time()
+    answers = ask()
+    elapsed, spent = perf_counter() - begin, process_time() - spent
+    return (elapsed if waits else min(elapsed, spent)) * 1e6 / len(answers), answers
+
+
+def asked_of(
+    contestant: Contestant, nodes: Sequence[int], pairs: Sequence[tuple[int, int]]
+) -> dict[str, Callable[[], list[Any]]]:
+    """The questions that a contestant answers, each about all nodes, or pairs of them."""
+    near, total, path, many = contestant.near, contestant.total, contestant.path, contestant.many
+    asked: dict[str, Callable[[], list[Any]]] = {"near": lambda: [near(x) for x in nodes]}
+    if many is not None:
+        asked["many"] = lambda: many(nodes)
+    if total is not None:
+        asked["total"] = lambda: [total(x) for x in nodes]
+    if path is not None:
+        asked["path"] = lambda: [path(a, b) for a, b in pairs]
+    return asked
 
 
 def compare(contestants: Sequence[Contestant], network: Network, settings: Settings) -> dict[str, Times]:
     """All contestants answer the same questions, in turns; raises if answers differ."""
     random = np.random.default_rng(5)
-    nodes = [(int(each),) for each in random.integers(0, network.nodes, settings.queries)]
+    nodes = [int(each) for each in random.integers(0, network.nodes, settings.queries)]
     pairs = [(int(a), int(b)) for a, b in random.integers(0, network.nodes, (settings.paths, 2))]
     times = {each.name: Times() for each in contestants}
     answers: dict[str, list[Any]] = {}
     for contestant in contestants:
         # What is compiled or opened on the first call is not part of the time.
-        contestant.near(nodes[0][0])
-        if contestant.total is not None:
-            contestant.total(nodes[0][0])
+        for ask in asked_of(contestant, nodes[:1], []).values():
+            ask()
     for _ in range(ROUNDS):
         for contestant in contestants:
-            asked = (
-                ("near", contestant.near, nodes),
-                ("total", contestant.total, nodes),
-                ("path", contestant.path, pairs),
-            )
-            for what, ask, questions in asked:
-                if ask is None:
-                    continue
-                some = questions[: contestant.queries if what != "path" else min(contestant.queries, settings.paths)]
-                each, found = timed(ask, some)
+            some = nodes[: contestant.queries]
+            for what, ask in asked_of(contestant, some, pairs[: contestant.queries]).items():
+                each, found = timed(ask, contestant.waits)
                 getattr(times[contestant.name], what).append(each)
-                known = answers.setdefault(what, found)
+                known = answers.setdefault("near" if what == "many" else what, found)
                 least = min(len(known), len(found))
                 assert known[:least] == found[:least], (contestant.name, what, known[:least], found[:least])
     return times
@@ -433,15 +462,22 @@ def compared(times: dict[str, Times], own: str) -> str:
             continue
         goal = GOALS.get(f"two hops, {name}")
         ratios = [
-            f"{min(theirs) / min(ours):,.1f}" if theirs else "–"
+            f"{min(theirs) / min(ours):,.1f}" if theirs and ours else "–"
             for ours, theirs in (
                 (times[own].near, each.near),
+                (times[own].many, each.many),
                 (times[own].total, each.total),
                 (times[own].path, each.path),
             )
         ]
         rows.append([f"{name} / {own}" + (f", goal {goal:g} for two hops" if goal else ""), *ratios])
-    head = ["µs per query", "different nodes within two hops", "sum of an edge field, two hops", "shortest path"]
+    head = [
+        "µs per query",
+        "different nodes within two hops",
+        "the same, all in one call",
+        "sum of an edge field, two hops",
+        "shortest path",
+    ]
     return table(head, rows)
 
 

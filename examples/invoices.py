@@ -90,7 +90,7 @@ def open_graph(location: str | os.PathLike[str] = ":memory:") -> Graph:
 # --- access patterns ---------------------------------------------------------------------------
 
 
-def invoice_with_customer_and_bills(g: Graph) -> tuple[Invoice, list[Edge[Any, Any]]]:
+def invoice_with_customer_and_bills(g: Graph) -> tuple[Invoice | None, list[Edge[Any, Any]]]:
     """an invoice with its customer and its bills"""
     found = g.collection(Invoice.ref("506"))
     return found.node, found.edges
@@ -101,7 +101,7 @@ def invoice_ids_of_customer(g: Graph) -> list[str]:
     return [edge.source for edge in g.into(Customer.ref("1317"), BilledTo)]
 
 
-def bill_with_invoices(g: Graph) -> tuple[Bill, list[Edge[Any, Any]]]:
+def bill_with_invoices(g: Graph) -> tuple[Bill | None, list[Edge[Any, Any]]]:
     """a bill with the invoices it is on"""
     found = g.collection(Bill.ref("3392"), direction="into")
     return found.node, found.edges

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Annotated, cast
+from typing import Annotated
 
 from adjoin import (
     AdjoinError,
@@ -244,7 +244,7 @@ def member_by_email(g: Graph, request: Request) -> MemberShown:
 
 @route("GET", "/members")
 def members_of_city(g: Graph, request: Request) -> list[MemberShown]:
-    return [member_shown(each) for each in g.find(Member, field("city") == request.query["city"])]
+    return [member_shown(each) for each in g.find(Member, field(Member.city) == request.query["city"])]
 
 
 @route("PATCH", "/members/{id}")
@@ -265,16 +265,15 @@ def follow(g: Graph, request: Request) -> Done:
 
 @route("GET", "/members/{id}/follows")
 def followed(g: Graph, request: Request) -> list[MemberShown]:
-    pairs = g.out(request.path["id"], Follows).nodes()
-    return [member_shown(cast(Member, other)) for _, other in pairs]
+    return [member_shown(other) for _, other in g.out(request.path["id"], Follows).nodes()]
 
 
 @route("GET", "/members/{id}/suggestions")
 def suggestions(g: Graph, request: Request) -> list[Suggestion]:
     read = g.walk(Member.ref(request.path["id"])).out(Follows).out(Borrowed)
-    counts = {cast(str, ref.id): number for ref, number in read.group_count().items()}
-    books = cast(list[Book], list(read.distinct().nodes()))
-    return sorted([Suggestion(book_shown(each), counts[each.id]) for each in books], key=lambda each: -each.readers)
+    counts = read.group_count()
+    found = [Suggestion(book_shown(each), counts[Book.ref(each.id)]) for each in read.distinct().nodes()]
+    return sorted(found, key=lambda each: -each.readers)
 
 
 # --- books -------------------------------------------------------------------------------------
@@ -288,7 +287,7 @@ def put_book(g: Graph, request: Request) -> BookShown:
 
 @route("GET", "/books")
 def books_by_title(g: Graph, request: Request) -> list[BookShown]:
-    found = g.find(Book, field("title").begins_with(request.query["begins"]), order="title").limit(20)
+    found = g.find(Book, field(Book.title).begins_with(request.query["begins"]), order=field(Book.title)).limit(20)
     return [book_shown(each) for each in found]
 
 
@@ -296,18 +295,18 @@ def books_by_title(g: Graph, request: Request) -> list[BookShown]:
 def book_page(g: Graph, request: Request) -> BookWithAuthors:
     ref = Book.ref(request.path["id"])
     collection = g.collection(ref)
-    book = cast(Book | None, collection.node)
+    book = collection.node
     if book is None:
         raise NotFound(f"there is no book {ref.id}")
-    authors = [cast(Author, author).name for _, author in g.into(ref, Wrote).nodes()]
-    branches = [cast(Branch, branch).city for _, branch in g.into(ref, Stocks).where(field("copies") > 0).nodes()]
+    authors = [author.name for _, author in g.into(ref, Wrote).nodes()]
+    branches = [branch.city for _, branch in g.into(ref, Stocks).where(field(Stocks.copies) > 0).nodes()]
     notes = [each.text for each in collection.children if isinstance(each, Note)]
     return BookWithAuthors(book_shown(book), authors, notes, branches)
 
 
 @route("POST", "/books/{id}/tags/{tag}")
 def tag_book(g: Graph, request: Request) -> list[str]:
-    book = g.update(Book, request.path["id"], tags=field("tags").add([request.path["tag"]]))
+    book = g.update(Book, request.path["id"], tags=field(Book.tags).add([request.path["tag"]]))
     return sorted(book.tags)
 
 
@@ -326,8 +325,8 @@ def note(g: Graph, request: Request) -> Done:
 
 @route("GET", "/books/{id}/readers")
 def readers(g: Graph, request: Request) -> list[ReaderShown]:
-    rated = g.into(Book.ref(request.path["id"]), Borrowed).where(field("rating").exists())
-    return [ReaderShown(member_shown(cast(Member, reader)), loan.rating) for loan, reader in rated.nodes()]
+    rated = g.into(Book.ref(request.path["id"]), Borrowed).where(field(Borrowed.rating).exists())
+    return [ReaderShown(member_shown(reader), loan.rating) for loan, reader in rated.nodes()]
 
 
 @route("PUT", "/authors/{id}")
@@ -354,7 +353,7 @@ def lend(g: Graph, request: Request) -> Done:
     since, due = date.fromisoformat(request.body["since"]), date.fromisoformat(request.body["due"])
     with g.transaction() as t:
         t.connect(Borrowed, member, book, since=since, due=due)
-        t.update(Member, member, loans=field("loans") + 1, only_if=field("loans") < 5)
+        t.update(Member, member, loans=field(Member.loans) + 1, only_if=field(Member.loans) < 5)
     return Done(True)
 
 
@@ -362,7 +361,7 @@ def lend(g: Graph, request: Request) -> Done:
 def loans(g: Graph, request: Request) -> LoanPage:
     query = g.out(request.path["id"], Borrowed).reverse().nodes()
     page = query.page(limit=int(request.query.get("limit", "10")), after=request.query.get("after"))
-    shown = [LoanShown(book_shown(cast(Book, book)), loan.due.isoformat()) for loan, book in page]
+    shown = [LoanShown(book_shown(book), loan.due.isoformat()) for loan, book in page]
     return LoanPage(shown, page.next)
 
 

@@ -107,7 +107,7 @@ def open_graph(location: str | os.PathLike[str] = ":memory:") -> Graph:
 # --- access patterns ---------------------------------------------------------------------------
 
 
-def everything_about_person(g: Graph) -> tuple[Person, list[Edge[Any, Any]]]:
+def everything_about_person(g: Graph) -> tuple[Person | None, list[Edge[Any, Any]]]:
     """everything about a person"""
     found = g.collection(Person.ref("P1"))
     return found.node, found.edges

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import shutil
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -19,6 +21,13 @@ from tests.servers.open import Stores
 # How long an example takes, to make or to run, says more about the machine than about the code.
 settings.register_profile("adjoin", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("adjoin")
+
+# Tests make thousands of small files, and waiting until a disk has them is most of what these take. A file in memory
+# outlives a process that is killed as one on a disk does.
+_MEMORY = Path("/dev/shm")
+_ROOM = 4 << 30
+if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 # A shell starts what it puts into the background with interrupts ignored, and tests interrupt programs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

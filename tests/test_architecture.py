@@ -4,7 +4,7 @@
     explorer
     aws                   inferring, graph_exports, exchange
     graph                 copying, batch, snapshots
-    traversals, drawings  scans, searches, walks
+    traversals, drawing   scans, searches, walks, drawings
     verbs                 walk_steps
     queries
                                                 server
@@ -15,8 +15,10 @@
                           fields                requests
                           schema                tables, evaluate, key_conditions
                           model                 expressions, items
+                          refs, class_fields
                           sharding
     values, units, errors, notebooks
+    dataclass, late       for every module
 
 Plans decide and never see a store; stores perform and never see a model, a layout or a plan.
 """
@@ -26,6 +28,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -34,28 +37,38 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "adjoin"
 # A part of the package: what it may import. Modules of one part may import each other.
 MAY_IMPORT: dict[str, set[str]] = {
     "beginning": set(),
+    # How others are written: their values, and their imports of what is seldom needed.
+    "dataclass": set(),
+    "late": set(),
     "errors": set(),
     "units": {"errors"},
     "reserved": {"errors"},
     "values": {"errors", "units"},
     "formats": {"errors", "values"},
+    "reached_sets": {"errors", "values"},
     # Everything that a notebook shows is made here, also of declared classes, so it knows none of them.
     "notebooks": {"errors"},
+    "prometheus": set(),
     "tables": {"errors", "units", "values"},
     "expressions": {"errors", "units", "values"},
     "key_conditions": {"errors", "tables"},
     "requests": {"errors", "units", "values", "tables", "expressions"},
     "items": {"errors", "units", "values"},
     "evaluate": {"errors", "units", "values", "expressions", "items"},
-    "model": {"errors", "units", "values", "notebooks"},
+    # What type checkers know of nodes and edges; it knows neither.
+    "refs": set(),
+    "class_fields": {"errors"},
+    "model": {"errors", "units", "values", "notebooks", "refs", "class_fields"},
     "field_types": {"errors", "values", "formats", "model"},
     "entity_types": {"errors", "units", "values", "formats", "model", "field_types"},
     "schema": {"errors", "units", "values", "formats", "model", "entity_types", "field_types"},
-    "fields": {"errors", "units", "values", "model", "entity_types", "field_types", "schema"},
+    "fields": {"class_fields", "errors", "units", "values", "model", "entity_types", "field_types", "schema"},
     "sharding": {"errors", "units", "values"},
     "aggregates": {"errors", "fields"},
-    "rules": {"errors", "aggregates", "fields", "model", "entity_types", "field_types", "schema"},
-    "declarations": {"errors", "formats", "aggregates", "rules", "entity_types", "field_types", "schema"},
+    "rules": {"errors", "aggregates", "fields", "model", "entity_types", "field_types", "reached_sets", "schema"},
+    "declarations": {
+        "errors", "formats", "aggregates", "rules", "entity_types", "field_types", "reached_sets", "schema",
+    },
     "layouts": {
         "errors", "units", "values", "formats", "tables", "reserved", "expressions", "requests",
         "model", "entity_types", "field_types", "schema",
@@ -64,53 +77,57 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plans": {
         "errors", "units", "values", "tables", "reserved", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
-        "sharding", "rules", "aggregates", "items", "evaluate", "notebooks",
+        "sharding", "rules", "aggregates", "items", "evaluate", "notebooks", "reached_sets",
     },
     "stores": {"errors", "units", "values", "tables", "key_conditions", "expressions", "requests", "items", "evaluate"},
     # What chooses a store; above all stores, which know nothing of each other.
     "locations": {"errors", "stores"},
     "server": {
         "errors", "units", "values", "tables", "key_conditions", "expressions", "requests", "items", "evaluate",
-        "stores", "locations",
+        "stores", "locations", "prometheus",
     },
     "watching": {"errors", "requests"},
     "otel": {"errors", "requests", "watching"},
     "runner": {"errors", "requests", "plans", "stores.interface", "watching"},
     "cost": {"errors", "units", "values", "tables", "expressions", "requests", "runner", "watching", "notebooks"},
+    "meters": {"requests", "cost", "watching"},
     "copying": {
-        "errors", "units", "values", "tables", "requests", "plans", "runner", "cost",
+        "errors", "units", "values", "tables", "requests", "plans", "runner", "cost", "meters",
         "stores.interface", "items",
     },
     # Exports and sources need nothing of the graph; what computes them is imported by name when it is asked for.
     "batch": {
         "errors", "units", "values", "formats", "tables", "reserved", "expressions", "requests",
         "model", "entity_types", "field_types", "schema",
-        "fields", "aggregates", "rules", "layouts", "plans", "evaluate", "items", "copying.steps",
+        "fields", "aggregates", "rules", "layouts", "plans", "evaluate", "items", "copying.steps", "reached_sets",
     },
     "queries": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "notebooks",
     },
-    "collecting": {"values", "requests", "model", "entity_types", "schema", "layouts", "plans", "queries", "notebooks"},
-    "searches": {"errors", "values", "requests", "entity_types", "fields", "plans", "queries"},
+    "collecting": {
+        "refs", "values", "requests", "model", "entity_types", "schema", "layouts", "plans", "queries", "notebooks",
+    },
+    "searches": {"refs", "errors", "values", "requests", "entity_types", "fields", "plans", "queries"},
     "scans": {
         "errors", "values", "expressions", "requests", "model", "entity_types", "schema", "fields", "plans", "queries",
     },
     "walk_steps": {
         "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "cost", "queries", "notebooks",
     },
-    "walks": {"errors", "requests", "model", "plans", "cost", "queries", "walk_steps"},
+    "walks": {"errors", "requests", "refs", "model", "fields", "plans", "cost", "queries", "walk_steps"},
     "traversals": {
-        "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "queries", "verbs", "walk_steps",
-        "walks",
+        "refs", "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "queries", "verbs",
+        "walk_steps", "walks",
     },
     "reading": {
-        "errors", "values", "expressions", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs",
+        "refs", "errors", "values", "expressions", "requests", "model", "entity_types", "fields", "layouts", "plans",
+        "verbs",
     },
-    "changing": {"errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs"},
+    "changing": {"refs", "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs"},
     "transactions": {
-        "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs", "changing",
+        "refs", "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs", "changing",
     },
     # What it answers is imported by name when it is asked for; the shells only call `calls`.
     "snapshots": {
@@ -120,25 +137,25 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verbs": {
         "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
-        "sharding", "plans", "runner", "cost", "queries", "rules", "notebooks", "watching",
+        "sharding", "plans", "runner", "cost", "meters", "queries", "rules", "notebooks", "watching",
     },
-    "drawings": {
-        "errors", "requests", "model", "schema", "notebooks", "plans", "queries", "collecting", "walks", "verbs",
-    },
+    "placing": set(),
+    "drawings": {"placing", "errors", "model", "schema", "notebooks", "plans", "queries"},
+    "drawing": {"errors", "requests", "model", "plans", "queries", "collecting", "walks", "verbs", "drawings"},
     "whole_graph": {"requests", "verbs", "batch", "snapshots", "stores.interface"},
     "graph": {
-        "errors", "units", "values", "tables", "expressions", "requests",
+        "refs", "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
         "locations", "walks", "traversals", "reading", "changing", "transactions",
-        "collecting", "whole_graph", "drawings",
+        "collecting", "whole_graph", "drawing",
     },
     "async_graph": {
-        "errors", "units", "values", "tables", "expressions", "requests",
+        "refs", "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
         "locations", "walks", "traversals", "reading", "changing", "transactions", "graph",
-        "collecting", "whole_graph", "drawings",
+        "collecting", "whole_graph", "drawing",
     },
     "aws": {
         "errors", "units", "values", "tables", "reserved", "requests",
@@ -162,16 +179,22 @@ MAY_IMPORT: dict[str, set[str]] = {
         "", "aws", "batch", "beginning", "errors", "units", "values", "tables", "expressions", "requests", "graph",
         "cost", "copying", "reserved", "runner", "server", "stores.interface", "locations", "inferring",
         "layouts", "plans", "model", "entity_types", "field_types", "schema", "fields", "explorer", "exchange",
+        "prometheus", "graph_exports",
     },
     "__main__": {"cli"},
+    # Mypy imports it, and it knows adjoin by name.
+    "mypy": set(),
     # Public names only: it may name everything but the command line.
     "": {
         "beginning", "errors", "units", "values", "tables", "expressions", "requests",
         "model", "entity_types", "field_types", "schema", "fields",
-        "aggregates", "layouts", "plans", "queries", "collecting", "scans", "graph", "async_graph", "cost", "server",
-        "walks", "walk_steps", "snapshots", "drawings", "watching",
+        "aggregates", "layouts", "plans", "queries", "collecting", "scans", "searches", "batch", "graph", "async_graph",
+        "cost", "meters", "server", "walks", "walk_steps", "snapshots", "drawings", "watching",
     },
 }  # fmt: skip
+
+EVERYBODYS = ("dataclass", "late")
+"""What every module may import."""
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -189,10 +212,12 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def imports_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Line and name of every module of adjoin that is imported, inside the package."""
+    """Line and name of every module of adjoin that is imported, inside the package, at once or when it is used."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "later":
+            found = [str(ast.literal_eval(node.args[0]))]
         elif isinstance(node, ast.ImportFrom) and node.module:
             # `from adjoin.plans import read` names a module too.
             inside = node.module.removeprefix("adjoin").lstrip(".")
@@ -212,7 +237,7 @@ def part_of(module: str) -> str:
 
 
 def is_allowed(importer: str, imported: str) -> bool:
-    if part_of(importer) == part_of(imported):
+    if part_of(importer) == part_of(imported) or imported in EVERYBODYS:
         return True
     allowed = MAY_IMPORT[part_of(importer)]
     return imported in allowed or (part_of(imported) in allowed and part_of(imported) != "")
@@ -249,10 +274,45 @@ def edges_between(of: Callable[[str], str]) -> dict[str, set[str]]:
     for path in MODULES:
         tree = tree_of(path)
         for node in ast.walk(tree):
-            if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            # For type checkers, the package itself imports its public names; others get them when they use them.
+            if name_of(path) and is_for_checkers(node):
                 node.body = []
         edges.setdefault(of(name_of(path)), set()).update(of(name) for _, name in imports_of(tree))
     return edges
+
+
+def is_for_checkers(node: ast.AST) -> TypeGuard[ast.If]:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def late_imports(tree: ast.AST) -> dict[str, str]:
+    """The modules that are imported when they are used, by the names that stand for them."""
+    return {
+        node.targets[0].id: ast.literal_eval(node.value.args[0])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Name)
+        and node.value.func.id == "later"
+    }
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_type_checkers_know_what_is_imported_late(path: Path) -> None:
+    """A late import has a name, and for type checkers the same name is that of the same module."""
+    tree = tree_of(path)
+    late, known = late_imports(tree), dict[str, str]()
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "later"]
+    assert len(calls) == len(late)
+    for node in filter(is_for_checkers, tree.body):
+        for each in node.body:
+            if isinstance(each, ast.ImportFrom):
+                known |= {alias.asname or alias.name: f"{each.module}.{alias.name}" for alias in each.names}
+            elif isinstance(each, ast.Import):
+                known |= {alias.asname or alias.name: alias.name for alias in each.names}
+    # botocore has no types.
+    assert {name: module for name, module in late.items() if not module.startswith("botocore")}.items() <= known.items()
 
 
 def cycle_in(edges: dict[str, set[str]]) -> tuple[str, ...]:
@@ -306,10 +366,16 @@ def test_the_check_finds_what_it_is_for() -> None:
     assert not is_allowed("values", "requests")
     assert not is_allowed("layouts.keys", "plans")
     assert not is_allowed("graph", "")
+    assert not is_allowed("late", "errors")
     assert is_allowed("graph", "locations")
     assert is_allowed("cli.show", "requests")
     found = list(imports_of(ast.parse("from adjoin.plans import read\nimport adjoin.stores.sqlite\nimport ast\n")))
     assert found == [(1, "plans.read"), (2, "stores.sqlite")]
+    late = ast.parse(
+        'read = later("adjoin.plans.read")\nzlib = later("zlib")\ndef f():\n    later("adjoin.graph").x()\n'
+    )
+    assert list(imports_of(late)) == [(1, "plans.read"), (4, "graph")]
+    assert late_imports(late) == {"read": "adjoin.plans.read", "zlib": "zlib"}
     assert cycle_in({"a": {"b"}, "b": {"a", "b", "c"}, "c": set()}) == ("a", "b", "a")
     assert cycle_in({"a": {"b", "c"}, "b": {"c"}, "c": {"c"}}) == ()
     assert folder_of("server.operations.items") == folder_of("server.operations") == "server.operations"

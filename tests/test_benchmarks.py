@@ -28,8 +28,10 @@ from benchmarks import (
     calls,
     checksums,
     client,
+    cold,
     importing,
     linkbench,
+    live_walk,
     maintain,
     migrate,
     rebuild,
@@ -47,6 +49,13 @@ from benchmarks.servers.asked import OPERATIONS, PEOPLE, TABLE, parameters
 from benchmarks.with_adjoin import WithAdjoin
 from benchmarks.workload import LINK_BYTES, MIX, NODE_BYTES, Workload, shape_of
 from tests.waiting import LIMIT
+
+
+def test_processes_of_the_cold_start_find_what_they_ask_for() -> None:
+    """Each fails if it does not read the node. A round that is not counted is run all the same."""
+    starts = [start for start in cold.STARTS if "one get" in start.name]
+    assert [start.on_file for start in starts] == [False, False, True]
+    assert cold.run(0, starts) == {start.name: [] for start in starts}
 
 
 @pytest.fixture(scope="module")
@@ -422,6 +431,19 @@ def test_calls_times_two_trees_in_turns(capsys: pytest.CaptureFixture[str]) -> N
     assert [row.split(" | ")[0] for row in rows] == ["| get", "| delete"]
     timed = calls.Calls()
     assert all(timed.timed(name) > 0 for name in timed.names)
+
+
+def test_a_live_walk_is_compared_with_its_queries_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    live_walk.main(["--friends", "3", "--walks", "5"])
+    printed = capsys.readouterr().out
+    for name in (
+        "3 friends with 3 friends each",
+        "a walk, 4 queries in 2 rounds",
+        "gc.freeze()",
+        "one by one",
+        "goals: p90 50 ms",
+    ):
+        assert name in printed
 
 
 def test_snapshot_compares_answers_and_prints_its_tables(capsys: pytest.CaptureFixture[str]) -> None:

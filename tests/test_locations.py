@@ -102,8 +102,11 @@ def test_the_table_of_a_location_goes_before_the_layouts() -> None:
     assert named_by_layout._layout.table == "Other"
 
 
-@pytest.mark.parametrize("package", ["aiohttp", "botocore"])
-def test_what_the_service_needs_and_is_not_installed(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_service_needs_and_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """botocore is needed where the environment does not say everything, as with a file of AWS's configuration."""
+    package = "botocore"
+    (tmp_path / "config").write_text("[default]\nregion = eu-west-1\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     for name in [name for name in sys.modules if name.startswith("adjoin.stores.dynamodb")]:
         monkeypatch.delitem(sys.modules, name)
     for name in [name for name in sys.modules if name.startswith(f"{package}.")]:

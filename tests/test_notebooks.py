@@ -41,7 +41,7 @@ HOSTILE = [
     "x" * 1000,
 ]
 TAGS = {"div", "strong", "bdi", "table", "tr", "th", "td", "em", "code"}
-SHAPES = {"svg", "title", "g", "circle", "path", "text"}
+SHAPES = {"svg", "style", "title", "g", "circle", "path", "text"}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -369,6 +369,83 @@ def test_no_text_lies_on_another_one(g: Graph) -> None:
         for other, near, beside in written[:place]:
             # A letter is about half as wide as it is high.
             assert abs(x - near) > 2 * (len(one) + len(other)) or abs(y - beside) > 7
+
+
+def columns_of(drawn: Drawing) -> list[list[str]]:
+    """The labels of the nodes in each column, from left to right."""
+    columns: dict[float, list[str]] = {}
+    for group, label in zip(groups_of(drawn, are_nodes=True), labels_of(drawn), strict=True):
+        circle = group.find(f"{SVG}circle")
+        assert circle is not None
+        columns.setdefault(float(circle.attrib["cx"]), []).append(label)
+    return [sorted(columns[x]) for x in sorted(columns)]
+
+
+class Part(Node):
+    id: str
+
+
+class Uses(Edge[Part, Part]):
+    number: int = 1
+
+
+USES = [Uses(source=a, target=b) for a, b in ("ab", "bc", "ac", "cd", "ad", "db", "xx")]
+
+
+def test_layers_are_steps_from_where_edges_begin() -> None:
+    with Graph(":memory:", [Part, Uses]) as g:
+        g.put_many([*(Part(id=id) for id in "abcdx"), *USES])
+        # The edge from d back to b closes a circle, so it moves nothing.
+        assert columns_of(g.draw(USES, layers=True)) == [["a", "x"], ["b"], ["c"], ["d"]]
+        assert columns_of(g.draw(g.walk("a").repeat(Uses, max=2), layers=True)) == [["a"], ["b"], ["c"], ["d"]]
+        back = g.draw(g.walk(Part.ref("c")).into(Uses), layers=True)
+        assert columns_of(back) == [["c"], ["a", "b"]]
+        assert columns_of(g.draw(Part.ref("c"), direction="both", layers=True)) == [["c"], ["a", "b", "d"]]
+        assert columns_of(g.draw([Part.ref("d")], direction="into", layers=True)) == [["d"], ["a", "c"]]
+        assert columns_of(g.draw([], layers=True)) == []
+
+
+def test_a_column_of_many_nodes_has_room_for_their_labels(g: Graph) -> None:
+    many = g.draw([Enrollment(source=f"s{number:03d}", target="c") for number in range(150)], layers=True, most=200)
+    assert [len(column) for column in columns_of(many)] == [150, 1]
+    assert None not in texts_of(many, are_nodes=True)
+    assert float(ElementTree.fromstring(many.svg).attrib["viewBox"].split()[3]) < 6000
+
+
+def test_an_edge_that_goes_past_a_column_goes_through_no_node() -> None:
+    """The curve of the edge from a to c is far from b, on whose height both are."""
+    edges = [Uses(source=a, target=b) for a, b in ("ab", "bc", "ac")]
+    with Graph(":memory:", [Part, Uses]) as g:
+        drawn = g.draw(edges, layers=True)
+    points = {
+        label: complex(float(circle.attrib["cx"]), float(circle.attrib["cy"]))
+        for group, label in zip(groups_of(drawn, are_nodes=True), labels_of(drawn), strict=True)
+        for circle in group.iter(f"{SVG}circle")
+    }
+    path = groups_of(drawn, are_nodes=False)[2].find(f"{SVG}path")
+    assert path is not None
+    numbers = [float(each) for each in re.findall(r"[\d.]+", path.attrib["d"])]
+    start, control, end = (complex(*numbers[at : at + 2]) for at in (0, 2, 4))
+    assert abs(start - points["a"]) < 1
+    assert abs(end - points["c"]) < 12
+    curve = [(1 - t) ** 2 * start + 2 * t * (1 - t) * control + t * t * end for t in (at / 50 for at in range(51))]
+    assert min(abs(point - points["b"]) for point in curve) > 25
+
+
+def test_a_field_of_edges_is_written_on_them(g: Graph) -> None:
+    drawn = g.draw([Friendship(source="ann", target="bob", since=1999), ANN], edge_label="since")
+    assert "1999" in texts_of(drawn, are_nodes=False)
+    titles = [group.findtext(f"{SVG}title") for group in groups_of(drawn, are_nodes=False)]
+    assert "Friendship 1999" in titles
+    with pytest.raises(UnknownField, match="no class of edges has a field 'colour'"):
+        g.draw(ANN, edge_label="colour")
+
+
+def test_a_file_has_colours_for_light_and_dark_pages(g: Graph) -> None:
+    """A page that shows the text of a drawing has its own."""
+    drawn = g.draw(ANN)
+    assert drawn.svg.count("prefers-color-scheme:dark") == 1
+    assert "<style>" not in drawn._repr_html_()
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))

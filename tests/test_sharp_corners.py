@@ -469,7 +469,7 @@ def test_a_collection_s_node_is_the_one_asked_for() -> None:
         lambda g: g.out("a", Road).limit(None),
         lambda g: g.out("a", Road).page(limit=1.5),
         lambda g: g.out("a", Road).page(limit=10**30),
-        lambda g: field(5),  # type: ignore[arg-type]
+        lambda g: field(5),
         lambda g: g.get(Place(id="x"), "a"),
         lambda g: g.update(Place(id="x"), name="a"),
         lambda g: g.explain("x"),

@@ -24,6 +24,7 @@ from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import Item
 from tests.faults import FaultyStore, Interrupted
+from tests.maintenance.simulation import examples
 from tests.models import SCHOOL, Attendance, Course, Enrollment, Exam, Friendship, Student
 from tests.servers.open import Stores
 from tests.servers.processes import NAMES
@@ -448,15 +449,16 @@ class MaterializedMachine(GraphMachine):
     layout = MaterializedGraph()
 
 
-TestGraph = GraphMachine.TestCase
-TestLargeDeletes = LargeDeletesMachine.TestCase
+TestGraph = pytest.mark.simulation(GraphMachine.TestCase)
+TestLargeDeletes = pytest.mark.simulation(LargeDeletesMachine.TestCase)
 TestGraph.settings = TestLargeDeletes.settings = settings(
-    max_examples=120, stateful_step_count=30, deadline=None, suppress_health_check=[*HealthCheck]
+    max_examples=examples(50), stateful_step_count=30, deadline=None, suppress_health_check=[*HealthCheck]
 )
-TestMaterializedGraph = MaterializedMachine.TestCase
-TestMaterializedGraph.settings = settings(TestGraph.settings, max_examples=40)
+TestMaterializedGraph = pytest.mark.simulation(MaterializedMachine.TestCase)
+TestMaterializedGraph.settings = settings(TestGraph.settings, max_examples=examples(20))
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "dynalite"])
 def test_a_graph_on_a_server(servers: Stores, name: str) -> None:
     """The same on independent servers; dynalite has no transactions."""
@@ -468,7 +470,7 @@ def test_a_graph_on_a_server(servers: Stores, name: str) -> None:
 
     run_state_machine_as_test(
         Served,
-        settings=settings(max_examples=10, stateful_step_count=12, deadline=None, suppress_health_check=[*HealthCheck]),
+        settings=settings(TestGraph.settings, max_examples=examples(5), stateful_step_count=12),
     )
 
 

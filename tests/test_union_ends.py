@@ -146,7 +146,8 @@ TARGETS: list[Ref[Any]] = [Comment.ref(1), Post.ref("1"), Line.ref(("1", 7))]
 
 
 def test_edges_to_nodes_of_several_classes(g: Graph) -> None:
-    for node in (POST, COMMENT, LINE):
+    liked: list[Post | Comment | Line] = [POST, COMMENT, LINE]
+    for node in liked:
         edge = g.connect(Liked, ANN, node, at=4)
         assert edge.source == User.ref("ann")
         assert edge.target == Ref(type(node), Liked(source=ANN, target=node).target.id)
@@ -174,7 +175,8 @@ def test_edges_to_nodes_of_several_classes(g: Graph) -> None:
 
 
 def test_order_keys_and_indexed_fields(g: Graph) -> None:
-    for at, node in enumerate((LINE, POST, COMMENT)):
+    nodes: list[Post | Comment | Line] = [LINE, POST, COMMENT]
+    for at, node in enumerate(nodes):
         g.connect(Rated, ANN, node, term="a#b", at=at, stars=at % 2, mood="good")
     assert targets(g.out(ANN, Rated)) == [Line.ref(("1", 7)), Post.ref("1"), Comment.ref(1)]
     assert targets(g.out(ANN, Rated).within(at=1)) == [Post.ref("1")]
@@ -245,15 +247,16 @@ def test_an_id_alone_does_not_say_the_class(g: Graph) -> None:
         ):
             call()
     with pytest.raises(InvalidKey, match="must be a Post or a Comment or a Line, got User 'ann'"):
-        Liked(source=ANN, target=ANN)
+        Liked(source=ANN, target=ANN)  # type: ignore[arg-type]
     with pytest.raises(InvalidKey, match="a User or a Bot is needed, got Post '1'"):
-        g.out(POST, Liked)
+        g.out(POST, Liked)  # type: ignore[arg-type]
     with pytest.raises(NotFound, match="'nobody' to connect"):
         g.connect(Liked, ANN, Post.ref("nobody"))
 
 
 def test_aggregates_and_copies(g: Graph) -> None:
-    for source in (ANN, BOT):
+    sources: list[User | Bot] = [ANN, BOT]
+    for source in sources:
         for target in TARGETS:
             edge = g.connect(Liked, source, target, at=int(target.model is Post))
             assert edge.what == {"Post": "P", "Comment": "C", "Line": ""}[target.model.__name__]
@@ -312,8 +315,10 @@ class Pair(Edge[Reader | Article, Reader | Article], symmetric=True):
 def test_verify_and_rebuild() -> None:
     with Graph(SQLiteStore(":memory:"), [Reader, Article, Remark, Read, Pair]) as g:
         g.put_many([Reader(id="r"), Article(id="1", words=10), Article(id="2", words=5), Remark(id=1, words=3)])
-        for source in (Reader.ref("r"), Article.ref("2")):
-            for target in (Article.ref("1"), Remark.ref(1)):
+        sources: list[Ref[Any]] = [Reader.ref("r"), Article.ref("2")]
+        others: list[Ref[Any]] = [Article.ref("1"), Remark.ref(1)]
+        for source in sources:
+            for target in others:
                 g.connect(Read, source, target)
         g.connect(Pair, Reader.ref("r"), Article.ref("1"))
         g.maintain(once=True)

@@ -65,7 +65,10 @@ class Trace:
 
     def enter(self, frame: FrameType, event: str, _: Any) -> None:
         if self.is_on and event == "call" and frame.f_code.co_filename.startswith(self._root):
-            self.files.setdefault(str(Path(frame.f_code.co_filename).relative_to(PACKAGE).with_suffix("")))
+            name = str(Path(frame.f_code.co_filename).relative_to(PACKAGE).with_suffix(""))
+            # What compares and hashes the values of all modules is not a place that a reader passes.
+            if name != "dataclass":
+                self.files.setdefault(name)
 
     @contextmanager
     def installed(self) -> Iterator[None]:

@@ -15,9 +15,9 @@ to which it leads. A class of children can stand in place of an edge; a hop lead
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidModel, shown
 from adjoin.fields import Predicate
 
@@ -34,8 +34,11 @@ class Aggregate:
     field of the last edge, or of the node to which it leads, that is aggregated. `where` counts only edges for which a
     predicate holds. `direction` is "out" for edges that leave the node and "into" for those that arrive. `recursive`
     follows one edge class any number of hops; what several paths reach counts once for each path. `quantity` is a field
-    of the edges by which a `Count` or a `Sum` multiplies what each of them leads to. `consistency="transaction"`
-    updates the aggregate in the same transaction as the edge; the default, "stream", leaves it to `maintain`.
+    of the edges by which a `Count` or a `Sum` multiplies what each of them leads to. With `distinct`, a `Count`, a
+    `Sum` or an `Avg` is about the different nodes at the end of the path: each counts once, however many paths lead to
+    it.
+    `consistency="transaction"` updates the aggregate in the same transaction as the edge; the default, "stream", leaves
+    it to `maintain`.
     """
 
     edges: tuple[EdgeName, ...]
@@ -45,6 +48,7 @@ class Aggregate:
     recursive: bool
     consistency: Consistency
     quantity: str | None
+    distinct: bool
 
     def __init__(
         self,
@@ -55,6 +59,7 @@ class Aggregate:
         recursive: bool = False,
         consistency: Consistency = "stream",
         quantity: str | None = None,
+        distinct: bool = False,
     ) -> None:
         name = type(self).__name__
         if not edges:
@@ -71,6 +76,20 @@ class Aggregate:
             raise InvalidModel(f"a recursive {name} follows a single edge class, got {len(edges)}; pass one")
         if quantity is not None and (len(edges) > 1 or name not in ("Count", "Sum")):
             raise InvalidModel(f"only a Count or a Sum over one edge class can have quantity=; take it out of {name}")
+        if not isinstance(distinct, bool):
+            raise InvalidModel(f"distinct of {name} must be True or False, got {shown(distinct)}")
+        if distinct and name not in ("Count", "Sum", "Avg"):
+            raise InvalidModel(f"only Count, Sum and Avg can have distinct=True; take it out of {name}")
+        if distinct and quantity is not None:
+            raise InvalidModel(
+                f"{name} has quantity= and distinct=True, but a node that counts once is not multiplied; take one of "
+                f"them out"
+            )
+        if distinct and consistency == "transaction":
+            raise InvalidModel(
+                f"{name} has distinct=True, which depends on several edges, so it cannot have "
+                f'consistency="transaction"; leave consistency= out'
+            )
         for attribute, value in (
             ("edges", edges),
             ("field", field),
@@ -79,13 +98,17 @@ class Aggregate:
             ("recursive", recursive),
             ("consistency", consistency),
             ("quantity", quantity),
+            ("distinct", distinct),
         ):
             object.__setattr__(self, attribute, value)
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Count(Aggregate):
-    """The number of edges: `Annotated[int, Count("Placed")]`. See `Aggregate` for the arguments."""
+    """The number of edges, or with `distinct=True` of different nodes: `Annotated[int, Count("Placed")]`.
+
+    See `Aggregate` for the arguments.
+    """
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -8,68 +8,77 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from pydantic import BaseModel
 
 from adjoin.changing import AsyncChanges
-from adjoin.collecting import AsyncCollectionQuery
-from adjoin.cost import Explanation, Rehearsing
-from adjoin.drawings import AsyncDraws
-from adjoin.entity_types import AnyEdge, Entity
+from adjoin.drawing import AsyncDraws
+from adjoin.entity_types import Entity
 from adjoin.errors import InvalidValue, shown
-from adjoin.fields import Predicate
+from adjoin.fields import FieldReference, Predicate
+from adjoin.late import later
 from adjoin.layouts.indexed_fields import rehearsed
 from adjoin.layouts.interface import Layout
 from adjoin.locations import open_async_store, table_named_by
 from adjoin.model import OWN_VERSION, IfVersion, Node, Ref
-from adjoin.plans.declared import DeclaredDifference
-from adjoin.plans.maintenance.health import Health
-from adjoin.plans.maintenance.report import MaintenanceReport
-from adjoin.plans.migrating.completing import Fill
-from adjoin.plans.migrating.passes import MigrationReport
-from adjoin.plans.migrating.planning import MigrationPlan
-from adjoin.plans.scan import SEGMENTS
+from adjoin.plans.steps.amounts import SEGMENTS
 from adjoin.plans.table import Change, read_changes
-from adjoin.queries import (
-    AsyncChildQuery,
-    AsyncEdgeQuery,
-    AsyncPairQuery,
-)
 from adjoin.reading import AsyncReads
 from adjoin.requests import Plan
 from adjoin.runner import between_async, run_async, unwatched
-from adjoin.scans import AsyncScanQuery, AsyncTableScanQuery
-from adjoin.searches import (
-    AsyncFindPairQuery,
-    AsyncFindQuery,
-    AsyncIndexQuery,
-)
-from adjoin.stores.interface import AsyncStore
 from adjoin.transactions import TransactionVerbs
 from adjoin.traversals import AsyncTraversals
 from adjoin.units import MAX_CHANGES
-from adjoin.walks import AsyncReached, AsyncWalk, cost_of_walk
 from adjoin.whole_graph import AsyncWholeGraph
 
-N = TypeVar("N", bound=Node)
-E = TypeVar("E", bound=AnyEdge)
+if TYPE_CHECKING:
+    from adjoin import collecting, queries, scans, searches, walks
+    from adjoin import cost as costs
+    from adjoin.collecting import AsyncCollectionQuery
+    from adjoin.cost import Explanation
+    from adjoin.plans.declared import DeclaredDifference
+    from adjoin.plans.maintenance.health import Health
+    from adjoin.plans.maintenance.report import MaintenanceReport
+    from adjoin.plans.migrating.completing import Fill
+    from adjoin.plans.migrating.passes import MigrationReport
+    from adjoin.plans.migrating.planning import MigrationPlan
+    from adjoin.queries import AsyncChildQuery, AsyncEdgeQuery
+    from adjoin.refs import Arrives, ChildOf, Id, Joins, Leaves
+    from adjoin.scans import AsyncScanQuery, AsyncTableScanQuery
+    from adjoin.searches import AsyncFindQuery, AsyncIndexQuery
+    from adjoin.stores.interface import AsyncStore
+else:
+    collecting = later("adjoin.collecting")
+    costs = later("adjoin.cost")
+    queries = later("adjoin.queries")
+    scans = later("adjoin.scans")
+    searches = later("adjoin.searches")
+    walks = later("adjoin.walks")
+
+E = TypeVar("E")
+F = TypeVar("F")
+X = TypeVar("X", bound=Node)
+Y = TypeVar("Y", bound=Node)
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
-_QUERIES = (
-    AsyncEdgeQuery,
-    AsyncPairQuery,
-    AsyncChildQuery,
-    AsyncCollectionQuery,
-    AsyncFindQuery,
-    AsyncFindPairQuery,
-    AsyncIndexQuery,
-    AsyncScanQuery,
-    AsyncTableScanQuery,
-    AsyncWalk,
-    AsyncReached,
-)
+
+def _queries() -> tuple[type[Any], ...]:
+    """The classes of what can be explained without being run."""
+    return (
+        queries.AsyncEdgeQuery,
+        queries.AsyncPairQuery,
+        queries.AsyncChildQuery,
+        collecting.AsyncCollectionQuery,
+        searches.AsyncFindQuery,
+        searches.AsyncFindPairQuery,
+        searches.AsyncIndexQuery,
+        scans.AsyncScanQuery,
+        scans.AsyncTableScanQuery,
+        walks.AsyncWalk,
+        walks.AsyncReached,
+    )
 
 
 class AsyncTransaction(TransactionVerbs):
@@ -190,7 +199,14 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals, AsyncWholeGraph, Asy
         return await self._run(self._put_many(entities, progress))
 
     async def connect(
-        self, model: type[E], source: Any, target: Any, /, *, only_if: Predicate | None = None, **fields: Any
+        self,
+        model: type[Joins[X, Y, E]],
+        source: X | Ref[X] | Id,
+        target: Y | Ref[Y] | Id,
+        /,
+        *,
+        only_if: Predicate | None = None,
+        **fields: Any,
     ) -> E:
         """Creates an edge between two nodes that exist, and returns it.
 
@@ -202,9 +218,9 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals, AsyncWholeGraph, Asy
 
     async def disconnect(
         self,
-        model: type[AnyEdge],
-        source: Any,
-        target: Any,
+        model: type[Joins[X, Y, Any]],
+        source: X | Ref[X] | Id,
+        target: Y | Ref[Y] | Id,
         /,
         *,
         if_version: int | None = None,
@@ -247,43 +263,51 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals, AsyncWholeGraph, Asy
         """
         return await self._run(self._delete_many(entities, progress))
 
-    def out(self, x: Any, model: type[E], *, consistent: bool | None = None) -> AsyncEdgeQuery[E]:
+    def out(
+        self, x: X | Ref[X] | Id, model: type[Leaves[X, E, F]], *, consistent: bool | None = None
+    ) -> AsyncEdgeQuery[E, F]:
         """Returns a query for the edges of one class that leave a node. `x` is the node, its ref or its id."""
-        return AsyncEdgeQuery(self._context, self._out(model, x, consistent), None, "target")
+        return queries.AsyncEdgeQuery(self._context, self._out(model, x, consistent), None, "target")
 
-    def into(self, x: Any, model: type[E], *, consistent: bool | None = None) -> AsyncEdgeQuery[E]:
+    def into(
+        self, x: X | Ref[X] | Id, model: type[Arrives[X, E, F]], *, consistent: bool | None = None
+    ) -> AsyncEdgeQuery[E, F]:
         """Returns a query for the edges of one class that arrive at a node. `x` is the node, its ref or its id."""
-        return AsyncEdgeQuery(self._context, self._into(model, x, consistent), None, "source")
+        return queries.AsyncEdgeQuery(self._context, self._into(model, x, consistent), None, "source")
 
-    def children(self, x: Any, model: type[N], *, consistent: bool | None = None) -> AsyncChildQuery[N]:
+    def children(
+        self, x: X | Ref[X] | Id, model: type[ChildOf[X, E]], *, consistent: bool | None = None
+    ) -> AsyncChildQuery[E]:
         """Returns a query for the children of one class of a node. `x` is the node, its ref or its id."""
-        return AsyncChildQuery(self._context, self._children(x, model, consistent))
+        return queries.AsyncChildQuery(self._context, self._children(x, model, consistent))
 
     def collection(
-        self, x: Node | Ref[Any], *, direction: str = "out", consistent: bool | None = None
-    ) -> AsyncCollectionQuery:
+        self, x: X | Ref[X], *, direction: str = "out", consistent: bool | None = None
+    ) -> AsyncCollectionQuery[X]:
         """Returns a query for a node together with its children and the edges of every class that leave it.
 
         With `direction="into"`, the edges are those that arrive at it.
         """
         far = "source" if direction == "into" else "target"
-        return AsyncCollectionQuery(self._context, self._collection(x, direction, consistent), _node=x, _far=far)
+        return collecting.AsyncCollectionQuery(
+            self._context, self._collection(x, direction, consistent), _node=x, _far=far
+        )
 
     def find(
         self,
         model: type[M],
         predicate: Predicate | None = None,
         *,
-        order: str | None = None,
+        order: str | FieldReference[Any] | tuple[str | FieldReference[Any], ...] | None = None,
         index: str | None = None,
         consistent: bool | None = None,
     ) -> AsyncFindQuery[M]:
         """Returns a query for nodes or edges by the keys of an index: `g.find(Person, field("name") == "Ann")`.
 
         The index that narrows most is used; `index` names one instead. Results come in the order of its sort key, and
-        `order` names the field to sort by. Comparisons that no key answers, joined with `&`, filter what is read.
+        `order` names the field or fields to sort by. Comparisons that no key answers, joined with `&`, are a filter.
         """
-        return AsyncFindQuery(self._context, self._search(model, predicate, order, index, consistent))
+        return searches.AsyncFindQuery(self._context, self._search(model, predicate, order, index, consistent))
 
     def index(self, name: str, *, consistent: bool | None = None) -> AsyncIndexQuery:
         """Returns a query for the items of an index, whatever their class: `g.index("GSI1").begins_with("John")`.
@@ -291,7 +315,7 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals, AsyncWholeGraph, Asy
         It reads all shards of a sharded partition key; `partition` chooses a partition of another index, which is
         otherwise read as a whole, by a scan without an order.
         """
-        return AsyncIndexQuery(self._context, self._index_search(name, consistent))
+        return searches.AsyncIndexQuery(self._context, self._index_search(name, consistent))
 
     @overload
     def scan(
@@ -326,7 +350,7 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals, AsyncWholeGraph, Asy
         The table is read in `segments`, side by side. `progress` is called with the number of items read so far.
         Without a class, `.others` gives the items that belong to none, and `.collect()` reads all into memory.
         """
-        query = AsyncTableScanQuery if model is None else AsyncScanQuery
+        query = scans.AsyncTableScanQuery if model is None else scans.AsyncScanQuery
         return query(self._context, self._scan(model, segments, consistent, progress))
 
     async def count(
@@ -523,12 +547,12 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals, AsyncWholeGraph, Asy
         Pass a query, a coroutine, or a method with its arguments: `await g.explain(g.out("S1", Enrollment))`,
         `await g.explain(g.put(student))` or `await g.explain(g.put, student)`.
         """
-        walk = cost_of_walk(call)
-        with Rehearsing(self._layout.definition) as rehearsal, rehearsed():
+        walk = walks.cost_of_walk(call)
+        with costs.Rehearsing(self._layout.definition) as rehearsal, rehearsed():
             if callable(call):
                 call = call(*args, **kwargs)
-            if isinstance(call, _QUERIES):
-                walk = cost_of_walk(call)
+            if isinstance(call, _queries()):
+                walk = walks.cost_of_walk(call)
                 call = call.page()
             if not isawaitable(call):
                 raise InvalidValue(

@@ -8,24 +8,33 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
 from adjoin.entity_types import Entity
 from adjoin.errors import InvalidValue, shown
 from adjoin.fields import Predicate, RelativeChange
+from adjoin.late import later
 from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref, node_id
-from adjoin.plans.steps.nested import collected
-from adjoin.plans.update import Changed, identified, update
-from adjoin.plans.upsert import new_entity, upsert
-from adjoin.plans.versions import expected_version
 from adjoin.requests import Plan
 from adjoin.verbs import Verbs
 
+if TYPE_CHECKING:
+    from adjoin.plans import update as updating
+    from adjoin.plans import upsert as upserting
+    from adjoin.plans import versions
+    from adjoin.plans.steps import nested as nesting
+    from adjoin.plans.update import Changed
+    from adjoin.refs import Id
+else:
+    nesting = later("adjoin.plans.steps.nested")
+    updating = later("adjoin.plans.update")
+    upserting = later("adjoin.plans.upsert")
+    versions = later("adjoin.plans.versions")
+
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
-N = TypeVar("N", bound=Node)
 
 
 class Changing(Verbs):
@@ -42,7 +51,7 @@ class Changing(Verbs):
     ) -> Changed:
         """What a call changes: the node or edge, the fields, and under which condition."""
         entity: Entity | None = None
-        fields = collected(call, changes, [each for each in ids if isinstance(each, RelativeChange)])
+        fields = nesting.collected(call, changes, [each for each in ids if isinstance(each, RelativeChange)])
         ids = tuple(each for each in ids if not isinstance(each, RelativeChange))
         match what:
             case type():
@@ -60,8 +69,13 @@ class Changing(Verbs):
                 raise InvalidValue(
                     f"{call} takes a class and an id, a ref, a node or an edge, got {shown(what)}; pass one of these"
                 )
-        identity, rest = identified(self._layout, model, ids, fields)
-        return Changed(identity, rest, expected_version(identity.kind, entity, if_version), only_if)
+        identity, rest = updating.identified(self._layout, model, ids, fields)
+        for name in identity.kind.computed:
+            if name in rest:
+                raise InvalidValue(
+                    f"{identity.kind.name}.{name} is computed by its class; change the fields that it is computed from"
+                )
+        return updating.Changed(identity, rest, versions.expected_version(identity.kind, entity, if_version), only_if)
 
     def _with_key(self, edge: Edge[Any, Any], fields: dict[str, Any]) -> dict[str, Any]:
         """Fields to change with the key fields of their edge, which tell it from others between the same nodes."""
@@ -82,13 +96,15 @@ class Changing(Verbs):
         only_if: Predicate | None,
         changes: Mapping[str, Any],
     ) -> Plan[Any]:
-        return self._written(update(self._layout, self._changed("update", what, ids, changes, if_version, only_if)))
+        return self._written(
+            updating.update(self._layout, self._changed("update", what, ids, changes, if_version, only_if))
+        )
 
     def _upsert(
         self, what: Any, ids: tuple[Any, ...], only_if: Predicate | None, changes: Mapping[str, Any]
     ) -> Plan[Any]:
         change = self._changed("upsert", what, ids, changes, None, only_if)
-        return self._written(upsert(self._layout, change, new_entity(self._layout, change)))
+        return self._written(upserting.upsert(self._layout, change, upserting.new_entity(self._layout, change)))
 
 
 def _alone(call: str, what: Any, given: tuple[Any, ...], ids: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -103,48 +119,15 @@ class Changes(Changing):
     @abstractmethod
     def _run(self, plan: Plan[T]) -> T: ...
 
-    @overload
     def update(
         self,
-        model: type[M],
+        what: type[M] | Ref[M] | M,
         /,
-        *given: Any,
-        if_version: int | None = None,
-        only_if: Predicate | None = None,
-        **changes: Any,
-    ) -> M: ...
-
-    @overload
-    def update(
-        self,
-        node: Ref[N],
-        /,
-        *nested: RelativeChange,
-        if_version: int | None = None,
-        only_if: Predicate | None = None,
-        **changes: Any,
-    ) -> N: ...
-
-    @overload
-    def update(
-        self,
-        entity: M,
-        /,
-        *nested: RelativeChange,
+        *given: Id | Node | Ref[Any] | RelativeChange,
         if_version: IfVersion = OWN_VERSION,
         only_if: Predicate | None = None,
         **changes: Any,
-    ) -> M: ...
-
-    def update(
-        self,
-        what: Any,
-        /,
-        *given: Any,
-        if_version: IfVersion = OWN_VERSION,
-        only_if: Predicate | None = None,
-        **changes: Any,
-    ) -> Any:
+    ) -> M:
         """Changes the named fields of a node or an edge, and returns it as it is stored then.
 
         Pass a class and an id, or for an edge its source and target; or pass a ref, a node or an edge. A change is a
@@ -154,17 +137,17 @@ class Changes(Changing):
         nothing. Raises `NotFound` if the node or edge does not exist, `ConditionFailed` if its version differs or if
         `only_if` does not hold.
         """
-        return self._run(self._update(what, given, if_version, only_if, changes))
+        changed: M = self._run(self._update(what, given, if_version, only_if, changes))
+        return changed
 
-    @overload
-    def upsert(self, model: type[M], /, *given: Any, only_if: Predicate | None = None, **changes: Any) -> M: ...
-
-    @overload
     def upsert(
-        self, node: Ref[N], /, *nested: RelativeChange, only_if: Predicate | None = None, **changes: Any
-    ) -> N: ...
-
-    def upsert(self, what: Any, /, *given: Any, only_if: Predicate | None = None, **changes: Any) -> Any:
+        self,
+        what: type[M] | Ref[M],
+        /,
+        *given: Id | Node | Ref[Any] | RelativeChange,
+        only_if: Predicate | None = None,
+        **changes: Any,
+    ) -> M:
         """Changes the named fields of a node or an edge, or makes it with them; returns it as it is stored then.
 
         Pass a class and an id, or for an edge its source and target; or pass a ref. Fields without a default must be
@@ -172,7 +155,8 @@ class Changes(Changing):
         starts from the default. It does not check that the ends of an edge exist. Raises `ConditionFailed` if `only_if`
         does not hold for what is stored, also if nothing is.
         """
-        return self._run(self._upsert(what, given, only_if, changes))
+        changed: M = self._run(self._upsert(what, given, only_if, changes))
+        return changed
 
 
 class AsyncChanges(Changing):
@@ -181,48 +165,15 @@ class AsyncChanges(Changing):
     @abstractmethod
     async def _run(self, plan: Plan[T]) -> T: ...
 
-    @overload
     async def update(
         self,
-        model: type[M],
+        what: type[M] | Ref[M] | M,
         /,
-        *given: Any,
-        if_version: int | None = None,
-        only_if: Predicate | None = None,
-        **changes: Any,
-    ) -> M: ...
-
-    @overload
-    async def update(
-        self,
-        node: Ref[N],
-        /,
-        *nested: RelativeChange,
-        if_version: int | None = None,
-        only_if: Predicate | None = None,
-        **changes: Any,
-    ) -> N: ...
-
-    @overload
-    async def update(
-        self,
-        entity: M,
-        /,
-        *nested: RelativeChange,
+        *given: Id | Node | Ref[Any] | RelativeChange,
         if_version: IfVersion = OWN_VERSION,
         only_if: Predicate | None = None,
         **changes: Any,
-    ) -> M: ...
-
-    async def update(
-        self,
-        what: Any,
-        /,
-        *given: Any,
-        if_version: IfVersion = OWN_VERSION,
-        only_if: Predicate | None = None,
-        **changes: Any,
-    ) -> Any:
+    ) -> M:
         """Changes the named fields of a node or an edge, and returns it as it is stored then.
 
         Pass a class and an id, or for an edge its source and target; or pass a ref, a node or an edge. A change is a
@@ -232,17 +183,17 @@ class AsyncChanges(Changing):
         nothing. Raises `NotFound` if the node or edge does not exist, `ConditionFailed` if its version differs or if
         `only_if` does not hold.
         """
-        return await self._run(self._update(what, given, if_version, only_if, changes))
+        changed: M = await self._run(self._update(what, given, if_version, only_if, changes))
+        return changed
 
-    @overload
-    async def upsert(self, model: type[M], /, *given: Any, only_if: Predicate | None = None, **changes: Any) -> M: ...
-
-    @overload
     async def upsert(
-        self, node: Ref[N], /, *nested: RelativeChange, only_if: Predicate | None = None, **changes: Any
-    ) -> N: ...
-
-    async def upsert(self, what: Any, /, *given: Any, only_if: Predicate | None = None, **changes: Any) -> Any:
+        self,
+        what: type[M] | Ref[M],
+        /,
+        *given: Id | Node | Ref[Any] | RelativeChange,
+        only_if: Predicate | None = None,
+        **changes: Any,
+    ) -> M:
         """Changes the named fields of a node or an edge, or makes it with them; returns it as it is stored then.
 
         Pass a class and an id, or for an edge its source and target; or pass a ref. Fields without a default must be
@@ -250,4 +201,5 @@ class AsyncChanges(Changing):
         starts from the default. It does not check that the ends of an edge exist. Raises `ConditionFailed` if `only_if`
         does not hold for what is stored, also if nothing is.
         """
-        return await self._run(self._upsert(what, given, only_if, changes))
+        changed: M = await self._run(self._upsert(what, given, only_if, changes))
+        return changed

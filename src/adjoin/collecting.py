@@ -6,11 +6,11 @@ It exists twice, synchronous and asynchronous. Both only run plans.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Generator, Iterator
-from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import AnyEdge, NodeType
 from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.notebooks import results_html
@@ -19,18 +19,23 @@ from adjoin.queries import Awaiting, InPartition, Waiting
 from adjoin.requests import Plan
 from adjoin.values import Item
 
-E = TypeVar("E", bound=AnyEdge)
+if TYPE_CHECKING:
+    pass
+
+N = TypeVar("N")
+E = TypeVar("E")
+F = TypeVar("F")
 
 
 @dataclass(frozen=True)
-class Collection:
+class Collection(Generic[N]):
     """A node with all its edges.
 
     `others` are the items beside them that belong to no class, as plain values. `children` are its children, and the
     other nodes that share its partition.
     """
 
-    node: Any
+    node: N | None
     edges: list[AnyEdge]
     others: list[dict[str, Any]]
     children: list[Any] = dataclass_field(default_factory=list)
@@ -42,14 +47,14 @@ class Collection:
 
 
 @dataclass(frozen=True)
-class CollectionNodes:
+class CollectionNodes(Generic[N]):
     """A node with all its edges, and the nodes at their far ends.
 
     Iterate it for pairs of an edge and a node, or take those of one class with `of`. Edges whose node does not exist
     are left out. `children` and `others` are as those of a collection.
     """
 
-    node: Any
+    node: N | None
     pairs: list[tuple[AnyEdge, Any]]
     children: list[Any]
     others: list[dict[str, Any]]
@@ -70,14 +75,14 @@ class CollectionNodes:
 
 
 @dataclass(eq=False, repr=False)
-class _Collecting(InPartition[Any]):
+class _Collecting(InPartition[Any], Generic[N]):
     """All items in the partition of a node."""
 
     _node: Node | Ref[Any] | None = None
     _far: str = "target"
     """The end of the edges at which the other nodes are: "source" or "target"."""
 
-    def _nodes_plan(self) -> Plan[CollectionNodes]:
+    def _nodes_plan(self) -> Plan[CollectionNodes[N]]:
         found, layout = (yield from self._collection_plan()), self._context.layout
         ends = [self._far_end(edge) for edge in found.edges]
         distinct = {(kind.model, id): (kind, id) for kind, id in ends}
@@ -92,7 +97,7 @@ class _Collecting(InPartition[Any]):
         kind = self._context.layout.schema.edge(type(edge))
         return (kind.target if self._far == "target" else kind.source).of(getattr(edge, self._far))
 
-    def _collection_plan(self) -> Plan[Collection]:
+    def _collection_plan(self) -> Plan[Collection[N]]:
         results: list[Any] = []
         start: Item | None = None
         while True:
@@ -101,7 +106,7 @@ class _Collecting(InPartition[Any]):
             start = found.last
             if start is None or self._most is not None:
                 break
-        nodes = [result for result in results if isinstance(result, Node)]
+        nodes: list[Any] = [result for result in results if isinstance(result, Node)]
         return Collection(
             next((node for node in nodes if self._is_asked(node)), None),
             [result for result in results if isinstance(result, Edge)],
@@ -118,24 +123,24 @@ class _Collecting(InPartition[Any]):
         return schema.node(type(node)).whole is kind and node_id(node) == kind.id(asked)
 
 
-class CollectionQuery(Waiting[Any], _Collecting):
+class CollectionQuery(Waiting[Any], _Collecting[N]):
     """A node with its edges and children.
 
     Iterate it, or read `.node`, `.edges`, `.children` and `.others`, which load everything once.
     """
 
     @cached_property
-    def _loaded(self) -> Collection:
-        loaded: Collection = self._context.run(self._collection_plan())
+    def _loaded(self) -> Collection[N]:
+        loaded: Collection[N] = self._context.run(self._collection_plan())
         return loaded
 
-    def nodes(self) -> CollectionNodes:
+    def nodes(self) -> CollectionNodes[N]:
         """Reads the node with its edges of all classes, and the nodes at their far ends, in two rounds."""
-        found: CollectionNodes = self._context.run(self._nodes_plan())
+        found: CollectionNodes[N] = self._context.run(self._nodes_plan())
         return found
 
     @property
-    def node(self) -> Any:
+    def node(self) -> N | None:
         """The node, or None if it does not exist."""
         return self._loaded.node
 
@@ -155,14 +160,14 @@ class CollectionQuery(Waiting[Any], _Collecting):
         return self._loaded.others
 
 
-class AsyncCollectionQuery(Awaiting[Any], _Collecting):
+class AsyncCollectionQuery(Awaiting[Any], _Collecting[N]):
     """A node with its edges and children: iterate it, or await it for `.node`, `.edges`, `.children` and `.others`."""
 
-    async def nodes(self) -> CollectionNodes:
+    async def nodes(self) -> CollectionNodes[N]:
         """Reads the node with its edges of all classes, and the nodes at their far ends, in two rounds."""
-        found: CollectionNodes = await self._context.run(self._nodes_plan())
+        found: CollectionNodes[N] = await self._context.run(self._nodes_plan())
         return found
 
-    def __await__(self) -> Generator[Any, None, Collection]:
-        loading: Awaitable[Collection] = self._context.run(self._collection_plan())
+    def __await__(self) -> Generator[Any, None, Collection[N]]:
+        loading: Awaitable[Collection[N]] = self._context.run(self._collection_plan())
         return loading.__await__()

@@ -1,4 +1,4 @@
-"""What requests cost: the meter counts what was consumed, the rehearsal what would be; and prices.
+"""What requests would cost, found out in a rehearsal; and prices. `adjoin.meters` counts what was consumed.
 
 Everything here works on requests and responses as values. A rehearsal runs a plan on the responses of
 an empty table, so its units are the least that the call can cost. The sizes of written items are known
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import Token
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.expressions import Path
 from adjoin.notebooks import table_html
 from adjoin.requests import (
@@ -54,7 +55,6 @@ from adjoin.runner import REHEARSAL, Rehearsal
 from adjoin.tables import IndexDefinition, TableDefinition
 from adjoin.units import MAX_BATCH_GET, MAX_PAGE_SIZE, MAX_TRANSACTION, read_units, write_units
 from adjoin.values import Item, item_size
-from adjoin.watching import WatchedRound, Watcher
 
 # --- prices ------------------------------------------------------------------------------------
 
@@ -78,71 +78,7 @@ def dollars(rcu: float, wcu: float, prices: Prices = PRICES) -> float:
     return (rcu * prices.million_reads + wcu * prices.million_writes) / 1_000_000
 
 
-# --- the meter ---------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Usage:
-    """Units consumed from one table or index."""
-
-    rcu: float = 0.0
-    wcu: float = 0.0
-
-
-@dataclass(slots=True)
-class TableUsage(Usage):
-    """Units consumed from a table itself, and from each of its indexes."""
-
-    indexes: dict[str, Usage] = field(default_factory=dict)
-
-
-class Meter(Watcher):
-    """Counts what a block consumes: `with g.meter() as m: ...`, then `m.requests`, `m.rounds`, `m.rcu`, `m.wcu`.
-
-    A round is a batch of requests that run side by side, so the number of rounds is how often the caller waits.
-    """
-
-    def __init__(self) -> None:
-        self.requests = 0
-        self.rounds = 0
-        self.tables: dict[str, TableUsage] = {}
-
-    @property
-    def rcu(self) -> float:
-        return sum(usage.rcu for usage in self._usages())
-
-    @property
-    def wcu(self) -> float:
-        return sum(usage.wcu for usage in self._usages())
-
-    @property
-    def dollars(self) -> float:
-        return dollars(self.rcu, self.wcu)
-
-    def _usages(self) -> list[Usage]:
-        return [usage for table in self.tables.values() for usage in (table, *table.indexes.values())]
-
-    def after(self, round: WatchedRound) -> None:
-        self.rounds += 1
-        self.requests += len(round.requests)
-        for response in round.responses:
-            for consumed in response.consumed:
-                self._add(consumed)
-
-    def _add(self, consumed: Consumed) -> None:
-        table = self.tables.setdefault(consumed.table, TableUsage())
-        usage = table if consumed.index is None else table.indexes.setdefault(consumed.index, Usage())
-        usage.rcu += consumed.read
-        usage.wcu += consumed.write
-
-    def __str__(self) -> str:
-        asked = f"{_counted(self.requests, 'request')} in {_counted(self.rounds, 'round')}"
-        return f"{asked}, {self.rcu:g} RCU, {self.wcu:g} WCU"
-
-    __repr__ = __str__
-
-
-def _counted(number: int, name: str) -> str:
+def counted(number: int, name: str) -> str:
     return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
@@ -234,7 +170,7 @@ class FanOut:
 class Counting:
     """What `maintain` does after an edge is written, to apply it to aggregates.
 
-    Nodes are assumed to be small, and to have index copies only for these aggregates.
+    Nodes are assumed to have index copies only for these aggregates, and to be small if no size is given.
     """
 
     edge: str
@@ -258,25 +194,33 @@ class Counting:
     """The number of index entries of its nodes that move: one is removed, and one is added."""
     copies: int = 0
     """The number of index copies that these entries are of."""
+    sets: int = 0
+    """The number of sets of different nodes in which the far node may be. A set is part of the near node."""
 
-    def wcu(self, edges: int = 1, per_node: int = 1) -> float:
+    def wcu(self, edges: int = 1, per_node: int = 1, node_size: int = 0) -> float:
         """Write units for a number of edges in one batch, `per_node` of which share the node at one end.
 
-        Aggregates over further hops cost extra: `wcu_above` for each edge that reads one of those nodes.
+        `node_size` is the size of the near node in bytes, with its sets of different nodes. Aggregates over further
+        hops cost extra: `wcu_above` for each edge that reads one of those nodes.
         """
-        twice = write_units(0, transactional=True)
+        twice, node = write_units(0, transactional=True), write_units(node_size, transactional=True)
         items = edges * (self.ledgers + self.checks)
         nodes = _parts(edges, per_node) + (self.nodes - 1) * edges if self.nodes else 0
-        moved = nodes / self.nodes * (2 * self.entries * write_units(0) + self.copies * twice) if self.nodes else 0
-        return (items + nodes) * twice + moved + (edges * (self.ranks + self.arrivals) + 1) * write_units(0)
+        moved = nodes / self.nodes * (2 * self.entries * write_units(0) + self.copies * node) if self.nodes else 0
+        return items * twice + nodes * node + moved + (edges * (self.ranks + self.arrivals) + 1) * write_units(0)
 
     @property
     def wcu_above(self) -> float:
-        """Write units per edge that reads a changed far node: its ledger, its near node, and checks of both ends."""
+        """Write units per edge that reads a changed far node: its ledger, its near node, and checks of both ends.
+
+        Nodes and ledgers with large sets of different nodes cost as many units more as they have KB.
+        """
         return 4 * write_units(0, transactional=True) if self.above else 0.0
 
     def __str__(self) -> str:
         above = f"; then {self.wcu_above:g} WCU per {' and '.join(self.above)} that reads it" if self.above else ""
+        if self.sets:
+            above += "; with distinct=True, 2 WCU more per KB of the set of different nodes, on each of these nodes"
         return (
             f"then maintain applies this {self.edge} to {', '.join(self.fields) or 'hidden attributes'}: "
             f"{self.wcu():g} WCU, or {self.wcu(1000, 10) / 1000:.1f} per edge in a large batch, and {self.bytes} bytes "
@@ -308,7 +252,7 @@ class WholeTable:
         return None if self.size is None else read_units(self.size, consistent=self.consistent)
 
     def __str__(self) -> str:
-        known = "of unknown size" if self.items is None else f"{_counted(self.items, 'item')}, about {self.rcu:g} RCU"
+        known = "of unknown size" if self.items is None else f"{counted(self.items, 'item')}, about {self.rcu:g} RCU"
         what = "table" if self.index is None else "index"
         begin = f"reads the whole {what}"
         if self.is_limited:
@@ -368,7 +312,7 @@ class WalkCost:
         within = f"; its budget is {' and '.join(limits)}" if limits else ""
         return (
             f"the same for each node that a step reaches: with 10 edges per node, at most {self.requests()} requests "
-            f"in {_counted(self.rounds, 'round')}, about {self.rcu():g} RCU{within}"
+            f"in {counted(self.rounds, 'round')}, about {self.rcu():g} RCU{within}"
         )
 
 

@@ -35,6 +35,7 @@ from adjoin.entity_types import CountedType, EdgeType, EntityType, NodeType, Nod
 from adjoin.errors import CyclicRule, InvalidModel
 from adjoin.field_types import plain_type, unknown_field
 from adjoin.formats import Format
+from adjoin.reached_sets import DistinctOf
 from adjoin.rules import (
     COUNTING,
     AggregateOperation,
@@ -46,6 +47,7 @@ from adjoin.rules import (
     Term,
     fields_of,
     has_functions,
+    hidden,
 )
 from adjoin.schema import Schema
 
@@ -85,7 +87,7 @@ class _Declarations:
             for name, declared in _marked(kind, Aggregate):
                 if kind.head is None:
                     yield from self._chain(kind, name, declared)
-                    if isinstance(declared, Avg):
+                    if isinstance(declared, Avg) and not declared.distinct:
                         yield from self._chain(kind, name, declared, COUNTING)
                 else:
                     _check_inherited(kind, kind.head, name, declared)
@@ -98,10 +100,12 @@ class _Declarations:
     def _chain(self, kind: NodeType, name: str, declared: Aggregate, part: str = "") -> Iterator[Rule]:
         """Yields the rules of one declaration, one per hop. The first is the one whose value the field shows.
 
-        A mean has two such chains: of the sum, and with the `part` COUNTING of the number of values.
+        A mean has two such chains: of the sum, and with the `part` COUNTING of the number of values. What is made of
+        different nodes has one chain of reached sets, and its field shows a number of the first set.
         """
         owner = f"{kind.name}.{name}"
         hops = self._hops(kind, owner, declared)
+        operation = "distinct" if declared.distinct else _OPERATIONS[type(declared).__name__]
         if isinstance(declared, Count) and declared.field is not None:
             raise InvalidModel(f"{owner}: Count takes no field, because it counts edges; leave field= out, or use Sum")
         if declared.consistency == "transaction" and (
@@ -117,11 +121,11 @@ class _Declarations:
                 terms = self._last_terms(kind, owner, name, declared, hop, part)
             else:
                 terms = (Term("far", attribute=_hidden(kind, name, place + 1, part)),)
-            is_shown = is_first and not isinstance(declared, Avg)
+            is_shown = is_first and not isinstance(declared, Avg) and not declared.distinct
             rule = Rule(
                 _rule_name(kind, name, place, part),
                 hop,
-                _OPERATIONS[type(declared).__name__],
+                operation,
                 terms,
                 kind.attributes[name] if is_shown else _hidden(kind, name, place, part),
                 name if is_first and not part else None,
@@ -133,8 +137,9 @@ class _Declarations:
                 declared.consistency == "transaction",
                 who=_who(kind, owner, name, hops[-1]),
                 counts=bool(part) and is_last,
-                is_mean=isinstance(declared, Avg) and is_first and not part,
+                is_mean=isinstance(declared, Avg) and is_first and not part and not declared.distinct,
                 times=None if declared.quantity is None else self._times(owner, declared.quantity, hop),
+                distinct=_distinct(declared),
             )
             if rule.in_transaction and rule.reads_far:
                 raise InvalidModel(
@@ -224,9 +229,15 @@ class _Declarations:
             term = self._by(owner, declared, hop)
         else:
             term = _term(owner, declared.field, hop)
+            if declared.distinct and term.at == "edge" and not hop.is_child:
+                raise InvalidModel(
+                    f"{owner} has distinct=True, which counts each {hop.far.name} once, but {declared.field!r} is a "
+                    f"field of {hop.edge.name}, and several of them may lead to one {hop.far.name}; name a field of "
+                    f"{hop.far.name}, or take distinct= out"
+                )
         if not declared.recursive:
             return (term,)
-        if isinstance(declared, Latest | Avg):
+        if isinstance(declared, Latest | Avg) or declared.distinct:
             return term, Term("far", attribute=_hidden(kind, name, 0, part))
         return term, Term("far", name, kind.attributes[name])
 
@@ -269,6 +280,8 @@ class _Declarations:
         if names <= on_edge.keys():
             return "edge"
         if names <= on_far.keys():
+            for name in sorted(names):
+                _refuse_distinct(f"where= of {owner}", name, hop.far)
             return "far"
         unknown = next(name for name in sorted(names) if name not in on_edge)
         _refuse_uncommon(f"where= of {owner}", unknown, hop.far)
@@ -344,6 +357,10 @@ def _check_maintained(kind: EntityType, name: str) -> None:
             f"{kind.name}.{name} is a managed field, which only adjoin changes; remove Unique(), Version() or "
             f"Expires() from it"
         )
+    if name in kind.elements:
+        raise InvalidModel(
+            f"{kind.name}.{name} is a managed field, whose elements no index has; remove Indexed(elements=True) from it"
+        )
     several = Top | CommonNeighbours if isinstance(kind, NodeType) else Top
     if name in kind.indexed and any(isinstance(each, several) for each in kind.fields[name].metadata):
         raise InvalidModel(
@@ -353,7 +370,14 @@ def _check_maintained(kind: EntityType, name: str) -> None:
 
 
 def _marked(kind: EntityType, mark: type[Any]) -> Iterable[tuple[str, Any]]:
-    return [(name, data) for name, info in kind.fields.items() for data in info.metadata if isinstance(data, mark)]
+    found = [(name, data) for name, info in kind.fields.items() for data in info.metadata if isinstance(data, mark)]
+    for name, data in found:
+        if name in kind.computed:
+            raise InvalidModel(
+                f"{kind.name}.{name} is computed by its class, so it cannot be marked {type(data).__name__}(); "
+                f"declare a field for that"
+            )
+    return found
 
 
 def _term(owner: str, name: str, hop: Hop) -> Term:
@@ -366,9 +390,25 @@ def _term(owner: str, name: str, hop: Hop) -> Term:
                 f"{owner} reads {hop.far.name}.{name}, a mean, and means of means depend on rounding; read a sum or a "
                 f"count"
             )
+        _refuse_distinct(owner, name, hop.far)
         return Term("far", name, on_far[name])
     _refuse_uncommon(owner, name, hop.far)
     raise InvalidModel(f"{owner}: {unknown_field(_places(hop), name, dict.fromkeys([*on_edge, *on_far]))}")
+
+
+def _distinct(declared: Aggregate) -> DistinctOf | None:
+    if not declared.distinct:
+        return None
+    return "Count" if isinstance(declared, Count) else "Avg" if isinstance(declared, Avg) else "Sum"
+
+
+def _refuse_distinct(owner: str, name: str, end: NodeType) -> None:
+    """Raises if a field is made of a reached set: what a sum of such numbers means, no set could say."""
+    if any(declared.distinct for kind in end.classes for held, declared in _marked(kind, Aggregate) if held == name):
+        raise InvalidModel(
+            f"{owner} reads {end.name}.{name}, which has distinct=True: two {end.name} may lead to the same nodes, and "
+            f"its number does not say so; declare distinct=True with the whole path, or read another field"
+        )
 
 
 def _readable(hop: Hop) -> tuple[Mapping[str, str | None], Mapping[str, str | None]]:
@@ -411,7 +451,7 @@ def _rule_name(kind: NodeType, name: str, place: int, part: str) -> str:
 
 
 def _hidden(kind: NodeType, name: str, place: int, part: str) -> str:
-    return f"adjoin:{_rule_name(kind, name, place, part)}"
+    return hidden(_rule_name(kind, name, place, part))
 
 
 # --- whether fields can hold what is declared --------------------------------------------------
@@ -463,7 +503,7 @@ def _check_aggregate(rule: Rule, last: Rule) -> None:
                 f"{owner}: {_shown(last, term)} holds several values, which have no order; name a field with one value"
             )
         plain = plain_type(info)
-        if rule.operation != "sum" and plain is not None and issubclass(plain, _UNORDERED):
+        if rule.is_ranked and plain is not None and issubclass(plain, _UNORDERED):
             raise InvalidModel(
                 f"{owner}: {_shown(last, term)} is {plain.__name__}, whose stored values have no order; name a field "
                 f"of text, a number, a date or a bool"
@@ -472,14 +512,14 @@ def _check_aggregate(rule: Rule, last: Rule) -> None:
     given = int if value.at == "one" else _type(last.hop.kind_at(value.at), value.field) if value.field else None
     if last.times is not None and _type(last.hop.edge, _named(last.times)) is not int:
         given = _type(last.hop.edge, _named(last.times))
-    if rule.operation == "sum" and value.field is not None:
+    if not rule.is_ranked and value.field is not None:
         added = plain_type(last.hop.kind_at(value.at).fields[value.field])
         is_number = added in _NUMBERS or tag_of(last.hop.kind_at(value.at), value.field) in ("N", None)
         if added is not None and (not is_number or issubclass(added, _UNORDERED)):
             raise InvalidModel(
                 f"{owner} is a sum of {_shown(last, value)}, which is {added.__name__}; name a field of a number"
             )
-    if rule.operation == "sum" and name in kind.formats:
+    if not rule.is_ranked and name in kind.formats:
         raise InvalidModel(f"{owner} is counted or added up, which needs a stored number; remove Stored(…)")
     for term in read:
         _check_format(rule, last, term, owner)
@@ -487,9 +527,9 @@ def _check_aggregate(rule: Rule, last: Rule) -> None:
     if rule.operation == "top":
         if held is not None:
             raise InvalidModel(f"{owner} holds several values; make it a list")
-    elif rule.is_mean and held is not None and held not in (float, Decimal):
+    elif rule.shows_mean and held is not None and held not in (float, Decimal):
         raise InvalidModel(f"{owner} is {held.__name__}, which cannot hold a mean; make it a float or a Decimal")
-    elif held is not None and given is not None and not rule.is_mean and not _fits(given, held):
+    elif held is not None and given is not None and not rule.shows_mean and not _fits(given, held):
         raise InvalidModel(f"{owner} is {held.__name__}, which cannot hold {given.__name__}; give it that type")
 
 
@@ -497,7 +537,7 @@ def _check_format(rule: Rule, last: Rule, term: Term, owner: str) -> None:
     """An aggregate has the stored form of the values that it is made of, in the order of that form."""
     format = last.hop.kind_at(term.at).formats.get(_named(term))
     own = rule.node.formats.get(rule.field or "")
-    if format is not None and rule.operation == "sum":
+    if format is not None and not rule.is_ranked:
         raise InvalidModel(
             f"{owner} is a sum of {_shown(last, term)}, which is stored as {format.name!r}; name a number"
         )
@@ -544,17 +584,17 @@ def _check_copy(copy: CopyRule) -> None:
 
 def _check_default(rule: Rule, owner: str, default: Any) -> None:
     """A count or sum without edges is 0, so its default must be 0. Others show their default without edges."""
-    if rule.is_mean:
+    if rule.shows_mean:
         if default is not None:
             raise InvalidModel(f"{owner} is a mean, which has no value without edges; make its default None")
-    elif rule.operation == "sum" and default is not None and (default != 0 or isinstance(default, str | bool)):
+    elif not rule.is_ranked and default is not None and (default != 0 or isinstance(default, str | bool)):
         raise InvalidModel(f"{owner} is 0 without edges, but its default is {default!r}; make its default 0")
 
 
 def _check_read(rule: Rule, rules: Rules) -> None:
     """An aggregate that another rule reads must not have a default: the other rule would take it for a value."""
     default = rule.node.fields[rule.field or ""].get_default(call_default_factory=True)
-    if rule.operation == "sum" or not (default or default == 0):
+    if not rule.is_ranked or not (default or default == 0):
         return
     for other in rules.rules:
         if other.hop.far.covers(rule.node) and rule.attribute in {

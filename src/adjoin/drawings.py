@@ -1,44 +1,41 @@
 """`g.draw`: a small graph as a picture in a notebook.
 
-`Draws` and `AsyncDraws` are the calls; `Graph` and `AsyncGraph` inherit from them. `_Gathering` decides what is drawn,
-`_placed` where, and `Drawing` makes the SVG of it. The same nodes and edges in the same order give the same picture.
+The calls are in `adjoin.drawing`. `Gathering` decides what is drawn, `adjoin.placing` where, and `Drawing` makes the
+SVG of it. The same nodes and edges in the same order give the same picture.
 """
 
 from __future__ import annotations
 
 import cmath
 import math
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from html import escape
+from itertools import pairwise
 from typing import Any, TypeVar
 
-from adjoin.collecting import CollectionQuery
-from adjoin.errors import InvalidValue, UnknownField, shown
+from adjoin.dataclass import dataclass
+from adjoin.errors import InvalidValue, shown
 from adjoin.model import Child, Edge, Node, Ref, identity_of, node_id
 from adjoin.notebooks import cut, told
+from adjoin.placing import MARGIN, WIDTH, in_columns, layers_of, most_side_by_side, placed
 from adjoin.plans.frontier import NodeKey
-from adjoin.plans.steps.spending import Spending, side_by_side
 from adjoin.plans.walk_results import WalkPath
-from adjoin.queries import Page, whole_number
-from adjoin.requests import Plan
 from adjoin.schema import Schema
-from adjoin.verbs import Verbs
-from adjoin.walks import AsyncWalk, Walk
 
 T = TypeVar("T")
 
 MOST = 200
 """The greatest number of nodes that a drawing may have; with more, nobody could read it."""
 _EDGES_PER_NODE = 4
-_LABEL = 24
-_WIDTH, _MARGIN, _RADIUS = 760.0, 56.0, 9.0
+_LABEL, _SMALL = 24, 10
+_RADIUS = 9.0
 _COLOURS = ("#3b82c4", "#d9772b", "#3f9b5c", "#c2518f", "#8a6fd1", "#b08a1e", "#2a9d9d", "#c7504a")
 """Of a middle lightness, so that each can be told from a white and from a black page."""
-_GREY = "#767676"
-"""The colour of text in a file, where no page has one; its contrast is 4.5 on white and on black."""
+_STYLE = (
+    "<style>.adjoin-drawing{color:#424a53}@media(prefers-color-scheme:dark){.adjoin-drawing{color:#c4ccd4}}</style>"
+)
+"""The colour of text and lines in a file, where no page has one: for light pages, and for dark ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +47,11 @@ class Drawing:
 
     _nodes: tuple[tuple[str, str], ...]
     """The class and the label of each node."""
-    _edges: tuple[tuple[int, int, str, bool], ...]
-    """Of each edge the places of its nodes, its class, and whether it has a direction."""
+    _edges: tuple[tuple[int, int, str, bool, str], ...]
+    """Of each edge the places of its nodes, its class, whether it has a direction, and what is written on it."""
     is_capped: bool = False
+    _layers: tuple[int, ...] | None = None
+    """In which column each node stands, if they stand in columns."""
 
     @property
     def nodes(self) -> int:
@@ -64,7 +63,7 @@ class Drawing:
 
     @property
     def svg(self) -> str:
-        return self._svg(f' color="{_GREY}"')
+        return self._svg(_STYLE)
 
     def __repr__(self) -> str:
         return f"<Drawing of {self._said}>"
@@ -81,38 +80,48 @@ class Drawing:
         # Text and lines have the colour of the page.
         return f'<div style="overflow-x:auto">{self._svg("")}</div>'
 
-    def _svg(self, colour: str) -> str:
+    def _svg(self, style: str) -> str:
+        links = [(a, b) for a, b, *_ in self._edges]
         height = 160 + 40 * min(16, math.isqrt(self.nodes * 6))
+        if self._layers is not None:
+            most = most_side_by_side(self._layers, links)
+            # Closer together if there are many, but never so close that a label has no room above the next node.
+            height = 20 + max(min(66 * most, 800), 36 * most)
         classes = list(dict.fromkeys(name for name, _ in self._nodes))
         filled = {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(classes)}
-        points = _placed(self.nodes, [(a, b) for a, b, _, _ in self._edges], height)
+        middles: dict[tuple[int, int], complex] = {}
+        if self._layers is None:
+            points = placed(self.nodes, links, height)
+        else:
+            points, middles = in_columns(self._layers, links, height)
         room = _Room(points)
         shown_at = zip(points, self._nodes, strict=True)
         circles = [_circle(at, filled[name], name, label, room) for at, (name, label) in shown_at]
-        lines = list(self._lines(points, room))
+        lines = list(self._lines(points, middles, room))
         legend = list(_legend(filled, height))
         whole = height + 20 * (len(legend) + self.is_capped)
-        note = _text(_MARGIN / 2, whole - 8, self._said, 11, "start") if self.is_capped else ""
+        note = _text(MARGIN / 2, whole - 8, self._said, 11, "start") if self.is_capped else ""
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {whole}" width="{_WIDTH:g}" '
-            f'style="max-width:100%;height:auto" role="img" font-family="sans-serif"{colour}>'
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {whole}" width="{WIDTH:g}" '
+            f'class="adjoin-drawing" style="max-width:100%;height:auto" role="img" font-family="sans-serif">{style}'
             f"<title>{escape(self._said)}</title>{''.join(lines)}"
             f"{''.join(circles)}{''.join(legend)}{note}</svg>"
         )
 
-    def _lines(self, points: list[complex], room: _Room) -> Iterator[str]:
+    def _lines(self, points: list[complex], middles: dict[tuple[int, int], complex], room: _Room) -> Iterator[str]:
         """The edges, bent apart where there are several between the same two nodes."""
-        many = Counter(frozenset((a, b)) for a, b, _, _ in self._edges)
+        many = Counter(frozenset((a, b)) for a, b, *_ in self._edges)
         seen: Counter[frozenset[int]] = Counter()
-        for a, b, name, has_direction in self._edges:
+        for a, b, name, has_direction, label in self._edges:
             pair = frozenset((a, b))
             turn = seen[pair]
             seen[pair] += 1
             if a == b:
-                yield _loop(points[a], name, turn, room)
+                yield _loop(points[a], name, label, turn, room)
                 continue
             bend = (turn - (many[pair] - 1) / 2) * 26
-            yield _line(points[a], points[b], name, bend if a < b else -bend, has_direction, room)
+            way = _way(points[a], points[b], bend if a < b else -bend, middles.get((a, b)))
+            yield _line(points[a], way, points[b], (name, label), has_direction, room)
 
 
 # --- lines and texts ---------------------------------------------------------------------------
@@ -145,10 +154,20 @@ def _circle(at: complex, colour: str, name: str, label: str, room: _Room) -> str
     return f"<g>{title}{circle}{room.text(at + 22j, cut(label, _LABEL), 11)}</g>"
 
 
-def _line(start: complex, end: complex, name: str, bend: float, has_direction: bool, room: _Room) -> str:
+def _way(start: complex, end: complex, bend: float, middle: complex | None) -> complex:
+    """The point towards which the curve between two nodes is drawn, so that it is bent, or passes a point."""
     way = end - start
     unit = way / abs(way) if way else 1 + 0j
-    control = (start + end) / 2 + unit * 1j * bend * 2
+    straight = (start + end) / 2 if middle is None else 2 * middle - (start + end) / 2
+    return straight + unit * 1j * bend * 2
+
+
+def _line(
+    start: complex, control: complex, end: complex, said: tuple[str, str], has_direction: bool, room: _Room
+) -> str:
+    name, label = said
+    way = end - start
+    unit = way / abs(way) if way else 1 + 0j
     middle = (start + 2 * control + end) / 4
     arriving = end - control
     arriving = arriving / abs(arriving) if arriving else unit
@@ -158,14 +177,25 @@ def _line(start: complex, end: complex, name: str, bend: float, has_direction: b
     if has_direction:
         left, right = (tip - arriving * cmath.rect(8, turn) for turn in (0.4, -0.4))
         drawn += f'<path d="M{_at(tip)}L{_at(left)}L{_at(right)}Z" fill="currentColor" fill-opacity=".6"/>'
-    return f"<g><title>{escape(name)}</title>{drawn}{room.text(middle - 3j, cut(name, _LABEL), 9)}</g>"
+    written = cut(label or name, _LABEL)
+    # Above a line that rises, a text stands higher, so that the line does not go through it.
+    above = 3 + min(16.0, 0.3 * _SMALL * len(written) * abs(unit.imag / (unit.real or 1)))
+    # Where lines lie close together, a place nearer to one end is often free.
+    places = (middle, (start + 2 * middle) / 3, (2 * middle + end) / 3)
+    text = next((text for at in places if (text := room.text(at - above * 1j, written, _SMALL))), "")
+    return f"<g><title>{escape(_titled(name, label))}</title>{drawn}{text}</g>"
 
 
-def _loop(at: complex, name: str, turn: int, room: _Room) -> str:
+def _titled(name: str, label: str) -> str:
+    return f"{name} {label}" if label else name
+
+
+def _loop(at: complex, name: str, label: str, turn: int, room: _Room) -> str:
     size = 14 + 7 * turn
     circle = f'<circle cx="{at.real:.1f}" cy="{at.imag - size:.1f}" r="{size}" fill="none" '
-    text = room.text(at - (2 * size + 3) * 1j, cut(name, _LABEL), 9)
-    return f'<g><title>{escape(name)}</title>{circle}stroke="currentColor" stroke-opacity=".45"/>{text}</g>'
+    text = room.text(at - (2 * size + 3) * 1j, cut(label or name, _LABEL), _SMALL)
+    title = f"<title>{escape(_titled(name, label))}</title>"
+    return f'<g>{title}{circle}stroke="currentColor" stroke-opacity=".45"/>{text}</g>'
 
 
 def _at(point: complex) -> str:
@@ -178,56 +208,27 @@ def _legend(filled: dict[str, str], height: int) -> Iterator[str]:
     for row in range(0, len(names), 4):
         parts = []
         for column, name in enumerate(names[row : row + 4]):
-            x, y = _MARGIN / 2 + column * (_WIDTH - _MARGIN) / 4, height + 5 * row + 8
+            x, y = MARGIN / 2 + column * (WIDTH - MARGIN) / 4, height + 5 * row + 8
             parts.append(f'<circle cx="{x + 5:.1f}" cy="{y - 4:.1f}" r="5" fill="{filled[name]}"/>')
             parts.append(_text(x + 15, y, cut(name, _LABEL), 11, "start"))
         yield "".join(parts)
 
 
-def _placed(number: int, links: list[tuple[int, int]], height: float) -> list[complex]:
-    """Where nodes are: they begin on a circle, push each other away if they are near, and edges pull them together."""
-    points = [cmath.rect(1, 2 * math.pi * place / number) for place in range(number)]
-    near = 1.6 / math.sqrt(number or 1)
-    steps = max(40, min(200, 700_000 // (number * number or 1)))
-    for step in range(steps):
-        moves = [-0.6 * point for point in points]
-        for a in range(number):
-            for b in range(a):
-                apart = points[a] - points[b] or complex(1e-3 * (a - b), 1e-3)
-                if abs(apart) > 4 * near:
-                    continue
-                push = apart * (near * near / max(abs(apart) ** 2, 1e-6))
-                moves[a] += push
-                moves[b] -= push
-        for a, b in links:
-            apart = points[a] - points[b]
-            pull = apart * (abs(apart) / near)
-            moves[a] -= pull
-            moves[b] += pull
-        heat = 0.25 * (1 - step / steps)
-        points = [p + move * (min(abs(move), heat) / (abs(move) or 1)) for p, move in zip(points, moves, strict=True)]
-    across = _fitted([point.real for point in points], _MARGIN, _WIDTH - _MARGIN)
-    down = _fitted([point.imag for point in points], _MARGIN * 0.7, height - _MARGIN)
-    return [complex(x, y) for x, y in zip(across, down, strict=True)]
-
-
-def _fitted(values: list[float], low: float, high: float) -> list[float]:
-    least, spread = min(values, default=0.0), max(values, default=0.0) - min(values, default=0.0)
-    if spread < 1e-6:
-        return [(low + high) / 2 for _ in values]
-    return [low + (value - least) / spread * (high - low) for value in values]
-
-
 # --- what is drawn -----------------------------------------------------------------------------
 
 
-class _Gathering:
+class Gathering:
     """The nodes and edges of a drawing, as they come."""
 
-    def __init__(self, schema: Schema, label: str | None, most: int) -> None:
-        self._schema, self._label, self.most = schema, label, most
+    def __init__(
+        self, schema: Schema, label: str | None, edge_label: str | None, most: int, in_layers: bool = False
+    ) -> None:
+        self._schema, self._label, self._edge_label, self.most = schema, label, edge_label, most
+        self._in_layers = in_layers
         self._nodes: dict[NodeKey, tuple[str, str]] = {}
-        self._edges: dict[Any, tuple[NodeKey, NodeKey, str, bool]] = {}
+        self._edges: dict[Any, tuple[NodeKey, NodeKey, str, bool, str]] = {}
+        self._steps: list[tuple[NodeKey, NodeKey]] = []
+        """From which node to which a path, or an edge, leads."""
         self.is_capped = False
         self.starts: list[Node | Ref[Any]] = []
 
@@ -241,6 +242,12 @@ class _Gathering:
                 self.add_found(thing)
         return not self.is_capped
 
+    def add_at(self, start: Node | Ref[Any], thing: Any) -> None:
+        """Adds something that was found at a node: the steps lead away from it."""
+        steps, near = len(self._steps), self._key(start)
+        self.add_found(thing)
+        self._steps[steps:] = [(b, a) if b == near else (a, b) for a, b in self._steps[steps:]]
+
     def add_found(self, thing: Any) -> None:
         """Adds something of which nothing more is read."""
         match thing:
@@ -248,7 +255,7 @@ class _Gathering:
                 kind = self._schema.node(type(thing)).whole
                 assert kind.parent is not None
                 parent = Ref(kind.parent.model, kind.parent.id(thing.parent))
-                self._add_edge((kind.model, identity_of(thing)), (parent, thing), "child", True)
+                self._add_edge((kind.model, identity_of(thing)), (parent, thing), "child", True, self._written(thing))
             case Node() | Ref():
                 self._add_node(thing)
             case Edge():
@@ -257,15 +264,19 @@ class _Gathering:
                 for node in thing.nodes:
                     if not isinstance(node, Node):
                         # A snapshot holds a node without its class.
-                        raise InvalidValue(_not_drawn(node))
+                        raise InvalidValue(not_drawn(node))
                     self._add_node(node)
+                self._steps += pairwise(map(self._key, thing.nodes))
+                steps = len(self._steps)
                 for edge in thing.edges:
                     self.add_found(edge)
+                # The path says in which direction they lead.
+                del self._steps[steps:]
             case tuple():
                 for each in thing:
                     self.add_found(each)
             case _:
-                raise InvalidValue(_not_drawn(thing))
+                raise InvalidValue(not_drawn(thing))
 
     def _add_stored(self, edge: Any) -> None:
         kind = self._schema.edge(type(edge))
@@ -275,16 +286,21 @@ class _Gathering:
         if kind.symmetric:
             # Either item of a symmetric edge is the edge.
             identity = (frozenset(identity[:2]), *identity[2:])
-        self._add_edge((kind.model, identity), (source, target), kind.name, not kind.symmetric)
+        self._add_edge((kind.model, identity), (source, target), kind.name, not kind.symmetric, self._written(edge))
 
-    def _add_edge(self, identity: Any, ends: tuple[Any, Any], name: str, has_direction: bool) -> None:
+    def _written(self, edge: Any) -> str:
+        value = None if self._edge_label is None else edge.__dict__.get(self._edge_label)
+        return "" if value is None else told(value)
+
+    def _add_edge(self, identity: Any, ends: tuple[Any, Any], name: str, has_direction: bool, label: str) -> None:
         if identity in self._edges or not all(self._add_node(end) for end in ends):
             return
         if len(self._edges) == _EDGES_PER_NODE * self.most:
             self.is_capped = True
             return
         source, target = map(self._key, ends)
-        self._edges[identity] = source, target, name, has_direction
+        self._steps.append((source, target))
+        self._edges[identity] = source, target, name, has_direction, label
 
     def _add_node(self, node: Node | Ref[Any]) -> bool:
         key = self._key(node)
@@ -307,98 +323,15 @@ class _Gathering:
 
     def drawing(self) -> Drawing:
         places = {key: place for place, key in enumerate(self._nodes)}
-        edges = tuple((places[a], places[b], name, arrow) for a, b, name, arrow in self._edges.values())
-        return Drawing(tuple(self._nodes.values()), edges, self.is_capped)
+        edges = tuple((places[a], places[b], name, arrow, label) for a, b, name, arrow, label in self._edges.values())
+        layers = None
+        if self._in_layers:
+            known = ((a, b) for a, b in self._steps if a in places and b in places)
+            layers = layers_of(len(places), ((places[a], places[b]) for a, b in known))
+        return Drawing(tuple(self._nodes.values()), edges, self.is_capped, layers)
 
 
-def _not_drawn(thing: Any) -> str:
+def not_drawn(thing: Any) -> str:
     return (
         f"draw takes nodes, refs, edges and paths, or a list of them, got {shown(thing)}; pass Model.ref(id) for an id"
     )
-
-
-class _ToDraw(Verbs):
-    """What both graphs share."""
-
-    def _gathering(self, x: Any, direction: str, label: str | None, most: int) -> _Gathering:
-        if direction not in ("out", "into", "both"):
-            raise InvalidValue(f'direction must be "out", "into" or "both", got {shown(direction)}')
-        if whole_number("most", most) > MOST:
-            raise InvalidValue(f"most must be at most {MOST}, got {shown(most)}; draw fewer nodes")
-        if label is not None and not any(label in model.model_fields for model in self._schema.nodes):
-            raise UnknownField(f"no class of nodes has a field {shown(label)}; pass one that labels nodes, or None")
-        if isinstance(x, str | bytes | dict) or not isinstance(
-            x, Iterable | AsyncIterable | Node | Edge | Ref | WalkPath
-        ):
-            raise InvalidValue(_not_drawn(x))
-        return _Gathering(self._schema, label, most)
-
-    def _drawn(self, gathering: _Gathering, direction: str) -> Plan[Drawing]:
-        """Reads the edges of the nodes that stand by themselves, all in one round, and draws everything."""
-        ways = ("out", "into") if direction == "both" else (direction,)
-        pages: dict[int, Page[Any]] = {}
-
-        def read(place: int, start: Node | Ref[Any], way: str) -> Plan[None]:
-            query = CollectionQuery(self._context, self._collection(start, way, None), _node=start)
-            # The first is the node itself.
-            pages[place] = yield from query._page_plan(gathering.most + 1, None)
-
-        asked = [(start, way) for start in gathering.starts for way in ways]
-        plans = [read(place, *each) for place, each in enumerate(asked)]
-        yield from side_by_side(plans, Spending(None, self._clock))
-        for page in (pages[place] for place in sorted(pages)):
-            gathering.is_capped |= page.next is not None
-            for found in page:
-                # Items of no class are no part of a graph.
-                if isinstance(found, Node | Edge):
-                    gathering.add_found(found)
-        return gathering.drawing()
-
-
-def _listed(x: Any) -> Any:
-    """What is drawn one by one. Of a walk, it is its paths."""
-    if isinstance(x, Walk | AsyncWalk):
-        return x.paths()
-    return [x] if isinstance(x, Node | Edge | Ref | WalkPath) else x
-
-
-class Draws(_ToDraw):
-    """The call of `Graph`."""
-
-    @abstractmethod
-    def _run(self, plan: Plan[T]) -> T: ...
-
-    def draw(self, x: Any, *, direction: str = "out", label: str | None = None, most: int = 50) -> Drawing:
-        """Draws a small graph, which a notebook shows: `g.draw(ann)`, or `g.draw(g.walk(ann).out(Knows))`.
-
-        `x` is a node, a ref, an edge or a path, a list of them, a query or a walk. Edges and paths are drawn as they
-        are. A node or a ref by itself is drawn with the edges that leave it, that arrive at it (`direction="into"`), or
-        "both": one query for each node and direction, all in one round. `label` is the field of nodes that is written
-        beside them; without it, it is their id. At most `most` nodes are drawn, and the picture says if there are more.
-        """
-        gathering = self._gathering(x, direction, label, most)
-        for each in _listed(x):
-            if not gathering.add(each):
-                break
-        return self._run(self._drawn(gathering, direction))
-
-
-class AsyncDraws(_ToDraw):
-    """The call of `AsyncGraph`."""
-
-    @abstractmethod
-    async def _run(self, plan: Plan[T]) -> T: ...
-
-    async def draw(self, x: Any, *, direction: str = "out", label: str | None = None, most: int = 50) -> Drawing:
-        """Draws a small graph, which a notebook shows; see `Graph.draw`."""
-        gathering = self._gathering(x, direction, label, most)
-        things = _listed(x)
-        if isinstance(things, AsyncIterable):
-            async for each in things:
-                if not gathering.add(each):
-                    break
-        else:
-            for each in things:
-                if not gathering.add(each):
-                    break
-        return await self._run(self._drawn(gathering, direction))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args, get_origin
 
 from pydantic import AliasChoices
 from pydantic.fields import FieldInfo
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidKey, InvalidValue, UnknownField, shown
 from adjoin.field_types import (
     ModelFields,

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from adjoin.dataclass import dataclass
 
 _MOST = 500
 """The greatest number of characters of a value that a message quotes."""

@@ -7,9 +7,9 @@ module.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.values import AttributeValue
 
 

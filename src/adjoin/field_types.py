@@ -7,29 +7,37 @@ value or a name that does not fit, which are the same wherever a field is used.
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from functools import cached_property
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
 import annotated_types
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError, InvalidModel, InvalidValue, shown
 from adjoin.formats import Format, format_of
+from adjoin.late import later
 from adjoin.model import Expires, Indexed, Stored, Unique, field_schemas
 from adjoin.values import check_range
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = later("difflib")
 
 _TEXTS = (str, dt.datetime, dt.date, dt.time, dt.timedelta, uuid.UUID)
 
 _NUMBERS = (int, float, Decimal)
+
+_STORING = (Stored, Indexed, Unique)
+"""The marks with which a computed field is stored."""
 
 Bound: TypeAlias = Literal[">=", ">", "<=", "<"]
 
@@ -132,6 +140,24 @@ def _path_type(hint: Any) -> type | None:
     return steps.pop() if len(steps) == 1 else None
 
 
+def element_type(info: FieldInfo) -> type | None:
+    """Returns the type of the elements, for a field that is a list, tuple or set of any length; None for others."""
+    return _element_type(info.annotation)
+
+
+def _element_type(hint: Any) -> type | None:
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _element_type(get_args(hint)[0])
+    if origin in (Union, UnionType):
+        types = {_element_type(each) for each in get_args(hint) if each is not NoneType}
+        return types.pop() if len(types) == 1 else None
+    arguments = get_args(hint)
+    if origin not in (list, set, frozenset) and not (origin is tuple and arguments[1:] == (Ellipsis,)):
+        return None
+    return _plain(arguments[0])
+
+
 def problems_in(error: ValidationError) -> str:
     """Returns the problems that pydantic found, field by field, in one line."""
     return "; ".join(
@@ -155,6 +181,17 @@ def unknown_field(owner: str, name: Any, known: Iterable[str], what: str = "fiel
     return f"{owner} has no {what} {shown(name)}; {hint}"
 
 
+def stored_computed_fields(model: type[Any]) -> dict[str, FieldInfo]:
+    """Returns the computed fields of a class that are marked `Stored()`, `Indexed()` or `Unique()`."""
+    found: dict[str, FieldInfo] = {}
+    for name, info in getattr(model, "model_computed_fields", {}).items():
+        marks = inner_marks(info.return_type)
+        if any(isinstance(mark, _STORING) or mark in _STORING for mark in marks):
+            found[name] = FieldInfo.from_annotated_attribute(info.return_type, None)
+            found[name].serialization_alias = info.alias
+    return found
+
+
 @dataclass(frozen=True)
 class ModelFields:
     """The fields of a class: their marks, and how each value is validated."""
@@ -167,8 +204,14 @@ class ModelFields:
 
     @cached_property
     def fields(self) -> dict[str, FieldInfo]:
+        """The fields of the class, and its computed fields that are stored."""
         fields: dict[str, FieldInfo] = self.model.model_fields
-        return fields
+        return {**fields, **self.computed} if self.computed else fields
+
+    @cached_property
+    def computed(self) -> dict[str, FieldInfo]:
+        """The computed fields that are stored, as fields whose value may be missing."""
+        return stored_computed_fields(self.model)
 
     @cached_property
     def takes_any(self) -> bool:
@@ -188,8 +231,25 @@ class ModelFields:
 
     @cached_property
     def indexed(self) -> tuple[str, ...]:
-        """The fields that `find` can search."""
-        return tuple(self.marked(Indexed))
+        """The fields whose values `find` can search."""
+        return tuple(name for name in self.marked(Indexed) if name not in self.elements)
+
+    @cached_property
+    def elements(self) -> tuple[str, ...]:
+        """The fields whose elements `find` can search."""
+        return tuple(
+            name
+            for name in self.marked(Indexed)
+            if any(
+                isinstance(each, Indexed) and each.elements
+                for each in (*self.fields[name].metadata, *inner_marks(self.fields[name].annotation))
+            )
+        )
+
+    def coerced_element(self, name: str, value: Any) -> Any:
+        """Returns a value converted to the type of the elements of a field, to compare with."""
+        (element,) = self.coerced(name, [value])
+        return element
 
     @cached_property
     def unique(self) -> tuple[str, ...]:
@@ -203,7 +263,9 @@ class ModelFields:
         for name in self.marked(Stored):
             info = self.fields[name]
             marks = [each for each in (*info.metadata, *inner_marks(info.annotation)) if isinstance(each, Stored)]
-            if len(marks) != 1:
+            if name in self.computed and all(mark.format is None for mark in marks):
+                continue
+            if len(marks) != 1 or marks[0].format is None:
                 raise InvalidModel(f"{self.name}.{name} is marked Stored without one format; give it one")
             found[name] = format_of(f"{self.name}.{name}", marks[0].format, marks[0].type, plain_type(info))
         return found

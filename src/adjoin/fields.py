@@ -6,13 +6,24 @@ stored attributes once it knows the class.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field as declared
-from typing import Any, Literal, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Literal, LiteralString, TypeAlias, TypeVar, overload
 
+from adjoin.class_fields import ClassField
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidValue, shown
 from adjoin.units import MAX_IN_OPERANDS
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+T = TypeVar("T")
+E = TypeVar("E")
+K = TypeVar("K")
+# What a field is compared with stands only in parameters. So a field of text or None is also one of text.
+ValueT = TypeVar("ValueT", contravariant=True)
 
 
 class Predicate:
@@ -138,37 +149,41 @@ class RelativeChange:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FieldReference:
-    """A field, by name. A name with dots, such as "address.city", is a field of a nested model or map."""
+class FieldReference(Generic[ValueT]):
+    """A field, by name. A name with dots, such as "address.city", is a field of a nested model or map.
+
+    For type checkers, `ValueT` is the type of its values: that of `User.name`, or Any for a field that is given by
+    name.
+    """
 
     name: str
 
-    def __eq__(self, other: Any) -> Comparison:  # type: ignore[override]
+    def __eq__(self, other: ValueT | None) -> Comparison:  # type: ignore[override]
         return Comparison(self.name, "=", (other,))
 
-    def __ne__(self, other: Any) -> Comparison:  # type: ignore[override]
+    def __ne__(self, other: ValueT | None) -> Comparison:  # type: ignore[override]
         return Comparison(self.name, "<>", (other,))
 
-    def __lt__(self, other: Any) -> Comparison:
+    def __lt__(self, other: ValueT) -> Comparison:
         return Comparison(self.name, "<", (other,))
 
-    def __le__(self, other: Any) -> Comparison:
+    def __le__(self, other: ValueT) -> Comparison:
         return Comparison(self.name, "<=", (other,))
 
-    def __gt__(self, other: Any) -> Comparison:
+    def __gt__(self, other: ValueT) -> Comparison:
         return Comparison(self.name, ">", (other,))
 
-    def __ge__(self, other: Any) -> Comparison:
+    def __ge__(self, other: ValueT) -> Comparison:
         return Comparison(self.name, ">=", (other,))
 
     # `==` makes a comparison, so references cannot be found in sets and dicts.
     __hash__ = None  # type: ignore[assignment]
 
-    def between(self, low: Any, high: Any) -> Comparison:
+    def between(self, low: ValueT, high: ValueT) -> Comparison:
         """The field lies between two values, both included."""
         return Comparison(self.name, "between", (low, high))
 
-    def begins_with(self, prefix: str | Sequence[Any]) -> Comparison:
+    def begins_with(self: Sequential, prefix: str | bytes | Sequence[Any]) -> Comparison:
         """The field is text that begins with this text, or a list or tuple that begins with these elements."""
         return Comparison(self.name, "begins_with", (prefix,))
 
@@ -176,7 +191,7 @@ class FieldReference:
         """The field is text that contains this text, or a list or set that contains this element."""
         return Comparison(self.name, "contains", (element,))
 
-    def is_in(self, options: Iterable[Any]) -> Comparison:
+    def is_in(self, options: Iterable[ValueT]) -> Comparison:
         """The field equals one of these values. DynamoDB takes 1 to 100; another number raises `InvalidValue`."""
         operands = tuple(_iterated("is_in", options))
         if not 1 <= len(operands) <= MAX_IN_OPERANDS:
@@ -197,25 +212,40 @@ class FieldReference:
             raise InvalidValue(f"has_type takes a type of DynamoDB ({', '.join(TYPES)}), got {shown(type)}")
         return TypeTest(self.name, type)
 
-    def __add__(self, amount: Any) -> RelativeChange:
+    def __add__(self, amount: ValueT) -> RelativeChange:
         return RelativeChange(self.name, "+", amount)
 
-    def __sub__(self, amount: Any) -> RelativeChange:
+    def __sub__(self, amount: ValueT) -> RelativeChange:
         return RelativeChange(self.name, "-", amount)
 
-    def append(self, *elements: Any) -> RelativeChange:
+    def append(self: FieldReference[list[E]], *elements: E) -> RelativeChange:
         """For `update`: the stored list with these elements at its end."""
         return RelativeChange(self.name, "append", list(elements))
+
+    @overload
+    def add(self: FieldReference[set[K]], elements: Iterable[K]) -> RelativeChange: ...
+
+    @overload
+    def add(self: FieldReference[frozenset[K]], elements: Iterable[K]) -> RelativeChange: ...
 
     def add(self, elements: Iterable[Any]) -> RelativeChange:
         """For `update`: the stored set with these elements added."""
         return RelativeChange(self.name, "add", _as_set("add", elements))
 
+    @overload
+    def discard(self: FieldReference[set[K]], elements: Iterable[K]) -> RelativeChange: ...
+
+    @overload
+    def discard(self: FieldReference[frozenset[K]], elements: Iterable[K]) -> RelativeChange: ...
+
+    @overload
+    def discard(self: FieldReference[list[K]], elements: Iterable[K]) -> RelativeChange: ...
+
     def discard(self, elements: Iterable[Any]) -> RelativeChange:
         """For `update`: the stored set or list without these elements."""
         return RelativeChange(self.name, "discard", _as_set("discard", elements))
 
-    def set(self, value: Any) -> RelativeChange:
+    def set(self, value: ValueT) -> RelativeChange:
         """For `update`: this value, also inside of another one: `field("address.city").set("Porto")`."""
         return RelativeChange(self.name, "set", value)
 
@@ -262,6 +292,13 @@ class SizeReference:
         return SizeComparison(self.name, operator, numbers)
 
 
+if TYPE_CHECKING:
+    Sequential: TypeAlias = (
+        FieldReference[str] | FieldReference[bytes] | FieldReference[list[Any]] | FieldReference[tuple[Any, ...]]
+    )
+    """A field whose values have a beginning."""
+
+
 def _iterated(verb: str, elements: Iterable[Any]) -> Iterable[Any]:
     if not isinstance(elements, Iterable):
         raise InvalidValue(f"{verb} takes a list of values, got {shown(elements)}; put it into a list")
@@ -277,11 +314,55 @@ def _as_set(verb: str, elements: Iterable[Any]) -> set[Any]:
         ) from None
 
 
-def field(name: str) -> FieldReference:
+@overload
+def field(name: LiteralString) -> FieldReference[Any]: ...
+
+
+@overload
+def field(name: Decimal) -> FieldReference[Decimal | int]: ...  # type: ignore[overload-overlap]
+
+
+@overload
+def field(name: Decimal | None) -> FieldReference[Decimal | int | None]: ...  # type: ignore[overload-overlap]
+
+
+@overload
+def field(name: property) -> FieldReference[Any]: ...
+
+
+@overload
+def field(name: cached_property[T]) -> FieldReference[T]: ...
+
+
+@overload
+def field(name: Callable[[Any], T]) -> FieldReference[T]: ...  # a property, as mypy has it
+
+
+@overload
+def field(name: T) -> FieldReference[T]: ...
+
+
+def field(name: Any) -> FieldReference[Any]:
     """Returns a reference to a field, to compare it (in `find`, `where`, `only_if`) or to change it (in `update`).
 
-    A name with dots, such as "address.city", is a field of a nested model or map.
+    `field(User.name)` is `field("name")` with its name and its value checked by type checkers. A name with dots, such
+    as "address.city", is a field of a nested model or map; so is `field(User.address.city)`.
     """
+    if isinstance(name, ClassField):
+        return FieldReference(name._path)
+    # A computed field.
+    if isinstance(name, property) and name.fget is not None:
+        return FieldReference(name.fget.__name__)
+    if isinstance(name, cached_property) and name.attrname is not None:
+        return FieldReference(name.attrname)
     if not isinstance(name, str):
-        raise InvalidValue(f"field takes the name of a field, got {shown(name)}; pass its name as text")
+        raise InvalidValue(
+            f"field takes the name of a field, or the field as an attribute of its class, got {shown(name)}; pass "
+            f'"name" or User.name'
+        )
     return FieldReference(name)
+
+
+def field_name(of: str | FieldReference[Any]) -> str:
+    """Returns the name of a field that is given by its name, or as `field(User.name)`."""
+    return of.name if isinstance(of, FieldReference) else of

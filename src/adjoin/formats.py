@@ -18,11 +18,11 @@ import datetime as dt
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidModel, InvalidValue, shown
 from adjoin.values import AttributeValue, canonical_number, in_utc
 

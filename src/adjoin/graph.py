@@ -8,72 +8,83 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeVar, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, overload, runtime_checkable
 
 from pydantic import BaseModel
 
 from adjoin.changing import Changes
-from adjoin.collecting import CollectionQuery
-from adjoin.cost import Explanation, Rehearsing
-from adjoin.drawings import Draws
-from adjoin.entity_types import AnyEdge, Entity
+from adjoin.drawing import Draws
+from adjoin.entity_types import Entity
 from adjoin.errors import InvalidValue, shown
-from adjoin.fields import Predicate
+from adjoin.fields import FieldReference, Predicate
+from adjoin.late import later
 from adjoin.layouts.indexed_fields import rehearsed
 from adjoin.layouts.interface import Layout
 from adjoin.locations import open_store, table_named_by
 from adjoin.model import OWN_VERSION, IfVersion, Node, Ref
-from adjoin.plans.declared import DeclaredDifference
-from adjoin.plans.maintenance.health import Health
-from adjoin.plans.maintenance.report import MaintenanceReport
-from adjoin.plans.migrating.completing import Fill
-from adjoin.plans.migrating.passes import MigrationReport
-from adjoin.plans.migrating.planning import MigrationPlan
-from adjoin.plans.scan import SEGMENTS
+from adjoin.plans.steps.amounts import SEGMENTS
 from adjoin.plans.table import Change, read_changes
-from adjoin.queries import (
-    ChildQuery,
-    EdgeQuery,
-    PairQuery,
-)
 from adjoin.reading import Reads
 from adjoin.requests import Plan
 from adjoin.runner import between, run, unwatched
-from adjoin.scans import ScanQuery, TableScanQuery
-from adjoin.searches import (
-    FindPairQuery,
-    FindQuery,
-    IndexQuery,
-)
-from adjoin.stores.interface import Store
 from adjoin.transactions import TransactionVerbs
 from adjoin.traversals import Traversals
 from adjoin.units import MAX_CHANGES
-from adjoin.walks import Reached, Walk, cost_of_walk
 from adjoin.whole_graph import WholeGraph
 
-N = TypeVar("N", bound=Node)
-E = TypeVar("E", bound=AnyEdge)
+if TYPE_CHECKING:
+    from concurrent import futures
+
+    from adjoin import collecting, queries, scans, searches, walks
+    from adjoin import cost as costs
+    from adjoin.collecting import CollectionQuery
+    from adjoin.cost import Explanation
+    from adjoin.plans.declared import DeclaredDifference
+    from adjoin.plans.maintenance.health import Health
+    from adjoin.plans.maintenance.report import MaintenanceReport
+    from adjoin.plans.migrating.completing import Fill
+    from adjoin.plans.migrating.passes import MigrationReport
+    from adjoin.plans.migrating.planning import MigrationPlan
+    from adjoin.queries import ChildQuery, EdgeQuery
+    from adjoin.refs import Arrives, ChildOf, Id, Joins, Leaves
+    from adjoin.scans import ScanQuery, TableScanQuery
+    from adjoin.searches import FindQuery, IndexQuery
+    from adjoin.stores.interface import Store
+else:
+    collecting = later("adjoin.collecting")
+    costs = later("adjoin.cost")
+    queries = later("adjoin.queries")
+    scans = later("adjoin.scans")
+    searches = later("adjoin.searches")
+    walks = later("adjoin.walks")
+    futures = later("concurrent.futures")
+
+E = TypeVar("E")
+F = TypeVar("F")
+X = TypeVar("X", bound=Node)
+Y = TypeVar("Y", bound=Node)
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
-_QUERIES = (
-    EdgeQuery,
-    PairQuery,
-    ChildQuery,
-    CollectionQuery,
-    FindQuery,
-    FindPairQuery,
-    IndexQuery,
-    ScanQuery,
-    TableScanQuery,
-    Walk,
-    Reached,
-)
+
+def _queries() -> tuple[type[Any], ...]:
+    """The classes of what can be explained without being run."""
+    return (
+        queries.EdgeQuery,
+        queries.PairQuery,
+        queries.ChildQuery,
+        collecting.CollectionQuery,
+        searches.FindQuery,
+        searches.FindPairQuery,
+        searches.IndexQuery,
+        scans.ScanQuery,
+        scans.TableScanQuery,
+        walks.Walk,
+        walks.Reached,
+    )
 
 
 @runtime_checkable
@@ -195,7 +206,14 @@ class Graph(Reads, Changes, Traversals, WholeGraph, Draws):
         return self._run(self._put_many(entities, progress))
 
     def connect(
-        self, model: type[E], source: Any, target: Any, /, *, only_if: Predicate | None = None, **fields: Any
+        self,
+        model: type[Joins[X, Y, E]],
+        source: X | Ref[X] | Id,
+        target: Y | Ref[Y] | Id,
+        /,
+        *,
+        only_if: Predicate | None = None,
+        **fields: Any,
     ) -> E:
         """Creates an edge between two nodes that exist, and returns it.
 
@@ -203,13 +221,14 @@ class Graph(Reads, Changes, Traversals, WholeGraph, Draws):
         of the nodes: `field("target.seats") > 0`. Raises `NotFound` if one of the nodes does not exist, `AlreadyExists`
         if the edge does, and `ConditionFailed` if `only_if` does not hold.
         """
-        return self._run(self._connect(model, source, target, fields, only_if))
+        connected: E = self._run(self._connect(model, source, target, fields, only_if))
+        return connected
 
     def disconnect(
         self,
-        model: type[AnyEdge],
-        source: Any,
-        target: Any,
+        model: type[Joins[X, Y, Any]],
+        source: X | Ref[X] | Id,
+        target: Y | Ref[Y] | Id,
         /,
         *,
         if_version: int | None = None,
@@ -252,43 +271,49 @@ class Graph(Reads, Changes, Traversals, WholeGraph, Draws):
         """
         return self._run(self._delete_many(entities, progress))
 
-    def out(self, x: Any, model: type[E], *, consistent: bool | None = None) -> EdgeQuery[E]:
+    def out(
+        self, x: X | Ref[X] | Id, model: type[Leaves[X, E, F]], *, consistent: bool | None = None
+    ) -> EdgeQuery[E, F]:
         """Returns a query for the edges of one class that leave a node. `x` is the node, its ref or its id."""
-        return EdgeQuery(self._context, self._out(model, x, consistent), None, "target")
+        return queries.EdgeQuery(self._context, self._out(model, x, consistent), None, "target")
 
-    def into(self, x: Any, model: type[E], *, consistent: bool | None = None) -> EdgeQuery[E]:
+    def into(
+        self, x: X | Ref[X] | Id, model: type[Arrives[X, E, F]], *, consistent: bool | None = None
+    ) -> EdgeQuery[E, F]:
         """Returns a query for the edges of one class that arrive at a node. `x` is the node, its ref or its id."""
-        return EdgeQuery(self._context, self._into(model, x, consistent), None, "source")
+        return queries.EdgeQuery(self._context, self._into(model, x, consistent), None, "source")
 
-    def children(self, x: Any, model: type[N], *, consistent: bool | None = None) -> ChildQuery[N]:
+    def children(
+        self, x: X | Ref[X] | Id, model: type[ChildOf[X, E]], *, consistent: bool | None = None
+    ) -> ChildQuery[E]:
         """Returns a query for the children of one class of a node. `x` is the node, its ref or its id."""
-        return ChildQuery(self._context, self._children(x, model, consistent))
+        return queries.ChildQuery(self._context, self._children(x, model, consistent))
 
     def collection(
-        self, x: Node | Ref[Any], *, direction: str = "out", consistent: bool | None = None
-    ) -> CollectionQuery:
+        self, x: X | Ref[X], *, direction: str = "out", consistent: bool | None = None
+    ) -> CollectionQuery[X]:
         """Returns a query for a node together with its children and the edges of every class that leave it.
 
         With `direction="into"`, the edges are those that arrive at it.
         """
         far = "source" if direction == "into" else "target"
-        return CollectionQuery(self._context, self._collection(x, direction, consistent), _node=x, _far=far)
+        return collecting.CollectionQuery(self._context, self._collection(x, direction, consistent), _node=x, _far=far)
 
     def find(
         self,
         model: type[M],
         predicate: Predicate | None = None,
         *,
-        order: str | None = None,
+        order: str | FieldReference[Any] | tuple[str | FieldReference[Any], ...] | None = None,
         index: str | None = None,
         consistent: bool | None = None,
     ) -> FindQuery[M]:
         """Returns a query for nodes or edges by the keys of an index: `g.find(Person, field("name") == "Ann")`.
 
         The index that narrows most is used; `index` names one instead. Results come in the order of its sort key, and
-        `order` names the field to sort by. Comparisons that no key answers, joined with `&`, filter what is read.
+        `order` names the field or fields to sort by. Comparisons that no key answers, joined with `&`, are a filter.
         """
-        return FindQuery(self._context, self._search(model, predicate, order, index, consistent))
+        return searches.FindQuery(self._context, self._search(model, predicate, order, index, consistent))
 
     def index(self, name: str, *, consistent: bool | None = None) -> IndexQuery:
         """Returns a query for the items of an index, whatever their class: `g.index("GSI1").begins_with("John")`.
@@ -296,7 +321,7 @@ class Graph(Reads, Changes, Traversals, WholeGraph, Draws):
         It reads all shards of a sharded partition key; `partition` chooses a partition of another index, which is
         otherwise read as a whole, by a scan without an order.
         """
-        return IndexQuery(self._context, self._index_search(name, consistent))
+        return searches.IndexQuery(self._context, self._index_search(name, consistent))
 
     @overload
     def scan(
@@ -331,7 +356,7 @@ class Graph(Reads, Changes, Traversals, WholeGraph, Draws):
         The table is read in `segments`, side by side. `progress` is called with the number of items read so far.
         Without a class, `.others` gives the items that belong to none, and `.collect()` reads all into memory.
         """
-        query = TableScanQuery if model is None else ScanQuery
+        query = scans.TableScanQuery if model is None else scans.ScanQuery
         return query(self._context, self._scan(model, segments, consistent, progress))
 
     def count(
@@ -500,7 +525,7 @@ class Graph(Reads, Changes, Traversals, WholeGraph, Draws):
         into._run(into._open_plan(creates_tables=True, tells=False))
         stopped = stop or Event()
         sides = {"old": self._run, "new": into._run}
-        with ThreadPoolExecutor(1, "adjoin-migrate") as helper:
+        with futures.ThreadPoolExecutor(1, "adjoin-migrate") as helper:
             try:
                 while (pause := between(moving.step(), sides, helper)) is not None:
                     if progress is not None:
@@ -531,9 +556,9 @@ class Graph(Reads, Changes, Traversals, WholeGraph, Draws):
         Pass a query, a method with its arguments, or a function without parameters: `g.explain(g.out("S1",
         Enrollment))`, `g.explain(g.put, student)` or `g.explain(lambda: g.delete(Student, "S1"))`.
         """
-        walk = cost_of_walk(call)
-        with Rehearsing(self._layout.definition) as rehearsal, rehearsed():
-            if isinstance(call, _QUERIES):
+        walk = walks.cost_of_walk(call)
+        with costs.Rehearsing(self._layout.definition) as rehearsal, rehearsed():
+            if isinstance(call, _queries()):
                 call = call.page
             if not callable(call):
                 raise InvalidValue(
@@ -541,8 +566,8 @@ class Graph(Reads, Changes, Traversals, WholeGraph, Draws):
                     f"as in g.explain(g.put, student)"
                 )
             result = call(*args, **kwargs)
-            if isinstance(result, _QUERIES):
-                walk = cost_of_walk(result)
+            if isinstance(result, _queries()):
+                walk = walks.cost_of_walk(result)
                 result.page()
         explanation = replace(rehearsal.explanation(self._fan_outs, self._countings), walk=walk)
         with unwatched():

@@ -16,7 +16,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
@@ -26,6 +25,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from pydantic_core import to_json
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import AlreadyExists, InvalidValue, shown
 from adjoin.field_types import plain_type

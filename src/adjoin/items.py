@@ -110,6 +110,27 @@ def normal_item(item: Item) -> tuple[Item, int]:
     return ({**item, **altered} if altered else item), size
 
 
+def check_item(item: Item) -> None:
+    """Raises `InvalidRequest` if `normal_item` would. It makes nothing, and takes half the time."""
+    try:
+        for attribute in item.values():
+            # Fails unless there is exactly one type.
+            (tag,) = attribute
+            value = attribute[tag]
+            if type(value) is not str:
+                break
+            if not (
+                value.isascii() if tag == "S" else tag == "N" and len(value) < _LONG_NUMBER and _plain_number(value)
+            ):
+                break
+        else:
+            if "".join(item).isascii():
+                return
+    except (TypeError, ValueError):
+        pass
+    normal_item(item)
+
+
 def normal_attribute(attribute: AttributeValue) -> AttributeValue:
     """Returns one value in normal form; raises `InvalidRequest`."""
     if not isinstance(attribute, dict) or len(attribute) != 1:

@@ -9,15 +9,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from urllib.parse import parse_qsl
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidLocation, MissingExtra, shown
-from adjoin.stores.interface import AsyncStore, Store
-from adjoin.stores.sqlite import AsyncSQLiteStore, SQLiteStore
-from adjoin.stores.sqlite.file import Durability
+from adjoin.late import later
+
+if TYPE_CHECKING:
+    from adjoin.stores import sqlite
+    from adjoin.stores.interface import AsyncStore, Store
+    from adjoin.stores.sqlite import file as sqlite_file
+else:
+    sqlite = later("adjoin.stores.sqlite")
+    sqlite_file = later("adjoin.stores.sqlite.file")
 
 SERVICE = "dynamodb://"
 _OTHER_SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -63,8 +69,8 @@ def _count(value: str) -> int:
 
 
 def _durability(value: str) -> str:
-    if value not in get_args(Durability):
-        raise ValueError(f"it must be one of {', '.join(get_args(Durability))}")
+    if value not in get_args(sqlite_file.Durability):
+        raise ValueError(f"it must be one of {', '.join(get_args(sqlite_file.Durability))}")
     return value
 
 
@@ -155,7 +161,7 @@ def open_store(location: str | os.PathLike[str]) -> Store:
     """Opens the synchronous store at a location."""
     found = parse_location(location)
     if isinstance(found, FileLocation):
-        return SQLiteStore(found.path, **found.options)
+        return sqlite.SQLiteStore(found.path, **found.options)
     store: Store = _service_stores().DynamoDBStore(**found.options)
     return store
 
@@ -164,7 +170,7 @@ def open_async_store(location: str | os.PathLike[str]) -> AsyncStore:
     """Opens the asynchronous store at a location."""
     found = parse_location(location)
     if isinstance(found, FileLocation):
-        return AsyncSQLiteStore(found.path, **found.options)
+        return sqlite.AsyncSQLiteStore(found.path, **found.options)
     store: AsyncStore = _service_stores().AsyncDynamoDBStore(**found.options)
     return store
 

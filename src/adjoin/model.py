@@ -8,8 +8,7 @@ or requests.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from types import UnionType
@@ -34,8 +33,21 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, RootModel, Typ
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
+from adjoin.class_fields import FieldsOnClass
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidKey, InvalidModel, NotRead, shown
-from adjoin.notebooks import entity_html
+from adjoin.late import later
+from adjoin.refs import Ref as Ref
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass as NodeMeta
+
+    from adjoin import notebooks
+    from adjoin.refs import EdgeMeta, SourceEnd, TargetEnd
+    from adjoin.refs import SourceEnd as ParentEnd
+else:
+    EdgeMeta = NodeMeta = FieldsOnClass
+    notebooks = later("adjoin.notebooks")
 
 NodeT = TypeVar("NodeT", bound="Node")
 SourceT = TypeVar("SourceT", bound="Node")
@@ -111,17 +123,6 @@ class Declaration:
     """For a node of a family, the class whose label and keys all classes of the family have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ref(Generic[NodeT]):
-    """Names a node by its class and id, without loading it."""
-
-    model: type[NodeT]
-    id: Any
-
-    def __str__(self) -> str:
-        return f"{self.model.__name__}({self.id!r})"
-
-
 def refuse_unread(entity: BaseModel, *names: str) -> None:
     """Raises `NotRead` if an instance was read without one of these fields."""
     if ONLY_READ not in entity.__dict__:
@@ -136,11 +137,16 @@ def refuse_unread(entity: BaseModel, *names: str) -> None:
             )
 
 
+def read_args(entity: BaseModel) -> list[tuple[str | None, Any]]:
+    """What the repr of an instance shows that was read with `only=`; empty for another."""
+    return [(name, entity.__dict__[name]) for name in entity.__dict__.get(ONLY_READ, ())]
+
+
 _ID = ("id",)
 _NOT_GIVEN: Final = object()
 
 
-class Node(BaseModel):
+class Node(BaseModel, metaclass=NodeMeta):
     """The base class of nodes: a pydantic model with a field `id`.
 
     Class keywords: `label=` names the class in keys; the default is the class name in upper snake case.
@@ -152,7 +158,11 @@ class Node(BaseModel):
     model_config = _MODEL_CONFIG
     __declaration__: ClassVar[Declaration]
 
-    if not TYPE_CHECKING:
+    if TYPE_CHECKING:
+
+        def __same__(self, other: Self, /) -> Self: ...
+
+    else:
         # Type checkers would take any name for a field.
         def __getattr__(self, name: str) -> Any:
             refuse_unread(self, name)
@@ -176,14 +186,24 @@ class Node(BaseModel):
             head=base.head if discriminator is None else cls,
         )
 
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        # Computed fields of an instance that was read in part cannot be computed.
+        return read_args(self) or super().__repr_args__()
+
     def _repr_html_(self) -> str:
-        return entity_html(self)
+        return notebooks.entity_html(self)
 
     def before_put(self) -> None:
         """Does nothing; override it to set fields before an instance is written as a whole.
 
         `put`, `add`, `put_many`, `connect` and the same in transactions call it once, before they check anything, and
         so does an `upsert` that makes a new one. `update` has no instance, and does not call it.
+        """
+
+    def after_load(self) -> None:
+        """Does nothing; override it to set private attributes of an instance that was made from a stored item.
+
+        It may not change fields: validators and `model_post_init` can, which also run for new instances.
         """
 
     @classmethod
@@ -406,12 +426,21 @@ class Child(Node, Generic[ParentT]):
     """
 
     if TYPE_CHECKING:
-        parent: Any
+        parent: ParentEnd[ParentT]
+
+        def __leaves__(self, source: ParentT, /) -> tuple[Self, Self]: ...
+
+        def __arrives__(self, target: Self, /) -> tuple[Self, ParentT]: ...
+
+        def __ends__(self) -> tuple[Self, Self | ParentT]: ...
+
+        def __is_child__(self) -> None: ...
+
     else:
         parent: End[ParentT]
 
 
-class Edge(BaseModel, Generic[SourceT, TargetT]):
+class Edge(BaseModel, Generic[SourceT, TargetT], metaclass=EdgeMeta):
     """The base class of edges: a pydantic model between a source and a target node, with fields of its own.
 
     Class keywords: `label=` names the class in keys; `key=("term",)` allows several edges between the same two
@@ -424,8 +453,17 @@ class Edge(BaseModel, Generic[SourceT, TargetT]):
     __declaration__: ClassVar[Declaration]
 
     if TYPE_CHECKING:
-        source: Any
-        target: Any
+        source: SourceEnd[SourceT]
+        target: TargetEnd[TargetT]
+
+        def __leaves__(self, source: SourceT, /) -> tuple[Self, TargetT]: ...
+
+        def __arrives__(self, target: TargetT, /) -> tuple[Self, SourceT]: ...
+
+        def __ends__(self) -> tuple[Self, SourceT | TargetT]: ...
+
+        def __is_edge__(self) -> None: ...
+
     else:
         source: End[SourceT]
         target: End[TargetT]
@@ -434,14 +472,24 @@ class Edge(BaseModel, Generic[SourceT, TargetT]):
             refuse_unread(self, name)
             return super().__getattr__(name)
 
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        # Computed fields of an instance that was read in part cannot be computed.
+        return read_args(self) or super().__repr_args__()
+
     def _repr_html_(self) -> str:
-        return entity_html(self)
+        return notebooks.entity_html(self)
 
     def before_put(self) -> None:
         """Does nothing; override it to set fields before an instance is written as a whole.
 
         `put`, `add`, `put_many`, `connect` and the same in transactions call it once, before they check anything, and
         so does an `upsert` that makes a new one. `update` has no instance, and does not call it.
+        """
+
+    def after_load(self) -> None:
+        """Does nothing; override it to set private attributes of an instance that was made from a stored item.
+
+        It may not change fields: validators and `model_post_init` can, which also run for new instances.
         """
 
     def __init_subclass__(
@@ -470,7 +518,13 @@ class Edge(BaseModel, Generic[SourceT, TargetT]):
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """Marks a field by which `find` finds nodes or edges. A value of None is not indexed."""
+    """Marks a field by which `find` finds nodes or edges. A value of None is not indexed.
+
+    A list or tuple is a path, which is found from its beginning on. With `elements=True`, each element of a list, tuple
+    or set is found by itself: `find(Post, field("tags").contains("python"))`.
+    """
+
+    elements: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,12 +545,14 @@ class Version:
 class Stored:
     """Says in which format a field is stored, as the table has it: `Annotated[datetime, Stored("epoch")]`.
 
+    On a `@computed_field`, it says that the field is stored, with or without a format.
+
     Formats of a datetime are "epoch", "epoch_ms" and a date format such as "%Y-%m-%dT%H:%M:%SZ"; of a date, a date
     format; of an int, "05d" or "d"; of a Decimal, "08.2f", ".2f" or "f". `type` is "S" for text or "N" for a number,
     if that is not what the format has anyway.
     """
 
-    format: str
+    format: str | None = None
     type: Literal["S", "N"] | None = None
 
 
@@ -512,6 +568,12 @@ def has_hook(model: type[Any]) -> bool:
     """Whether a class of nodes or edges overrides `before_put`."""
     base = Node if issubclass(model, Node) else Edge
     return model.before_put is not base.before_put
+
+
+def has_load_hook(model: type[Any]) -> bool:
+    """Whether a class of nodes or edges overrides `after_load`."""
+    base = Node if issubclass(model, Node) else Edge
+    return model.after_load is not base.after_load
 
 
 def field_schemas(model: type[BaseModel]) -> dict[str, Any]:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidCursor, InvalidValue, UnknownField, shown
 from adjoin.expressions import all_of
-from adjoin.fields import AllOf, Predicate
+from adjoin.fields import AllOf, FieldReference, Predicate
+from adjoin.late import later
 from adjoin.layouts.bound import BoundLayout
-from adjoin.notebooks import lazy_html, results_html
-from adjoin.plans.key_search import KeySearch, merged
 from adjoin.plans.read import (
     Found,
     Question,
@@ -29,10 +28,19 @@ from adjoin.plans.read import (
     page,
     some_fields,
 )
-from adjoin.plans.steps.conditions import condition, is_of_id
-from adjoin.plans.steps.predicates import compared_fields, compared_names
 from adjoin.requests import Plan
 from adjoin.values import Item
+
+if TYPE_CHECKING:
+    from adjoin import notebooks
+    from adjoin.plans import key_search
+    from adjoin.plans.key_search import KeySearch
+    from adjoin.plans.steps import conditions, predicates
+else:
+    notebooks = later("adjoin.notebooks")
+    key_search = later("adjoin.plans.key_search")
+    conditions = later("adjoin.plans.steps.conditions")
+    predicates = later("adjoin.plans.steps.predicates")
 
 T = TypeVar("T")
 
@@ -51,7 +59,7 @@ class Page(Generic[T]):
         return len(self.items)
 
     def _repr_html_(self) -> str:
-        return results_html(f"{type(self).__name__} of {len(self)}", self.items, self._notes())
+        return notebooks.results_html(f"{type(self).__name__} of {len(self)}", self.items, self._notes())
 
     def _notes(self) -> list[str]:
         return [] if self.next is None else ["More results follow: pass after=page.next."]
@@ -79,7 +87,7 @@ class Base(Generic[T]):
         raise InvalidValue("a query has no truth value, because it has not read anything; use first() or count()")
 
     def _repr_html_(self) -> str:
-        return lazy_html(repr(self), [] if self._most is None else [f"It has at most {self._most} results."])
+        return notebooks.lazy_html(repr(self), [] if self._most is None else [f"It has at most {self._most} results."])
 
     def limit(self, most: int) -> Self:
         """Returns the query with at most `most` results in all, counted after filters."""
@@ -273,6 +281,7 @@ def count_pairs(step: Step, most: int | None) -> Plan[int]:
 
 
 E = TypeVar("E")
+F = TypeVar("F")
 
 
 @dataclass(eq=False, repr=False)
@@ -293,19 +302,19 @@ class InPartition(Ordered[T]):
     @property
     def _search(self) -> KeySearch | None:
         """The search that merges several shards of an index; None for a query of one partition."""
-        return None if self._question.range.number is None else merged(self._question)
+        return None if self._question.range.number is None else key_search.merged(self._question)
 
     def _step(self, start: Any, left: int | None) -> Plan[Found]:
         question = self._question
         if question.range.number is None:
             return page(self._context.layout, question, left, start)
-        return merged(question).page(self._context.layout, left, start)
+        return key_search.merged(question).page(self._context.layout, left, start)
 
     def _count_plan(self) -> Plan[int]:
         question = self._question
         if question.range.number is None:
             return count(self._context.layout, question, self._most)
-        return merged(question).count(self._context.layout, self._most)
+        return key_search.merged(question).count(self._context.layout, self._most)
 
     def _key_at(self, start: Any) -> Item:
         search = self._search
@@ -344,9 +353,11 @@ class _Narrowing(InPartition[T]):
             # Ids are in keys, by which DynamoDB does not filter.
             return self._with(_question=question.with_(rest=(*question.rest, predicate)))
         # Raises for a predicate that is wrong, and for a field that only keys hold.
-        wanted = condition(layout, self._kind, predicate, self._named)
+        wanted = conditions.condition(layout, self._kind, predicate, self._named)
         keys = {key.name for key in (*layout.partition_attributes(access.index), *layout.sort_attributes(access.index))}
-        if access.is_partial or any(self._kind.attributes.get(name) in keys for name in compared_fields(predicate)):
+        if access.is_partial or any(
+            self._kind.attributes.get(name) in keys for name in predicates.compared_fields(predicate)
+        ):
             # DynamoDB does not filter by the keys that it queries, nor by what an index does not hold.
             return self._with(_question=question.with_(rest=(*question.rest, predicate)))
         return self._with(_question=question.with_(filter=all_of(question.filter, wanted)))
@@ -356,11 +367,11 @@ class _Narrowing(InPartition[T]):
         if not isinstance(predicate, Predicate):
             return False
         kind = self._kind
-        names = compared_names(predicate)
+        names = predicates.compared_names(predicate)
         for name in names:
-            if "." in name and is_of_id(kind, name.partition(".")[0]) and kind.part(name) is None:
+            if "." in name and conditions.is_of_id(kind, name.partition(".")[0]) and kind.part(name) is None:
                 raise UnknownField(f"{kind.name}.{name} is not part of an id, so it is not on the {kind.name} itself")
-        return bool(names) and all(is_of_id(kind, name.partition(".")[0]) for name in names)
+        return bool(names) and all(conditions.is_of_id(kind, name.partition(".")[0]) for name in names)
 
     def _named(self, kind: EntityType, name: str) -> str:
         """The attribute to filter a field by; raises, with what narrows the query instead, if only keys hold it."""
@@ -369,7 +380,7 @@ class _Narrowing(InPartition[T]):
             return self._context.layout.filterable(kind, name, f"narrow the query with within({name}=…) instead")
         return self._context.layout.filterable(kind, name)
 
-    def only(self, *fields: str) -> Self:
+    def only(self, *fields: str | FieldReference[Any]) -> Self:
         """Returns the query with results that have only these fields, and their ids. Others raise `NotRead` if used.
 
         Less is sent, and it costs as many units.
@@ -414,7 +425,7 @@ class _Narrowing(InPartition[T]):
         return kind
 
 
-class _Pairing(_Narrowing[tuple[E, Any]]):
+class _Pairing(_Narrowing[tuple[E, F]]):
     """Queries for pairs of an edge and the node at its far end."""
 
     def _step(self, start: Item | None, left: int | None) -> Plan[Found]:
@@ -429,10 +440,10 @@ class _Pairing(_Narrowing[tuple[E, Any]]):
 # --- one partition, synchronous ----------------------------------------------------------------
 
 
-class EdgeQuery(Waiting[E], _Narrowing[E]):
-    """The edges of one class at one node."""
+class EdgeQuery(Waiting[E], _Narrowing[E], Generic[E, F]):
+    """The edges of one class at one node. `F` is the class of the nodes at their far ends."""
 
-    def nodes(self) -> PairQuery[E]:
+    def nodes(self) -> PairQuery[E, F]:
         """Returns a query for pairs of an edge and the node at its far end, which are read with batch gets.
 
         Edges whose node does not exist are left out.
@@ -440,7 +451,7 @@ class EdgeQuery(Waiting[E], _Narrowing[E]):
         return PairQuery(self._context, self._question, self._most, self._far)
 
 
-class PairQuery(Waiting[tuple[E, Any]], _Pairing[E]):
+class PairQuery(Waiting[tuple[E, F]], _Pairing[E, F]):
     """Pairs of an edge and the node at its far end."""
 
 
@@ -451,10 +462,10 @@ class ChildQuery(Waiting[E], _Narrowing[E]):
 # --- one partition, asynchronous ---------------------------------------------------------------
 
 
-class AsyncEdgeQuery(Awaiting[E], _Narrowing[E]):
-    """The edges of one class at one node."""
+class AsyncEdgeQuery(Awaiting[E], _Narrowing[E], Generic[E, F]):
+    """The edges of one class at one node. `F` is the class of the nodes at their far ends."""
 
-    def nodes(self) -> AsyncPairQuery[E]:
+    def nodes(self) -> AsyncPairQuery[E, F]:
         """Returns a query for pairs of an edge and the node at its far end, which are read with batch gets.
 
         Edges whose node does not exist are left out.
@@ -462,7 +473,7 @@ class AsyncEdgeQuery(Awaiting[E], _Narrowing[E]):
         return AsyncPairQuery(self._context, self._question, self._most, self._far)
 
 
-class AsyncPairQuery(Awaiting[tuple[E, Any]], _Pairing[E]):
+class AsyncPairQuery(Awaiting[tuple[E, F]], _Pairing[E, F]):
     """Pairs of an edge and the node at its far end."""
 
 

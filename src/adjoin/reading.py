@@ -8,28 +8,39 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from adjoin.entity_types import AnyEdge, Entity, EntityType, NodeType
+from adjoin.entity_types import Entity, EntityType, NodeType
 from adjoin.errors import InvalidKey, InvalidValue, shown
 from adjoin.expressions import Condition
+from adjoin.fields import FieldReference
 from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.plans.read import edge, get, get_by, get_many, get_together, some_fields
 from adjoin.requests import Plan
 from adjoin.values import Item
 from adjoin.verbs import Verbs
 
+if TYPE_CHECKING:
+    from adjoin.refs import Id, Joins
+
 T = TypeVar("T")
 N = TypeVar("N", bound=Node)
 Other = TypeVar("Other", bound=Node)
-E = TypeVar("E", bound=AnyEdge)
+E = TypeVar("E")
+X = TypeVar("X", bound=Node)
+Y = TypeVar("Y", bound=Node)
 
 
 class ReadingById(Verbs):
     """What both graphs share: each call as a plan."""
 
     def _get(
-        self, what: Any, id: Any, unique: dict[str, Any], consistent: bool | None, only: Iterable[str] | None = None
+        self,
+        what: Any,
+        id: Any,
+        unique: dict[str, Any],
+        consistent: bool | None,
+        only: Iterable[str | FieldReference[Any]] | None = None,
     ) -> Plan[Any]:
         if isinstance(what, Ref | Node):
             if id is not None or unique:
@@ -54,7 +65,11 @@ class ReadingById(Verbs):
         return get_by(self._layout, kind, name, kind.coerced(name, value), self._consistency(consistent), some)
 
     def _get_many(
-        self, model: type[N], ids: Iterable[Any], consistent: bool | None, only: Iterable[str] | None = None
+        self,
+        model: type[N],
+        ids: Iterable[Any],
+        consistent: bool | None,
+        only: Iterable[str | FieldReference[Any]] | None = None,
     ) -> Plan[list[N | None]]:
         if not isinstance(ids, Iterable):
             raise InvalidValue(f"get_many takes a list of ids, got {shown(ids)}; use get for a single id")
@@ -63,13 +78,13 @@ class ReadingById(Verbs):
 
     def _edge(
         self,
-        model: type[E],
+        model: type[Any],
         source: Any,
         target: Any,
         key: dict[str, Any],
         consistent: bool | None,
-        only: Iterable[str] | None = None,
-    ) -> Plan[E | None]:
+        only: Iterable[str | FieldReference[Any]] | None = None,
+    ) -> Plan[Any]:
         parts = self._edge_parts(model, source, target, key)
         return edge(self._layout, *parts, self._consistency(consistent), some_fields(parts[0], only))
 
@@ -106,40 +121,30 @@ class Reads(ReadingById):
     @abstractmethod
     def _run(self, plan: Plan[T]) -> T: ...
 
-    @overload
     def get(
         self,
-        model: type[N],
-        id: Any = None,
+        model: type[N] | Ref[N] | N,
+        id: Id | Node | Ref[Any] | None = None,
         *,
-        only: Iterable[str] | None = None,
+        only: Iterable[str | FieldReference[Any]] | None = None,
         consistent: bool | None = None,
         **unique: Any,
-    ) -> N | None: ...
-
-    @overload
-    def get(
-        self, node: Ref[N] | N, /, *, only: Iterable[str] | None = None, consistent: bool | None = None
-    ) -> N | None: ...
-
-    def get(
-        self,
-        model: Any,
-        id: Any = None,
-        *,
-        only: Iterable[str] | None = None,
-        consistent: bool | None = None,
-        **unique: Any,
-    ) -> Any:
+    ) -> N | None:
         """Returns the node with this id, or with this value of a unique field (`email="…"`); None if none exists.
 
         Pass a class and an id, or a ref, or a node to read it again. `only` names the fields that are read; others
         raise `NotRead` if they are used. `consistent` overrides the default of the graph for this read.
         """
-        return self._run(self._get(model, id, unique, consistent, only))
+        found: N | None = self._run(self._get(model, id, unique, consistent, only))
+        return found
 
     def get_many(
-        self, model: type[N], ids: Iterable[Any], *, only: Iterable[str] | None = None, consistent: bool | None = None
+        self,
+        model: type[N],
+        ids: Iterable[Any],
+        *,
+        only: Iterable[str | FieldReference[Any]] | None = None,
+        consistent: bool | None = None,
     ) -> list[N | None]:
         """Returns the nodes with these ids in the same order, with None for each that does not exist.
 
@@ -149,12 +154,12 @@ class Reads(ReadingById):
 
     def edge(
         self,
-        model: type[E],
-        source: Any,
-        target: Any,
+        model: type[Joins[X, Y, E]],
+        source: X | Ref[X] | Id,
+        target: Y | Ref[Y] | Id,
         /,
         *,
-        only: Iterable[str] | None = None,
+        only: Iterable[str | FieldReference[Any]] | None = None,
         consistent: bool | None = None,
         **key: Any,
     ) -> E | None:
@@ -163,7 +168,8 @@ class Reads(ReadingById):
         `source` and `target` are nodes, refs or ids. If the class has key fields, pass them by name: they
         distinguish parallel edges. `only` names the fields that are read; others raise `NotRead` if they are used.
         """
-        return self._run(self._edge(model, source, target, key, consistent, only))
+        found: E | None = self._run(self._edge(model, source, target, key, consistent, only))
+        return found
 
     @overload
     def get_together(self, one: Ref[N] | N, other: Ref[Other] | Other, /) -> tuple[N | None, Other | None]: ...
@@ -186,40 +192,30 @@ class AsyncReads(ReadingById):
     @abstractmethod
     async def _run(self, plan: Plan[T]) -> T: ...
 
-    @overload
     async def get(
         self,
-        model: type[N],
-        id: Any = None,
+        model: type[N] | Ref[N] | N,
+        id: Id | Node | Ref[Any] | None = None,
         *,
-        only: Iterable[str] | None = None,
+        only: Iterable[str | FieldReference[Any]] | None = None,
         consistent: bool | None = None,
         **unique: Any,
-    ) -> N | None: ...
-
-    @overload
-    async def get(
-        self, node: Ref[N] | N, /, *, only: Iterable[str] | None = None, consistent: bool | None = None
-    ) -> N | None: ...
-
-    async def get(
-        self,
-        model: Any,
-        id: Any = None,
-        *,
-        only: Iterable[str] | None = None,
-        consistent: bool | None = None,
-        **unique: Any,
-    ) -> Any:
+    ) -> N | None:
         """Returns the node with this id, or with this value of a unique field (`email="…"`); None if none exists.
 
         Pass a class and an id, or a ref, or a node to read it again. `only` names the fields that are read; others
         raise `NotRead` if they are used. `consistent` overrides the default of the graph for this read.
         """
-        return await self._run(self._get(model, id, unique, consistent, only))
+        found: N | None = await self._run(self._get(model, id, unique, consistent, only))
+        return found
 
     async def get_many(
-        self, model: type[N], ids: Iterable[Any], *, only: Iterable[str] | None = None, consistent: bool | None = None
+        self,
+        model: type[N],
+        ids: Iterable[Any],
+        *,
+        only: Iterable[str | FieldReference[Any]] | None = None,
+        consistent: bool | None = None,
     ) -> list[N | None]:
         """Returns the nodes with these ids in the same order, with None for each that does not exist.
 
@@ -229,12 +225,12 @@ class AsyncReads(ReadingById):
 
     async def edge(
         self,
-        model: type[E],
-        source: Any,
-        target: Any,
+        model: type[Joins[X, Y, E]],
+        source: X | Ref[X] | Id,
+        target: Y | Ref[Y] | Id,
         /,
         *,
-        only: Iterable[str] | None = None,
+        only: Iterable[str | FieldReference[Any]] | None = None,
         consistent: bool | None = None,
         **key: Any,
     ) -> E | None:

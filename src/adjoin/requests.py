@@ -8,9 +8,10 @@ consumed, with one row for the table and one for each index that was used.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from adjoin.dataclass import dataclass
 from adjoin.expressions import Action, Condition, Path
 from adjoin.tables import IndexDefinition, StreamView, TableDefinition, Throughput
 from adjoin.values import AttributeValue, Item

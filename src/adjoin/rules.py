@@ -15,16 +15,19 @@ import base64
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias
 
 from adjoin.aggregates import Direction, Immutable, Summary
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import CountedType, EdgeType, Entity, EntityType, NodeType
 from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate, SizeComparison, TypeTest
+from adjoin.reached_sets import DistinctOf
 from adjoin.schema import Schema
 
-AggregateOperation: TypeAlias = Literal["sum", "min", "max", "latest", "top"]
+AggregateOperation: TypeAlias = Literal["sum", "distinct", "min", "max", "latest", "top"]
+"""What is made of the contributions of edges: numbers are added, reached sets united, and other values put in order."""
 
 
 COUNTING = ":n"
@@ -117,6 +120,8 @@ class Rule:
     """Whether the field shows the quotient of this sum and of a count, see `Mean`."""
     times: Term | None = None
     """The field of the edge by which a sum multiplies what the edge leads to."""
+    distinct: DistinctOf | None = None
+    """For a rule over different nodes: what the field of the first hop shows of its set."""
 
     @cached_property
     def key(self) -> str:
@@ -128,11 +133,31 @@ class Rule:
         declared += ("who",) if self.who is not None else ()
         declared += ("counts",) if self.counts else ()
         declared += ("times", self.times) if self.times is not None else ()
+        declared += ("distinct", self.distinct) if self.distinct is not None else ()
         return base64.urlsafe_b64encode(hashlib.sha256(repr(declared).encode()).digest())[:_KEY_LENGTH].decode()
 
     @property
     def node(self) -> NodeType:
         return self.hop.near
+
+    @property
+    def is_distinct(self) -> bool:
+        """Whether its attribute is a reached set, of which the field shows a number."""
+        return self.operation == "distinct"
+
+    @property
+    def shown_attribute(self) -> str:
+        """The attribute of the field that shows the result, which may be made of `attribute`."""
+        return self.attribute if self.field is None else self.node.attributes[self.field]
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether values are kept in order, each by a rank. Otherwise differences are applied to the attribute."""
+        return self.operation not in ("sum", "distinct")
+
+    @property
+    def shows_mean(self) -> bool:
+        return self.is_mean or self.distinct == "Avg"
 
     @property
     def where_kind(self) -> EntityType:
@@ -144,11 +169,17 @@ class Rule:
         """The attribute that stores a latest value with the value that decides, for rules that read it; or None."""
         if self.operation != "latest" or (self.field is not None and not self.is_recursive):
             return None
-        return f"adjoin:{self.name}"
+        return hidden(self.name)
 
     @property
     def reads_far(self) -> bool:
-        """Whether a change of the far node changes the contribution of an edge."""
+        """Whether a change of the far node changes the contribution of an edge.
+
+        A rule over different nodes counts as such, also at its last hop: so it shares no ledger with rules that are
+        counted in transaction, or at the other end.
+        """
+        if self.is_distinct:
+            return True
         places = [term.at for term in (*self.terms, *((self.by,) if self.by else ()))]
         return "far" in places or (self.where is not None and self.where_at == "far")
 
@@ -232,9 +263,14 @@ class RuleGroup:
         return tuple(rule for rule in self.rules if rule.operation == "sum")
 
     @cached_property
+    def distinct_rules(self) -> tuple[Rule, ...]:
+        """The rules over different nodes."""
+        return tuple(rule for rule in self.rules if rule.is_distinct)
+
+    @cached_property
     def ranked(self) -> tuple[Rule, ...]:
         """The others, whose values are kept in order."""
-        return tuple(rule for rule in self.rules if rule.operation != "sum")
+        return tuple(rule for rule in self.rules if rule.is_ranked)
 
     @cached_property
     def edge_attributes(self) -> tuple[str, ...]:
@@ -261,6 +297,7 @@ class RuleGroup:
         told: list[Any] = [(rule.name, rule.operation, rule.terms, rule.where, rule.by, rule.k) for rule in self.rules]
         told += [(rule.name, "who") for rule in self.rules if rule.who is not None]
         told += [(rule.name, rule.times) for rule in self.rules if rule.times is not None]
+        told += [(rule.name, rule.distinct) for rule in self.rules if rule.distinct is not None]
         return hashlib.sha256(repr(told).encode()).hexdigest()[:8]
 
 
@@ -354,6 +391,10 @@ class Rules:
         self.means: tuple[Mean, ...] = tuple(
             Mean(rule, by_name[f"{rule.name}{COUNTING}"]) for rule in self.declared if rule.is_mean
         )
+        self.distinct_rules: tuple[Rule, ...] = tuple(rule for rule in self.declared if rule.is_distinct)
+        """The rules whose attributes are reached sets."""
+        self.shown_sets = tuple(rule for rule in self.distinct_rules if rule.field is not None)
+        """Those of first hops: a field of the node shows a number of the set."""
         self.standing = Standing()
         self.is_told = False
         """Whether `standing` has been read from the table."""
@@ -430,6 +471,11 @@ class Rules:
         own += [copy.field for copy in self.copies if copy.edge is kind]
         own += [summary.field for summary in self.summaries if summary.holder is kind.whole]
         return tuple(own)
+
+
+def hidden(name: str) -> str:
+    """The attribute of a rule by its name, if no field shows it."""
+    return f"adjoin:{name}"
 
 
 def _groups(rules: Iterable[Rule], declared: Iterable[Rule]) -> Iterator[RuleGroup]:

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial
 from logging import DEBUG
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from adjoin.errors import AdjoinError
 from adjoin.requests import Plan, Request, Response
-from adjoin.stores.interface import AsyncStore, Store
 from adjoin.watching import EVERYWHERE, LOG, WATCHERS, WatchedRound, Watcher, tell, watched, watching
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from adjoin.stores.interface import AsyncStore, Store
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ exists twice, synchronous and asynchronous.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import AnyEdge
 from adjoin.errors import InvalidCursor, InvalidValue
 from adjoin.expressions import all_of

@@ -17,7 +17,7 @@ from typing import Any, Union, get_args, get_origin
 
 from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType, NodeType, NodeUnion
 from adjoin.errors import InvalidModel, shown
-from adjoin.field_types import path_type, plain_type, unknown_field
+from adjoin.field_types import element_type, path_type, plain_type, stored_computed_fields, unknown_field
 from adjoin.model import (
     Child,
     Edge,
@@ -286,7 +286,12 @@ def _check_family(kind: NodeType) -> None:
         return
     if kind.key != head.key or kind.parent is not head.parent or kind.part_types != head.part_types:
         raise InvalidModel(f"{kind.name} has another id than {head.name}, whose keys it has; give both the same id")
-    for mark, names, others in (("Indexed", kind.indexed, head.indexed), ("Unique", kind.unique, head.unique)):
+    marks = (
+        ("Indexed", kind.indexed, head.indexed),
+        ("Indexed", kind.elements, head.elements),
+        ("Unique", kind.unique, head.unique),
+    )
+    for mark, names, others in marks:
         if names != others:
             raise InvalidModel(
                 f"{kind.name} and {head.name} have {mark}() on different fields, but one of them may replace the other "
@@ -322,6 +327,11 @@ def _edge_type(model: type[AnyEdge], source: NodeType, target: NodeType) -> Edge
         for name in names:
             if not isinstance(name, str) or name not in attributes:
                 raise InvalidModel(f"{role}={name!r}: " + unknown_field(model.__name__, name, attributes))
+            if role == "key" and name not in model.model_fields:
+                raise InvalidModel(
+                    f"key= of {model.__name__} names {name!r}, which the class computes; an edge is found by its key "
+                    f"alone, so name fields that are given"
+                )
             _check_key_type(model, name, f"the {role} field")
     if declared.symmetric and source is not target:
         raise InvalidModel(
@@ -353,7 +363,7 @@ def _check_label(model: type[Entity]) -> None:
 
 
 def _check_key_type(model: type[Entity], name: str, role: str) -> None:
-    kind = plain_type(model.model_fields[name])
+    kind = plain_type({**model.model_fields, **stored_computed_fields(model)}[name])
     if kind is None or not issubclass(kind, KEY_TYPES) or kind is bool:
         names = ", ".join(each.__name__ for each in KEY_TYPES)
         raise InvalidModel(
@@ -363,6 +373,12 @@ def _check_key_type(model: type[Entity], name: str, role: str) -> None:
 
 def _check_marks(kind: EntityType) -> None:
     for mark in (Version, Expires):
+        for name in kind.marked(mark):
+            if name in kind.computed:
+                raise InvalidModel(
+                    f"{kind.name}.{name} is computed by its class, so it cannot be marked {mark.__name__}(); declare a "
+                    f"field for that"
+                )
         if len(marked := kind.marked(mark)) > 1:
             raise InvalidModel(f"{kind.name} has {mark.__name__}() on {' and '.join(marked)}; mark only one field")
     if kind.version and plain_type(kind.fields[kind.version]) is not int:
@@ -375,6 +391,8 @@ def _check_marks(kind: EntityType) -> None:
     _check_formats(kind)
     for name in kind.indexed:
         _check_indexed(kind, name)
+    for name in kind.elements:
+        _check_elements(kind, name)
     for name in kind.unique:
         if not isinstance(kind, NodeType) or name in kind.key:
             raise InvalidModel(f"{kind.name}.{name} is marked Unique(), which is only for fields of nodes besides id")
@@ -438,10 +456,24 @@ def _check_indexed(kind: EntityType, name: str) -> None:
         )
 
 
+def _check_elements(kind: EntityType, name: str) -> None:
+    if not isinstance(kind, NodeType) or name not in kind.attributes:
+        raise InvalidModel(
+            f"{kind.name}.{name} is marked Indexed(elements=True), which is only for fields of nodes and children "
+            f"besides their ids; remove the mark, or let a node hold the elements"
+        )
+    plain = element_type(kind.fields[name])
+    if plain is None or not issubclass(plain, INDEXED_TYPES):
+        names = ", ".join(each.__name__ for each in INDEXED_TYPES)
+        raise InvalidModel(
+            f"{kind.name}.{name} is marked Indexed(elements=True), so it must be a list, a set, or a tuple of any "
+            f"length, of one of {names}; change its type, or remove the mark"
+        )
+
+
 def _attributes(model: type[Entity], without: tuple[str, ...]) -> dict[str, str]:
-    stored = {
-        name: info.serialization_alias or name for name, info in model.model_fields.items() if name not in without
-    }
+    fields = {**model.model_fields, **stored_computed_fields(model)}
+    stored = {name: info.serialization_alias or name for name, info in fields.items() if name not in without}
     owners: dict[str, str] = {}
     for name, attribute in stored.items():
         if (other := owners.setdefault(attribute, name)) != name:

@@ -6,9 +6,9 @@ a program asks for results, see `queries`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType
 from adjoin.errors import InvalidValue, shown
 from adjoin.fields import Predicate
@@ -19,7 +19,14 @@ from adjoin.queries import Awaiting, Ordered, Waiting, count_pairs, paired
 from adjoin.requests import Plan, SortOperator
 from adjoin.values import Item
 
+if TYPE_CHECKING:
+    from adjoin.refs import ToSource, ToTarget
+
 T = TypeVar("T")
+E = TypeVar("E")
+F = TypeVar("F")
+# So that a query of edges is also one of what has a source, for the types of `nodes`.
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(eq=False, repr=False)
@@ -105,8 +112,8 @@ class _Finding(_Searching[T]):
     """For edges: the end whose nodes `nodes` reads."""
 
     def __repr__(self) -> str:
-        index = self._question.index_in(self._context.layout)
-        where = "the table" if index is None else f"the index {index}"
+        indexes = self._question.indexes_in(self._context.layout)
+        where = " and ".join("the table" if index is None else f"the index {index}" for index in indexes)
         return f"<{type(self).__name__} of {self._question} in {where}; iterate it, or ask for .page()>"
 
     def where(self, predicate: Predicate) -> Self:
@@ -132,11 +139,11 @@ class _Finding(_Searching[T]):
         return {"_context": self._context, "_question": self._question, "_most": self._most, "_far": end}
 
 
-class _FoundPairing(_Finding[tuple[T, Any]]):
+class _FoundPairing(_Finding[tuple[E, F]]):
     """Queries for pairs of an edge that was found and the node at one of its ends."""
 
     def _step(self, start: Any, left: int | None) -> Plan[Found]:
-        consistent = isinstance(self._question, KeySearch) and self._question.consistent
+        consistent = self._question.consistent
         return paired(super()._step, self._context.layout, self._kind, self._far, consistent, start, left)
 
     def _count_plan(self) -> Plan[int]:
@@ -146,10 +153,16 @@ class _FoundPairing(_Finding[tuple[T, Any]]):
 # --- find, synchronous -------------------------------------------------------------------------
 
 
-class FindQuery(Waiting[T], _Finding[T]):
+class FindQuery(Waiting[T_co], _Finding[T_co]):  # type: ignore[type-var]
     """The nodes or edges of one class that were found by the keys of an index, in the order of its sort key."""
 
-    def nodes(self, end: str = "source") -> FindPairQuery[T]:
+    @overload
+    def nodes(self: FindQuery[ToSource[E, F]], end: Literal["source"] = "source") -> FindPairQuery[E, F]: ...
+
+    @overload
+    def nodes(self: FindQuery[ToTarget[E, F]], end: Literal["target"]) -> FindPairQuery[E, F]: ...
+
+    def nodes(self, end: str = "source") -> FindPairQuery[Any, Any]:
         """Returns a query for pairs of an edge and the node at its `end`, which are read with batch gets.
 
         Edges whose node does not exist are left out.
@@ -157,17 +170,23 @@ class FindQuery(Waiting[T], _Finding[T]):
         return FindPairQuery(**self._paired(end))
 
 
-class FindPairQuery(Waiting[tuple[T, Any]], _FoundPairing[T]):
+class FindPairQuery(Waiting[tuple[E, F]], _FoundPairing[E, F]):
     """Pairs of an edge that was found and the node at one of its ends."""
 
 
 # --- find, asynchronous ------------------------------------------------------------------------
 
 
-class AsyncFindQuery(Awaiting[T], _Finding[T]):
+class AsyncFindQuery(Awaiting[T_co], _Finding[T_co]):  # type: ignore[type-var]
     """The nodes or edges of one class that were found by the keys of an index, in the order of its sort key."""
 
-    def nodes(self, end: str = "source") -> AsyncFindPairQuery[T]:
+    @overload
+    def nodes(self: AsyncFindQuery[ToSource[E, F]], end: Literal["source"] = "source") -> AsyncFindPairQuery[E, F]: ...
+
+    @overload
+    def nodes(self: AsyncFindQuery[ToTarget[E, F]], end: Literal["target"]) -> AsyncFindPairQuery[E, F]: ...
+
+    def nodes(self, end: str = "source") -> AsyncFindPairQuery[Any, Any]:
         """Returns a query for pairs of an edge and the node at its `end`, which are read with batch gets.
 
         Edges whose node does not exist are left out.
@@ -175,5 +194,5 @@ class AsyncFindQuery(Awaiting[T], _Finding[T]):
         return AsyncFindPairQuery(**self._paired(end))
 
 
-class AsyncFindPairQuery(Awaiting[tuple[T, Any]], _FoundPairing[T]):
+class AsyncFindPairQuery(Awaiting[tuple[E, F]], _FoundPairing[E, F]):
     """Pairs of an edge that was found and the node at one of its ends."""

@@ -5,18 +5,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adjoin.changing import Changing
-from adjoin.entity_types import AnyEdge, Entity
+from adjoin.entity_types import Entity
 from adjoin.errors import InvalidRequest
-from adjoin.fields import Predicate
+from adjoin.fields import Predicate, RelativeChange
+from adjoin.late import later
 from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref
-from adjoin.plans.transaction import Buffer
 from adjoin.requests import Plan
 from adjoin.verbs import must_find_edges
 
-E = TypeVar("E", bound=AnyEdge)
+if TYPE_CHECKING:
+    from adjoin.plans import transaction as transacting
+    from adjoin.plans.transaction import Buffer
+    from adjoin.refs import Id, Joins
+else:
+    transacting = later("adjoin.plans.transaction")
+
+E = TypeVar("E")
+X = TypeVar("X", bound=Node)
+Y = TypeVar("Y", bound=Node)
 
 
 class TransactionVerbs:
@@ -24,7 +33,7 @@ class TransactionVerbs:
 
     def __init__(self, graph: Changing) -> None:
         self._graph = graph
-        self._all = Buffer(graph._layout)
+        self._all = transacting.Buffer(graph._layout)
         self._is_open: bool | None = None
         """True inside the block, False after it, None before it."""
 
@@ -62,7 +71,7 @@ class TransactionVerbs:
         self,
         what: type[Any] | Entity | Ref[Any],
         /,
-        *given: Any,
+        *given: Id | Node | Ref[Any] | RelativeChange,
         if_version: IfVersion = OWN_VERSION,
         only_if: Predicate | None = None,
         **changes: Any,
@@ -75,7 +84,12 @@ class TransactionVerbs:
         self._buffer.update(self._graph._changed("update", what, given, changes, if_version, only_if))
 
     def upsert(
-        self, what: type[Any] | Ref[Any], /, *given: Any, only_if: Predicate | None = None, **changes: Any
+        self,
+        what: type[Any] | Ref[Any],
+        /,
+        *given: Id | Node | Ref[Any] | RelativeChange,
+        only_if: Predicate | None = None,
+        **changes: Any,
     ) -> None:
         """Changes the named fields of a node or an edge, or makes it with them.
 
@@ -84,7 +98,14 @@ class TransactionVerbs:
         self._buffer.upsert(self._graph._changed("upsert", what, given, changes, None, only_if))
 
     def connect(
-        self, model: type[E], source: Any, target: Any, /, *, only_if: Predicate | None = None, **fields: Any
+        self,
+        model: type[Joins[X, Y, E]],
+        source: X | Ref[X] | Id,
+        target: Y | Ref[Y] | Id,
+        /,
+        *,
+        only_if: Predicate | None = None,
+        **fields: Any,
     ) -> E:
         """Creates an edge between two nodes, and returns it.
 
@@ -94,13 +115,14 @@ class TransactionVerbs:
         """
         made = self._graph._made(model, source, target, fields)
         self._buffer.connect(made, only_if)
-        return made
+        connected: E = made
+        return connected
 
     def disconnect(
         self,
-        model: type[AnyEdge],
-        source: Any,
-        target: Any,
+        model: type[Joins[X, Y, Any]],
+        source: X | Ref[X] | Id,
+        target: Y | Ref[Y] | Id,
         /,
         *,
         if_version: int | None = None,

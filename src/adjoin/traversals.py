@@ -10,36 +10,43 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from adjoin.errors import InvalidValue, shown
 from adjoin.fields import Predicate
+from adjoin.late import later
 from adjoin.layouts.bound import BoundLayout
 from adjoin.model import Node, Ref
-from adjoin.plans.frontier import CAP, Adjacency, NodeKey, Stride
-from adjoin.plans.paths import PathQuestion, any_path, reachable, shortest_path, shortest_paths
-from adjoin.plans.recommend import SCORES, Taste, common, recommend
-from adjoin.plans.routing import (
-    about,
-    check_access,
-    check_direction,
-    lanes_from,
-    lanes_of,
-    node_key,
-    predicate_part,
-    stride_along,
-    stride_from,
-)
-from adjoin.plans.steps.spending import Budget
-from adjoin.plans.subtree import Subtree, subtree
-from adjoin.plans.walk_results import Reachable, Recommendation, WalkPath, WalkResult
-from adjoin.queries import whole_number
+from adjoin.plans.steps.amounts import CAP
 from adjoin.requests import Plan
 from adjoin.verbs import Verbs
-from adjoin.walk_steps import Traversal
-from adjoin.walks import AsyncWalk, Walk
+
+if TYPE_CHECKING:
+    from adjoin import queries, walk_steps, walks
+    from adjoin.plans import frontier, paths, routing
+    from adjoin.plans import recommend as recommending
+    from adjoin.plans import subtree as subtrees
+    from adjoin.plans.frontier import Adjacency, NodeKey, Stride
+    from adjoin.plans.paths import PathQuestion
+    from adjoin.plans.recommend import Taste
+    from adjoin.plans.steps.spending import Budget
+    from adjoin.plans.subtree import Subtree
+    from adjoin.plans.walk_results import Reachable, Recommendation, WalkPath, WalkResult
+    from adjoin.refs import Id
+    from adjoin.walk_steps import Traversal
+    from adjoin.walks import AsyncWalk, Walk
+else:
+    frontier = later("adjoin.plans.frontier")
+    paths = later("adjoin.plans.paths")
+    recommending = later("adjoin.plans.recommend")
+    routing = later("adjoin.plans.routing")
+    subtrees = later("adjoin.plans.subtree")
+    queries = later("adjoin.queries")
+    walk_steps = later("adjoin.walk_steps")
+    walks = later("adjoin.walks")
 
 T = TypeVar("T")
+X = TypeVar("X", bound=Node)
 
 
 class Asking:
@@ -52,7 +59,7 @@ class Asking:
         if isinstance(x, list) and all(isinstance(each, Node | Ref) for each in x):
             if not x:
                 raise InvalidValue("a walk needs a node to begin with, got an empty list; pass a node or a ref")
-            starts = tuple(dict.fromkeys(node_key(self._layout, each) for each in x))
+            starts = tuple(dict.fromkeys(routing.node_key(self._layout, each) for each in x))
             return {"_starts": starts, "_near": frozenset(model for model, _ in starts)}
         if isinstance(x, Node | Ref):
             return self._starts([x])
@@ -73,24 +80,24 @@ class Asking:
     ) -> PathQuestion:
         """What is searched: paths from one node to another, or to all if there is no other."""
         if max_depth is not None:
-            whole_number("max_depth", max_depth)
+            queries.whole_number("max_depth", max_depth)
         layout = self._layout
-        stride, start = stride_along(layout, via, direction, a)
-        end = None if b is None else node_key(layout, b, stride.reversed().lanes)
+        stride, start = routing.stride_along(layout, via, direction, a)
+        end = None if b is None else routing.node_key(layout, b, stride.reversed().lanes)
         if end is not None and end != start and end[0] not in stride.far:
             raise InvalidValue(f"none of these edges leads to a {end[0].__name__}; name others in via")
         if weight is not None:
             self._check_weight(stride, weight)
         nodes_where: tuple[Predicate, ...] = ()
-        if where is not None and predicate_part(layout, stride, where, on) == "edges":
+        if where is not None and routing.predicate_part(layout, stride, where, on) == "edges":
             stride = replace(stride, edges_where=(where,))
         elif where is not None:
             nodes_where = (where,)
-        return PathQuestion(stride, start, end, max_depth, weight, nodes_where)
+        return paths.PathQuestion(stride, start, end, max_depth, weight, nodes_where)
 
     def _check_weight(self, stride: Stride, name: str) -> None:
         for lane in stride.lanes:
-            about(replace(stride, lanes=(lane,)), [name], "edges")
+            routing.about(replace(stride, lanes=(lane,)), [name], "edges")
 
     def _taste(
         self,
@@ -105,23 +112,23 @@ class Asking:
         reasons: int,
     ) -> Taste:
         layout = self._layout
-        if score not in SCORES:
-            raise InvalidValue(f"score must be one of {', '.join(map(repr, SCORES))}, got {shown(score)}")
+        if score not in recommending.SCORES:
+            raise InvalidValue(f"score must be one of {', '.join(map(repr, recommending.SCORES))}, got {shown(score)}")
         if score == "jaccard" and weight is not None:
             raise InvalidValue("jaccard counts neighbours and takes no weight; use another score, or leave weight out")
-        check_direction(direction)
-        start = node_key(layout, x, lanes_of(layout, "recommend", [model], "out"))
-        lanes = lanes_from(layout, "recommend", model, direction, start)
-        first = Stride(lanes)
+        routing.check_direction(direction)
+        start = routing.node_key(layout, x, routing.lanes_of(layout, "recommend", [model], "out"))
+        lanes = routing.lanes_from(layout, "recommend", model, direction, start)
+        first = frontier.Stride(lanes)
         if weight is not None:
             self._check_weight(first, weight)
-        is_within = all(start[0] in lane.near and start[0] in Stride((lane,)).far for lane in lanes)
+        is_within = all(start[0] in lane.near and start[0] in frontier.Stride((lane,)).far for lane in lanes)
         second = first if is_within else first.reversed()
         if not is_within:
-            stride_from(layout, second.lanes, [*first.far])
+            routing.stride_from(layout, second.lanes, [*first.far])
         if score == "jaccard":
             for lane in second.reversed().lanes:
-                check_access(layout, lane)
+                routing.check_access(layout, lane)
         strides: tuple[Stride, ...] = (first, second)
         wanted = start[0] if to is None else layout.schema.node(to).whole.model
         if wanted is not start[0]:
@@ -132,31 +139,34 @@ class Asking:
             strides = (first, second, first)
         if isinstance(exclude, str | bytes | Node) or not isinstance(exclude, Iterable):
             raise InvalidValue(f"exclude takes a list of nodes or refs, got {shown(exclude)}; put it into a list")
-        without = frozenset(node_key(layout, each) for each in exclude)
-        return Taste(
+        without = frozenset(routing.node_key(layout, each) for each in exclude)
+        return recommending.Taste(
             start,
             strides,
             score,
             weight,
             without,
-            whole_number("limit", limit),
-            whole_number("reasons", reasons),
+            queries.whole_number("limit", limit),
+            queries.whole_number("reasons", reasons),
         )
 
     def _sides(self, a: Any, b: Any, model: type[Any], direction: str) -> list[tuple[Stride, NodeKey]]:
-        lanes = lanes_of(self._layout, "common", [model], "out")
-        nodes = [node_key(self._layout, each, lanes) for each in (a, b)]
-        return [(Stride(lanes_from(self._layout, "common", model, direction, node)), node) for node in nodes]
+        lanes = routing.lanes_of(self._layout, "common", [model], "out")
+        nodes = [routing.node_key(self._layout, each, lanes) for each in (a, b)]
+        return [
+            (frontier.Stride(routing.lanes_from(self._layout, "common", model, direction, node)), node)
+            for node in nodes
+        ]
 
     def _subtree(
         self, adjacency: Adjacency, x: Any, model: Any, quantity: str | None, direction: str, max_depth: int | None
     ) -> Plan[Subtree]:
         if max_depth is not None:
-            whole_number("max_depth", max_depth)
-        stride, root = stride_along(self._layout, model, direction, x)
+            queries.whole_number("max_depth", max_depth)
+        stride, root = routing.stride_along(self._layout, model, direction, x)
         if quantity is not None:
             self._check_weight(stride, quantity)
-        return subtree(adjacency, stride, root, quantity, max_depth)
+        return subtrees.subtree(adjacency, stride, root, quantity, max_depth)
 
 
 class Traversing(Verbs, Asking):
@@ -166,7 +176,7 @@ class Traversing(Verbs, Asking):
     """The clock by which budgets are measured, in seconds."""
 
     def _traversal(self, budget: Budget | None, cap: int | None, consistent: bool | None) -> Traversal:
-        return Traversal(self._context, self._ticks, budget, cap, self._consistency(consistent))
+        return walk_steps.Traversal(self._context, self._ticks, budget, cap, self._consistency(consistent))
 
 
 def given_node(node: Any) -> Any:
@@ -185,6 +195,26 @@ class Traversals(Traversing):
     @abstractmethod
     def _run(self, plan: Plan[T]) -> T: ...
 
+    @overload
+    def walk(
+        self,
+        x: X | Ref[X] | list[X] | list[Ref[X]],
+        budget: Budget | None = None,
+        *,
+        cap: int | None = CAP,
+        consistent: bool | None = None,
+    ) -> Walk[Any, X]: ...
+
+    @overload
+    def walk(
+        self,
+        x: Id | list[Any],
+        budget: Budget | None = None,
+        *,
+        cap: int | None = CAP,
+        consistent: bool | None = None,
+    ) -> Walk[Any, Any]: ...
+
     def walk(
         self,
         x: Any,
@@ -192,14 +222,14 @@ class Traversals(Traversing):
         *,
         cap: int | None = CAP,
         consistent: bool | None = None,
-    ) -> Walk:
+    ) -> Walk[Any, Any]:
         """Returns a walk that begins with a node: `g.walk(ann).out(Knows).out(Knows).distinct().nodes()`.
 
         `x` is a node or a ref, a list of them, or an id if the first step tells its class. `budget` limits what the
         walk may spend. `cap` is how many edges of one class are read at one node at most; results say which nodes have
         more. With `consistent`, reads of the table are strongly consistent; those of indexes cannot be.
         """
-        return Walk(self._traversal(budget, cap, consistent), **self._starts(x))
+        return walks.Walk(self._traversal(budget, cap, consistent), **self._starts(x))
 
     def shortest_path(
         self,
@@ -224,7 +254,7 @@ class Traversals(Traversing):
         budget or the cap did not suffice to know.
         """
         asked = self._between(a, given_node(b), via, direction, max_depth, weight, where, on)
-        return self._run(shortest_path(self._traversal(budget, cap, consistent).adjacency(), asked))
+        return self._run(paths.shortest_path(self._traversal(budget, cap, consistent).adjacency(), asked))
 
     def shortest_paths(
         self,
@@ -243,7 +273,7 @@ class Traversals(Traversing):
     ) -> WalkResult[WalkPath]:
         """Returns all shortest paths from one node to another. The arguments are those of `shortest_path`."""
         asked = self._between(a, given_node(b), via, direction, max_depth, weight, where, on)
-        return self._run(shortest_paths(self._traversal(budget, cap, consistent).adjacency(), asked))
+        return self._run(paths.shortest_paths(self._traversal(budget, cap, consistent).adjacency(), asked))
 
     def can_reach(
         self,
@@ -264,7 +294,7 @@ class Traversals(Traversing):
         Raises `BudgetExceeded` if none was found and not everything was read.
         """
         asked = self._between(a, given_node(b), via, direction, max_depth, None, where, on)
-        return self._run(any_path(self._traversal(budget, cap, consistent).adjacency(), asked))
+        return self._run(paths.any_path(self._traversal(budget, cap, consistent).adjacency(), asked))
 
     def reachable(
         self,
@@ -285,7 +315,7 @@ class Traversals(Traversing):
         followed, or only these nodes are reached.
         """
         asked = self._between(x, None, via, direction, max_depth, None, where, on)
-        return self._run(reachable(self._traversal(budget, cap, consistent).adjacency(), asked))
+        return self._run(paths.reachable(self._traversal(budget, cap, consistent).adjacency(), asked))
 
     def recommend(
         self,
@@ -311,7 +341,7 @@ class Traversals(Traversing):
         `exclude` are nodes that are not to be recommended.
         """
         taste = self._taste(x, model, to, score, weight, direction, exclude, limit, reasons)
-        return self._run(recommend(self._traversal(budget, cap, consistent).adjacency(), taste))
+        return self._run(recommending.recommend(self._traversal(budget, cap, consistent).adjacency(), taste))
 
     def common(
         self,
@@ -326,7 +356,7 @@ class Traversals(Traversing):
     ) -> WalkResult[Any]:
         """Returns the nodes that two nodes are both connected with by edges of a class."""
         sides = self._sides(a, b, model, direction)
-        return self._run(common(self._traversal(budget, cap, consistent).adjacency(), sides))
+        return self._run(recommending.common(self._traversal(budget, cap, consistent).adjacency(), sides))
 
     def subtree(
         self,
@@ -358,6 +388,26 @@ class AsyncTraversals(Traversing):
     @abstractmethod
     async def _run(self, plan: Plan[T]) -> T: ...
 
+    @overload
+    def walk(
+        self,
+        x: X | Ref[X] | list[X] | list[Ref[X]],
+        budget: Budget | None = None,
+        *,
+        cap: int | None = CAP,
+        consistent: bool | None = None,
+    ) -> AsyncWalk[Any, X]: ...
+
+    @overload
+    def walk(
+        self,
+        x: Id | list[Any],
+        budget: Budget | None = None,
+        *,
+        cap: int | None = CAP,
+        consistent: bool | None = None,
+    ) -> AsyncWalk[Any, Any]: ...
+
     def walk(
         self,
         x: Any,
@@ -365,14 +415,14 @@ class AsyncTraversals(Traversing):
         *,
         cap: int | None = CAP,
         consistent: bool | None = None,
-    ) -> AsyncWalk:
+    ) -> AsyncWalk[Any, Any]:
         """Returns a walk that begins with a node: `await g.walk(ann).out(Knows).out(Knows).distinct().nodes()`.
 
         `x` is a node or a ref, a list of them, or an id if the first step tells its class. `budget` limits what the
         walk may spend. `cap` is how many edges of one class are read at one node at most; results say which nodes have
         more. With `consistent`, reads of the table are strongly consistent; those of indexes cannot be.
         """
-        return AsyncWalk(self._traversal(budget, cap, consistent), **self._starts(x))
+        return walks.AsyncWalk(self._traversal(budget, cap, consistent), **self._starts(x))
 
     async def shortest_path(
         self,
@@ -397,7 +447,7 @@ class AsyncTraversals(Traversing):
         budget or the cap did not suffice to know.
         """
         asked = self._between(a, given_node(b), via, direction, max_depth, weight, where, on)
-        return await self._run(shortest_path(self._traversal(budget, cap, consistent).adjacency(), asked))
+        return await self._run(paths.shortest_path(self._traversal(budget, cap, consistent).adjacency(), asked))
 
     async def shortest_paths(
         self,
@@ -416,7 +466,7 @@ class AsyncTraversals(Traversing):
     ) -> WalkResult[WalkPath]:
         """Returns all shortest paths from one node to another. The arguments are those of `shortest_path`."""
         asked = self._between(a, given_node(b), via, direction, max_depth, weight, where, on)
-        return await self._run(shortest_paths(self._traversal(budget, cap, consistent).adjacency(), asked))
+        return await self._run(paths.shortest_paths(self._traversal(budget, cap, consistent).adjacency(), asked))
 
     async def can_reach(
         self,
@@ -437,7 +487,7 @@ class AsyncTraversals(Traversing):
         Raises `BudgetExceeded` if none was found and not everything was read.
         """
         asked = self._between(a, given_node(b), via, direction, max_depth, None, where, on)
-        return await self._run(any_path(self._traversal(budget, cap, consistent).adjacency(), asked))
+        return await self._run(paths.any_path(self._traversal(budget, cap, consistent).adjacency(), asked))
 
     async def reachable(
         self,
@@ -458,7 +508,7 @@ class AsyncTraversals(Traversing):
         followed, or only these nodes are reached.
         """
         asked = self._between(x, None, via, direction, max_depth, None, where, on)
-        return await self._run(reachable(self._traversal(budget, cap, consistent).adjacency(), asked))
+        return await self._run(paths.reachable(self._traversal(budget, cap, consistent).adjacency(), asked))
 
     async def recommend(
         self,
@@ -484,7 +534,7 @@ class AsyncTraversals(Traversing):
         `exclude` are nodes that are not to be recommended.
         """
         taste = self._taste(x, model, to, score, weight, direction, exclude, limit, reasons)
-        return await self._run(recommend(self._traversal(budget, cap, consistent).adjacency(), taste))
+        return await self._run(recommending.recommend(self._traversal(budget, cap, consistent).adjacency(), taste))
 
     async def common(
         self,
@@ -499,7 +549,7 @@ class AsyncTraversals(Traversing):
     ) -> WalkResult[Any]:
         """Returns the nodes that two nodes are both connected with by edges of a class."""
         sides = self._sides(a, b, model, direction)
-        return await self._run(common(self._traversal(budget, cap, consistent).adjacency(), sides))
+        return await self._run(recommending.common(self._traversal(budget, cap, consistent).adjacency(), sides))
 
     async def subtree(
         self,

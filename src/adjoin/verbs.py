@@ -13,54 +13,88 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from decimal import Decimal
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from adjoin.cost import Counting, Explanation, FanOut, Meter
 from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType
 from adjoin.errors import AdjoinError, InvalidRequest, InvalidValue, shown
 from adjoin.expressions import Not, Or, all_of
 from adjoin.field_types import problems_in
-from adjoin.fields import Predicate
+from adjoin.fields import FieldReference, Predicate, field_name
+from adjoin.late import later
 from adjoin.layouts.adjacency_list import bound_layout
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import Layout
-from adjoin.layouts.ranges import Range
 from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref, node_id
-from adjoin.notebooks import table_html
-from adjoin.plans.copies import fans
-from adjoin.plans.counted_deletion import delete_one_of
-from adjoin.plans.counting.contributions import check_rules
 from adjoin.plans.declared import DeclaredDifference, differences, open_record, record_indexes
-from adjoin.plans.delete_many import EdgeToDelete, NodeToDelete, delete_many
-from adjoin.plans.find import Search, search
-from adjoin.plans.key_search import KeySearch, index_search
-from adjoin.plans.maintenance.expected import expected
-from adjoin.plans.maintenance.health import Health, health
-from adjoin.plans.maintenance.ranks import check_room
-from adjoin.plans.maintenance.standing import opened_standing
-from adjoin.plans.maintenance.stream import Daemon
-from adjoin.plans.migrating.completing import Fill
-from adjoin.plans.migrating.moving import Moving
-from adjoin.plans.migrating.passes import Migration
-from adjoin.plans.migrating.planning import MigrationPlan, field_changes_of, planned, planned_into
-from adjoin.plans.migrating.translating import Translation
 from adjoin.plans.read import Question
-from adjoin.plans.scan import MAX_SEGMENTS, ScanQuestion
 from adjoin.plans.shards import learn_number, number_of, open_shard_numbers, raise_shards, read_shard_maps, written
-from adjoin.plans.steps.conditions import delete_condition
 from adjoin.plans.table import drop_table, open_table
-from adjoin.plans.versions import delete_lock
-from adjoin.plans.write import add, connect, disconnect, put, put_many
-from adjoin.queries import Context, whole_number
 from adjoin.requests import DescribeTable, Plan, Request, TableResponse
 from adjoin.values import check_range
-from adjoin.watching import Watch, WatchedRound
+
+if TYPE_CHECKING:
+    from adjoin import cost as costs
+    from adjoin import meters, notebooks, queries, watching
+    from adjoin.cost import Counting, Explanation, FanOut
+    from adjoin.layouts.ranges import Range
+    from adjoin.meters import Meter
+    from adjoin.plans import copies as fan_outs
+    from adjoin.plans import counted_deletion, key_search, versions
+    from adjoin.plans import delete_many as deleting_many
+    from adjoin.plans import find as finding
+    from adjoin.plans import scan as scanning
+    from adjoin.plans import write as writing
+    from adjoin.plans.counting import contributions
+    from adjoin.plans.delete_many import EdgeToDelete, NodeToDelete
+    from adjoin.plans.find import Search
+    from adjoin.plans.key_search import KeySearch
+    from adjoin.plans.maintenance import expected as expectations
+    from adjoin.plans.maintenance import health as healths
+    from adjoin.plans.maintenance import ranks, standing
+    from adjoin.plans.maintenance import stream as streams
+    from adjoin.plans.maintenance.health import Health
+    from adjoin.plans.maintenance.stream import Daemon
+    from adjoin.plans.migrating import moving as movings
+    from adjoin.plans.migrating import passes, translating
+    from adjoin.plans.migrating import planning as plannings
+    from adjoin.plans.migrating.completing import Fill
+    from adjoin.plans.migrating.moving import Moving
+    from adjoin.plans.migrating.passes import Migration
+    from adjoin.plans.migrating.planning import MigrationPlan
+    from adjoin.plans.migrating.translating import Translation
+    from adjoin.plans.scan import ScanQuestion
+    from adjoin.plans.steps import conditions
+    from adjoin.queries import Context
+    from adjoin.watching import Watch, WatchedRound
+else:
+    costs = later("adjoin.cost")
+    meters = later("adjoin.meters")
+    notebooks = later("adjoin.notebooks")
+    fan_outs = later("adjoin.plans.copies")
+    counted_deletion = later("adjoin.plans.counted_deletion")
+    contributions = later("adjoin.plans.counting.contributions")
+    deleting_many = later("adjoin.plans.delete_many")
+    finding = later("adjoin.plans.find")
+    key_search = later("adjoin.plans.key_search")
+    expectations = later("adjoin.plans.maintenance.expected")
+    healths = later("adjoin.plans.maintenance.health")
+    ranks = later("adjoin.plans.maintenance.ranks")
+    standing = later("adjoin.plans.maintenance.standing")
+    streams = later("adjoin.plans.maintenance.stream")
+    movings = later("adjoin.plans.migrating.moving")
+    passes = later("adjoin.plans.migrating.passes")
+    plannings = later("adjoin.plans.migrating.planning")
+    translating = later("adjoin.plans.migrating.translating")
+    scanning = later("adjoin.plans.scan")
+    conditions = later("adjoin.plans.steps.conditions")
+    versions = later("adjoin.plans.versions")
+    writing = later("adjoin.plans.write")
+    watching = later("adjoin.watching")
+    queries = later("adjoin.queries")
 
 T = TypeVar("T")
-N = TypeVar("N", bound=Node)
-E = TypeVar("E", bound=AnyEdge)
 
 _log = logging.getLogger("adjoin")
 _STREAM_LAG = 2.0
@@ -84,8 +118,9 @@ class Verbs(ABC):
         if cursor_secret is not None and not cursor_secret:
             raise InvalidValue("cursor_secret must not be empty; pass a secret, or None for unsigned page tokens")
         self._layout: BoundLayout = bound_layout(models, layout, table, tenant)
-        check_rules(self._layout)
-        check_room(self._layout)
+        if self._layout.rules.rules:
+            contributions.check_rules(self._layout)
+            ranks.check_room(self._layout)
         self._schema = self._layout.schema
         if isinstance(cursor_secret, str):
             # Environment variables may contain lone surrogates, which UTF-8 alone refuses.
@@ -96,7 +131,11 @@ class Verbs(ABC):
         self._consistent = self._consistency(consistent)
         self._tenant = tenant
         self._clock: Callable[[], float] = time.time
-        self._context = Context(self._layout, self._secret, self._run)
+
+    @property
+    def _context(self) -> Context:
+        """What a query needs; the module of queries is imported with the first one."""
+        return queries.Context(self._layout, self._secret, self._run)
 
     @abstractmethod
     def _run(self, plan: Plan[Any]) -> Any:
@@ -108,11 +147,11 @@ class Verbs(ABC):
         of = "" if self._tenant is None else f" for the tenant {self._tenant}"
         indexes = ", ".join(index.name for index in self._layout.definition.indexes)
         title = f"{type(self).__name__} in the table {self._layout.table}{of}"
-        return table_html(title, ("class", "what", "fields"), rows, [f"Indexes: {indexes or 'none'}."])
+        return notebooks.table_html(title, ("class", "what", "fields"), rows, [f"Indexes: {indexes or 'none'}."])
 
     def meter(self) -> Meter:
         """Returns a meter that counts what a block consumes: `with g.meter() as m: ...`."""
-        return Meter()
+        return meters.Meter()
 
     def watch(
         self,
@@ -124,7 +163,7 @@ class Verbs(ABC):
 
         As a meter, it is told of all graphs in its block. `start()` and `stop()` watch the whole process instead.
         """
-        return Watch(before, after)
+        return watching.Watch(before, after)
 
     def _consistency(self, asked: bool | None) -> bool:
         if asked is None:
@@ -142,7 +181,8 @@ class Verbs(ABC):
             _log.warning("the table %r lacks %s; add them with create_table()", layout.table, _named(opened.absent))
         yield from open_shard_numbers(layout, is_new=opened.is_new)
         yield from read_shard_maps(layout)
-        yield from opened_standing(layout)
+        if layout.rules.declared:
+            yield from standing.opened_standing(layout)
         if opened.is_new or opened.described is not None:
             yield from open_record(layout, opened.described, tells=tells)
 
@@ -158,9 +198,9 @@ class Verbs(ABC):
         segments: int,
         lags: bool,
     ) -> Migration:
-        if whole_number("segments", segments) > MAX_SEGMENTS:
-            raise InvalidValue(f"segments must be at most {MAX_SEGMENTS}, got {shown(segments)}")
-        return Migration(
+        if queries.whole_number("segments", segments) > scanning.MAX_SEGMENTS:
+            raise InvalidValue(f"segments must be at most {scanning.MAX_SEGMENTS}, got {shown(segments)}")
+        return passes.Migration(
             self._layout,
             fill=fill,
             drop=drop,
@@ -181,9 +221,9 @@ class Verbs(ABC):
         segments: int,
         lags: bool,
     ) -> Moving:
-        if whole_number("segments", segments) > MAX_SEGMENTS:
-            raise InvalidValue(f"segments must be at most {MAX_SEGMENTS}, got {shown(segments)}")
-        return Moving(
+        if queries.whole_number("segments", segments) > scanning.MAX_SEGMENTS:
+            raise InvalidValue(f"segments must be at most {scanning.MAX_SEGMENTS}, got {shown(segments)}")
+        return movings.Moving(
             self._translation(into, fill, drop),
             finish=finish,
             units=units,
@@ -194,15 +234,15 @@ class Verbs(ABC):
 
     def _translation(self, into: Verbs, fill: Mapping[str, Fill] | None, drop: Iterable[str]) -> Translation:
         # In another table, dropped attributes are left out from the beginning: the old table still has them.
-        field_changes, _ = field_changes_of(into._layout, fill or {}, drop, finish=True)
-        return Translation(self._layout, into._layout, field_changes)
+        field_changes, _ = plannings.field_changes_of(into._layout, fill or {}, drop, finish=True)
+        return translating.Translation(self._layout, into._layout, field_changes)
 
     def _planned_into(self, into: Verbs, fill: Mapping[str, Fill] | None, drop: Iterable[str]) -> Plan[MigrationPlan]:
-        return planned_into(self._translation(into, fill, drop))
+        return plannings.planned_into(self._translation(into, fill, drop))
 
     def _planned(self, fill: Mapping[str, Fill] | None, drop: Iterable[str]) -> Plan[MigrationPlan]:
-        field_changes, removes = field_changes_of(self._layout, fill or {}, drop, finish=True)
-        return planned(self._layout, field_changes, removes, sorted(self._layout.due.absent))
+        field_changes, removes = plannings.field_changes_of(self._layout, fill or {}, drop, finish=True)
+        return plannings.planned(self._layout, field_changes, removes, sorted(self._layout.due.absent))
 
     def _maps_plan(self) -> Plan[None]:
         """Reads what a view of a tenant needs from an open table: shard maps, and which declarations were counted.
@@ -213,10 +253,10 @@ class Verbs(ABC):
         if index is not None and any(map(index.book.is_stale, index.scopes)):
             yield from read_shard_maps(self._layout)
         if not self._layout.rules.is_told:
-            yield from opened_standing(self._layout)
+            yield from standing.opened_standing(self._layout)
 
     def _raise_shards(self, index: str, number: int) -> Plan[None]:
-        whole_number("number", number)
+        queries.whole_number("number", number)
         known = number_of(self._layout, index)
         asked_at = known.clock()
         learn_number(known, (yield from raise_shards(self._layout, index, number)), asked_at)
@@ -226,9 +266,8 @@ class Verbs(ABC):
         view = copy(self)
         view._tenant = tenant
         view._layout = self._layout.for_tenant(tenant)
-        check_rules(view._layout)
-        check_room(view._layout)
-        view._context = Context(view._layout, view._secret, view._run)
+        contributions.check_rules(view._layout)
+        ranks.check_room(view._layout)
         return view
 
     def _drop_plan(self) -> Plan[None]:
@@ -243,22 +282,25 @@ class Verbs(ABC):
         self,
         model: type[Any],
         predicate: Predicate | None,
-        order: str | None,
+        order: str | FieldReference[Any] | tuple[str | FieldReference[Any], ...] | None,
         index: str | None,
         consistent: bool | None,
     ) -> Search:
-        if order is not None and not isinstance(order, str):
-            raise InvalidValue(f"order must be the name of a field, got {shown(order)}")
+        sought = (
+            tuple(map(field_name, order)) if isinstance(order, tuple) else None if order is None else field_name(order)
+        )
+        names = sought if isinstance(sought, tuple) else (sought,)
+        if sought is not None and not (names and all(isinstance(name, str) for name in names)):
+            raise InvalidValue(f"order must be the name of a field, or a tuple of names, got {shown(order)}")
         if index is not None and not isinstance(index, str):
             raise InvalidValue(f"index must be the name of an index, got {shown(index)}")
-        found = search(self._layout, self._kind(model), predicate, order, index)
-        is_consistent = self._index_consistency(consistent, found.index_in(self._layout))
-        return found.with_(consistent=is_consistent) if isinstance(found, KeySearch) else found
+        found = finding.search(self._layout, self._kind(model), predicate, sought, index)
+        return found.reading_at(lambda index: self._index_consistency(consistent, index), self._layout)
 
     def _index_search(self, name: str, consistent: bool | None) -> KeySearch:
         if not isinstance(name, str):
             raise InvalidValue(f"index takes the name of an index, got {shown(name)}")
-        found = index_search(self._layout, name)
+        found = key_search.index_search(self._layout, name)
         return found.with_(consistent=self._index_consistency(consistent, name))
 
     def _kind(self, model: type[Any]) -> EntityType:
@@ -272,11 +314,11 @@ class Verbs(ABC):
         consistent: bool | None,
         progress: Callable[[int], None] | None,
     ) -> ScanQuestion:
-        if whole_number("segments", segments) > MAX_SEGMENTS:
-            raise InvalidValue(f"segments must be at most {MAX_SEGMENTS}, got {shown(segments)}")
+        if queries.whole_number("segments", segments) > scanning.MAX_SEGMENTS:
+            raise InvalidValue(f"segments must be at most {scanning.MAX_SEGMENTS}, got {shown(segments)}")
         _check_progress(progress)
         kind = None if model is None else self._kind(model)
-        return ScanQuestion(kind, self._layout.scan(kind), segments, self._consistency(consistent), progress)
+        return scanning.ScanQuestion(kind, self._layout.scan(kind), segments, self._consistency(consistent), progress)
 
     def _sized(self, explanation: Explanation) -> Plan[Explanation]:
         """Adds to the explanation of a scan how large the table is, if the store says so."""
@@ -290,7 +332,7 @@ class Verbs(ABC):
         return explanation.with_table(self._layout.table, described)
 
     def _edge_parts(
-        self, model: type[E], source: Any, target: Any, key: dict[str, Any]
+        self, model: type[Any], source: Any, target: Any, key: dict[str, Any]
     ) -> tuple[EdgeType, Any, Any, dict[str, Any]]:
         kind = self._schema.edge(model)
         names = self._layout.key_fields(kind)
@@ -308,10 +350,10 @@ class Verbs(ABC):
         return plan if index is None or not index.book.is_adaptive else written(self._layout, plan)
 
     def _put(self, entity: Entity, only_if: Predicate | None, if_version: IfVersion = OWN_VERSION) -> Plan[None]:
-        return self._written(put(self._layout, entity, only_if, if_version))
+        return self._written(writing.put(self._layout, entity, only_if, if_version))
 
     def _add(self, entity: Entity) -> Plan[None]:
-        return self._written(add(self._layout, entity))
+        return self._written(writing.add(self._layout, entity))
 
     def _put_many(self, entities: Iterable[Any], progress: Callable[[int], None] | None) -> Plan[int]:
         if isinstance(entities, BaseModel) or not isinstance(entities, Iterable):
@@ -319,16 +361,16 @@ class Verbs(ABC):
                 f"put_many takes a list of nodes and edges, got {shown(entities)}; use put for a single one"
             )
         _check_progress(progress)
-        return self._written(put_many(self._layout, entities, progress))
+        return self._written(writing.put_many(self._layout, entities, progress))
 
     def _connect(
-        self, model: type[E], source: Any, target: Any, fields: dict[str, Any], only_if: Predicate | None = None
-    ) -> Plan[E]:
+        self, model: type[Any], source: Any, target: Any, fields: dict[str, Any], only_if: Predicate | None = None
+    ) -> Plan[Any]:
         made = self._made(model, source, target, fields)
-        connected: E = yield from self._written(connect(self._layout, made, only_if))
+        connected = yield from self._written(writing.connect(self._layout, made, only_if))
         return connected
 
-    def _made(self, model: type[E], source: Any, target: Any, fields: dict[str, Any]) -> E:
+    def _made(self, model: type[Any], source: Any, target: Any, fields: dict[str, Any]) -> Any:
         kind = self._schema.edge(model)
         if model.model_config.get("extra") != "allow":
             # Pydantic ignores unknown fields by default, so a misspelled one would be lost without this check.
@@ -346,18 +388,18 @@ class Verbs(ABC):
 
     def _disconnect(
         self,
-        model: type[E],
+        model: type[Any],
         source: Any,
         target: Any,
         key: dict[str, Any],
         if_version: int | None = None,
         only_if: Predicate | None = None,
     ) -> Plan[bool]:
-        return disconnect(self._layout, *self._to_disconnect(model, source, target, key, if_version, only_if))
+        return writing.disconnect(self._layout, *self._to_disconnect(model, source, target, key, if_version, only_if))
 
     def _to_disconnect(
         self,
-        model: type[E],
+        model: type[Any],
         source: Any,
         target: Any,
         key: dict[str, Any],
@@ -367,8 +409,8 @@ class Verbs(ABC):
     ) -> EdgeToDelete:
         """Returns the class, the ends and the key fields of an edge, and the condition under which it is deleted."""
         parts = self._edge_parts(model, source, target, key)
-        lock = delete_lock(self._layout, parts[0], edge, if_version)
-        return *parts, all_of(lock, delete_condition(self._layout, parts[0], only_if))
+        lock = versions.delete_lock(self._layout, parts[0], edge, if_version)
+        return *parts, all_of(lock, conditions.delete_condition(self._layout, parts[0], only_if))
 
     def _edge_to_delete(
         self, edge: AnyEdge, if_version: IfVersion = OWN_VERSION, only_if: Predicate | None = None
@@ -387,8 +429,10 @@ class Verbs(ABC):
     ) -> Plan[bool]:
         must_find = must_find_edges(edges)
         if isinstance(what, Edge):
-            return disconnect(self._layout, *self._edge_to_delete(what, if_version, only_if))
-        return delete_one_of(self._layout, *self._to_delete(what, id, if_version, only_if), must_find=must_find)
+            return writing.disconnect(self._layout, *self._edge_to_delete(what, if_version, only_if))
+        return counted_deletion.delete_one_of(
+            self._layout, *self._to_delete(what, id, if_version, only_if), must_find=must_find
+        )
 
     def _delete_many(self, entities: Iterable[Any], progress: Callable[[int], None] | None) -> Plan[int]:
         if isinstance(entities, BaseModel | Ref) or not isinstance(entities, Iterable):
@@ -396,7 +440,7 @@ class Verbs(ABC):
                 f"delete_many takes a list of nodes, refs and edges, got {shown(entities)}; use delete for a single one"
             )
         _check_progress(progress)
-        return delete_many(self._layout, map(self._one_of_many, entities), progress)
+        return deleting_many.delete_many(self._layout, map(self._one_of_many, entities), progress)
 
     def _one_of_many(self, entity: Any) -> EdgeToDelete | NodeToDelete:
         if isinstance(entity, Edge):
@@ -427,15 +471,15 @@ class Verbs(ABC):
                 raise InvalidValue(f"delete takes a class and an id, a node, a ref or an edge, got {shown(what)}")
         kind = self._schema.node(model)
         entity = what if isinstance(what, Node) else None
-        lock = delete_lock(self._layout, kind, entity, if_version)
+        lock = versions.delete_lock(self._layout, kind, entity, if_version)
         if kind.head is not None:
             told = self._layout.told_apart(kind)
             lock = lock if told is None else all_of(lock, Or((Not(self._layout.present), told)))
-        return kind, kind.id(id), all_of(lock, delete_condition(self._layout, kind, only_if))
+        return kind, kind.id(id), all_of(lock, conditions.delete_condition(self._layout, kind, only_if))
 
     def _countings(self, requests: Sequence[Request]) -> list[Counting]:
         return [
-            Counting(
+            costs.Counting(
                 work.edge.name,
                 work.fields,
                 work.ledgers,
@@ -447,21 +491,22 @@ class Verbs(ABC):
                 tuple(edge.name for edge in work.above),
                 work.entries,
                 work.copies,
+                work.sets,
             )
-            for work in expected(self._layout, requests)
+            for work in expectations.expected(self._layout, requests)
         ]
 
     def _fan_outs(self, requests: Sequence[Request]) -> list[FanOut]:
         return [
-            FanOut(fan.node, fan.edge.name, fan.fields, fan.index, fan.items, fan.entries, fan.others)
-            for fan in fans(self._layout, requests)
+            costs.FanOut(fan.node, fan.edge.name, fan.fields, fan.index, fan.items, fan.entries, fan.others)
+            for fan in fan_outs.fans(self._layout, requests)
         ]
 
     def _daemon(self, once: bool, every: float) -> Daemon:
-        return Daemon(once=once, every=every, clock=self._clock)
+        return streams.Daemon(once=once, every=every, clock=self._clock)
 
     def _health(self) -> Plan[Health]:
-        return health(self._layout, self._clock)
+        return healths.health(self._layout, self._clock)
 
     def _question(self, range: Range, consistent: bool | None) -> Question:
         if consistent is None and not self._consistent:
@@ -482,15 +527,15 @@ class Verbs(ABC):
             )
         return is_local
 
-    def _out(self, model: type[E], x: Any, consistent: bool | None) -> Question:
+    def _out(self, model: type[Any], x: Any, consistent: bool | None) -> Question:
         kind = self._schema.edge(model)
         return self._question(self._layout.out(kind, kind.source.id(x)), consistent)
 
-    def _into(self, model: type[E], x: Any, consistent: bool | None) -> Question:
+    def _into(self, model: type[Any], x: Any, consistent: bool | None) -> Question:
         kind = self._schema.edge(model)
         return self._question(self._layout.into(kind, kind.target.id(x)), consistent)
 
-    def _children(self, x: Any, model: type[N], consistent: bool | None) -> Question:
+    def _children(self, x: Any, model: type[Any], consistent: bool | None) -> Question:
         kind = self._schema.node(model)
         if kind.parent is None:
             raise InvalidValue(

@@ -7,16 +7,17 @@ and the asynchronous walk, which run the plans.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from adjoin.cost import WalkCost
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidCursor, InvalidValue, shown
-from adjoin.fields import Predicate
+from adjoin.fields import FieldReference, Predicate, field_name
 from adjoin.layouts.bound import BoundLayout
 from adjoin.model import Node, Ref
 from adjoin.notebooks import completeness_notes, table_html
-from adjoin.plans.frontier import CAP, About, Adjacency, NodeKey, Order, Stride, ref_of
+from adjoin.plans.frontier import About, Adjacency, NodeKey, Order, Stride, ref_of
 from adjoin.plans.read import decode_cursor, encode_cursor
 from adjoin.plans.routing import (
     about,
@@ -28,6 +29,7 @@ from adjoin.plans.routing import (
     reached_by,
     stride_from,
 )
+from adjoin.plans.steps.amounts import CAP
 from adjoin.plans.steps.spending import Budget, Spending
 from adjoin.plans.walk import (
     MAX_HOPS,
@@ -215,13 +217,14 @@ class Steps:
         """Returns the walk with only the first path to each node, so that results are different nodes."""
         return replace(self, _steps=(*self._steps, Distinct()))
 
-    def order_by(self, field: str, *, reverse: bool = False, on: str | None = None) -> Self:
+    def order_by(self, field: str | FieldReference[Any], *, reverse: bool = False, on: str | None = None) -> Self:
         """Returns the walk with the last step in the order of a field of its edges or of the nodes that it reaches.
 
         `limit_per_node` takes the first edges in this order. Those without a value come last.
         """
         if not isinstance(reverse, bool):
             raise InvalidValue(f"reverse must be True or False, got {shown(reverse)}")
+        field = field_name(field)
         _, stride = self._last("order_by", is_direct=True)
         return self._with_stride(replace(stride, order=Order(field, about(stride, [field], on), reverse)))
 
@@ -316,7 +319,7 @@ class Steps:
         texts = [repr(layout.node_key(kinds[model], id)) for model, id in route.starts]
         return route.identity([layout.table, *texts, str(self._traversal.cap)], what)
 
-    def _group_count_plan(self) -> Plan[GroupCount]:
+    def _group_count_plan(self) -> Plan[GroupCount[Any]]:
         return self._walking().group_count()
 
     def _count_plan(self) -> Plan[int]:

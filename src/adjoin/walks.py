@@ -7,18 +7,29 @@ their results; both only run the plans of `adjoin.walk_steps`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from adjoin.cost import WalkCost
+from adjoin.dataclass import dataclass
+from adjoin.fields import field_name
 from adjoin.model import Ref
 from adjoin.plans.walk import What
 from adjoin.plans.walk_results import GroupCount, WalkPath, WalkResult
 from adjoin.requests import Plan
 from adjoin.walk_steps import Steps, WalkPage
 
+if TYPE_CHECKING:
+    from adjoin.fields import FieldReference, Predicate
+    from adjoin.model import Node
+    from adjoin.refs import ChildOf, Leads, LeadsBack, LeadsBoth
+
 T = TypeVar("T")
+E = TypeVar("E")
+E2 = TypeVar("E2")
+F = TypeVar("F")
+F2 = TypeVar("F2")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,28 +123,80 @@ class Reached(_Reaching[T], Sequence[T]):
         return next(iter(self.page(limit=1).items), None)
 
 
-class Walk(Steps):
-    """Paths from one or several nodes, over several steps. Iterate it for the nodes at their ends."""
+class Walk(Steps, Generic[E, F]):
+    """Paths from one or several nodes, over several steps. Iterate it for the nodes at their ends.
+
+    `E` is the class of the last edges, and `F` that of the nodes.
+    """
+
+    # A walk whose steps lead from a class to another one has other types after each step.
+    if TYPE_CHECKING:
+
+        def out(self, *models: type[Leads[Any, E2, F2]]) -> Walk[E2, F2]: ...
+
+        def into(self, *models: type[LeadsBack[Any, E2, F2]]) -> Walk[E2, F2]: ...
+
+        def both(self, *models: type[LeadsBoth[E2, F2]]) -> Walk[E2, F2]: ...
+
+        def children(self, *models: type[ChildOf[Any, E2]]) -> Walk[E2, E2]: ...  # type: ignore[override]
+
+        @overload  # type: ignore[override]
+        def repeat(
+            self,
+            *models: type[Leads[Any, E2, F2]],
+            min: int = 1,
+            max: int,
+            until: Predicate | Node | Ref[Any] | None = None,
+            direction: Literal["out"] = "out",
+            where: Predicate | None = None,
+            on: str | None = None,
+        ) -> Walk[E2, F | F2]: ...
+
+        @overload
+        def repeat(
+            self,
+            *models: type[LeadsBack[Any, E2, F2]],
+            min: int = 1,
+            max: int,
+            until: Predicate | Node | Ref[Any] | None = None,
+            direction: Literal["into"],
+            where: Predicate | None = None,
+            on: str | None = None,
+        ) -> Walk[E2, F | F2]: ...
+
+        @overload
+        def repeat(
+            self,
+            *models: type[LeadsBoth[E2, F2]],
+            min: int = 1,
+            max: int,
+            until: Predicate | Node | Ref[Any] | None = None,
+            direction: str,
+            where: Predicate | None = None,
+            on: str | None = None,
+        ) -> Walk[E2, F | F2]: ...
+
+        def repeat(self, *models: Any, **options: Any) -> Walk[Any, Any]: ...
 
     def _run(self, plan: Plan[T]) -> T:
         result: T = self._traversal.context.run(plan)
         return result
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[F]:
         return iter(self.nodes())
 
-    def nodes(self) -> Reached[Any]:
+    def nodes(self) -> Reached[F]:
         """Returns the nodes that the walk reaches, one for each path. Each node is read once.
 
         Nodes that do not exist are left out.
         """
         return Reached(self, "nodes")
 
-    def refs(self) -> Reached[Ref[Any]]:
+    def refs(self) -> Reached[Ref[F]]:
         """Returns refs to the nodes that the walk reaches, one for each path, without reading them."""
         return Reached(self, "refs")
 
-    def edges(self) -> Reached[Any]:
+    def edges(self) -> Reached[E]:
         """Returns the last edge of each path."""
         return Reached(self, "edges")
 
@@ -141,11 +204,11 @@ class Walk(Steps):
         """Returns all paths. Those with a node that does not exist are left out."""
         return Reached(self, "paths")
 
-    def page(self, limit: int | None = None, after: str | None = None) -> WalkPage[Any]:
+    def page(self, limit: int | None = None, after: str | None = None) -> WalkPage[F]:
         """Returns one page of nodes; see `Reached.page`."""
         return self.nodes().page(limit, after)
 
-    def first(self) -> Any:
+    def first(self) -> F | None:
         """Returns the first node, or None."""
         return self.nodes().first()
 
@@ -153,29 +216,29 @@ class Walk(Steps):
         """Returns the number of paths; after `distinct`, it is the number of nodes. No node is read for it."""
         return self._run(self._count_plan())
 
-    def group_count(self) -> GroupCount:
+    def group_count(self) -> GroupCount[F]:
         """Returns the number of paths to each node, by its ref. No node is read for it."""
         return self._run(self._group_count_plan())
 
-    def sum(self, field: str, *, on: str | None = None) -> Any:
+    def sum(self, field: str | FieldReference[Any], *, on: str | None = None) -> Any:
         """Returns the sum of a field of the last edge, or of the last node, of each path."""
-        return self._run(self._number_plan("sum", field, on))
+        return self._run(self._number_plan("sum", field_name(field), on))
 
-    def min(self, field: str, *, on: str | None = None) -> Any:
+    def min(self, field: str | FieldReference[Any], *, on: str | None = None) -> Any:
         """Returns the least value of a field of the last edges or nodes, or None if none has a value."""
-        return self._run(self._number_plan("min", field, on))
+        return self._run(self._number_plan("min", field_name(field), on))
 
-    def max(self, field: str, *, on: str | None = None) -> Any:
+    def max(self, field: str | FieldReference[Any], *, on: str | None = None) -> Any:
         """Returns the greatest value of a field of the last edges or nodes, or None if none has a value."""
-        return self._run(self._number_plan("max", field, on))
+        return self._run(self._number_plan("max", field_name(field), on))
 
-    def avg(self, field: str, *, on: str | None = None) -> Any:
+    def avg(self, field: str | FieldReference[Any], *, on: str | None = None) -> Any:
         """Returns the mean of a field of the last edge, or of the last node, of each path; None if none has a value."""
-        return self._run(self._number_plan("avg", field, on))
+        return self._run(self._number_plan("avg", field_name(field), on))
 
-    def top(self, field: str, number: int = 10, *, on: str | None = None) -> WalkResult[Any]:
+    def top(self, field: str | FieldReference[Any], number: int = 10, *, on: str | None = None) -> WalkResult[Any]:
         """Returns the nodes, or the last edges, with the greatest values of a field, each once, the greatest first."""
-        return self._run(self._top_plan(field, number, on))
+        return self._run(self._top_plan(field_name(field), number, on))
 
 
 # --- asynchronous ------------------------------------------------------------------------------
@@ -206,28 +269,80 @@ class AsyncReached(_Reaching[T]):
         return next(iter((await self.page(limit=1)).items), None)
 
 
-class AsyncWalk(Steps):
-    """Paths from one or several nodes, over several steps. Iterate it for the nodes at their ends."""
+class AsyncWalk(Steps, Generic[E, F]):
+    """Paths from one or several nodes, over several steps. Iterate it for the nodes at their ends.
+
+    `E` is the class of the last edges, and `F` that of the nodes.
+    """
+
+    # A walk whose steps lead from a class to another one has other types after each step.
+    if TYPE_CHECKING:
+
+        def out(self, *models: type[Leads[Any, E2, F2]]) -> AsyncWalk[E2, F2]: ...
+
+        def into(self, *models: type[LeadsBack[Any, E2, F2]]) -> AsyncWalk[E2, F2]: ...
+
+        def both(self, *models: type[LeadsBoth[E2, F2]]) -> AsyncWalk[E2, F2]: ...
+
+        def children(self, *models: type[ChildOf[Any, E2]]) -> AsyncWalk[E2, E2]: ...  # type: ignore[override]
+
+        @overload  # type: ignore[override]
+        def repeat(
+            self,
+            *models: type[Leads[Any, E2, F2]],
+            min: int = 1,
+            max: int,
+            until: Predicate | Node | Ref[Any] | None = None,
+            direction: Literal["out"] = "out",
+            where: Predicate | None = None,
+            on: str | None = None,
+        ) -> AsyncWalk[E2, F | F2]: ...
+
+        @overload
+        def repeat(
+            self,
+            *models: type[LeadsBack[Any, E2, F2]],
+            min: int = 1,
+            max: int,
+            until: Predicate | Node | Ref[Any] | None = None,
+            direction: Literal["into"],
+            where: Predicate | None = None,
+            on: str | None = None,
+        ) -> AsyncWalk[E2, F | F2]: ...
+
+        @overload
+        def repeat(
+            self,
+            *models: type[LeadsBoth[E2, F2]],
+            min: int = 1,
+            max: int,
+            until: Predicate | Node | Ref[Any] | None = None,
+            direction: str,
+            where: Predicate | None = None,
+            on: str | None = None,
+        ) -> AsyncWalk[E2, F | F2]: ...
+
+        def repeat(self, *models: Any, **options: Any) -> AsyncWalk[Any, Any]: ...
 
     def _run(self, plan: Plan[Any]) -> Any:
         return self._traversal.context.run(plan)
 
-    async def __aiter__(self) -> AsyncIterator[Any]:
+    async def __aiter__(self) -> AsyncIterator[F]:
         for node in await self.nodes():
             yield node
 
-    def nodes(self) -> AsyncReached[Any]:
+    def nodes(self) -> AsyncReached[F]:
         """Returns the nodes that the walk reaches, one for each path. Each node is read once.
 
         Nodes that do not exist are left out.
         """
         return AsyncReached(self, "nodes")
 
-    def refs(self) -> AsyncReached[Ref[Any]]:
+    def refs(self) -> AsyncReached[Ref[F]]:
         """Returns refs to the nodes that the walk reaches, one for each path, without reading them."""
         return AsyncReached(self, "refs")
 
-    def edges(self) -> AsyncReached[Any]:
+    def edges(self) -> AsyncReached[E]:
         """Returns the last edge of each path."""
         return AsyncReached(self, "edges")
 
@@ -235,11 +350,11 @@ class AsyncWalk(Steps):
         """Returns all paths. Those with a node that does not exist are left out."""
         return AsyncReached(self, "paths")
 
-    async def page(self, limit: int | None = None, after: str | None = None) -> WalkPage[Any]:
+    async def page(self, limit: int | None = None, after: str | None = None) -> WalkPage[F]:
         """Returns one page of nodes; see `AsyncReached.page`."""
         return await self.nodes().page(limit, after)
 
-    async def first(self) -> Any:
+    async def first(self) -> F | None:
         """Returns the first node, or None."""
         return await self.nodes().first()
 
@@ -248,30 +363,32 @@ class AsyncWalk(Steps):
         counted: int = await self._run(self._count_plan())
         return counted
 
-    async def group_count(self) -> GroupCount:
+    async def group_count(self) -> GroupCount[F]:
         """Returns the number of paths to each node, by its ref. No node is read for it."""
-        counted: GroupCount = await self._run(self._group_count_plan())
+        counted: GroupCount[F] = await self._run(self._group_count_plan())
         return counted
 
-    async def sum(self, field: str, *, on: str | None = None) -> Any:
+    async def sum(self, field: str | FieldReference[Any], *, on: str | None = None) -> Any:
         """Returns the sum of a field of the last edge, or of the last node, of each path."""
-        return await self._run(self._number_plan("sum", field, on))
+        return await self._run(self._number_plan("sum", field_name(field), on))
 
-    async def min(self, field: str, *, on: str | None = None) -> Any:
+    async def min(self, field: str | FieldReference[Any], *, on: str | None = None) -> Any:
         """Returns the least value of a field of the last edges or nodes, or None if none has a value."""
-        return await self._run(self._number_plan("min", field, on))
+        return await self._run(self._number_plan("min", field_name(field), on))
 
-    async def max(self, field: str, *, on: str | None = None) -> Any:
+    async def max(self, field: str | FieldReference[Any], *, on: str | None = None) -> Any:
         """Returns the greatest value of a field of the last edges or nodes, or None if none has a value."""
-        return await self._run(self._number_plan("max", field, on))
+        return await self._run(self._number_plan("max", field_name(field), on))
 
-    async def avg(self, field: str, *, on: str | None = None) -> Any:
+    async def avg(self, field: str | FieldReference[Any], *, on: str | None = None) -> Any:
         """Returns the mean of a field of the last edge, or of the last node, of each path; None if none has a value."""
-        return await self._run(self._number_plan("avg", field, on))
+        return await self._run(self._number_plan("avg", field_name(field), on))
 
-    async def top(self, field: str, number: int = 10, *, on: str | None = None) -> WalkResult[Any]:
+    async def top(
+        self, field: str | FieldReference[Any], number: int = 10, *, on: str | None = None
+    ) -> WalkResult[Any]:
         """Returns the nodes, or the last edges, with the greatest values of a field, each once, the greatest first."""
-        found: WalkResult[Any] = await self._run(self._top_plan(field, number, on))
+        found: WalkResult[Any] = await self._run(self._top_plan(field_name(field), number, on))
         return found
 
 

@@ -14,12 +14,13 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError, InvalidValue, shown
 from adjoin.requests import (
     BatchGet,

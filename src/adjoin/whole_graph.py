@@ -12,16 +12,20 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from adjoin.batch.calls import Over, rebuilt, verified
+from adjoin.late import later
 from adjoin.requests import Plan
-from adjoin.snapshots.calls import Taking, opened, taken
-from adjoin.stores.interface import AsyncStore, Store
 from adjoin.verbs import Verbs
 
 if TYPE_CHECKING:
+    from adjoin.batch import calls as batch_calls
     from adjoin.batch.audit import Audit
     from adjoin.batch.rebuild import Rebuilt
+    from adjoin.snapshots import calls as snapshot_calls
     from adjoin.snapshots.snapshot import AsyncSnapshot, Snapshot
+    from adjoin.stores.interface import AsyncStore, Store
+else:
+    batch_calls = later("adjoin.batch.calls")
+    snapshot_calls = later("adjoin.snapshots.calls")
 
 T = TypeVar("T")
 
@@ -55,8 +59,8 @@ class WholeGraph(Verbs):
         `progress` is called with the name of a step and a number. Without a tenant, all tenants of the table are
         rebuilt.
         """
-        over = Over(self._layout, self._store, self._run, source, engine, options, progress, self._clock)
-        return rebuilt(over, only, dry_run, state, diff)
+        over = batch_calls.Over(self._layout, self._store, self._run, source, engine, options, progress, self._clock)
+        return batch_calls.rebuilt(over, only, dry_run, state, diff)
 
     def verify(
         self,
@@ -74,8 +78,8 @@ class WholeGraph(Verbs):
         file for the findings, as JSON. `source`, `engine`, `options` and `progress` are the same as for `rebuild`.
         Without a tenant, all tenants of the table are verified.
         """
-        over = Over(self._layout, self._store, self._run, source, engine, options, progress, self._clock)
-        return verified(over, repair, report)
+        over = batch_calls.Over(self._layout, self._store, self._run, source, engine, options, progress, self._clock)
+        return batch_calls.verified(over, repair, report)
 
     def snapshot(
         self,
@@ -91,15 +95,15 @@ class WholeGraph(Verbs):
         export, in a folder or on S3, or "scan" to read the table item by item; without it, the file of the graph is
         read, or a table of DynamoDB is scanned. `progress` is called with the name of a step and a number.
         """
-        taking = Taking(
+        taking = snapshot_calls.Taking(
             self._layout, self._store, self._context.secret, self._run, self._run, edges, fields, source, progress
         )
-        made: Snapshot = taken(taking, is_async=False)
+        made: Snapshot = snapshot_calls.taken(taking, is_async=False)
         return made
 
     def open_snapshot(self, folder: str | os.PathLike[str]) -> Snapshot:
         """Opens a snapshot that was saved in a folder, by memory map."""
-        made: Snapshot = opened(self._layout, self._context.secret, self._run, folder, is_async=False)
+        made: Snapshot = snapshot_calls.opened(self._layout, self._context.secret, self._run, folder, is_async=False)
         return made
 
 
@@ -137,8 +141,8 @@ class AsyncWholeGraph(Verbs):
         rebuilt.
         """
         run = await self._driven()
-        over = Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
-        return await asyncio.to_thread(rebuilt, over, only, dry_run, state, diff)
+        over = batch_calls.Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
+        return await asyncio.to_thread(batch_calls.rebuilt, over, only, dry_run, state, diff)
 
     async def verify(
         self,
@@ -157,8 +161,8 @@ class AsyncWholeGraph(Verbs):
         Without a tenant, all tenants of the table are verified.
         """
         run = await self._driven()
-        over = Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
-        return await asyncio.to_thread(verified, over, repair, report)
+        over = batch_calls.Over(self._layout, self._store, run, source, engine, options, progress, self._clock)
+        return await asyncio.to_thread(batch_calls.verified, over, repair, report)
 
     async def snapshot(
         self,
@@ -175,16 +179,18 @@ class AsyncWholeGraph(Verbs):
         read, or a table of DynamoDB is scanned. `progress` is called with the name of a step and a number.
         """
         run = await self._driven()
-        taking = Taking(
+        taking = snapshot_calls.Taking(
             self._layout, self._store, self._context.secret, run, self._run, edges, fields, source, progress
         )
-        made: AsyncSnapshot = await asyncio.to_thread(taken, taking, is_async=True)
+        made: AsyncSnapshot = await asyncio.to_thread(snapshot_calls.taken, taking, is_async=True)
         return made
 
     async def open_snapshot(self, folder: str | os.PathLike[str]) -> AsyncSnapshot:
         """Opens a snapshot that was saved in a folder, by memory map."""
         await self._driven()
-        made: AsyncSnapshot = opened(self._layout, self._context.secret, self._run, folder, is_async=True)
+        made: AsyncSnapshot = snapshot_calls.opened(
+            self._layout, self._context.secret, self._run, folder, is_async=True
+        )
         return made
 
     async def _driven(self) -> Callable[[Plan[Any]], Any]:

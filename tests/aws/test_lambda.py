@@ -510,7 +510,7 @@ def test_a_file_is_no_table_of_a_stream(g: Graph) -> None:
 
 
 def test_a_mapping_on_another_stream(tmp_path: Any) -> None:
-    pytest.importorskip("aiohttp")
+    pytest.importorskip("botocore")
     with adjoin.serve(tmp_path / "served.db", port=0) as server:
         location = f"dynamodb://adjoin?endpoint={server.endpoint}&region=eu-west-1"
         with Graph(location, MODELS) as g:
@@ -731,7 +731,7 @@ def test_a_tenant_applies_its_own(tmp_path: Any) -> None:
 
 def test_connections_that_died_while_the_process_was_frozen(tmp_path: Any) -> None:
     """A server that was gone in between has closed every connection, and the function does not notice."""
-    pytest.importorskip("aiohttp")
+    pytest.importorskip("botocore")
     file = tmp_path / "served.db"
     server = adjoin.serve(file, port=0)
     port = int(server.endpoint.rsplit(":", 1)[1])

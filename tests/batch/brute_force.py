@@ -64,6 +64,7 @@ class BruteForce:
             "mean_sale": _mean(amounts),
             "newest": self.latest([(edge.year, edge, edge.role) for edge in wrote]),
             "sales": sum(amounts, Decimal(0)),
+            "sold_in": len({sale.target for _, sale in sales}),
             "deals": len([amount for amount in amounts if -1 <= amount <= 1]),
             "best_sales": sorted(amounts, reverse=True)[:3] or None,
             "last_note": self.last_note(books),
@@ -133,7 +134,15 @@ class BruteForce:
             "mean_cost": CIRCULAR if costs is None else _mean(costs),
             "latest": CIRCULAR if down is None else (self.latest_below(id) or (None, None))[1],
             "above": CIRCULAR if up is None else len(up),
+            "different": CIRCULAR if down is None else len({edge.target for edge in down}),
+            "once": CIRCULAR if down is None else sum(self.once(down), Decimal(0)),
+            "mean_once": CIRCULAR if down is None else _quotient(self.once(down)),
         }
+
+    def once(self, edges: list[Holds]) -> list[Decimal]:
+        """What the parts cost to which edges lead, each part once."""
+        parts = (self.world.nodes[Part].get(id) for id in {edge.target for edge in edges})
+        return [part.cost for part in parts if part is not None]
 
     def descend(self, id: int, near: str, far: str, counts: Callable[[Holds], bool]) -> list[Holds] | None:
         """Every edge below a node, once for each path to it; None if a path comes back to where it was."""
@@ -189,7 +198,11 @@ def _mean(values: list[Decimal]) -> Any:
     """What a job compares for a mean: the exact sum, and the quotient with 38 digits; 0 if there is nothing."""
     if not values:
         return 0
+    return {"sum": sum(values, Decimal(0)), "mean": _quotient(values)}
+
+
+def _quotient(values: list[Decimal]) -> Decimal | None:
     total = sum(values, Decimal(0))
     with localcontext() as context:
         context.prec = 38
-        return {"sum": total, "mean": total / len(values)}
+        return total / len(values) if values else None

@@ -30,6 +30,7 @@ class Author(Node):
     mean_sale: Annotated[float | None, Avg("Wrote", "Sold", field="amount")] = None
     newest: Annotated[str | None, Latest("Wrote", field="role", by="year")] = None
     sales: Annotated[Decimal, Sum("Wrote", "Sold", field="amount")] = Decimal(0)
+    sold_in: Annotated[int, Count("Wrote", "Sold", distinct=True)] = 0
     deals: Annotated[int, Count("Wrote", "Sold", where=f("amount").between(-1, 1))] = 0
     best_sales: Annotated[list[Decimal], Top("Wrote", "Sold", field="amount", k=3)] = []
     last_note: Annotated[str | None, Latest("Wrote", "Sold", field="note")] = None
@@ -92,6 +93,9 @@ class Part(Node):
     mean_cost: Annotated[Decimal | None, Avg("Holds", field="cost", recursive=True)] = None
     latest: Annotated[Decimal | None, Latest("Holds", field="number", by="year", recursive=True)] = None
     above: Annotated[int, Count("Holds", direction="into", recursive=True)] = 0
+    different: Annotated[int, Count("Holds", recursive=True, distinct=True)] = 0
+    once: Annotated[Decimal, Sum("Holds", field="cost", recursive=True, distinct=True)] = Decimal(0)
+    mean_once: Annotated[Decimal | None, Avg("Holds", field="cost", recursive=True, distinct=True)] = None
 
 
 class Holds(Edge[Part, Part]):

@@ -50,7 +50,8 @@ def compare(world: World, layout: str, engine: Any, only: Any = None) -> Job:
                     continue
                 assert (value is CIRCULAR) == (id in circular), (name, id)
                 if value is not CIRCULAR:
-                    got = found.get(id, 0 if rule.operation == "sum" else None)
+                    is_zero = rule.operation == "sum" or rule.distinct in ("Count", "Sum")
+                    got = found.get(id, 0 if is_zero else None)
                     assert got == value, f"{name} of {id!r} is {value}, and {got} came out"
         return job
 

@@ -66,6 +66,7 @@ CONFIG = {
 EVERY = [
     "AUTHOR.pages", "AUTHOR.dear", "AUTHOR.newest", "AUTHOR.best_sales", "AUTHOR.last_note", "AUTHOR.strength",
     "BOOK.sold", "SHOP.selling", "PART.quantity", "PART.latest", "AUTHOR.rank", "AUTHOR.circle", "AUTHOR.alike",
+    "AUTHOR.sold_in", "PART.once",
 ]  # fmt: skip
 """One of each sort: operations, conditions, hops, ways, recursion, and summaries."""
 FEW = ["AUTHOR.pages", "AUTHOR.best_sales", "PART.total"]

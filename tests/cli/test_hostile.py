@@ -102,7 +102,7 @@ def test_interrupted_while_it_is_imported(module: str, tmp_path: Path) -> None:
 def test_interrupts_of_other_programs_are_theirs(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
-        "try:\n    import adjoin\nexcept KeyboardInterrupt:\n    print('theirs', *__import__('sys').argv[1:])"
+        "import sys\ntry:\n    from adjoin import Graph\nexcept KeyboardInterrupt:\n    print('theirs', *sys.argv[1:])"
     )
     for command in ([str(program)], ["-m", "program"]):
         done = interrupted_at("adjoin.aggregates", tmp_path, *command, "adjoin")

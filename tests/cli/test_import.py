@@ -436,3 +436,14 @@ def test_an_export_does_not_replace_a_file(file: Path, capsys: pytest.CaptureFix
     assert main(["export", "sample.db", "people.csv"]) == 2
     assert "name the module with your classes" in capsys.readouterr().err
     assert sorted(os.listdir()) == ["people.csv", "sample.db"]
+
+
+def test_half_of_a_surrogate_pair_is_refused_and_written_down(tmp_path: Path) -> None:
+    (tmp_path / "models.py").write_text(
+        "from adjoin import Node\n\n\nclass Person(Node):\n    id: str\n    name: str\n"
+    )
+    (tmp_path / "s.jsonl").write_text('{"id": "ok", "name": "x"}\n{"id": "j2", "name": "\\ud800"}\n')
+    done = adjoin("import", "g.db", "models.py", "s.jsonl", "Person", "--quiet", folder=tmp_path)
+    assert (done.status, "1 record refused" in done.out) == (3, True), done
+    (refused,) = (tmp_path / "s.jsonl.refused.jsonl").read_text().splitlines()
+    assert json.loads(refused)["name"] == "\ud800"

@@ -76,7 +76,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("line", "completed"),
     [
-        ("adjoin sh", ["show", "shards"]),
+        ("adjoin sho", ["show", "shortest-path"]),
         ("adjoin imp", ["import"]),
         ("adjoin show x.db --li", ["--limit"]),
         ("adjoin delete x.db m C 1 --edges ", ["all", "found"]),
@@ -94,6 +94,15 @@ def test_bash_completes(script: Path, line: str, completed: list[str]) -> None:
     program = f"source {script}; COMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; _adjoin; echo ${{COMPREPLY[@]}}"
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=LIMIT, check=True)
     assert (done.stdout.split(), done.stderr) == (completed, "")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish")
+def test_fish_completes(tmp_path: Path) -> None:
+    (tmp_path / "adjoin.fish").write_text(adjoin("completion", "fish", folder=tmp_path).out)
+    program = "source adjoin.fish; complete -C 'adjoin sho'; complete -C 'adjoin explain walk x.db m 1 out K --what pa'"
+    done = subprocess.run(["fish", "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT)
+    words = [line.partition("\t")[0] for line in done.stdout.splitlines()]
+    assert (sorted(words), done.stderr) == (["paths", "shortest-path", "show"], "")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -5,16 +5,21 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
 import adjoin
-from adjoin import Graph
+from adjoin import Graph, Throttled
 from adjoin.cli import main
 from adjoin.cli.maintain import collected_rarely
+from adjoin.cli.metrics import STALE_AFTER, HealthPage
+from adjoin.plans.maintenance.health import Health
 from adjoin.requests import Put
 
 MODULE = """
@@ -126,6 +131,69 @@ def test_a_signal_stops_it(shop: Path, number: signal.Signals) -> None:
         assert (process.returncode, count(graph)) == (0, 1), err
         assert "2 nodes and 2 edges brought up to date, 0 set aside" in out
         assert graph.health().lag == 0.0
+
+
+def test_metrics_are_served_while_it_runs(shop: Path) -> None:
+    with opened(shop) as graph:
+        fill(graph)
+        command = ["maintain", str(shop), "maintained_shop", "--every", "3600", "--metrics", "0", "--quiet"]
+        process = subprocess.Popen(
+            [sys.executable, "-c", WATCHED, *command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(Path(adjoin.__file__).parents[1])},
+            cwd=shop.parent,
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        assert said.startswith("metrics at http://127.0.0.1:"), said
+        assert process.stdout.readline() == "waits\n"
+        page = urlopen(said.split()[-1], timeout=120).read().decode()
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(said.split()[-1].replace("metrics", "other"), timeout=120)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, out + err
+    lines = page.splitlines()
+    assert "# TYPE adjoin_maintenance_lag_seconds gauge" in lines
+    assert {"adjoin_maintenance_up 1", "adjoin_maintenance_set_aside 0"} <= {*lines}
+    (lag,) = [line for line in lines if line.startswith("adjoin_maintenance_lag_seconds ")]
+    assert float(lag.split()[1]) >= 0
+
+
+def test_where_metrics_cannot_be_served(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with opened(shop) as graph, socket.create_server(("127.0.0.1", 0)) as taken:
+        fill(graph)
+        port = taken.getsockname()[1]
+        assert main(["maintain", str(shop), "maintained_shop", "--once", "--metrics", str(port)]) == 2
+        assert f"cannot serve metrics at 127.0.0.1:{port}: Address already in use" in capsys.readouterr().err
+        assert count(graph) == 0
+    with pytest.raises(SystemExit):
+        main(["maintain", str(shop), "maintained_shop", "--metrics", "localhost:http"])
+
+
+def test_health_is_read_again_only_when_it_is_stale() -> None:
+    now, reads = 0.0, 0
+    health = Health(None, None, 5, 0.5, 0, None, None, None)
+
+    def read() -> Health:
+        nonlocal reads
+        reads += 1
+        if reads == 3:
+            raise Throttled("slow down")
+        return health
+
+    reading = HealthPage(read, lambda: now)
+    pages = [reading.page(), reading.page()]
+    assert (reads, pages[0] == pages[1]) == (1, True)
+    assert "adjoin_maintenance_changes_total 5\n" in pages[0]
+    assert "lag" not in pages[0], "what is unknown is left out"
+    now = STALE_AFTER
+    assert (reading.page(), reads) == (pages[0], 2)
+    now *= 2
+    assert reading.page().splitlines()[2:] == ["adjoin_maintenance_up 0"]
 
 
 WATCHED = """

@@ -7,15 +7,18 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-import adjoin
+import adjoin as library
+from adjoin import Graph, field
 from adjoin.errors import TableNotFound
 from adjoin.requests import Get, ItemResponse, Put
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import Item, decode, encode
+from tests.cli.programs import Ended, adjoin
 from tests.waiting import until
 
 FIRST = """
@@ -54,33 +57,15 @@ class Enrollment(Edge[Student, Course], order="at"):
 
 PLAIN, OTHER = AdjacencyList(), MaterializedGraph(table="Other")
 """
-FILL = """
-import sys
-from adjoin import Graph
-from first import Course, Enrollment, Student
-
-number = int(sys.argv[1])
-with Graph("old.db?durability=process", [Student, Course, Enrollment]) as g:
-    g.put_many(Student(id=f"S{at:06}", name=f"n{at % 7}") for at in range(number))
-    g.put(Course(id="C"))
-    g.put_many(Enrollment(source=f"S{at:06}", target="C", at=-at) for at in range(number))
-"""
-COUNT = """
-import sys
-from adjoin import Graph, field
-from second import OTHER, Course, Enrollment, Student
-
-layout = OTHER if sys.argv[2] == "other" else None
-with Graph(sys.argv[1], [Student, Course, Enrollment], layout) as g:
-    found = list(g.find(Student, field("name") >= "n", order="name"))
-    assert [each.name for each in found] == sorted(each.name for each in found)
-    edges = list(g.into("C", Enrollment))
-    assert [each.at for each in edges] == sorted(each.at for each in edges)
-    print(len(found), len(edges))
-"""
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(library.__file__).parent.parent)}
 
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(adjoin.__file__).parent.parent)}
+def program(text: str) -> Any:
+    """The module of a program, in this process; classes with parameters are looked for where they say they are."""
+    module = ModuleType(__name__)
+    # Its annotations are no texts, as those of this file are.
+    exec(compile(text, "program", "exec", dont_inherit=True), vars(module))
+    return module
 
 
 class Folder:
@@ -88,22 +73,31 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        for name, text in (("first", FIRST), ("second", SECOND), ("fill", FILL), ("count", COUNT)):
+        for name, text in (("first", FIRST), ("second", SECOND)):
             (path / f"{name}.py").write_text(text)
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, *arguments]
-        return subprocess.run(
-            command, cwd=self.path, capture_output=True, text=True, check=False, timeout=120, env=ENVIRONMENT
-        )
+    def migrate(self, *arguments: str) -> Ended:
+        return adjoin("migrate", *arguments, folder=self.path)
 
-    def adjoin(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self.run("-m", "adjoin", "migrate", *arguments)
+    def fill(self, number: int) -> None:
+        """What programs of the first version write."""
+        first = program(FIRST)
+        models = [first.Student, first.Course, first.Enrollment]
+        with Graph(f"{self.path / 'old.db'}?durability=process", models) as g:
+            g.put_many(first.Student(id=f"S{at:06}", name=f"n{at % 7}") for at in range(number))
+            g.put(first.Course(id="C"))
+            g.put_many(first.Enrollment(source=f"S{at:06}", target="C", at=-at) for at in range(number))
 
-    def count(self, location: str, layout: str = "") -> str:
-        done = self.run("count.py", location, layout)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+    def count(self, name: str, layout: str = "") -> tuple[int, int]:
+        """What a program of the second version finds, of nodes and edges, in their order."""
+        second = program(SECOND)
+        models = [second.Student, second.Course, second.Enrollment]
+        with Graph(self.path / name, models, second.OTHER if layout == "other" else None) as g:
+            found = list(g.find(second.Student, field("name") >= "n", order="name"))
+            assert [each.name for each in found] == sorted(each.name for each in found)
+            edges = list(g.into("C", second.Enrollment))
+            assert [each.at for each in edges] == sorted(each.at for each in edges)
+            return len(found), len(edges)
 
 
 @pytest.fixture
@@ -112,60 +106,70 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def test_what_is_due_is_told_done_and_ended(folder: Folder) -> None:
-    folder.run("fill.py", "5")
-    dry = folder.adjoin("old.db", "second:PLAIN", "--dry-run")
-    assert dry.returncode == 1
-    assert "stored items of Student may not be indexed by 'name'" in dry.stdout
-    assert "migrate: write what items of Student lack (5 items" in dry.stdout
-    assert "in all: " in dry.stdout
-    done = folder.adjoin("old.db", "second:PLAIN", "--quiet")
-    assert done.returncode == 1, done.stderr
-    assert "10 completed; run it again with finish" in done.stdout
-    assert folder.run("fill.py", "7").returncode == 0, "an older program still writes"
-    done = folder.adjoin("old.db", "second:PLAIN", "--finish")
-    assert done.returncode == 0
-    assert "nothing is due any more" in done.stdout
-    assert folder.adjoin("old.db", "second:PLAIN").returncode == 0
-    assert folder.count("old.db") == "7 7"
+    folder.fill(5)
+    dry = folder.migrate("old.db", "second:PLAIN", "--dry-run")
+    assert dry.status == 1
+    assert "stored items of Student may not be indexed by 'name'" in dry.out
+    assert "migrate: write what items of Student lack (5 items" in dry.out
+    assert "in all: " in dry.out
+    done = folder.migrate("old.db", "second:PLAIN", "--quiet")
+    assert done.status == 1, done.err
+    assert "10 completed; run it again with finish" in done.out
+    folder.fill(7)  # An older program still writes.
+    done = folder.migrate("old.db", "second:PLAIN", "--finish")
+    assert done.status == 0
+    assert "nothing is due any more" in done.out
+    assert folder.migrate("old.db", "second:PLAIN").status == 0
+    assert folder.count("old.db") == (7, 7)
 
 
 def test_into_another_file(folder: Folder) -> None:
-    folder.run("fill.py", "5")
+    folder.fill(5)
     into = ("--into", "new.db", "second:OTHER")
-    dry = folder.adjoin("old.db", "first", *into, "--dry-run")
-    assert dry.returncode == 1
-    assert "create the table 'Other'" in dry.stdout
+    dry = folder.migrate("old.db", "first", *into, "--dry-run")
+    assert dry.status == 1
+    assert "create the table 'Other'" in dry.out
     assert not (folder.path / "new.db").exists()
-    done = folder.adjoin("old.db", "first", *into)
-    assert done.returncode == 1, done.stderr
-    assert "11 moved; run it again with finish when no program writes to the old table any more" in done.stdout
-    folder.run("fill.py", "8")
-    done = folder.adjoin("old.db", "first", *into, "--finish")
-    assert done.returncode == 0, done.stderr
-    assert "programs may use Other now" in done.stdout
-    assert "were written meanwhile" in done.stdout
-    assert folder.count("new.db", "other") == "8 8"
+    done = folder.migrate("old.db", "first", *into)
+    assert done.status == 1, done.err
+    assert "11 moved; run it again with finish when no program writes to the old table any more" in done.out
+    folder.fill(8)
+    done = folder.migrate("old.db", "first", *into, "--finish")
+    assert done.status == 0, done.err
+    assert "programs may use Other now" in done.out
+    assert "were written meanwhile" in done.out
+    assert folder.count("new.db", "other") == (8, 8)
 
 
 def test_a_wrong_command_writes_nothing(folder: Folder) -> None:
-    folder.run("fill.py", "1")
+    folder.fill(1)
     for arguments, message in (
         (("old.db", "first", "--into", ":memory:", "second"), "in memory would be lost"),
         (("old.db", "first", "--into", "new.db", "missing"), "missing"),
         (("nowhere.db", "first", "--into", "new.db", "second"), "nowhere.db"),
     ):
-        done = folder.adjoin(*arguments)
-        assert done.returncode == 2
-        assert message in done.stderr
+        done = folder.migrate(*arguments)
+        assert done.status == 2
+        assert message in done.err
     assert not (folder.path / "new.db").exists()
+
+
+SAVES_OFTEN = """
+import sys
+from adjoin.cli import main
+from adjoin.plans.migrating import moving, passes
+moving._SAVE = passes._SAVE = 0.1
+sys.exit(main())
+"""
+"""The command, which stores more often than every two seconds how far it is."""
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("into", [(), ("--into", "new.db?durability=process", "second:OTHER")])
 def test_a_command_that_was_ended_goes_on(folder: Folder, into: tuple[str, ...], ending: signal.Signals) -> None:
-    folder.run("fill.py", "3000")
+    folder.fill(3000)
     module, where = ("first", "new.db") if into else ("second:PLAIN", "old.db")
-    command = [sys.executable, "-m", "adjoin", "migrate", "old.db?durability=process", module, *into, "--quiet"]
+    command = [sys.executable, "-c", SAVES_OFTEN, "migrate", "old.db?durability=process", module, *into, "--quiet"]
     # With these units it takes some seconds.
     process = subprocess.Popen([*command, "--units", "3000"], cwd=folder.path, env=ENVIRONMENT)
     try:
@@ -176,13 +180,13 @@ def test_a_command_that_was_ended_goes_on(folder: Folder, into: tuple[str, ...],
     assert process.returncode != 0
     assert 0 < _state(folder.path / where, into)["read"] < 6000
     if into and ending == signal.SIGKILL:
-        refused = folder.adjoin("old.db?durability=process", module, *into)
-        assert refused.returncode == 2
-        assert "another run of this migration was at work" in refused.stderr
+        refused = folder.migrate("old.db?durability=process", module, *into)
+        assert refused.status == 2
+        assert "another run of this migration was at work" in refused.err
         _let_a_minute_pass(folder.path / where)
-    done = folder.adjoin("old.db?durability=process", module, *into, "--finish", "--quiet")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert folder.count(where, "other" if into else "") == "3000 3000"
+    done = folder.migrate("old.db?durability=process", module, *into, "--finish", "--quiet")
+    assert done.status == 0, done.out + done.err
+    assert folder.count(where, "other" if into else "") == (3000, 3000)
 
 
 IN_PLACE: Item = {"PK": {"S": "#=MIGRATE"}, "SK": {"S": "=progress"}}

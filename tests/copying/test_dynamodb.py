@@ -60,7 +60,11 @@ def by_key(store: Store, table: str) -> list[str]:
     return sorted(str(sorted(each.items())) for each in everything(store, table))
 
 
-def test_to_the_service_and_back(service: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_to_the_service_and_back(
+    service: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nobody writes meanwhile, so there is no change to wait for.
+    monkeypatch.setattr("adjoin.cli.copy.STREAM_LAG", 0.1)
     definition = service.named(FULL)
     path, back = str(tmp_path / "from.db"), str(tmp_path / "back.db")
     source = SQLiteStore(path)

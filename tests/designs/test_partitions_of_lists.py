@@ -137,6 +137,7 @@ def test_each_list_is_one_query(g: Graph) -> None:
 
 def test_a_collection_is_one_partition(g: Graph) -> None:
     found = g.collection(User.ref("1"))
+    assert found.node is not None
     assert (found.node.name, found.edges, found.children) == ("Ann", [], [])
     (((query,),)) = g.explain(g.collection(User.ref("1"))).rounds
     assert isinstance(query, Query)

@@ -144,7 +144,7 @@ def test_the_index_that_narrows_most_is_chosen(
     g: Graph, predicate: Predicate, order_by: str | None, index: str, requests: int
 ) -> None:
     query = g.find(Order, predicate, order=order_by)
-    assert query._question.index_in(g._layout) == index
+    assert query._question.indexes_in(g._layout) == [index]
     with g.meter() as meter:
         found = [each.id for each in query]
     assert sorted(found) == sorted(expected(predicate))
@@ -155,7 +155,7 @@ def test_the_index_that_narrows_most_is_chosen(
 
 def test_an_index_can_be_forced(g: Graph) -> None:
     both = (field("customer") == "c1") & (field("status") == "open")
-    assert g.find(Order, both, index="ByStatus")._question.index_in(g._layout) == "ByStatus"
+    assert g.find(Order, both, index="ByStatus")._question.indexes_in(g._layout) == ["ByStatus"]
     assert {each.id for each in g.find(Order, both, index="ByStatus")} == expected(both)
     with pytest.raises(InvalidKey, match="Order is not in an index 'ByName'; it is in 'ByWarehouse', 'ByStatus'"):
         g.find(Order, both, index="ByName")

@@ -6,7 +6,19 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AdjacencyList, Edge, Graph, Index, Indexed, MaterializedGraph, Node, Projection, Unique, field
+from adjoin import (
+    AdjacencyList,
+    Edge,
+    Graph,
+    Index,
+    Indexed,
+    Keys,
+    MaterializedGraph,
+    Node,
+    Projection,
+    Unique,
+    field,
+)
 from adjoin.layouts.interface import Layout
 from adjoin.units import KB
 from adjoin.values import item_size
@@ -203,3 +215,62 @@ def test_an_index_of_keys_only_fetches_the_rest(open_graph: Open) -> None:
         graph.find(Two).where(field("age") == 1)
     with pytest.raises(Exception, match="project everything"):
         graph.find(Two, (field("name") == "x") & (field("age") != 1))
+
+
+class Parcel(Node):
+    id: str
+    town: str
+    note: str = "x" * 100
+
+
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_what_a_sharded_index_does_not_hold_is_fetched_for_all_shards_together(
+    open_graph: Open, *, is_declared: bool
+) -> None:
+    """As many gets as there are results, in as few batches as possible."""
+    if is_declared:
+        keys_only = Index("ByTown", "GSI1PK", "town", shards=8, projection=Projection("KEYS_ONLY"))
+        layout = AdjacencyList(reverse=None, indexes=[keys_only], keys={Parcel: Keys(indexes={"ByTown": "{shard}"})})
+        graph: Any = open_graph([Parcel], layout=layout)
+        order = "town"
+        graph.put_many(Parcel(id=f"P{at}", town=f"t{at:03}") for at in range(240))
+    else:
+        partial = Index("GSI3", "GSI3PK", "GSI3SK", projection=Projection("KEYS_ONLY"))
+        graph = open_graph([One], layout=AdjacencyList(indexed=partial, shards=8))
+        order = "name"
+        graph.put_many(One(id=f"P{at}", name=f"t{at:03}") for at in range(240))
+    model = Parcel if is_declared else One
+    for find, number in (
+        (graph.find(model, order=order), 240),
+        (graph.find(model, order=order).reverse(), 240),
+        (graph.find(model, order=order).limit(7), 7),
+        (graph.find(model, order=order).limit(150), 150),
+    ):
+        with graph.meter() as meter:
+            found = [getattr(each, order) for each in find]
+        assert found == sorted(f"t{at:03}" for at in range(240))[:number] or found == sorted(found, reverse=True)
+        assert len(found) == number
+        batches = -(-number // 100)
+        assert (meter.requests, meter.rounds) == (8 + batches, 2), number
+        # Half a unit for each item, and the reads of keys in the index.
+        assert number / 2 < meter.rcu < number / 2 + 40
+    page = graph.find(model, order=order).page(limit=20)
+    pages = [*page]
+    while page.next:
+        page = graph.find(model, order=order).page(limit=20, after=page.next)
+        pages += page
+    assert [getattr(each, order) for each in pages] == sorted(f"t{at:03}" for at in range(240))
+
+
+def test_a_filter_on_fetched_items_reads_them_a_batch_at_a_time(open_graph: Open) -> None:
+    keys_only = Index("ByTown", "GSI1PK", "town", shards=8, projection=Projection("KEYS_ONLY"))
+    layout = AdjacencyList(reverse=None, indexes=[keys_only], keys={Parcel: Keys(indexes={"ByTown": "{shard}"})})
+    graph = open_graph([Parcel], layout=layout)
+    graph.put_many(Parcel(id=f"P{at}", town=f"t{at:03}", note=f"n{at % 10}") for at in range(240))
+    with graph.meter() as meter:
+        found = [each.id for each in graph.find(Parcel, field("note") == "n3", order="town").limit(5)]
+    assert found == ["P3", "P13", "P23", "P33", "P43"]
+    assert (meter.requests, meter.rounds) == (9, 2)
+    assert [each.id for each in graph.find(Parcel, field("note") == "n3", order="town")] == [
+        f"P{at}" for at in range(3, 240, 10)
+    ]

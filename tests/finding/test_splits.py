@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjoin import Graph, Indexed, InvalidCursor, MaterializedGraph, Node, field
+from adjoin import AdjacencyList, Graph, Indexed, InvalidCursor, MaterializedGraph, Node, field
 from adjoin.layouts.indexed_fields import indexed_text
+from adjoin.layouts.interface import Layout
 from adjoin.stores.sqlite import SQLiteStore
 from tests.growing import Clock, ShortPages, announce, index_of, on_clock, scanned
 
@@ -204,3 +205,27 @@ def test_a_token_is_bound_to_its_query() -> None:
     assert len(query.page(after=token)) == len(IDS) - 2
     assert index_of(town.reader).scopes == (SCOPE,)
     town.close()
+
+
+@pytest.mark.parametrize("layout", [AdjacencyList(), MaterializedGraph()])
+def test_an_audit_takes_an_entry_where_it_was_written(layout: Layout) -> None:
+    """Entries from before a value got shards of its own stay where they are."""
+
+    class Twice(Node):
+        id: str
+        born: Annotated[int, Indexed()] = 0
+        city: Annotated[str, Indexed()] = "x"
+
+    clock = Clock()
+    with on_clock(Graph(":memory:", [Twice], layout), clock) as graph:
+        graph.put_many([Twice(id=str(at)) for at in range(8)])
+        for scope, value in (("TWICE#city", "x"), ("TWICE#born", indexed_text(0))):
+            announce(graph, scope, 3, {value: 2})
+        clock.pass_lease()
+        assert graph.find(Twice, field("city") == "x").count() == 8
+        assert graph.find(Twice, field("born") == 0).count() == 8
+        clock.pass_grace()
+        assert graph.verify().findings == ()
+        graph.put_many([Twice(id=str(at)) for at in range(4)])
+        assert graph.find(Twice, field("city") == "x").count() == 8
+        assert graph.verify().findings == ()

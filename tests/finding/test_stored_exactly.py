@@ -44,6 +44,7 @@ class Person(Node):
     age: Annotated[int | None, Indexed()] = None
     email: Annotated[str | None, Unique()] = None
     badge: Annotated[int | None, Unique()] = None
+    tags: Annotated[list[str] | None, Indexed(elements=True)] = None
 
 
 class Likes(Edge[Person, Person], order="rank"):
@@ -68,7 +69,13 @@ ids = st.sampled_from(IDS)
 words = st.sampled_from(["", "x", "y#"])
 maybe = st.none() | words
 people = st.builds(
-    Person, id=ids, name=words, age=st.none() | st.integers(-1, 1), email=maybe, badge=st.none() | st.integers(0, 1)
+    Person,
+    id=ids,
+    name=words,
+    age=st.none() | st.integers(-1, 1),
+    email=maybe,
+    badge=st.none() | st.integers(0, 1),
+    tags=st.none() | st.lists(words, max_size=4),
 )
 likes = st.builds(Likes, source=ids, target=ids, rank=st.integers(-1, 1), why=maybe)
 close = st.builds(Close, source=ids, target=ids, how=maybe, why=maybe)
@@ -185,6 +192,20 @@ class Machine(RuleBasedStateMachine):
                 lambda: self.graph.update(Person, id, age=field("age") + amount, badge=field("badge") + amount),
             )
 
+    @rule(id=ids, tag=words, out=st.booleans(), in_transaction=st.booleans())
+    def tag(self, id: str, tag: str, out: bool, in_transaction: bool) -> None:
+        old = self.there.get((Person, id))
+        if old is None or old.tags is None:
+            return
+        change = field("tags").discard([tag]) if out else field("tags").append(tag)
+        if in_transaction:
+            with self.graph.transaction() as t:
+                t.update(Person, id, change)
+        else:
+            self.graph.update(Person, id, change)
+        tags = [each for each in old.tags if each != tag] if out else [*old.tags, tag]
+        self.there[Person, id] = old.model_copy(update={"tags": tags})
+
     @rule(edge=likes | close, in_transaction=st.booleans())
     def disconnect(self, edge: Any, in_transaction: bool) -> None:
         if in_transaction:
@@ -238,6 +259,11 @@ class Machine(RuleBasedStateMachine):
                 assert {key_of(entity) for entity in found} == {
                     key_of(entity) for entity in mine if getattr(entity, name) is not None
                 }
+        for tag in ("", "x", "y#"):
+            tagged = self.graph.find(Person, field("tags").contains(tag))
+            having = [who.id for who in self.there.values() if isinstance(who, Person) and tag in (who.tags or ())]
+            assert [each.id for each in tagged] == sorted(having)
+            assert tagged.count() == len(having)
         for email in ("", "x", "y#"):
             owners = [who for who in self.there.values() if isinstance(who, Person) and who.email == email]
             assert self.graph.get(Person, email=email, consistent=True) == (owners[0] if owners else None)

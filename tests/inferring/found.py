@@ -4,7 +4,8 @@ When they were first tried, eight of the nine were explained whole, and the chat
 that a date is never a word, and so refused two classes with such sort keys. The accounts were one class, because one
 key that somebody left behind kept the colon from being a separator. Both were mended; nothing was done for the others.
 
-Each follows a public description; the items are made up, with attributes that only some have, and with leftovers:
+The first nine follow public descriptions. The items are made up, with attributes that only some have, and with
+leftovers:
 
 - gaming profiles: Amazon DynamoDB Developer Guide, "Gaming profile schema design in DynamoDB"
 - a chat system: aws-samples/aws-dynamodb-examples, schema_design/SchemaExamples/ChatSystem
@@ -15,6 +16,11 @@ Each follows a public description; the items are made up, with attributes that o
 - a CRM of several tenants: aidonow.com, "DynamoDB single-table reality check"
 - tasks: keys as the library ElectroDB writes them, "$service#name_value"
 - accounts: keys as the library OneTable writes them, "account:id", with its type attribute
+- an event store: numbered events of a stream, with a snapshot at 0, as descriptions of event sourcing draw it
+- sensors: a number as sort key, an index with a partition key only, and a sparse one, as guides for IoT draw them
+- leaderboards: a number as partition key, and indexes that sort by numbers, as guides for games draw them
+
+The last three were tried later than the others, and were explained whole at once.
 """
 
 from __future__ import annotations
@@ -317,6 +323,58 @@ def accounts() -> Table:
     return table("onetable", "pk sk", gs1="gs1pk gs1sk"), items
 
 
+def event_store() -> Table:
+    items: list[Item] = []
+    for stream in range(8):
+        for version in range(1, 4 + stream):
+            day = f"2026-03-{(stream * 5 + version) % 28 + 1:02}"
+            items.append(
+                item(
+                    StreamId=_uuid(stream),
+                    Version=version,
+                    EventType=("Opened", "Deposited", "Withdrawn")[version % 3],
+                    Payload={"amount": version * 7},
+                    Day=day,
+                    Seq=f"{day}T10:{version:02}:00.123Z#{_uuid(stream)}",
+                )
+            )
+        items.append(item(StreamId=_uuid(stream), Version=0, Snapshot={"balance": stream}, Upto=version))
+    feed = IndexDefinition("feed", KeyAttribute("Day"), KeyAttribute("Seq"))
+    return TableDefinition("events", KeyAttribute("StreamId"), KeyAttribute("Version", "N"), (feed,)), items
+
+
+def sensors() -> Table:
+    items: list[Item] = []
+    for number in range(15):
+        device = f"dev-{number:05}"
+        items.append(item(device=device, ts=0, model=f"m{number % 3}", site=f"site-{number % 4}"))
+        for at in range(6):
+            alarm = {"alarm": "HIGH"} if at > 4 else {}
+            temperature = Decimal(f"{20 + at}.{number}")
+            items.append(item(device=device, ts=1_767_225_600 + at * 60, temperature=temperature, **alarm))
+    indexes = (
+        IndexDefinition("BySite", KeyAttribute("site")),
+        IndexDefinition("Alarms", KeyAttribute("alarm"), KeyAttribute("ts", "N")),
+    )
+    return TableDefinition("sensors", KeyAttribute("device"), KeyAttribute("ts", "N"), indexes), items
+
+
+def leaderboards() -> Table:
+    items: list[Item] = []
+    for player in range(1, 25):
+        items.append(item(pid=player, sk="profile", nick=f"n{player}"))
+        items += (
+            item(pid=player, sk=f"score#{board}", board=board, points=player * 37 % 100 - 20)
+            for board in ("daily", "weekly")
+        )
+        items.append(item(pid=player, sk=f"guild#g{player % 3}", guild=f"g{player % 3}", rank=player))
+    indexes = (
+        IndexDefinition("Top", KeyAttribute("board"), KeyAttribute("points", "N")),
+        IndexDefinition("ByGuild", KeyAttribute("guild"), KeyAttribute("rank", "N")),
+    )
+    return TableDefinition("leaderboards", KeyAttribute("pid", "N"), KeyAttribute("sk"), indexes), items
+
+
 FOUND: dict[str, Callable[[], Table]] = {
     make.__name__: make
     for make in (
@@ -329,5 +387,8 @@ FOUND: dict[str, Callable[[], Table]] = {
         crm,
         tasks,
         accounts,
+        event_store,
+        sensors,
+        leaderboards,
     )
 }

@@ -44,7 +44,7 @@ EXAMPLES: dict[str, tuple[Any, Any, Any, bool]] = {
 
 DESIGNS = (
     *("accounts", "code_hosting", "device_logs", "documents", "edges_of_their_own", "formats", "games", "orders"),
-    *("partitions_of_lists", "saas", "social_network", "warehouses"),
+    *("partitions_of_lists", "saas", "social_network", "tickets", "warehouses"),
 )
 
 

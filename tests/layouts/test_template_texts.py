@@ -210,3 +210,22 @@ def test_an_edge_that_is_not_under_its_target_in_the_reverse_index_says_what_to_
 def test_what_could_not_work_is_refused_with_the_reason(index: Index, keys: Keys, message: str) -> None:
     with pytest.raises(InvalidModel, match=message):
         AdjacencyList(indexes=[index], keys={Page: keys}).bind(Schema([Page]))
+
+
+class Crate(Node):
+    id: str
+    weight: str
+    size: int
+
+
+def test_a_field_that_is_an_index_key_needs_no_template_for_it() -> None:
+    index = Index("ByWeight", "weight", "GSI7SK")
+    for given, is_refused in ((("{weight}", "{size:03}"), True), ((None, "{size:03}"), False)):
+        layout = AdjacencyList(reverse=None, indexes=[index], keys={Crate: Keys(indexes={"ByWeight": given})})
+        if not is_refused:
+            assert layout.bind(Schema([Crate]))
+            continue
+        with pytest.raises(
+            InvalidModel, match=r"a key of the index 'ByWeight' that also has a template; leave the temp"
+        ):
+            layout.bind(Schema([Crate]))

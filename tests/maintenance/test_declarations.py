@@ -45,6 +45,7 @@ DECLARED = {
     "count at once": Declared(int, 0, Count("Placed", consistency="transaction")),
     "count of another edge": Declared(int, 0, Count("Held")),
     "count of two hops": Declared(int, 0, Count("Placed", "Contains")),
+    "different bills": Declared(int, 0, Count("Placed", "Contains", distinct=True)),
     "count out": Declared(int, 0, Count("Knows", direction="out")),
     "count into": Declared(int, 0, Count("Knows", direction="into")),
     "sum": Declared(Decimal, Decimal(0), Sum("Placed", field="balance")),
@@ -169,16 +170,12 @@ def fresh(declared: Declared, *, with_more: bool = True) -> dict[str, Any]:
 
 
 def pairs() -> list[tuple[str, str]]:
-    """From each declaration to the next, and from or to the simplest by turns: 34 of the 306 that there are.
+    """From each declaration to the next, and from the last to the first: 19 of the 342 that there are.
 
     So each is replaced, and replaces another. `make simulations` tries all.
     """
     names = list(DECLARED)
-    if IS_ALL:
-        return list(permutations(names, 2))
-    near = zip(names, [*names[1:], names[0]], strict=True)
-    simplest = (("count", name) if place % 2 else (name, "count") for place, name in enumerate(names))
-    return [(old, new) for old, new in dict.fromkeys([*near, *simplest]) if old != new]
+    return list(permutations(names, 2)) if IS_ALL else list(zip(names, [*names[1:], names[0]], strict=True))
 
 
 @pytest.mark.simulation
@@ -384,7 +381,7 @@ def _is_of(name: str, value: Any) -> bool:
     ],
 )
 def test_old_and_new_side_by_side(old: str, new: str, part: int) -> None:
-    with_seeds(lambda seed: side_by_side(old, new, seed), part, 2, FEW // 2)
+    with_seeds(lambda seed: side_by_side(old, new, seed), part, 2, max(FEW // 2, 2))
 
 
 def side_by_side(old: str, new: str, seed: int) -> None:

@@ -14,8 +14,10 @@ from adjoin.aggregates import Count
 from adjoin.expressions import Remove, attribute
 from adjoin.layouts.interface import WRITTEN
 from adjoin.plans import managed_fields
-from adjoin.plans.maintenance.affected import remove_left
-from adjoin.requests import BatchGet, Delete, Update
+from adjoin.plans.maintenance.affected import apply_changes, remove_left
+from adjoin.plans.maintenance.report import Tally
+from adjoin.requests import BatchGet, Delete, ItemChange, ReadChanges, Update
+from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
 from tests.maintenance.simulation import Process, stored
 
@@ -293,3 +295,18 @@ def test_a_node_that_expires_by_a_number_of_seconds(store: SQLiteStore, clock: C
         assert g.edge(Saw, "v", "p") is None
         assert g.get(Stand, "p") == Stand(id="p", seen=0)
         g.add(Visitor(id="w", email="v@x"))
+
+
+def test_a_node_that_expired_is_work_only_if_edges_may_be_left() -> None:
+    """Nothing is counted, but its edges go: so the position after this change is worth storing."""
+    for models, is_work in (([Guest, Desk, At], True), ([Guest, Desk], False)):
+        with Graph(":memory:", models) as g:
+            g.put(Guest(id="g"))
+            g.delete(Guest, "g")
+            response: Any
+            (response,) = g._store.execute((ReadChanges("adjoin", None),))
+            gone = [each for each in response.changes if each.key["PK"]["S"] == "GUEST#g" and each.new is None]
+            assert len(gone) == 1
+            for expired in (True, False):
+                change = ItemChange(gone[0].position, NOW, gone[0].key, gone[0].old, None, expired)
+                assert run(apply_changes(g._layout, [change], Tally()), g._store) is (expired and is_work)

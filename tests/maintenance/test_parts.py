@@ -10,7 +10,9 @@ from typing import Annotated, Any
 import pytest
 
 from adjoin import (
+    AccessDenied,
     AdjacencyList,
+    AdjoinError,
     ConditionFailed,
     Copy,
     Count,
@@ -22,12 +24,14 @@ from adjoin import (
     Keys,
     Max,
     Node,
+    Ref,
     Sum,
+    Throttled,
     Top,
 )
 from adjoin.errors import InvalidRequest
-from adjoin.expressions import Add, Exists, Not, Remove, all_of, attribute
-from adjoin.layouts.interface import REVISION
+from adjoin.expressions import Add, And, Exists, Not, Remove, Set, Value, all_of, attribute
+from adjoin.layouts.interface import GENERATION, REVISION
 from adjoin.plans.counting.edge_state import EdgeState, contributions
 from adjoin.plans.counting.ledger import Ledger, LedgerWrite
 from adjoin.plans.counting.node_transaction import MARKED, STALE, Near, NodeTransaction
@@ -42,7 +46,7 @@ from adjoin.plans.maintenance.isolating import TOGETHER, Outcome, apply_each
 from adjoin.plans.maintenance.neighbours import reconcile_near
 from adjoin.plans.maintenance.progress import AT, POSITION, key_of, number
 from adjoin.plans.maintenance.ranks import refresh
-from adjoin.plans.maintenance.reconciling import reconcile
+from adjoin.plans.maintenance.reconciling import changing, reconcile, touched_node
 from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside, take_back
 from adjoin.plans.maintenance.standing import keep
 from adjoin.plans.maintenance.stream import Reading, maintain_step
@@ -251,6 +255,7 @@ class Author(Node):
     id: str
     name: Annotated[str, Indexed()] = ""
     city: Annotated[str, Indexed()] = ""
+    newest: int | None = None
     works: Annotated[int, Count("Wrote")] = 0
     pages: Annotated[int, Sum("Wrote", field="pages")] = 0
 
@@ -279,6 +284,22 @@ def test_only_nodes_that_programs_write_as_a_whole_have_revisions(g: Graph) -> N
         assert (after["works"], after[REVISION] == node[REVISION]) == ({"N": "2"}, False)
 
 
+def test_every_write_of_such_a_node_has_another_revision() -> None:
+    """A program that writes the node as a whole, as it read it, must fail after any of them."""
+    with Graph(":memory:", [Author, Work, Wrote]) as g:
+        kind = g._layout.schema.node(Author)
+        (item, *_) = g._layout.items(Author(id="a", city="Oslo"))
+        item |= {REVISION: {"S": "old"}, GENERATION: {"S": "life"}}
+        near = Near(kind, "AUTHOR#a", g._layout.key_of(item), item)
+        for request in (touched_node(g._layout, near), changing(g._layout, near, [Remove(attribute("works"))])):
+            update = request.writes[0] if isinstance(request, TransactWrite) else request
+            assert isinstance(update, Update)
+            (revised,) = (each for each in update.actions if isinstance(each, Set) and each.path == attribute(REVISION))
+            assert revised.value != Value({"S": "old"})
+            assert isinstance(update.condition, And)
+            assert near.same(REVISION) in update.condition.conditions
+
+
 # --- nodes that go -----------------------------------------------------------------------------
 
 
@@ -300,13 +321,32 @@ def test_a_node_for_which_nothing_was_ever_counted_leaves_no_marker() -> None:
     """Authors count edges only; that libraries read what their edges lead to says nothing of authors."""
     with Graph(":memory:", [Author, Work, Wrote, Library, Volume, Keeps]) as g:
         assert [group.hop.near.label for group in g._layout.rules.groups if group.reads_far] == ["LIBRARY"]
-        g.put_many([Author(id="a"), Author(id="b"), Library(id="l"), Wrote(source="b", target="w", pages=3)])
+        # The field of an author has the name of what a library keeps.
+        g.put_many([Author(id="a", newest=1), Author(id="b"), Library(id="l"), Wrote(source="b", target="w", pages=3)])
         g.maintain(once=True)
         for model, id in ((Author, "a"), (Author, "b"), (Library, "l")):
             g._store.execute((Delete("adjoin", g._layout.node_key(g._layout.schema.node(model), id)),))
         g.maintain(once=True)
         markers = [item for item in stored(g) if MARKED in item and "edge" not in item]
         assert sorted(item["PK"]["S"] for item in markers) == ["AUTHOR#b#=", "LIBRARY#l#="]
+
+
+def test_a_node_that_came_and_went_is_not_written() -> None:
+    store = FaultyStore(SQLiteStore(":memory:"))
+    with Graph(store, [Author, Work, Wrote]) as g:
+        g.put_many([Author(id="a"), Author(id="b")])
+        g.delete(Author, "a")
+        written: list[Item] = []
+
+        def note(_: int, request: Request) -> None:
+            writes = request.writes if isinstance(request, TransactWrite) else (request,)
+            written.extend(write.key for write in writes if isinstance(write, Update))
+
+        store.fault = note
+        g.maintain(once=True)
+        kind = g._layout.schema.node(Author)
+        assert g._layout.node_key(kind, "b") in written
+        assert g._layout.node_key(kind, "a") not in written
 
 
 def test_a_node_that_may_have_come_meanwhile_is_checked() -> None:
@@ -394,6 +434,27 @@ def test_a_change_that_is_given_up_is_work(g: Graph) -> None:
     outcome = run(apply_each(g._layout, [change], tally), store)
     assert outcome == Outcome(1, True, None)
     assert (tally.changes, [each.reason for each in tally.records]) == (1, ["the store does not take it"])
+
+
+@pytest.mark.parametrize("error", [Throttled("slow down"), AccessDenied("not you")], ids=["passes", "never passes"])
+def test_a_change_that_cannot_be_given_up_either_comes_again_or_is_told(g: Graph, error: AdjoinError) -> None:
+    """The record of it cannot be written. If that passes, nothing after this change counts as done."""
+    g.put_many([Customer(id="C1"), Customer(id="C2")])
+    changes = [each for each in changes_of(g) if not g._layout.is_bookkeeping(each.key)]
+    store = FaultyStore(g._store)
+
+    def refuse(_: int, request: Request) -> None:
+        if isinstance(request, Update) and request.key == changes[0].key:
+            raise InvalidRequest("the store does not take it")
+        if isinstance(request, Put) and "reason" in request.item:
+            raise error
+
+    store.fault = refuse
+    if isinstance(error, AccessDenied):
+        with pytest.raises(AccessDenied):
+            run(apply_each(g._layout, changes, Tally()), store)
+    else:
+        assert run(apply_each(g._layout, changes, Tally()), store) == Outcome(0, True, error)
 
 
 def test_batches_are_of_the_first_changes_first(g: Graph) -> None:
@@ -730,3 +791,42 @@ def test_what_counts_in_the_transaction_counts_all_of_its_group_there() -> None:
         assert {rule.in_transaction for rule in group.rules} == {True, False}
         (item,) = g._layout.items(Sold(source="s", target="g", price=3))
         assert list(expected(g._layout, [Put("adjoin", item)])) == []
+
+
+class Critic(Node):
+    id: str
+
+
+class Film(Node):
+    id: str
+    genre: str = "noir"
+    reviews: Annotated[int, Count("Reviews", direction="into")] = 0
+    stars: Annotated[int, Sum("Reviews", field="stars", direction="into")] = 0
+
+
+class Play(Node):
+    id: str
+
+
+class Reviews(Edge[Critic, Film | Play]):
+    stars: int = 0
+
+
+CHARTS = AdjacencyList(
+    indexes=[Index("Charts", "Genre", "Chart")],
+    keys={Film: Keys(indexes={"Charts": ("{genre}", "{reviews:sortable}")})},
+)
+
+
+@pytest.mark.parametrize(("layout", "entries"), [(AdjacencyList(), 0), (CHARTS, 1)], ids=["plain", "charts"])
+def test_what_is_expected_of_an_edge_to_one_of_two_classes(layout: AdjacencyList, entries: int) -> None:
+    """Films count their reviews, and plays do not. An index is for one of the two values that change."""
+    with Graph(":memory:", [Critic, Film, Play, Reviews], layout) as g:
+        film, play = (
+            [*expected(g._layout, [Put("adjoin", g._layout.items(Reviews(source="a", target=target))[0])])]
+            for target in (Ref(Film, "f"), Ref(Play, "p"))
+        )
+        assert play == []
+        assert [(each.fields, each.nodes, each.ledgers, each.entries) for each in film] == [
+            (("Film.reviews", "Film.stars"), 1, 1, entries)
+        ]

@@ -18,7 +18,7 @@ from adjoin.requests import Delete, Put, TransactWrite, Update
 from adjoin.runner import run
 from adjoin.values import AttributeValue, Item
 from tests.maintenance.ledgers import edge_of, is_ledger
-from tests.maintenance.models import MODELS, Customer, Part, Placed, Uses
+from tests.maintenance.models import PARTS, SHOP, Customer, Part, Placed, Uses
 from tests.maintenance.simulation import Process, stored
 from tests.maintenance.test_simulation import check
 
@@ -27,7 +27,7 @@ NONSENSE: AttributeValue = {"S": "many"}
 
 @pytest.fixture(params=[AdjacencyList(), MaterializedGraph()], ids=["adjacency", "materialized"])
 def g(request: pytest.FixtureRequest) -> Iterator[Graph]:
-    with Graph(":memory:", MODELS, request.param) as graph:
+    with Graph(":memory:", [*SHOP, *PARTS], request.param) as graph:
         yield graph
 
 

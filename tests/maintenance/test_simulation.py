@@ -71,18 +71,20 @@ NAMED_IN_RECORDS = (("rule", "."), ("near", "#"), ("far", "#"))
 class Life:
     """What people do to a graph, at random."""
 
+    ids, parents, ends = IDS, PARENTS, ENDS
+
     def __init__(self, graph: Graph, chance: random.Random, models: list[Any], nodes: int) -> None:
         self.graph, self.chance, self.count = graph, chance, nodes
-        self.nodes = [model for model in models if model in IDS]
-        self.edges = [model for model in models if model in ENDS]
-        self.children = [model for model in models if model in PARENTS]
+        self.nodes = [model for model in models if model in self.ids]
+        self.edges = [model for model in models if model in self.ends]
+        self.children = [model for model in models if model in self.parents]
         self.recent: list[tuple[Any, Any, Any]] = []
         self.recent_children: list[tuple[Any, dict[str, Any]]] = []
 
     def id(self, model: Any) -> Any:
-        if model in PARENTS:
-            return node_id(model(parent=self.id(PARENTS[model]), **self.key(model)))
-        return f"{IDS[model]}{self.chance.randrange(self.count)}"
+        if model in self.parents:
+            return node_id(model(parent=self.id(self.parents[model]), **self.key(model)))
+        return f"{self.ids[model]}{self.chance.randrange(self.count)}"
 
     def fields(self, model: Any) -> dict[str, Any]:
         chance = self.chance
@@ -118,7 +120,7 @@ class Life:
             model, source, target = self.chance.choice(self.recent)
         else:
             model = self.chance.choice(self.edges)
-            source, target = map(self.id, ENDS[model])
+            source, target = map(self.id, self.ends[model])
         self.recent = [*self.recent[-1:], (model, source, target)]
         return model(source=source, target=target, **self.fields(model))
 
@@ -135,7 +137,7 @@ class Life:
             model, identity = self.chance.choice(self.recent_children)
         else:
             model = self.chance.choice(self.children)
-            identity = {"parent": self.id(PARENTS[model]), **self.key(model)}
+            identity = {"parent": self.id(self.parents[model]), **self.key(model)}
         self.recent_children = [*self.recent_children[-1:], (model, identity)]
         return model(**identity, **self.fields(model))
 
@@ -201,7 +203,7 @@ class Life:
     def move(self) -> Plan[Any]:
         edge, other = self.edge(), self.edge()
         model = type(edge)
-        target = self.id(ENDS[model][1])
+        target = self.id(self.ends[model][1])
         if target == edge.target or model is not type(other):
             return self.disconnect()
         transaction = self.graph.transaction().__enter__()

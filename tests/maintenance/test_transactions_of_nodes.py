@@ -7,20 +7,33 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AdjacencyList, Copy, Count, Edge, Graph, Keys, Max, Node, Sum, Top
-from adjoin.expressions import Compare, Not, Path, Value, attribute
+from adjoin import AdjacencyList, Copy, Count, Edge, Graph, InvalidItem, Keys, Max, Node, Sum, Top
+from adjoin.expressions import Add, Compare, Not, Path, Remove, Value, attribute
+from adjoin.layouts.interface import REVISION
+from adjoin.layouts.own_items import COUNTED
 from adjoin.plans.counting.arrivals import lookups
 from adjoin.plans.counting.contributions import RANK, VALUE
-from adjoin.plans.counting.edge_state import EdgeState
-from adjoin.plans.counting.ledger import Ledger, LedgerWrite, edge_of, ledger_in, ref_beside
-from adjoin.plans.counting.node_transaction import Near, NodeTransaction, arranged, is_structural
+from adjoin.plans.counting.edge_state import EdgeState, contributions
+from adjoin.plans.counting.ledger import (
+    LENGTH,
+    Ledger,
+    LedgerWrite,
+    edge_of,
+    ledger_held,
+    ledger_in,
+    ledger_touched,
+    ledger_write,
+    ref_beside,
+)
+from adjoin.plans.counting.node_transaction import TURN, Near, NodeTransaction, arranged, first_values, is_structural
 from adjoin.plans.counting.rank_items import Rank, first_moves, moves
 from adjoin.plans.counting.references import ref_to
 from adjoin.plans.maintenance.ranks import values_of_an_edge
+from adjoin.plans.maintenance.reconciling import first_actions
 from adjoin.plans.steps.batches import place_of
-from adjoin.requests import Check, Put
+from adjoin.requests import Check, Delete, Put
 from adjoin.units import MAX_TRANSACTION
-from adjoin.values import AttributeValue
+from adjoin.values import AttributeValue, Item
 from tests.maintenance.ledgers import is_ledger
 from tests.maintenance.models import MODELS, Follows, Part, Person, Uses
 from tests.maintenance.simulation import stored
@@ -342,3 +355,164 @@ def test_a_ledger_says_nothing_of_a_part_that_it_has_not() -> None:
         told = {"l": {"S": "now"}, "r": {"S": "abc"}, group.rules[0].key: {"N": "1"}, "a": {"M": {"x": {"S": "why"}}}}
         found = ledger_in(group, {**item("a"), group.part: {"M": told}})
         assert found == Ledger("now", {group.rules[0].name: {"N": "1"}}, {"x": "why"})
+
+
+@pytest.mark.parametrize("length", [{"S": "x"}, {"N": "x"}, {"BOOL": True}])
+def test_a_ledger_whose_length_another_program_changed_is_refused(length: AttributeValue) -> None:
+    with Graph(":memory:", MODELS) as g:
+        g.put_many([Person(id="a"), Person(id="b"), Follows(source="a", target="b")])
+        g.maintain(once=True)
+        (ledger,) = (each for each in stored(g) if LENGTH in each)
+        assert edge_of(g._layout, ledger)["PK"] == {"S": "PERSON#a"}
+        with pytest.raises(InvalidItem, match=r"the ledger \(PK='PERSON#b#=', .*was changed by another program"):
+            edge_of(g._layout, {**ledger, LENGTH: length})
+
+
+def test_what_is_written_down_again_has_nothing_of_edges_that_left_the_transaction() -> None:
+    """One of two edges was set aside; its ledger may not say that it was counted."""
+    with Graph(":memory:", MODELS) as g:
+        layout = g._layout
+        kind = layout.schema.node(Person)
+        (node,) = layout.items(Person(id="a"))
+        group = next(each for each in layout.rules.groups if each.hop.near is kind and each.name == "FOLLOWS.out")
+        states = []
+        near = Near(kind, "PERSON#a", layout.key_of(node), node)
+        for target in "bc":
+            (edge,) = layout.items(Follows(source="a", target=target))
+            state = EdgeState(ref_to(layout, group, edge), edge, None, node, None, near.generation)
+            state.work_out(layout)
+            states.append(state)
+        transaction = NodeTransaction(near, states)
+        transaction.write_down(layout)
+        places = [place_of(state.ref.ledger_key(layout)) for state in states]
+        assert set(places) <= transaction.writes.keys()
+        transaction.states = states[1:]
+        transaction.write_down(layout)
+        assert places[0] not in transaction.writes
+        assert places[1] in transaction.writes
+
+
+class Game(Node):
+    id: str
+    name: str = ""
+
+
+class Round(Node):
+    id: str
+    best: Annotated[list[int], Top("Played", field="points", k=2)] = []
+    top: Annotated[int | None, Max("Played", field="points")] = None
+    games: Annotated[int, Count("Played")] = 0
+
+
+class Played(Edge[Round, Game]):
+    points: int = 0
+
+
+TOLD: list[tuple[int | None, int | None, list[int] | None, int | None]] = [
+    # What an edge had and has, and the values that follow from 9 and 7 on the node.
+    (None, 8, [9, 8], 9),
+    (None, 3, [9, 7], 9),
+    (None, 12, [12, 9], 12),
+    (3, 8, [9, 8], 9),
+    (3, None, [9, 7], 9),
+    (9, 12, None, None),
+    (9, None, None, None),
+    (7, 8, None, 9),
+    (7, None, None, 9),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "best", "top"), TOLD)
+def test_which_values_follow_from_those_on_the_node(
+    before: int | None, after: int | None, best: list[int] | None, top: int | None
+) -> None:
+    """An edge that takes back one of the values on the node leaves it to the ranks which one comes next."""
+    with Graph(":memory:", [Round, Game, Played]) as g:
+        layout = g._layout
+        kind, (group,) = layout.schema.node(Round), layout.rules.groups
+        node: Any = {**layout.node_key(kind, "r"), "adjoin:life": {"S": "life"}}
+        node |= {"best": {"L": [{"N": "9"}, {"N": "7"}]}, "top": {"N": "9"}}
+        near = Near(kind, "ROUND#r", layout.node_key(kind, "r"), node)
+        (edge,) = layout.items(Played(source="r", target="g"))
+        state = EdgeState(ref_to(layout, group, edge), edge, None, node, None, near.generation)
+        for points, contributed in ((before, "applied"), (after, "wanted")):
+            if points is not None:
+                (edge,) = layout.items(Played(source="r", target="g", points=points))
+                setattr(state, contributed, contributions(layout, group, edge)[0])
+            else:
+                setattr(state, contributed, {})
+        found = {rule.attribute: first_values(rule, near, [state]) for rule in group.ranked}
+        assert found["best"] == (None if best is None else {"L": [{"N": str(value)} for value in best]})
+        assert found["top"] == (None if top is None else {"N": str(top)})
+
+
+def test_an_edge_from_a_node_to_itself_counts_at_both_of_its_ends() -> None:
+    """Two rule groups of one node count one edge, in one transaction."""
+    with Graph(":memory:", MODELS) as g:
+        layout = g._layout
+        kind = layout.schema.node(Person)
+        (node,) = layout.items(Person(id="a"))
+        near = Near(kind, "PERSON#a", layout.key_of(node), node)
+        states = []
+        for group in layout.rules.groups:
+            if group.edge is layout.schema.edge(Follows) and not group.reads_far:
+                (edge,) = layout.items(Follows(source="a", target="a"))
+                state = EdgeState(ref_to(layout, group, edge), edge, None, node, None, near.generation)
+                state.work_out(layout)
+                states.append(state)
+        assert len(states) == 2
+        assert NodeTransaction(near, states).changes() == {
+            "following": 1,
+            "followers": 1,
+            # The first hop of those that count what the followed ones follow.
+            "adjoin:PERSON.reach:1": 1,
+        }
+
+
+def test_a_node_that_begins_to_count_loses_what_another_program_says_of_its_declarations() -> None:
+    with Graph(":memory:", MODELS) as g:
+        kind = g._layout.schema.node(Person)
+        key = g._layout.node_key(kind, "a")
+        for there in (key, {**key, COUNTED: {"M": {}}}):
+            actions = first_actions(g._layout, Near(kind, "PERSON#a", key, there))
+            assert (Remove(attribute(COUNTED)) in actions) is (COUNTED in there)
+            assert Remove(attribute("followers")) in actions
+
+
+def test_a_ledger_beside_a_far_node_is_written_only_as_it_was_read() -> None:
+    """So that what others have counted since is not counted twice."""
+    with Graph(":memory:", MODELS) as g:
+        layout = g._layout
+        group = next(each for each in layout.rules.groups if each.reads_far and each.edge.name == "Follows")
+        ref = ref_to(layout, group, layout.items(Follows(source="a", target="b"))[0])
+        key = ref.ledger_key(layout)
+        there = {**key, REVISION: {"S": "r"}}
+        unchanged, absent = Compare("=", attribute(REVISION), Value({"S": "r"})), Not(layout.present)
+        ledger = Ledger("life", {}, {})
+        for item, condition in ((there, unchanged), (None, absent)):
+            put, delete = ledger_write(layout, ref, key, item, ledger), ledger_write(layout, ref, key, item, None)
+            assert isinstance(put, Put)
+            assert put.item[REVISION] != there[REVISION]
+            assert isinstance(delete, Delete)
+            assert (put.condition, delete.condition) == (condition, condition)
+            assert ledger_held(layout, ref, key, item) == Check(layout.table, key, condition)
+        assert ledger_touched(layout, ref, key, there).condition == unchanged
+
+
+def test_a_node_counts_how_often_its_ranks_moved() -> None:
+    """A process that has read ranks writes their values only if none moved; what only counts is no reason to fail."""
+    with Graph(":memory:", [Round, Game, Played]) as g:
+        layout = g._layout
+        kind, (group,) = layout.schema.node(Round), layout.rules.groups
+        node: Item = {**layout.node_key(kind, "r"), "adjoin:life": {"S": "life"}}
+        near = Near(kind, "ROUND#r", layout.node_key(kind, "r"), node)
+        (edge,) = layout.items(Played(source="r", target="g", points=3))
+        for has_ranks in (True, False):
+            state = EdgeState(ref_to(layout, group, edge), edge, None, node, None, near.generation)
+            state.work_out(layout)
+            state.wanted = {name: value for name, value in state.wanted.items() if ("L" in value) is has_ranks}
+            transaction = NodeTransaction(near, [state])
+            transaction.write_down(layout)
+            transaction.all_writes(layout)
+            assert (Add(attribute(TURN), {"N": "1"}) in transaction.actions) is has_ranks
+            assert len(transaction.actions) == (3 if has_ranks else 1)

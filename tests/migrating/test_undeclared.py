@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Edge, Graph, Indexed, MaterializedGraph, MigrationDue, Node, Unique, field
+from adjoin import AccessDenied, Edge, Graph, Indexed, MaterializedGraph, MigrationDue, Node, Unique, field
 from adjoin.requests import Delete, PageResponse, Scan
 from adjoin.stores.sqlite import SQLiteStore
 from tests.migrating.test_migrate import Remote
@@ -58,9 +58,9 @@ class Sorted(Edge[Person, Person], label="KNOWS", order="since"):
 FIRST: list[type[Any]] = [Person, Knows, Likes]
 
 
-def without_record(layout: Any = None, models: list[type[Any]] = FIRST) -> SQLiteStore:
+def without_record(layout: Any = None, models: list[type[Any]] = FIRST, tenant: str | None = None) -> SQLiteStore:
     store = SQLiteStore(":memory:")
-    g = Graph(store, models, layout)
+    g = Graph(store, models, layout, tenant=tenant)
     g.put_many(Person(id=f"P{at}", name=f"n{at}", email=f"e{at}", phone=f"{at}") for at in range(20))
     if Knows in models:
         g.put_many(Knows(source="P1", target=f"P{at}", since=-at) for at in range(20))
@@ -151,3 +151,105 @@ def test_of_a_class_without_items_nothing_is_missed(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("adjoin.plans.undeclared._PAGES", 1)
     with pytest.raises(MigrationDue):
         list(Graph(store, [Zone, Aim]).find(Zone, field("name") == "x"))
+
+
+# --- tenants -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", [None, MaterializedGraph()])
+def test_a_tenant_finds_out_what_its_own_items_lack(layout: Any) -> None:
+    cases: list[tuple[list[type[Any]], Callable[[Graph], Any]]] = [
+        ([Twice], lambda g: list(g.find(Twice, field("city") == "x"))),
+        ([Phoned], lambda g: g.get(Phoned, phone="3")),
+        ([Other], lambda g: g.find(Other, order="city").count()),
+    ]
+    for models, ask in cases:
+        store = without_record(layout, tenant="acme")
+        root = Graph(store, models, layout)
+        for acme in (root.for_tenant("acme"), Graph(store, models, layout, tenant="acme")):
+            for _ in range(2):
+                with pytest.raises(MigrationDue, match=r"run g\.migrate"):
+                    ask(acme)
+        assert not ask(root.for_tenant("beta")), "nothing of this tenant is stored"
+        assert not ask(root)
+        assert Graph(store, models, layout).migrate(finish=True).ended
+        assert ask(root.for_tenant("acme")), "the migration of another program has ended"
+
+
+@pytest.mark.parametrize("layout", [None, MaterializedGraph()])
+def test_a_tenant_s_class_that_gains_an_order_answers_from_the_table(layout: Any) -> None:
+    graph = Graph(without_record(layout, tenant="acme"), [Person, Sorted, Likes], layout).for_tenant("acme")
+    assert [each.since for each in graph.out("P1", Sorted)] == list(range(-19, 1))
+    assert [each.since for each in graph.out("P1", Likes)] == list(range(-19, 1))
+
+
+def test_what_was_seen_of_one_tenant_says_nothing_about_another() -> None:
+    store = without_record(tenant="acme")
+    Graph(store, [Twice]).for_tenant("beta").put(Twice(id="P1", name="n1"))
+    graph = Graph(store, [Twice])
+    beta, acme = graph.for_tenant("beta"), graph.for_tenant("acme")
+    assert [each.id for each in beta.find(Twice, field("city") == "x")] == ["P1"]
+    with pytest.raises(MigrationDue):
+        list(acme.find(Twice, field("city") == "x"))
+    assert [each.id for each in beta.find(Twice, field("city") == "x")] == ["P1"]
+
+
+def test_a_tenant_gets_none_of_the_others_items_to_look_at() -> None:
+    answers: list[Any] = []
+
+    class Watching(Remote):
+        def execute(self, requests: Any) -> Any:
+            given = super().execute(requests)
+            answers.extend(zip(requests, given, strict=True))
+            return given
+
+    store = without_record(tenant="acme")
+    Graph(store, FIRST).for_tenant("beta").put(Person(id="B", name="n"))
+    graph = Graph(Watching(store), FIRST, tenant="beta")
+    for _ in range(3):
+        assert [each.id for each in graph.find(Person, field("name") == "n")] == ["B"]
+    scans = [(request, page) for request, page in answers if isinstance(request, Scan)]
+    assert 0 < len(scans) <= 8, "it looks once"
+    assert {item["PK"]["S"] for _, page in scans for item in page.items} == {"beta#PERSON#B"}
+
+
+def test_a_tenant_that_is_not_found_in_a_large_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = without_record(tenant="acme")
+    graph = Graph(store, FIRST)
+    assert list(graph.for_tenant("beta").find(Person, field("name") == "n")) == []
+    monkeypatch.setattr("adjoin.plans.undeclared._PAGES", 0)
+    with pytest.raises(MigrationDue):
+        list(graph.for_tenant("gamma").find(Person, field("name") == "n"))
+
+
+def test_a_tenant_records_what_an_empty_table_will_hold() -> None:
+    store = SQLiteStore(":memory:")
+    Graph(store, FIRST)
+    table = Graph(store, FIRST)._layout.table
+    (page,) = store.execute([Scan(table)])
+    assert isinstance(page, PageResponse)
+    store.execute([Delete(table, {name: item[name] for name in ("PK", "SK")}) for item in page.items])
+    acme = Graph(Remote(store), FIRST, tenant="acme")
+    acme.put(Person(id="P1", name="n"))
+    with pytest.raises(MigrationDue):
+        list(Graph(store, [Other], tenant="acme").find(Other, field("city") == "x"))
+    assert acme.differences() == []
+    (page,) = store.execute([Scan(table)])
+    assert isinstance(page, PageResponse)
+    assert any("adjoin:declared" in item for item in page.items)
+
+
+@pytest.mark.parametrize("tenant", [None, "acme"])
+def test_a_program_that_may_not_look_says_so(tenant: str | None, caplog: pytest.LogCaptureFixture) -> None:
+    class Limited(Remote):
+        def execute(self, requests: Any) -> Any:
+            if any(isinstance(each, Scan) for each in requests):
+                raise AccessDenied("no scan")
+            return super().execute(requests)
+
+    graph = Graph(Limited(without_record(tenant=tenant)), FIRST, tenant=tenant)
+    for _ in range(2):
+        assert [each.id for each in graph.find(Person, field("name") == "n4")] == ["P4"]
+    told = [each.getMessage() for each in caplog.records]
+    assert len(told) == 1
+    assert "may not scan it" in told[0]

@@ -9,6 +9,7 @@ import pytest
 from adjoin import AdjacencyList, Index, Indexed, InvalidKey, InvalidValue, Keys, Node, Projection, UnknownField, field
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
+from adjoin.plans.branched_search import BranchedSearch
 from adjoin.plans.find import search
 from adjoin.plans.indexed_search import IndexedSearch
 from adjoin.schema import Schema
@@ -60,7 +61,17 @@ CHOICES: list[tuple[Predicate | None, str | None, str]] = [
     (TOWN == "t", "name", "Town"),
     (TOWN == "t", "street", "Street"),
     (TOWN == "t", "born", "GSI3 born"),
-    ((TOWN == "t") | (NAME == "a"), "name", "GSI3 name"),
+    ((TOWN == "t") | (NAME > "a"), "name", "GSI3 name"),
+    # Each branch has an index that narrows more than an order does.
+    ((TOWN == "t") | (NAME == "a"), "name", "Town, GSI3 name"),
+    ((TOWN == "t") | (BORN > 3), None, "Town, GSI3 born"),
+    ((TOWN == "t") | (TOWN == "u"), None, "Town"),
+    ((BORN < 3) | (BORN > 5), None, "GSI3 born"),
+    ((NAME == "a") & ((BORN < 3) | (TOWN == "t")), None, "GSI3 name"),
+    ((STREET == "s") & ((NAME == "a") | (TOWN == "t")), None, "GSI3 name, Street"),
+    (~((TOWN != "t") & ~(NAME == "a")), "name", "GSI3 name"),
+    ((BORN > 3) & ((NAME == "a") | (TOWN == "t")), None, "GSI3 name, Town"),
+    ((TOWN == "t") | ((TOWN == "t") & (NAME == "a")), None, "Town"),
 ]
 IDS = [f"{at} {where}" for at, (_, _, where) in enumerate(CHOICES)]
 
@@ -68,7 +79,10 @@ IDS = [f"{at} {where}" for at, (_, _, where) in enumerate(CHOICES)]
 def chosen(predicate: Predicate | None, order: str | None = None, index: str | None = None) -> str:
     bound = layout()
     found = search(bound, bound.schema.node(Person), predicate, order, index)
-    return f"GSI3 {found.field.name}" if isinstance(found, IndexedSearch) else found.index or "the table"
+    branches = found.branches if isinstance(found, BranchedSearch) else (found,)
+    return ", ".join(
+        f"GSI3 {each.field.name}" if isinstance(each, IndexedSearch) else each.index or "the table" for each in branches
+    )
 
 
 @pytest.mark.parametrize(("predicate", "order", "where"), CHOICES, ids=IDS)
@@ -104,8 +118,8 @@ def test_what_cannot_be_found_is_refused() -> None:
         "its indexed fields are 'born', 'name'; compare what one of them needs, "
         "or name a field to sort by with order=, which then filters by the rest"
     )
-    with pytest.raises(InvalidKey, match="no index finds Person by nothing in the order of 'town': "):
-        chosen((NAME == "a") | (TOWN == "t"), order="town")
+    with pytest.raises(InvalidKey, match=r"no index finds Person by name in the order of 'town': .*; and .* by born"):
+        chosen((NAME == "a") | (BORN == 3), order="town")
 
 
 class Plain(Node):
@@ -130,7 +144,13 @@ class Marked(Node):
             Marked,
             (NAME == "a") | (TOWN == "b"),
             None,
-            "an index finds Marked by ==, <, <=, >, >=, between, begins_with",
+            r"^each side of \| is searched by itself, and no index finds 1 of 2 branches: Marked.town is not indexed",
+        ),
+        (
+            Marked,
+            ~((NAME != "a") & (NAME != "b")) & ((TOWN == "b") | NAME.contains("c")),
+            None,
+            r"no index finds 4 of 4 branches: Marked.town is not indexed .*; and an index finds Marked by ==, <",
         ),
     ],
 )

@@ -33,6 +33,7 @@ DYNALITE = SERVERS / "dynalite"
 AIOBOTOCORE, AWSCLI, PYNAMODB = (CLIENTS / _PYTHON / name for name in ("aiobotocore", "awscli", "pynamodb"))
 JAVASCRIPT = CLIENTS / "javascript"
 CHROMIUM = CLIENTS / "chromium"
+PYRIGHT = CLIENTS / "pyright"
 
 _OF_CLIENTS = HERE.parent / "server" / "clients"
 WANTED = {
@@ -43,6 +44,7 @@ WANTED = {
     PYNAMODB: _OF_CLIENTS / "pynamodb.txt",
     JAVASCRIPT: _OF_CLIENTS / "package.json",
     CHROMIUM: HERE.parent / "explorer" / "package.json",
+    PYRIGHT: HERE.parent / "types" / "package.json",
 }
 """What each folder is to hold: requirements of Python, or those of Node."""
 
@@ -106,6 +108,14 @@ def chromium_command() -> tuple[Path, dict[str, str]] | None:
         if (found := shutil.which(name)) is not None:
             return Path(found), {}
     return None
+
+
+def pyright_command() -> list[str] | None:
+    """How to call pyright; None if it is not installed."""
+    node = node_command()
+    if node is None or not is_installed(PYRIGHT):
+        return None
+    return [str(node), str(PYRIGHT / "node_modules" / "pyright" / "index.js")]
 
 
 def _surroundings() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from decimal import Decimal
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjoin import Graph, InvalidValue, NotInSnapshot, Ref
+from adjoin import Graph, InvalidValue, MissingExtra, NotInSnapshot, Ref
 from tests.snapshots.graphs import (
     EDGES,
     FIELDS,
@@ -216,6 +217,20 @@ def test_other_libraries_get_the_same_edges(layout: str, items: list[Any], via: 
         assert len(keys) == len(refs)
         assert edges.num_rows == sum(snapshot.edge_count(model) for model in via)
         assert all(keys[each] for each in edges["source"].to_pylist() + edges["target"].to_pylist())
+
+
+@pytest.mark.parametrize(("call", "library"), [("to_networkx", "networkx"), ("to_arrow", "pyarrow")])
+def test_a_library_that_is_missing_is_named_with_its_extra(
+    call: str, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with opened("adjacency list", [Person(id="a")]) as graph:
+        snapshot = graph.snapshot([Knows])
+        extra = call.removeprefix("to_")
+        with pytest.raises(
+            MissingExtra, match=rf"{call} needs {library}; install it with: pip install 'adjoin\[{extra}\]'"
+        ):
+            getattr(snapshot, call)(Knows)
 
 
 def test_arrow_has_the_values() -> None:

@@ -249,6 +249,17 @@ def test_a_delete_that_passes_its_switch_after_the_snapshot_hides_its_edges(tmp_
     graph.close()
 
 
+@pytest.mark.parametrize("marked", [[{}], [1], 5, [{"PK": "a", "SK": "b"}]])
+def test_a_damaged_list_of_marked_edges_is_told(marked: object, tmp_path: Path) -> None:
+    with Graph(":memory:", MODELS) as graph:
+        graph.put(Knows(source="a", target="b"))
+        graph.snapshot([Knows], source="scan").save(tmp_path / "saved")
+        manifest = tmp_path / "saved" / "snapshot.json"
+        manifest.write_bytes(orjson.dumps(orjson.loads(manifest.read_bytes()) | {"marked": marked}))
+        with pytest.raises(InvalidSnapshot, match="is damaged"):
+            graph.open_snapshot(tmp_path / "saved")
+
+
 def _items(graph: Graph) -> list[Any]:
     return graph._run(_scan(graph._layout.table))
 

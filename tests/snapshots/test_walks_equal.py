@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjoin import Graph
+from tests.maintenance.simulation import examples
 from tests.snapshots.graphs import (
     EDGES,
     FIELDS,
@@ -51,8 +52,9 @@ _some_ids = st.lists(people, min_size=1, max_size=2, unique=True)
 _some_walks = st.lists(st.sampled_from(sorted(WALKS)), min_size=1, max_size=6, unique=True)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("name", sorted(WALKS))
-@settings(max_examples=15)
+@settings(max_examples=examples(8))
 @given(layout=layouts, items=contents)
 def test_each_walk_is_the_same(name: str, layout: str, items: list[Any]) -> None:
     with opened(layout, items) as graph:

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from orjson import dumps, loads
 
-from adjoin.items import NormalItem, normal_attribute, normal_item, plain_item
+from adjoin.errors import InvalidRequest
+from adjoin.items import NormalItem, check_item, normal_attribute, normal_item, plain_item
 from adjoin.requests import CreateTable, DropTable, Get, Put, Query, SortCondition
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.rows import after_prefix, number_key
@@ -119,6 +120,20 @@ def test_plain_items_are_what_the_rules_say(whole: Any) -> None:
         assert normal_item(dict(whole)) == (whole, found.size)
         assert normal_item(dict(whole))[0] == found == whole
         assert normal_item(found) == (found, found.size)
+
+
+@given(
+    st.dictionaries(st.text("abé\ud800", max_size=3), plain | broken | attributes | st.just(s("\udfff")), max_size=4)
+)
+def test_an_item_is_refused_by_the_quick_check_as_by_the_rules(whole: Any) -> None:
+    refused: list[str] = []
+    for check in (normal_item, check_item):
+        try:
+            check(whole)
+        except InvalidRequest as error:
+            refused.append(str(error))
+    assert len(refused) in (0, 2)
+    assert len(set(refused)) < 2
 
 
 @given(st.dictionaries(st.text("ab", min_size=1, max_size=3), numbers.map(lambda each: {"N": each}), max_size=4))

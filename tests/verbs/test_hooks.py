@@ -1,12 +1,13 @@
-"""`before_put`: a class has a say before an instance is written as a whole."""
+"""`before_put` and `after_load`: a class has a say before an instance is written as a whole, and after it is read."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
 import pytest
+from pydantic import PrivateAttr
 
-from adjoin import Edge, Graph, Node, Unique, Version, field
+from adjoin import Edge, Graph, InvalidModel, Node, Unique, Version, field
 from tests.verbs.conftest import Everywhere
 
 
@@ -94,3 +95,47 @@ def test_explain_leaves_the_instance_as_it_is() -> None:
     with Graph(":memory:", MODELS) as g:
         assert len(g.explain(g.put, ann).requests) == 1
     assert ann.puts == 0
+
+
+class Session(Node):
+    id: str
+    name: str = ""
+    _loaded: int = 0
+
+    def after_load(self) -> None:
+        self._loaded += 1
+
+
+class Opens(Edge[Session, Session], order="at"):
+    at: int = 0
+    _loaded: bool = PrivateAttr(default=False)
+
+    def after_load(self) -> None:
+        self._loaded = True
+
+
+class Meddling(Node):
+    id: str
+    name: str = ""
+
+    def after_load(self) -> None:
+        self.name = self.name.upper()
+
+
+def test_what_is_read_is_told_so(everywhere: Everywhere) -> None:
+    g = everywhere([Session, Opens])
+    new = Session(id="a")
+    g.put_many([new, Session(id="b"), Opens(source="a", target="b")])
+    assert new._loaded == 0
+    assert g.get(Session, "a")._loaded == 1
+    assert [each._loaded for each in g.get_many(Session, "ab")] == [1, 1]
+    assert [(edge._loaded, node._loaded) for edge, node in g.out(Session.ref("a"), Opens).nodes()] == [(True, 1)]
+    assert g.update(Session, "a", name="x")._loaded == 1
+    assert sorted(each._loaded for each in g.scan(Session)) == [1, 1]
+
+
+def test_what_is_read_is_not_changed_by_it(everywhere: Everywhere) -> None:
+    g = everywhere([Meddling])
+    g.put(Meddling(id="a", name="x"))
+    with pytest.raises(InvalidModel, match="after_load of Meddling changed 'name', which is stored"):
+        g.get(Meddling, "a")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adjoin import AdjacencyList, Budget, BudgetExceeded, Edge, Graph, Index, InvalidCursor, Keys, Node, field
+from adjoin import AdjacencyList, Budget, BudgetExceeded, Edge, Graph, Index, InvalidCursor, Keys, Node, Reached, field
 from tests.conftest import Open
 
 
@@ -118,7 +118,7 @@ def test_a_token_belongs_to_its_walk(star: Graph) -> None:
     walk = star.walk("ann").out(Knows)
     token = walk.refs().page(limit=1).next
     assert token is not None
-    others = [
+    others: list[Reached[Any]] = [
         walk.nodes(),
         walk.where(field("since") > 1).refs(),
         walk.distinct().refs(),

@@ -150,7 +150,9 @@ def test_awaited_walks() -> None:
             assert [node.id for node in nodes] == ["b", "c"]
             assert [node.id async for node in walk] == ["b", "c"]
             assert [ref.id async for ref in walk.refs()] == ["b", "c"]
-            assert (await walk.first()).id == "b"
+            first = await walk.first()
+            assert first is not None
+            assert first.id == "b"
             assert await walk.out(Road).first() == Town(id="c", size=99)
             page = await walk.page(limit=1)
             assert [node.id for node in await walk.page(after=page.next)] == ["c"]

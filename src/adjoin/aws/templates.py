@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidValue, shown
 from adjoin.layouts.adjacency_list import bound_layout
 from adjoin.layouts.interface import Layout

@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from enum import Enum
 from types import NoneType, UnionType
@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, RootModel
 
 from adjoin.aws.templates import check_table
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import Entity, EntityType
 from adjoin.errors import InvalidModel, InvalidValue
 from adjoin.layouts.adjacency_list import bound_layout
@@ -225,7 +226,10 @@ def _stored(bound: BoundLayout, entity: Entity) -> Iterator[tuple[str, Item]]:
     yield from ((kind.name, item) for item in items)
     satellites = bound.satellites(kind, items, entity.__dict__)
     claimed = [name for name in kind.unique if entity.__dict__[name] is not None]
-    names = [*(_copies(kind, name) for name in kind.indexed[1:]), *(_claims(kind, name) for name in claimed)]
+    own = items[0]
+    of_elements = [f"{name}[]" for name in kind.elements for _ in bound.element_keys(kind, own)]
+    copied = [*kind.indexed[1:], *of_elements]
+    names = [*(_copies(kind, name) for name in copied), *(_claims(kind, name) for name in claimed)]
     for name, satellite in zip(names, satellites, strict=True):
         if satellite.item is not None:
             yield name, satellite.item

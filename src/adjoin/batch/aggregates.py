@@ -5,7 +5,8 @@ rule that reads another rule's attribute is an expression over that rule's expre
 edges alone; stored aggregates are not read. Only nodes that exist have values.
 
 A table of values has the columns `id` and `value`. For `top`, a node has one row per value. A node without a row
-has no edges that count. `latest` also has the column `by`, which decides which value is the latest.
+has no edges that count. `latest` also has the column `by`, which decides which value is the latest. A rule over
+different nodes has a row for each node that is reached, see `reached`.
 
 A recursive rule is computed from the leaves upwards, level by level: a node follows when all nodes below it are done.
 Its level is one more than the highest level of the nodes to which its edges lead. A node without a level is on a cycle
@@ -14,8 +15,8 @@ of edges, or above one; it has no value, and is reported separately. Rules over 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, cast
@@ -25,8 +26,10 @@ import ibis.expr.types as ir
 
 from adjoin.batch.engines import Engine, Want
 from adjoin.batch.numbers import Numbers, can_be_ranked, elements, ranked
+from adjoin.batch.reached import united
 from adjoin.batch.rule_book import RuleBook, holds, wants_of
 from adjoin.batch.tables import Tables
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import NodeType
 from adjoin.expressions import Condition
 from adjoin.rules import Rule, Rules, Term
@@ -120,7 +123,9 @@ def _together(book: RuleBook, rule: Rule, numbers: Numbers, parts: Sequence[_Hop
             for each in (replace(one, values=one.values.select(*sorted(one.values.columns))) for one in found)
         )
     )
-    if rule.operation == "sum":
+    if rule.is_distinct:
+        values = united([rows])
+    elif rule.operation == "sum":
         total = rows.value.sum().cast("int64") if is_whole else numbers.total(rows.value)
         values = rows.group_by("id").agg(value=total)
     else:
@@ -281,6 +286,8 @@ class _Hop:
         """The values of near nodes. `own` has the values of this rule that are already computed."""
         if self._rule.operation == "sum":
             return self._sums(edges, own)
+        if self._rule.is_distinct:
+            return united(list(self._reached(edges, own)))
         parts = [
             part for place, term in enumerate(self._terms) if (part := self._part(edges, place, term, own)) is not None
         ]
@@ -319,6 +326,26 @@ class _Hop:
         else:
             added = self._numbers.added(columns)
         return grouped.select("id", value=added)
+
+    def _reached(self, edges: ir.Table, own: Mapping[str, ir.Table]) -> Iterator[ir.Table]:
+        """The nodes to which each edge leads: its far node, and those that the far node's set has."""
+        for place, term in enumerate(self._terms):
+            if term.at != "far" or term.field is not None:
+                rows = edges if term.at == "one" else edges.filter(edges[f"t{place}"].notnull())
+                yield rows.select(
+                    id=rows.near,
+                    label=ibis.literal(self._rule.hop.far.label),
+                    who=rows.far,
+                    value=ibis.null("string") if term.at == "one" else rows[f"t{place}"],
+                    edges=ibis.literal(1, "int64"),
+                )
+            elif (made := self._made(term, own)) is not None:
+                made = made.select(made_id=made.id, label=made.label, who=made.who, value=made.value)
+                ends = edges.select("near", "far")
+                rows = ends.join(made, ends.far == made.made_id)
+                yield rows.select(
+                    id=rows.near, label=rows.label, who=rows.who, value=rows.value, edges=ibis.literal(1, "int64")
+                )
 
     def _multiplied(self, edges: ir.Table) -> ir.Table:
         """Edges with each term multiplied by the quantity of the edge."""

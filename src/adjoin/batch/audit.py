@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -52,6 +52,7 @@ from adjoin.batch.restoring import (
 )
 from adjoin.batch.satellites import Misfit, misfits
 from adjoin.batch.tables import TARGET, attribute_want
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType
 from adjoin.errors import InvalidValue, shown
 from adjoin.layouts.bound import BoundLayout

@@ -11,12 +11,12 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from adjoin.batch import RunPlan, TellProgress, needed
 from adjoin.batch.sources import SCAN, Dump, dump_of, index_delay, scan_of
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidValue, shown
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.maintenance.progress import REBUILT, VERIFIED, Begun, begin, end

@@ -19,12 +19,12 @@ import os
 import secrets
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from orjson import JSONDecodeError, dumps, loads
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import AlreadyExists, InvalidExport, NotFound, NotSupported
 
 ReadText: TypeAlias = Callable[[str], str | None]

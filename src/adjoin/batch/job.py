@@ -10,8 +10,7 @@ keys, so that an interrupted write-back can continue where it stopped.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -22,9 +21,11 @@ from orjson import OPT_PASSTHROUGH_DATACLASS, dumps, loads
 from adjoin.batch.aggregates import Computed, computed, whose_order
 from adjoin.batch.engines import Engine, Source, Want
 from adjoin.batch.numbers import Narrow, Numbers, Wide, ranked
+from adjoin.batch.reached import differing, numbers_of
 from adjoin.batch.rule_book import RuleBook
 from adjoin.batch.summaries import Summarized, summarized
 from adjoin.batch.tables import TARGET, Tables, Wanted, attribute_want, merged
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import NodeType
 from adjoin.errors import InvalidValue, UnknownField
 from adjoin.field_types import unknown_field
@@ -231,6 +232,68 @@ def of_mean(mean: Mean, total: Computed, number: Computed, want: Want, tables: T
     return _MeanDifferences(mean.total.name, mean.node, mean.total.attribute, tables, rows, read, stored)
 
 
+class _SetDifferences(Differences):
+    """The differences of a reached set, and of the number that the field shows of it."""
+
+    def __init__(
+        self, computed: Computed, tables: Tables, rows: ir.Table, off: ir.Table, numbers: Numbers, *, is_shown: bool
+    ) -> None:
+        rule = computed.rule
+        self._off, self._is_shown, self._distinct, self._numbers = off, is_shown, rule.distinct, numbers
+        super().__init__(rule.name, rule.node, rule.attribute, tables, rows, self._told, self._told)
+
+    def _told(self, value: Any) -> AttributeValue | None:
+        return None if value is None else {"N": str(value)}
+
+    def ids(self) -> ir.Table:
+        """The ids of the nodes whose sets differ. The audit of ledgers compares sets, and no shown numbers."""
+        return self._off.select("id")
+
+    def __iter__(self) -> Iterator[Difference]:
+        for row in self._tables.engine.fetch(self._rows, ["id"]):
+            computed, stored = self._number(row), self._told(row["shown"])
+            if stored is None and self._distinct != "Avg":
+                stored = ZERO
+            id = self._tables.id_of(self.kind, row["id"])
+            if self._is_shown and _meaning(stored) != _meaning(computed):
+                yield Difference(self.name, self.kind, id, self.attribute, stored, computed)
+            elif row["off"]:
+                texts = {"S": f"another set of nodes: {row['off']} differ"}, {"S": "the set to which its edges lead"}
+                yield Difference(self.name, self.kind, id, self.attribute, *texts)
+
+    def _number(self, row: dict[str, Any]) -> AttributeValue | None:
+        """What the field has to show."""
+        number = {"N": str(int(row["number"] or 0))}
+        if self._distinct == "Count":
+            return number
+        total = ZERO if row["total"] is None else {"N": self._numbers.told(row["total"])}
+        return total if self._distinct == "Sum" else quotient(total, number)
+
+
+def of_distinct(
+    computed: Computed, far: Sequence[NodeType], want: Want, tables: Tables, numbers: Numbers
+) -> Differences:
+    """The differences of a reached set, and of what the field of the first hop shows of it.
+
+    `far` are the classes of the nodes that may be reached.
+    """
+    rule, distinct = computed.rule, computed.rule.distinct or "Count"
+    nodes = tables.table(rule.node)
+    shown = ibis.null("string")
+    if rule.field is not None:
+        shown = nodes[tables.column(attribute_want(rule.shown_attribute, "N"))]
+    nodes = nodes.select(id=nodes.id, reached=nodes[tables.column(want)], shown=shown)
+    if computed.circular is not None:
+        nodes = nodes.anti_join(computed.circular, "id")
+    nodes, values = tables.engine.stage(nodes), tables.engine.stage(computed.values)
+    off = tables.engine.stage(differing(tables.layout, far, values, nodes, distinct, numbers))
+    made = numbers_of(values, distinct, numbers).rename(made_id="id")
+    rows = nodes.select("id", "shown").left_join(made, nodes.id == made.made_id).drop("made_id")
+    rows = rows.left_join(off, rows.id == off.id)
+    rows = rows.select("id", "shown", "number", *(["total"] if distinct != "Count" else []), "off")
+    return _SetDifferences(computed, tables, rows, off, numbers, is_shown=rule.field is not None)
+
+
 class _EdgeDifferences(Differences):
     """The differences of a summary on edges."""
 
@@ -315,6 +378,7 @@ class Job:
         needed = self.book.needed(self.rules)
         stored = [(rule.node.model, [self.book.stored_want(rule)]) for rule in self.rules]
         stored += [(each.node.model, [attribute_want(each.attribute, None)]) for each in rules.means]
+        stored += [(each.node.model, [attribute_want(each.shown_attribute, "N")]) for each in rules.shown_sets]
         summed = [(each.holder.model, [_summary_want(each)]) for each in self.summaries]
         summed += [(each.node.model, []) for each in self.summaries]
         edges = [(each.model, [TARGET]) for rule in self.summaries for each in (rule.edge, rule.on) if each]
@@ -353,6 +417,8 @@ class Job:
         def work(numbers: Numbers) -> tuple[Differences, Computed]:
             every = self.computed(numbers)
             found, want = every[rule.name], self.book.stored_want(rule)
+            if rule.is_distinct:
+                return of_distinct(found, self.book.reached_by(rule), want, self.tables, numbers), found
             mean = next((each for each in self._rules.means if each.total.name == rule.name), None)
             if mean is not None:
                 return of_mean(mean, found, every[mean.number.name], want, self.tables, numbers), found

@@ -95,8 +95,8 @@ class LedgerRows:
         for place, rule in enumerate(self._rules):
             group = self._group_of(rule)
             start: Want = (APPLIED, "M", rule.key) if group.reads_far else rule_want(group, rule)
-            if rule.operation == "sum":
-                wants[f"r{place}"] = (*start, "N")
+            if not rule.is_ranked:
+                wants[f"r{place}"] = (*start, "B" if rule.is_distinct else "N")
             else:
                 for number in range(values_of_an_edge(rule)):
                     entry: Want = (*start, "L", str(number), "M")
@@ -222,7 +222,7 @@ class LedgerRows:
         return self._staged[name]
 
     def _nodes(self, kind: NodeType) -> ir.Table:
-        """The nodes of a class: their generations, and their stored value of each sum."""
+        """The nodes of a class: their generations, and their stored value of each sum and reached set."""
         tables = self._job.tables
 
         def make() -> ir.Table:
@@ -230,7 +230,7 @@ class LedgerRows:
             sums = {
                 f"s{place}": nodes[tables.column(self._job.book.stored_want(rule))]
                 for place, rule in enumerate(self._rules)
-                if rule.operation == "sum" and rule.node is kind
+                if not rule.is_ranked and rule.node is kind
             }
             generation, next = (nodes[tables.column((name, "S"))] for name in (GENERATION, NEXT_GENERATION))
             return nodes.select(node_id=nodes.id, node_generation=generation, node_next=next, **sums)

@@ -17,7 +17,6 @@ to be named, or left over. Only a rank without a token counts by itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 from typing import Any
@@ -30,6 +29,8 @@ from adjoin.batch.job import Differences, Job
 from adjoin.batch.keys import escaped
 from adjoin.batch.ledger_rows import LedgerRows, shown_by
 from adjoin.batch.numbers import Numbers
+from adjoin.batch.reached import unbalanced
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import CountedType, NodeType, NodeUnion
 from adjoin.errors import InvalidItem
 from adjoin.layouts.own_items import RANK_END, TOKEN_LENGTH, UNTOLD_END
@@ -221,11 +222,11 @@ class LedgerAudit(LedgerRows):
             yield _fault(some.anti_join(found, some.id == found.id), "different")
 
     def _summed(self, group: RuleGroup) -> list[int]:
-        """The numbers of the rules of a rule group that are sums."""
+        """The numbers of the rules of a rule group that are sums, or have reached sets."""
         return [
             place
             for place, rule in enumerate(self._rules)
-            if rule in group.rules and rule.operation == "sum" and rule.name in self._found
+            if rule in group.rules and not rule.is_ranked and rule.name in self._found
         ]
 
     def _off(self, group: RuleGroup, numbers: Numbers) -> ir.Table | None:
@@ -235,15 +236,17 @@ class LedgerAudit(LedgerRows):
             return None
 
         def make() -> ir.Table:
-            valid = self._valid(group)
-            amounts = valid.select("id", **{f"r{place}": numbers.parse(valid[f"r{place}"]) for place in places})
-            totals = {f"r{place}": numbers.total(amounts[f"r{place}"]) for place in places}
+            valid, nodes = self._valid(group), self._nodes(group.hop.near)
+            parts = [self._off_sets(place, valid, nodes) for place in places if self._rules[place].is_distinct]
+            summed = [place for place in places if not self._rules[place].is_distinct]
+            if not summed:
+                return ibis.union(*parts) if len(parts) > 1 else parts[0]
+            amounts = valid.select("id", **{f"r{place}": numbers.parse(valid[f"r{place}"]) for place in summed})
+            totals = {f"r{place}": numbers.total(amounts[f"r{place}"]) for place in summed}
             sums = amounts.group_by(sum_id=amounts.id).agg(**totals)
-            nodes = self._nodes(group.hop.near)
             joined = self._job.engine.stage(nodes.left_join(sums, nodes.node_id == sums.sum_id))
             zero = numbers.literal("0")
-            parts = []
-            for place in places:
+            for place in summed:
                 # A stored text in place of a number counts as zero, as it does in maintenance.
                 stored = numbers.parse(joined[f"s{place}"]).fill_null(zero)
                 off = joined.filter(stored != joined[f"r{place}"].fill_null(zero))
@@ -251,6 +254,15 @@ class LedgerAudit(LedgerRows):
             return parts[0] if len(parts) == 1 else ibis.union(*parts)
 
         return self._kept(f"off {group.name} {type(numbers).__name__}", make)
+
+    def _off_sets(self, place: int, valid: ir.Table, nodes: ir.Table) -> ir.Table:
+        """The nodes whose reached sets are not what their ledgers contribute."""
+        known = valid.semi_join(nodes, valid.id == nodes.node_id)
+        contributions = known.select("id", contributed=known[f"r{place}"])
+        stored = nodes.select(id=nodes.node_id, reached=nodes[f"s{place}"])
+        distinct = self._rules[place].distinct or "Count"
+        off = unbalanced(contributions, stored, distinct, self._job.engine.stage)
+        return off.select(id=off.id, place=ibis.literal(place, "int16"))
 
     def unbalanced(self, group: RuleGroup) -> Iterator[LedgerFault]:
         """The nodes whose ledgers do not add up to their values, whatever else was found, in the order of nodes.
@@ -302,7 +314,7 @@ class LedgerAudit(LedgerRows):
 
     def rank_faults(self, rule: Rule) -> Iterator[LedgerFault]:
         """The nodes with a rank that is missing, different from its ledger, or stray."""
-        if rule.operation == "sum":
+        if not rule.is_ranked:
             return
         wrong = self._wrong(rule)
         wrong = wrong.filter(~((wrong.n > 0) & (wrong.is_told == 1))).select("n", "id")
@@ -312,7 +324,7 @@ class LedgerAudit(LedgerRows):
 
     def unnamed_ranks(self, rule: Rule) -> Iterator[tuple[Place, str]]:
         """The keys of ranks that no ledger names, and the node keys of their nodes."""
-        if rule.operation == "sum" or rule not in self._rules:
+        if not rule.is_ranked or rule not in self._rules:
             return
         wrong = self._wrong(rule)
         found = wrong.filter((wrong.n > 0) & (wrong.is_told == 1)).select("pk", "sk")

@@ -11,7 +11,7 @@ import hashlib
 import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -35,6 +35,7 @@ from adjoin.batch.restoring import (
     stages,
     suspects,
 )
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import NodeType
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import merge
 from itertools import groupby, islice
 from pathlib import Path
@@ -25,6 +25,7 @@ from orjson import JSONDecodeError, dumps, loads
 from adjoin.batch import RunPlan, TellProgress
 from adjoin.batch.job import Difference, Job
 from adjoin.batch.ledgers import LedgerAudit, LedgerFault
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import NodeType
 from adjoin.errors import CONTENDED, NEVER, TransactionCanceled
 from adjoin.layouts.bound import BoundLayout
@@ -164,7 +165,7 @@ def hints(stage: RestoringStage, found: Mapping[str, Iterable[Difference]], ledg
             yield "aggregate", rule.name, found[rule.name]
         yield "ledger", group.name, ledgers.faults(group)
         for rule in known:
-            if rule.operation != "sum":
+            if rule.is_ranked:
                 yield "rank", rule.name, ledgers.rank_faults(rule)
 
 

@@ -200,7 +200,7 @@ class RuleBook:
         if rule.terms[0].at == "one":
             return "N"
         tag = self._term_tag(rule, rule.terms[0])
-        return "N" if rule.operation == "sum" else tag
+        return tag if rule.is_ranked else "N"
 
     def by_tag(self, rule: Rule) -> str | None:
         """The type of the value by which `latest` decides."""
@@ -271,15 +271,22 @@ class RuleBook:
             return None
         kind = rule.hop.kind_at(term.at)
         assert term.field is not None
-        return field_want(self.layout, kind, term.field, tag="N" if rule.operation == "sum" else None)
+        return field_want(self.layout, kind, term.field, tag=None if rule.is_ranked else "N")
 
     def stored_want(self, rule: Rule) -> Want:
         """The want of the rule's own stored value."""
-        tag = None if rule.operation == "top" else self.tag(rule)
+        tag = None if rule.operation == "top" or rule.is_distinct else self.tag(rule)
         if rule.attribute == rule.pair:
             # A hidden latest value is the second element of a list, after the value by which it is the latest.
             return (rule.attribute, "L", "1") if tag is None else (rule.attribute, "L", "1", tag)
         return attribute_want(rule.attribute, tag)
+
+    def reached_by(self, rule: Rule) -> tuple[NodeType, ...]:
+        """The classes of the nodes at the end of the path of a rule over different nodes."""
+        if rule.terms[0].at == "far" and rule.terms[0].field is None:
+            (below,) = self.made_of(rule)
+            return self.reached_by(below)
+        return rule.hop.far.classes
 
     def needed(self, rules: Collection[Rule]) -> list[Rule]:
         """The rules and all rules that they read, each after those it reads."""

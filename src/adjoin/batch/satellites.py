@@ -11,7 +11,7 @@ item then shows whether it is readable, and what its index keys should be.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, reduce
 from itertools import groupby
 from operator import or_
@@ -24,6 +24,7 @@ from orjson import loads
 from adjoin.batch.engines import Engine, Source, Want
 from adjoin.batch.keys import derived, matches, partition_in
 from adjoin.batch.tables import KeyColumns
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType, tag_of
 from adjoin.errors import InvalidItem, InvalidKey, InvalidValue
 from adjoin.field_types import may_be_none
@@ -231,8 +232,8 @@ class _Satellites:
         index = self._layout.overloaded
         assert index is not None
         # The shard may differ: an entry stays in the shard to which it was written.
-        scopes = [each.get(index.partition_key, {}).get("S", "").rpartition("#")[0] for each in (found, wanted)]
-        return scopes[0] == scopes[1] and found.get(index.sort_key) == wanted.get(index.sort_key)
+        shards = [each.get(index.partition_key, {}).get("S", "") for each in (found, wanted)]
+        return index.is_same_scope(kind, *shards) and found.get(index.sort_key) == wanted.get(index.sort_key)
 
     def _stray(self, place: StoredKey, item: Item) -> Iterator[Misfit]:
         key = self._layout.key_of(item)

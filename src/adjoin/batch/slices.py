@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
 from operator import or_
@@ -22,6 +21,7 @@ import ibis.expr.types as ir
 from adjoin.batch.engines import Engine, Source
 from adjoin.batch.keys import escaped, matches, node_template
 from adjoin.batch.sources import Dump
+from adjoin.dataclass import dataclass
 from adjoin.layouts.bound import BoundLayout
 from adjoin.reserved import OWN, is_tenant
 

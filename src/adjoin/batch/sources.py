@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from orjson import dumps
 
 from adjoin.copying.steps import read_pages
+from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError, InvalidValue
 from adjoin.requests import PageResponse, Plan
 from adjoin.values import Item

@@ -7,7 +7,6 @@ that all engines give the same digits, in whatever order they add numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +18,7 @@ from adjoin.batch.engines import Engine
 from adjoin.batch.keys import key_parts
 from adjoin.batch.numbers import Numbers
 from adjoin.batch.tables import Tables
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidModel
 from adjoin.rules import SummaryRule
 from adjoin.values import AttributeValue, canonical_number, encode

@@ -12,7 +12,6 @@ A want says where the value of a field is in an item, and in which of DynamoDB's
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Set
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, TypeGuard
 
@@ -34,6 +33,7 @@ from adjoin.batch.keys import (
     source_text,
     unquoted,
 )
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import CountedType, EdgeType, EntityType, NodeType, tag_of
 from adjoin.errors import InvalidExport, InvalidModel
 from adjoin.expressions import And, Compare, Condition, Exists, Not, Or, Path, Value

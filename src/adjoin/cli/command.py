@@ -14,12 +14,12 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from adjoin import Child, Edge, Node
+from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError, InvalidLocation, InvalidModel, InvalidValue, NotFound, TableNotFound, shown
 from adjoin.locations import SERVICE, open_store, table_named_by
 from adjoin.requests import DescribeTable, ListTables, TableResponse, TablesResponse

@@ -8,12 +8,12 @@ Values stay text here, because only the class of the field says what they are.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
 from adjoin.cli.command import InvalidArguments
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
 from adjoin.field_types import problems_in
 from adjoin.fields import FieldReference, Predicate, field
@@ -132,7 +132,7 @@ class _Reading:
             return ~self._in_words(compared)
         return self._in_words(compared)
 
-    def _in_words(self, compared: FieldReference) -> Predicate:
+    def _in_words(self, compared: FieldReference[Any]) -> Predicate:
         if not self.token.is_word(*_WORDS):
             raise self.unexpected(f"a comparison (= != < <= > >= {' '.join(_WORDS)})")
         match self._take().text.lower():

@@ -9,21 +9,14 @@ from collections.abc import Callable
 from adjoin.cli import graphs
 from adjoin.cli.command import ABSENT, Command, InvalidArguments
 from adjoin.cli.drawing import printable
-from adjoin.cli.get import edge_key
+from adjoin.cli.get import add_key, edge_key
 from adjoin.cli.graphs import Asked
 from adjoin.entity_types import EdgeType, NodeType
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     graphs.add_arguments(parser)
-    parser.add_argument("kind", metavar="CLASS", help="the class of the node or edge")
-    parser.add_argument(
-        "key",
-        metavar="ID",
-        nargs="+",
-        help="the id of a node; for an edge, the ids of its source and its target, and then FIELD=VALUE for each key "
-        "field",
-    )
+    add_key(parser)
     parser.add_argument(
         "--edges",
         choices=("all", "found"),

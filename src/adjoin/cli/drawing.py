@@ -11,9 +11,9 @@ import shutil
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TextIO
 
+from adjoin.dataclass import dataclass
 from adjoin.reserved import ATTRIBUTE, is_own_partition
 from adjoin.values import AttributeValue, Item, binary_size
 

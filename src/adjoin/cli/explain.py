@@ -6,12 +6,31 @@ import argparse
 import json
 from typing import Any
 
-from adjoin.cli import children, count, delete, find, get, graphs, into, out, put, scan, walk
+from adjoin.cli import (
+    children,
+    common,
+    count,
+    delete,
+    find,
+    get,
+    graphs,
+    into,
+    out,
+    put,
+    reachable,
+    recommend,
+    scan,
+    shortest_path,
+    subtree,
+    update,
+    walk,
+)
 from adjoin.cli.command import Command
 from adjoin.cost import Explanation
 from adjoin.requests import Query, Scan
 
-VERBS = {each.COMMAND.name: each.COMMAND for each in (get, out, into, children, find, walk, scan, count, put, delete)}
+_EXPLAINED = (get, out, into, children, find, walk, shortest_path, reachable, recommend, common, subtree, scan, count)
+VERBS = {each.COMMAND.name: each.COMMAND for each in (*_EXPLAINED, put, update, delete)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

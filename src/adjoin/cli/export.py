@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 
 from adjoin.batch.exports import write_export
 from adjoin.batch.sources import dump_of
@@ -14,6 +15,10 @@ from adjoin.cli.drawing import ProgressLine, counted
 from adjoin.errors import shown
 from adjoin.exchange.readers import FORMATS, format_of
 from adjoin.exchange.writers import write_entities
+from adjoin.graph_exports import ExportedGraph, graphml, neptune
+
+_WHOLE: dict[str, Callable[..., ExportedGraph]] = {"graphml": graphml, "neptune": neptune}
+"""Formats of other graph databases, which have a whole graph."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,14 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "destination",
         metavar="DESTINATION",
-        help="a file that ends with .csv, .jsonl (both also with .gz) or .parquet; else a folder, which may hold "
-        "several exports in DynamoDB's format",
+        help="a file that ends with .csv, .jsonl (both also with .gz), .parquet or .graphml; else a folder, which may "
+        "hold several exports in DynamoDB's format, or a new one for --format neptune",
     )
     parser.add_argument("module", metavar="MODULE", nargs="?", help="for a file: the module with your classes")
     parser.add_argument(
         "kind", metavar="CLASS", nargs="?", help="for a file: the class to write; JSON lines take all classes"
     )
-    parser.add_argument("--format", choices=FORMATS, help="the format (default: as the name tells)")
+    parser.add_argument("--format", choices=(*FORMATS, *_WHOLE), help="the format (default: as the name tells)")
     parser.add_argument(
         "--models", metavar="NAME", help="the list of classes in the module (default: all its Node and Edge classes)"
     )
@@ -39,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    format = arguments.format or format_of(arguments.destination) or "dynamodb"
+    is_graphml = arguments.destination.endswith(".graphml")
+    format = arguments.format or ("graphml" if is_graphml else format_of(arguments.destination)) or "dynamodb"
     if format == "dynamodb":
         _export_table(arguments)
     elif arguments.module is None:
@@ -48,8 +54,12 @@ def run(arguments: argparse.Namespace) -> None:
         )
     elif arguments.table is not None:
         raise InvalidArguments("--table is for folders; for a file, the layout in your module names the table")
-    else:
+    elif format not in _WHOLE:
         _export_graph(arguments, format)
+    elif arguments.kind is not None:
+        raise InvalidArguments(f"a {format} export has the whole graph; leave the class out")
+    else:
+        _export_whole(arguments, _WHOLE[format])
 
 
 def _export_table(arguments: argparse.Namespace) -> None:
@@ -92,6 +102,24 @@ def _export_graph(arguments: argparse.Namespace, format: str) -> None:
     else:
         plural = "nodes and edges" if kind is None else what
         print(f"exported {number:,} {what if number == 1 else plural} to {arguments.destination}")
+
+
+def _export_whole(arguments: argparse.Namespace, write: Callable[..., ExportedGraph]) -> None:
+    line = ProgressLine(sys.stderr)
+
+    def show(done: int) -> None:
+        if not arguments.quiet:
+            line.show("exporting", "nodes and edges", done, 0)
+
+    with graphs.opened(arguments) as asked:
+        export = write(asked.graph, arguments.destination, progress=show)
+    line.close()
+    if arguments.json:
+        files = [str(each) for each in export.files]
+        print(json.dumps({"nodes": export.nodes, "edges": export.edges, "to": arguments.destination, "files": files}))
+    else:
+        what = f"{counted(export.nodes, 'node')} and {counted(export.edges, 'edge')}"
+        print(f"exported {what} to {arguments.destination}")
 
 
 COMMAND = Command(

@@ -29,6 +29,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
+def add_key(parser: argparse.ArgumentParser) -> None:
+    """The arguments that name one stored node or edge."""
+    parser.add_argument("kind", metavar="CLASS", help="the class of the node or edge")
+    parser.add_argument(
+        "key",
+        metavar="ID",
+        nargs="+",
+        help="the id of a node; for an edge, the ids of its source and its target, and then FIELD=VALUE for each key "
+        "field",
+    )
+
+
 def call(asked: Asked, arguments: argparse.Namespace) -> Callable[[], Any]:
     kind = asked.kind(arguments.kind)
     if isinstance(kind, EdgeType):

@@ -9,7 +9,6 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -17,6 +16,7 @@ from pydantic import ValidationError
 from adjoin import AdjacencyList
 from adjoin.cli.batch import check_there, declared
 from adjoin.cli.command import InvalidArguments, meant
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import AdjoinError, InvalidKey, InvalidValue
 from adjoin.exchange.texts import node_from, value_from

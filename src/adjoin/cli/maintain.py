@@ -21,6 +21,9 @@ from types import FrameType
 from adjoin.cli import batch
 from adjoin.cli.command import Command
 from adjoin.cli.drawing import counted
+from adjoin.cli.metrics import served
+from adjoin.cli.serve import port_number
+from adjoin.graph import Graph
 
 LEFT = 1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -33,6 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--once", action="store_true", help="stop when all changes are applied")
     parser.add_argument(
         "--every", metavar="S", type=_seconds, default=1.0, help="look for changes every S seconds (default: 1)"
+    )
+    parser.add_argument(
+        "--metrics",
+        metavar="[HOST:]PORT",
+        type=_address,
+        help="serve a page for Prometheus at /metrics there; HOST is 127.0.0.1 if it is left out",
     )
     parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
     parser.add_argument("--quiet", action="store_true", help="log warnings only")
@@ -48,9 +57,20 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host.strip("[]") or "127.0.0.1", port_number(port)
+
+
 @batch.carried_out
 def run(arguments: argparse.Namespace) -> int:
-    with batch.opened(arguments) as graph, _logged(arguments.quiet), collected_rarely(), stoppable() as stop:
+    with (
+        batch.opened(arguments) as graph,
+        _logged(arguments.quiet),
+        _observed(arguments.metrics, graph),
+        collected_rarely(),
+        stoppable() as stop,
+    ):
         report = graph.maintain(once=arguments.once, every=arguments.every, stop=stop)
         is_due = arguments.once and graph.health().rebuild_due is not None
     if arguments.json:
@@ -64,6 +84,16 @@ def run(arguments: argparse.Namespace) -> int:
     if is_due:
         print("changes were missed, so a rebuild is due: adjoin rebuild")
     return LEFT if arguments.once and (report.set_aside or is_due) else 0
+
+
+@contextmanager
+def _observed(address: tuple[str, int] | None, graph: Graph) -> Iterator[None]:
+    if address is None:
+        yield
+        return
+    with served(*address, graph.health) as url:
+        print(f"metrics at {url}", file=sys.stderr, flush=True)
+        yield
 
 
 @contextmanager

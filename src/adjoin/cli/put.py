@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from adjoin.cli import graphs
@@ -14,6 +13,7 @@ from adjoin.cli.conditions import predicate
 from adjoin.cli.graphs import Asked, Classes
 from adjoin.cli.reading import add_json
 from adjoin.cli.results import as_json, named
+from adjoin.dataclass import dataclass
 from adjoin.fields import Predicate
 from adjoin.graph import Graph
 from adjoin.schema import Schema

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappush, heappushpop
 from typing import Any
 
@@ -22,6 +22,7 @@ from adjoin.cli.batch import check_there, declared
 from adjoin.cli.command import Command, described, whole_number
 from adjoin.cli.drawing import Column, ProgressLine, draw, duration, shown_key
 from adjoin.cli.tables import sized
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
 from adjoin.graph import Graph
 from adjoin.layouts.adjacency_list import bound_layout

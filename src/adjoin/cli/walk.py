@@ -7,16 +7,13 @@ is 3 if the budget ended the walk, so that results are missing.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from adjoin import Budget
-from adjoin.cli import graphs
-from adjoin.cli.command import IN_PART, Command, InvalidArguments, meant, whole_number
+from adjoin.cli import following, graphs
+from adjoin.cli.command import Command, InvalidArguments, meant
 from adjoin.cli.conditions import predicate
 from adjoin.cli.graphs import Asked
-from adjoin.cli.reading import add_json
 from adjoin.cli.results import as_json, as_text, named
 from adjoin.exchange.texts import plain
 
@@ -40,9 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--what", choices=_WHAT, default="nodes", help="what to print (default: nodes)")
     parser.add_argument("--sum", metavar="F", help="print the sum of this field over all paths instead")
-    parser.add_argument("--requests", metavar="N", type=whole_number, help="make at most N requests")
-    parser.add_argument("--rcu", metavar="N", type=whole_number, help="consume at most N read units")
-    add_json(parser)
+    following.add_budget(parser)
 
 
 def call(asked: Asked, arguments: argparse.Namespace) -> Any:
@@ -50,8 +45,7 @@ def call(asked: Asked, arguments: argparse.Namespace) -> Any:
     if arguments.kind is not None:
         kind = asked.node_kind(arguments.kind)
         start = kind.model.ref(graphs.node(kind, start))
-    budget = Budget(requests=arguments.requests, rcu=arguments.rcu)
-    walk = asked.graph.walk(start, budget=budget)
+    walk = asked.graph.walk(start, budget=following.budget(arguments))
     words = iter(arguments.steps)
     for word in words:
         walk = _step(asked, walk, word, words)
@@ -59,36 +53,32 @@ def call(asked: Asked, arguments: argparse.Namespace) -> Any:
 
 
 def _step(asked: Asked, walk: Any, word: str, words: Iterator[str]) -> Any:
-    def following(what: str) -> str:
+    def next_word(what: str) -> str:
         found = next(words, None)
         if found is None:
             raise InvalidArguments(f"{word} is the last step, and {what} is missing; write it after {word}")
         return found
 
     def number(what: str) -> int:
-        found = following(what)
+        found = next_word(what)
         if not found.isdecimal() or len(found) > 9:
             raise InvalidArguments(f"{word} takes {what}, got {found!r}; write a whole number")
         return int(found)
 
     match word:
         case "out" | "into" | "both" | "children":
-            return getattr(walk, word)(*_models(asked, following("a class")))
+            return getattr(walk, word)(*following.followed(asked, [next_word("a class")]))
         case "repeat":
-            return walk.repeat(*_models(asked, following("a class")), max=number("how often at most"))
+            return walk.repeat(*following.followed(asked, [next_word("a class")]), max=number("how often at most"))
         case "where":
-            return walk.where(predicate(following("a condition")))
+            return walk.where(predicate(next_word("a condition")))
         case "distinct":
             return walk.distinct()
         case "order_by":
-            return walk.order_by(following("a field"))
+            return walk.order_by(next_word("a field"))
         case "limit_per_node" | "limit":
             return getattr(walk, word)(number("a number"))
     raise InvalidArguments(f"{word!r} is not a step of a walk; {meant(word, _STEPS)}")
-
-
-def _models(asked: Asked, names: str) -> list[type[Any]]:
-    return [asked.kind(name).model for name in names.split(",")]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -103,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = getattr(walk, arguments.what)()
         for line in _lines(found, arguments):
             print(line)
-        return _completeness(found)
+        return following.completeness(found)
 
 
 def _lines(found: Any, arguments: argparse.Namespace) -> Iterator[str]:
@@ -113,14 +103,6 @@ def _lines(found: Any, arguments: argparse.Namespace) -> Iterator[str]:
         return
     for ref, number in found.items():
         yield as_json({**plain(ref), "paths": number}) if arguments.json else f"{named(ref)}: {number:,}"
-
-
-def _completeness(found: Any) -> int:
-    if found.capped:
-        print(f"not all edges were read of: {', '.join(map(named, found.capped))}", file=sys.stderr)
-    if found.partial:
-        print(f"the budget of {found.exceeded} did not suffice, so results are missing", file=sys.stderr)
-    return IN_PART if found.partial else 0
 
 
 COMMAND = Command("walk", "follows edges over several steps", add_arguments, run, False, call)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from adjoin.copying.steps import Amount, Mark
+from adjoin.dataclass import dataclass
 from adjoin.errors import FileNotWritable, InvalidCopyState
 from adjoin.values import Item
 

@@ -8,8 +8,9 @@ next, and where an interrupted copy continues.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import ChangesTrimmed, TableNotFound
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, by_size, chunks, write_all
 from adjoin.plans.table import require_shape

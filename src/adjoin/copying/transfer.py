@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Literal, TypeAlias, TypeVar
 
@@ -33,9 +33,11 @@ from adjoin.copying.steps import (
     read_changes,
     read_pages,
 )
-from adjoin.cost import Meter, dollars
+from adjoin.cost import dollars
+from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError, ChangesTrimmed, CopyDiffers, InvalidCopyState, InvalidRequest, TableNotEmpty
 from adjoin.items import normal_item
+from adjoin.meters import Meter
 from adjoin.requests import ChangesResponse, PageResponse, Plan
 from adjoin.runner import run
 from adjoin.stores.interface import Store

@@ -120,6 +120,8 @@ class Mapped:
             for name, convert in converted:
                 if name in values:
                     values[name] = convert(values[name])
+            for name in self.kind.computed:
+                values.pop(name, None)
             return self._validate(values)
         except ValidationError as error:
             raise RecordRefused(problems_in(error)) from None

@@ -7,11 +7,11 @@ which changes nothing. It names its import by the file and what it becomes; anot
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidCopyState
 
 _FORMAT = 1

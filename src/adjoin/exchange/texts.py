@@ -31,7 +31,12 @@ from adjoin.model import Edge, Node, Ref
 
 def as_json(value: Any, *, is_ascii: bool = False) -> str:
     """A value as one line of JSON, with only ASCII characters if that is wanted."""
-    text = orjson.dumps(plain(value)).decode()
+    found = plain(value)
+    try:
+        text = orjson.dumps(found).decode()
+    except TypeError:
+        # Half of a surrogate pair, which a refused record may have: JSON has an escape for it.
+        return json.dumps(found)
     return _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text) if is_ascii else text
 
 

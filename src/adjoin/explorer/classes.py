@@ -51,7 +51,7 @@ def definition(table: TableDefinition) -> dict[str, Any]:
 
 
 def described_class(layout: BoundLayout, kind: EntityType) -> dict[str, Any]:
-    managed = {*layout.rules.maintained(kind)}
+    managed = {*layout.rules.maintained(kind), *kind.computed}
     common: dict[str, Any] = {
         "name": kind.name,
         "label": kind.label,

@@ -7,9 +7,9 @@ own, so that a node with a million edges costs as much as one with twenty.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType, NodeType
 from adjoin.errors import AdjoinError, BudgetExceeded, InvalidValue, shown
 from adjoin.explorer.handles import Handles

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidModel, NotFound, TableNotFound
 from adjoin.explorer.read_only import ReadOnlyStore
 from adjoin.graph import Graph

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import Entity
 from adjoin.errors import AdjoinError
 from adjoin.explorer.opening import Explored

@@ -12,12 +12,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import ModuleType
 from typing import Any
 
 from pydantic import ValidationError
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError
 from adjoin.graph import Graph
 from adjoin.inferring.patterns import Pattern

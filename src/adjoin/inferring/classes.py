@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from adjoin.dataclass import dataclass
 from adjoin.inferring.grouping import Group, Grouping, KeyShape
 from adjoin.inferring.hints import TEXT, Hint, hint_of, key_hint
 from adjoin.inferring.matching import KeyPieces, Matching, OfColumn, OfField, is_generic, same_as

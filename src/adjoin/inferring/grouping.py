@@ -13,10 +13,10 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.inferring.splitting import KeyTokens, Splitter, is_word, splitter_of
 from adjoin.tables import TableDefinition
 from adjoin.values import Item

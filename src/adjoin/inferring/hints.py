@@ -10,8 +10,8 @@ import datetime as dt
 import re
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError
 from adjoin.formats import EpochFormat, Format, date_format
 from adjoin.values import AttributeValue, encode

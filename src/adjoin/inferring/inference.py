@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError
 from adjoin.inferring.checking import Findings, confirmed, is_own, tried
 from adjoin.inferring.classes import Draft, Drafting

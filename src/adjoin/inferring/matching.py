@@ -8,9 +8,9 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError
 from adjoin.formats import EpochFormat, date_format
 from adjoin.inferring.grouping import Group

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError
 from adjoin.inferring.grouping import type_attribute_of
 from adjoin.inferring.hints import TEXT, Hint, hint_of, key_hint

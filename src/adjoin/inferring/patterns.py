@@ -9,8 +9,8 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from adjoin.dataclass import dataclass
 from adjoin.inferring.naming import field_name, plural, unused, words_of
 from adjoin.inferring.program import ModelSpec, Program, quoted
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.inferring.hints import Hint
 from adjoin.tables import IndexDefinition, TableDefinition
 

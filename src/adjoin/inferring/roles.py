@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from adjoin.dataclass import dataclass
 from adjoin.inferring.grouping import Group, KeyShape
 from adjoin.inferring.naming import words_of
 from adjoin.inferring.program import Kind

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from adjoin.dataclass import dataclass
 
 ALWAYS = "#|"
 _PERHAPS = "/:~^;$"

@@ -17,13 +17,14 @@ import datetime as dt
 import itertools
 import math
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from decimal import Decimal
 from enum import Enum
 from functools import cached_property, partial
 from typing import Any, TypeAlias, cast
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
 from adjoin.field_types import may_be_none, plain_type
 from adjoin.fields import Comparison
@@ -121,8 +122,10 @@ class PatternConditions:
     equalities: int
     """How many comparisons choose the partition, or narrow the sort key to one value."""
     has_range: bool
-    order: str | None
-    """The field by which the results of one partition are sorted; None if no field is."""
+    order: tuple[str, ...]
+    """The fields by which the results of one partition are sorted: by the first, and where it is equal by the next."""
+    fixed: frozenset[str]
+    """The fields that have one value in all results."""
     is_complete: bool
     """Whether everything that matches is there: nothing is left out because a field of the sort key is None."""
 
@@ -139,7 +142,7 @@ class _Narrowing:
     answered: list[Comparison] = field(default_factory=list)
     equalities: int = 0
     has_range: bool = False
-    order: str | None = None
+    order: list[str] = field(default_factory=list)
     is_empty: bool = False
 
     def equal(self, comparison: Comparison, *, is_exact: bool) -> None:
@@ -241,7 +244,8 @@ class AccessPattern:
             answered,
             narrowing.equalities,
             narrowing.has_range,
-            narrowing.order,
+            tuple(narrowing.order),
+            frozenset(name for name, each in choices.items() if len(each.operands) == 1),
             self._is_complete(comparisons),
         )
 
@@ -317,7 +321,7 @@ class AccessPattern:
                     narrowing.is_value(source.attribute, value)
                     narrowing.equal(single[source.field], is_exact=True)
                     continue
-                narrowing.order = source.field if source.sorts else None
+                narrowing.order += self._order_from(source, None, single)
                 self._narrow_field(narrowing, source, [each for each in comparisons if each.field == source.field])
                 return
             text, part = source.template.start(known)
@@ -329,10 +333,27 @@ class AccessPattern:
             if part is None:
                 narrowing.is_value(source.attribute, source.template.attribute(text))
                 continue
-            narrowing.order = part.name if _sorts(source.template, part) and not _is_lossy(part) else None
+            narrowing.order += self._order_from(source, part, single)
             compared = [each for each in comparisons if each.field == part.name]
             self._narrow_part(narrowing, source, text, part, compared)
             return
+
+    def _order_from(self, first: KeySource, part: Part | None, fixed: Mapping[str, Any]) -> Iterator[str]:
+        """The fields by which items are sorted that are equal in all before `part` of the sort key `first`."""
+        for source in self.sort[self.sort.index(first) :]:
+            if source.template is None:
+                if not source.sorts:
+                    return
+                yield source.field
+                continue
+            parts = source.template.parts
+            for each in parts if part is None else parts[parts.index(part) :]:
+                if each.name in fixed and each is not part:
+                    continue
+                if not _sorts(source.template, each) or _is_lossy(each):
+                    return
+                yield each.name
+            part = None
 
     def _narrow_field(self, narrowing: _Narrowing, source: KeySource, comparisons: Sequence[Comparison]) -> None:
         """Narrows a sort key that is itself a field."""

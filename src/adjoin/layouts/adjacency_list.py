@@ -14,9 +14,10 @@ an adjacency list.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidModel, shown
 from adjoin.layouts.arguments import check_arguments
 from adjoin.layouts.bound import BoundLayout

@@ -97,12 +97,20 @@ class BoundLayout(EdgeRanges):
         if one == other:
             return True
         index, template = self.overloaded, self._keys_of(kind).index_keys.get(name)
-        if index is not None and kind.indexed and name == index.partition_key:
-            return bool(one.get("S", "").rpartition(SEPARATOR)[0] == other.get("S", "").rpartition(SEPARATOR)[0])
+        if index is not None and (kind.indexed or kind.elements) and name == index.partition_key:
+            return index.is_same_scope(kind, one.get("S", ""), other.get("S", ""))
         if not isinstance(template, ShardedTemplate):
             return False
         told = [template.match(text_of(each)) for each in (one, other)]
         return None not in told and len({repr({**(each or {}), SHARD: ""}) for each in told}) == 1
+
+    def can_have(self, kind: NodeType, id: Any) -> bool:
+        """Whether a node of a class can have that id."""
+        try:
+            self.node_key(kind, id)
+        except InvalidKey:
+            return False
+        return True
 
     # --- tenants -------------------------------------------------------------------------------
 
@@ -237,7 +245,7 @@ class BoundLayout(EdgeRanges):
 
     def has_changing_satellites(self, kind: EntityType) -> bool:
         """Whether satellites of the class depend on fields that can change."""
-        return bool(kind.unique) or len(kind.indexed) > 1
+        return bool(kind.unique or kind.elements) or len(kind.indexed) > 1
 
     def satellites(self, kind: EntityType, items: Sequence[Item], values: Mapping[str, Any]) -> list[Satellite]:
         """The satellites of an instance with these items and values, also those that must not exist."""
@@ -308,6 +316,14 @@ class BoundLayout(EdgeRanges):
     def copy_keys(self, kind: EntityType, key: Item) -> list[Item]:
         """The keys that index copies of an item can have."""
         return self._satellites.copy_keys(kind, key) if len(kind.indexed) > 1 else []
+
+    def has_copies(self, kind: EntityType) -> bool:
+        """Whether entities of a class may have index copies."""
+        return len(kind.indexed) > 1 or bool(kind.elements)
+
+    def element_keys(self, kind: EntityType, item: Item) -> list[Item]:
+        """The keys of the index copies of a stored item for the elements of its fields."""
+        return self._satellites.element_keys(kind, item) if kind.elements else []
 
     def claim_key(self, kind: NodeType, name: str, value: Any) -> Item:
         """The key of the claim to a value of a unique field."""

@@ -63,6 +63,10 @@ def check_own_items(keys: AdjacencyKeys, rules: Rules, why: str) -> None:
                 why,
                 "; mark one of them, or declare an Index over the other",
             )
+        if kind.elements:
+            raise _needs_own_items(
+                f"{kind.name}.{kind.elements[0]} is marked Indexed(elements=True), and the entries of elements are", why
+            )
         if kind.indexed and keys.layout.shards is None:
             raise _needs_own_items(
                 f"{kind.name}.{kind.indexed[0]} is marked Indexed(), and the map of its shards is",
@@ -95,6 +99,13 @@ def _check_field_names(keys: AdjacencyKeys) -> None:
                     f"give it another alias"
                 )
             is_taken = stored in keys.attributes and not keys.texts.is_plain_field(kind, stored)
+            over = [index.name for index in keys.texts.declared if stored in index.keys]
+            if over and stored not in keys.table.names and stored in keys.texts.templates[kind.model]:
+                raise InvalidModel(
+                    f"{kind.name}.{name} is stored as {stored!r}, a key of the index {over[0]!r} that also has a "
+                    f"template; leave the template out, or None in its place, and the field is the key, or give the "
+                    f"field another alias"
+                )
             if is_taken or stored in keys.texts.further(kind):
                 raise InvalidModel(
                     f"{kind.name}.{name} is stored as {stored!r}, a name that the layout uses itself; "

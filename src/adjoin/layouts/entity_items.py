@@ -92,6 +92,10 @@ class EntityItems:
             self._start_keys[index.name] = tuple(dict.fromkeys(names))
         everything: list[NodeKeys | EdgeKeys] = [*self._keys.nodes.values(), *self._keys.edges.values()]
         self._members = {kept.kind.model: Membership(self._keys, kept) for kept in everything}
+        for kept in everything:
+            if kept.kind.computed:
+                ends = ("source", "target") if isinstance(kept.kind, EdgeType) and kept.kind.symmetric else ()
+                kept.record.unsteady = frozenset((*self.rules.maintained(kept.kind), *ends))
         self._sparse = {model: members for model, members in self._members.items() if members.is_sparse}
         self._reader.note_lone_keys(self._sparse)
         self._fits: dict[type[Any], Fit] = {}
@@ -261,13 +265,15 @@ class EntityItems:
         if isinstance(entity, Node):
             kind = self.schema.nodes.get(type(entity)) or self.schema.node(type(entity))
             keys = self._keys.nodes[kind.model]
+            if kind.computed:
+                keys.record.compute(entity)
             only = kind.only
             id = entity.__dict__[only] if only in entity.__dict__ else node_id(entity)
             if kind.family:
                 self._refuse_member(kind, entity)
             own = {only: id} if only is not None else kind.part_values(id)
             if keys.bounded:
-                _check_bounds(keys, own)
+                keys.check_bounds(own)
             item = self._key(kind, keys.partition.render(own), keys.sort.render(own))
             values = entity.__dict__ if kind.parent is None else {**entity.__dict__, **kind.part_values(id)}
             others = _noted(entity, keys) if UNEXPLAINED in values else None
@@ -277,6 +283,8 @@ class EntityItems:
             return (self._indexed(kind, item, entity.__dict__),)
         edge_kind = self.schema.edges.get(type(entity)) or self.schema.edge(type(entity))
         edge_keys = self._keys.edges[edge_kind.model]
+        if edge_kind.computed:
+            edge_keys.record.compute(entity)
         try:
             source, target = entity.source, entity.target
         except AttributeError:
@@ -336,6 +344,14 @@ class EntityItems:
     ) -> Item:
         values = _with_ends(keys.kind, edge.__dict__, source, target)
         item = self._edge_key(keys, source, target, values)
+        for side in keys.stricter:
+            end, id = (keys.kind.source, source) if side == "source" else (keys.kind.target, target)
+            try:
+                self.node_key(end, id)
+            except InvalidKey as error:
+                raise InvalidKey(
+                    f"the {side} of {keys.kind.name} cannot be {id!r}, which no {end.name} can have as its id: {error}"
+                ) from None
         if keys.target_field is not None and key_text(values[keys.target_field]) != key_text(target):
             raise InvalidKey(
                 f"{keys.kind.name}.{keys.target_field} is {values[keys.target_field]!r} but the target is "
@@ -519,16 +535,6 @@ class EntityItems:
     def read(self, item: Item) -> Entity | None:
         """The node or edge that an item is; None if no class matches."""
         return self._reader.read(item)
-
-
-def _check_bounds(keys: NodeKeys, values: Mapping[str, Any]) -> None:
-    """Refuses an id outside the bounds of its field, which no validator has seen: its key may be that of another."""
-    for part in keys.bounded:
-        value = values[part.name]
-        if isinstance(value, int) and not part.holds(value):
-            bounds = [] if part.least is None else [f"at least {part.least}"]
-            bounds += [] if part.most is None else [f"at most {part.most}"]
-            raise InvalidKey(f"{keys.kind.name}.{part.name} must be {' and '.join(bounds)}, got {value}")
 
 
 def _with_ends(kind: EdgeType, values: Mapping[str, Any], source: Any, target: Any) -> dict[str, Any]:

@@ -8,11 +8,13 @@ of a class have: all keys of an index that an item is in, and none of another.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
+from adjoin.errors import InvalidKey
 from adjoin.expressions import Compare, Condition, Exists, Not, Or, Value, attribute
 from adjoin.field_types import may_be_none
 from adjoin.layouts.interface import Index
@@ -57,6 +59,26 @@ class NodeKeys:
         """Whether one key holds less of a value that the other holds whole, such as the day of a time."""
         return _is_echoed(self.partition, self.sort)
 
+    def check_bounds(self, values: Mapping[str, Any]) -> None:
+        """Refuses an id outside the bounds of its field, which no validator has seen: its key may be another's."""
+        for part in self.bounded:
+            value = values[part.name]
+            if isinstance(value, int) and not part.holds(value):
+                bounds = [] if part.least is None else [f"at least {part.least}"]
+                bounds += [] if part.most is None else [f"at most {part.most}"]
+                raise InvalidKey(f"{self.kind.name}.{part.name} must be {' and '.join(bounds)}, got {value}")
+
+    def takes_less_than(self, side: str, others: Collection[Template]) -> bool:
+        """Whether no node can have some of the ids with which templates of edges write the node at that end."""
+        return any(
+            not any(
+                template.quoting.ends <= other.quoting.ends and _names(other, side, self.kind, part) for other in others
+            )
+            for template in (self.partition, self.sort)
+            if not template.quoting.escape or any(part.transform.name for part in template.parts)
+            for part in template.parts
+        )
+
     @cached_property
     def bounded(self) -> tuple[Part, ...]:
         """The parts of the id that are whole numbers with bounds."""
@@ -90,6 +112,8 @@ class EdgeKeys:
     """The parts of the source's id that are in the sort key only; none unless the source shares its partition."""
     is_apart: bool = False
     """Whether its partition key is not that of its source."""
+    stricter: tuple[str, ...] = ()
+    """The ends, "source" and "target", whose nodes cannot have every id that the keys of the edge can have."""
     loose: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The ends, "source" and "target", that are not part of the table's keys, each with the attributes that tell it."""
 
@@ -127,6 +151,16 @@ class EdgeKeys:
     def only_target(self) -> str | None:
         """The name of the only part of a target's id that is one value."""
         return self.target_parts[0] if self.kind.target.is_single else None
+
+
+def _names(template: Template, side: str, kind: NodeType, part: Part) -> bool:
+    """Whether a template of edges has a part of the id of the node at an end, in the same form as the node's key."""
+    direct = (f"{side}.{part.name}", part.transform.name)
+    if any((each.name, each.transform.name) == direct for each in template.parts):
+        return True
+    spelled = [one for each in template.parts for one in each.among if one.name == kind.name]
+    pieces = [piece for one in spelled for piece in one.pieces if isinstance(piece, Part)]
+    return any((piece.name, piece.transform.name) == (part.name, part.transform.name) for piece in pieces)
 
 
 def _told(told: dict[str, str] | None, own: dict[str, str] | None) -> dict[str, str] | None:

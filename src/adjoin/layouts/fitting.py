@@ -14,11 +14,11 @@ The conditions may be stricter than reading, which accepts "4" as a number. If t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
 from adjoin.errors import InvalidValue
 from adjoin.expressions import And, Comparator, Compare, Condition, Exists, HasType, In, Not, Or, Value, attribute
@@ -79,7 +79,7 @@ class Fit:
     labelled: Condition | None
     """Holds unless the type attribute names another class."""
     is_whole: bool = False
-    """Whether the class validates several fields together, so that all of them have to be read."""
+    """Whether the class validates several fields together or computes some, so that all of them have to be read."""
 
     def conditions(
         self, left: Collection[str], changed: Collection[str], inside: Collection[str] = ()
@@ -102,7 +102,12 @@ def fit(kind: EntityType, stored: Collection[str], trusted: Collection[str], typ
         labelled = Or((Not(Exists(path)), Compare("=", path, Value({"S": type[1]}))))
     names = [name for name in kind.attributes if name in stored and name not in trusted]
     schemas = field_schemas(kind.model)
-    if not schemas or _looks_afterwards(kind.model) or (kind.takes_any and _has_typed_extras(kind.model)):
+    if (
+        not schemas
+        or kind.computed
+        or _looks_afterwards(kind.model)
+        or (kind.takes_any and _has_typed_extras(kind.model))
+    ):
         return Fit({}, tuple(names), labelled, is_whole=True)
     told = {name: _told(kind, name, schemas[name]["schema"]) for name in names}
     known = {name: each for name, each in told.items() if each is not None}

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import MigrationDue, TableMismatch
+from adjoin.layouts.indexed_fields import ELEMENTS
 
 if TYPE_CHECKING:
     from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys
@@ -40,7 +42,9 @@ class ItemForm:
     indexes: Mapping[str, Mapping[str, str]]
     """The templates of the keys of each index that holds the class, by attribute."""
     indexed: tuple[str, ...]
-    """The indexed fields. The item itself is the entry of the first; the others have index copies."""
+    """The indexed fields. The item itself is the entry of the first; the others have index copies.
+
+    Those whose elements are indexed come last, as "tags[]"."""
     unique: tuple[str, ...]
     symmetric: bool
     fields: Mapping[str, str]
@@ -54,7 +58,8 @@ class ItemForm:
         """Everything that an item may lack, each with a value that differs if it is declared differently."""
         found: dict[FormPart, Any] = {("keys", ""): dict(self.keys)}
         found |= {("index", name): dict(keys) for name, keys in self.indexes.items()}
-        found |= {("indexed", name): place == 0 for place, name in enumerate(self.indexed)}
+        own = next((name for name in self.indexed if not name.endswith(ELEMENTS)), None)
+        found |= {("indexed", name): name == own for name in self.indexed}
         found |= {("unique", name): "" for name in self.unique}
         return found | ({("symmetric", ""): ""} if self.symmetric else {})
 
@@ -128,7 +133,10 @@ class ItemForm:
 
 @dataclass(slots=True)
 class Due:
-    """What stored items lack of the forms that a graph declares. All tenants of a table share it."""
+    """What stored items lack of the forms that a graph declares.
+
+    A record about the table says it for all tenants. Without a record, each tenant has to look at its own items.
+    """
 
     parts: Mapping[str, frozenset[FormPart]] = field(default_factory=dict)
     """By the word of a class: what its items may lack."""
@@ -143,13 +151,21 @@ class Due:
 
     unsure: Mapping[str, frozenset[FormPart]] = field(default_factory=dict)
     """By the word of a class: what its items may lack in a table without a record, until somebody has looked."""
+    doubted: Mapping[str, frozenset[FormPart]] = field(default_factory=dict)
+    """The same, also after somebody has looked: what the items of other tenants may lack."""
     is_looked: bool = False
     """Whether somebody has looked at the items of a table without a record."""
+
+    def of_another_tenant(self) -> Due:
+        """What is known of the items of a tenant before anything was read for it."""
+        if self.doubted:
+            return Due(absent=self.absent, is_any=True, names=self.names, unsure=self.doubted, doubted=self.doubted)
+        return Due(self.parts, self.absent, self.is_any, self.names, self.resorted)
 
     def doubt(self, parts: Mapping[str, frozenset[FormPart]], names: Mapping[str, str]) -> None:
         """The table has no record. What was found in its items stays known."""
         if not self.is_looked:
-            self.unsure, self.names = parts, names
+            self.unsure, self.doubted, self.names = parts, parts, names
             self.is_any = bool(self.parts or self.absent or self.unsure)
 
     def looked(self, parts: Mapping[str, frozenset[FormPart]]) -> None:
@@ -165,7 +181,7 @@ class Due:
         resorted: Iterable[tuple[str, str]] = (),
     ) -> None:
         self.parts = {word: some for word, some in parts.items() if some}
-        self.names, self.resorted, self.unsure = names, frozenset(resorted), {}
+        self.names, self.resorted, self.unsure, self.doubted = names, frozenset(resorted), {}, {}
         self.is_any = bool(self.parts or self.absent)
 
     def learn_absent(self, indexes: Iterable[str]) -> None:
@@ -254,7 +270,7 @@ def _form(keys: AdjacencyKeys, kind: EntityType, aggregates: Mapping[str, str]) 
         kind.word,
         {name: _text(keys, kept, name, template) for name, template in own},
         {name: entry for name, entry in made.items() if entry},
-        tuple(kind.indexed),
+        (*kind.indexed, *(name + ELEMENTS for name in kind.elements)),
         tuple(kind.claimed),
         isinstance(kind, EdgeType) and kind.symmetric,
         {name: attribute for name, attribute in kind.attributes.items() if name in stored},

@@ -3,13 +3,15 @@
     partition              sort
     PERSON#born#0          1980-12-19#PERSON#P1          an entry of Person.born, in shard 0
     HAS_SKILL#skill#2      python#PERSON#P1#HAS_SKILL#SKILL#S7
+    POST#tags[]#0          python#POST#A7                an entry of an element of Post.tags
 
 The partition key names the class, the field and the shard. The sort key is the value, in a form whose text order is the
 order of the values, followed by the key of the entity. So no two entries are equal, and all shards share one order in
 which a next page can continue.
 
 DynamoDB puts an item into an index once. So the entity's own item is the entry of its first indexed field, and each
-further indexed field has an index copy: a copy of the item under a key of its own.
+further indexed field has an index copy: a copy of the item under a key of its own. If the elements of a field are
+indexed, each of them has one.
 
 **The shard book** holds the shard maps that a graph has read, the time when it read them, and the writes to the shards
 since then. Plans read the stored maps and fill the book. A field without a map has one shard, as every field has at
@@ -21,19 +23,19 @@ because its responses are samples.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from threading import Lock
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
 from adjoin.errors import InvalidKey, InvalidModel, InvalidValue
 from adjoin.field_types import path_type, plain_type, unknown_field
-from adjoin.fields import Comparison
+from adjoin.fields import AnyOf, Comparison, Predicate
 from adjoin.layouts.interface import Index
 from adjoin.layouts.key_values import check_length, sortable_text
 from adjoin.layouts.keys import SEPARATOR, Quoting
@@ -148,6 +150,8 @@ class ShardBook:
 
 
 _QUOTING = Quoting(frozenset(SEPARATOR), escape=True)
+ELEMENTS = "[]"
+"""Follows the name of a field in the keys of the entries of its elements. No name of a field ends so."""
 _STEP = "$"
 """Separates the steps of a path. It sorts after the separator and before every quoted character."""
 _BEYOND = "%"
@@ -208,6 +212,34 @@ class Stretch:
         return Stretch(max(self.low, other.low), min(highs, default=None), None, self.value or other.value)
 
 
+def disjoint(stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
+    """The stretches that together hold what these hold, each entry once, in order."""
+    kept = [each for each in dict.fromkeys(stretches) if not each.is_empty]
+    if len(kept) < 2:
+        return tuple(kept)
+    ranges = [each if each.prefix is None else Stretch(each.prefix, _above(each.prefix)) for each in kept]
+    ranges.sort(key=lambda each: each.low)
+    found = ranges[:1]
+    for each in ranges[1:]:
+        last = found[-1]
+        if last.high is not None and each.low > last.high:
+            found.append(each)
+            continue
+        high = None if last.high is None or each.high is None else max(last.high, each.high)
+        found[-1] = Stretch(last.low, high, None, last.value if last.value == each.value else None)
+    return tuple(found)
+
+
+def _above(prefix: str) -> str | None:
+    """The least text above all texts with a prefix; None if there is none. It is no key, which has a separator."""
+    start = prefix.rstrip("\U0010ffff")
+    if not start:
+        return None
+    following = ord(start[-1]) + 1
+    # UTF-8 has no surrogates.
+    return start[:-1] + chr(0xE000 if following == 0xD800 else following)
+
+
 @dataclass(frozen=True)
 class IndexedField:
     """One indexed field of one class."""
@@ -216,11 +248,18 @@ class IndexedField:
     name: str
     is_own: bool
     """Whether the entity's own item is the entry, rather than an index copy."""
+    has_elements: bool = False
+    """Whether each element of the field has an entry, rather than the whole value."""
+
+    @property
+    def word(self) -> str:
+        """The name of the field in keys and records, which no other field has: "tags[]" for its elements."""
+        return self.name + ELEMENTS if self.has_elements else self.name
 
     @property
     def scope(self) -> str:
         """The prefix of the partition keys of its entries."""
-        return f"{self.kind.label}{SEPARATOR}{self.name}"
+        return f"{self.kind.label}{SEPARATOR}{self.word}"
 
     @property
     def _is_path(self) -> bool:
@@ -233,8 +272,22 @@ class IndexedField:
             return any(isinstance(member.value, int | Decimal) for member in plain)
         return plain is not None and issubclass(plain, int | float | Decimal)
 
-    def stretches(self, comparison: Comparison) -> tuple[Stretch, ...] | None:
-        """The stretches of entries for which a comparison of the field holds; None if the index cannot answer it."""
+    def stretches(self, asked: Predicate) -> tuple[Stretch, ...] | None:
+        """The stretches of entries for which a condition holds; None if the entries of this field cannot answer it."""
+        if self.has_elements:
+            # Two elements of one entity are two entries, so what more than one value is asked for comes twice.
+            if not isinstance(asked, Comparison) or asked.operator != "contains" or asked.operands == (None,):
+                return None
+            return self._one_value(asked.operands[0])
+        if isinstance(asked, AnyOf):
+            sides = [self.stretches(side) for side in asked.predicates]
+            found = [side for side in sides if side is not None]
+            return disjoint(each for side in found for each in side) if len(found) == len(sides) else None
+        if not isinstance(asked, Comparison) or asked.field != self.name:
+            return None
+        return self._stretches(asked)
+
+    def _stretches(self, comparison: Comparison) -> tuple[Stretch, ...] | None:
         operator = comparison.operator
         if operator == "exists":
             return (Stretch(),)
@@ -258,6 +311,14 @@ class IndexedField:
                 return (Stretch(texts[0], texts[1] + _STEP),)
         return None
 
+    def _one_value(self, value: Any) -> tuple[Stretch, ...]:
+        text = self.text(value)
+        return (Stretch(text + SEPARATOR, text + _STEP, None, text),)
+
+    def texts(self, value: Any) -> dict[str, Any]:
+        """The different elements of a value of the field, by their texts."""
+        return {} if value is None else {self.text(each): each for each in value if each is not None}
+
     def _prefixed(self, prefix: Any) -> Stretch:
         if self._is_path:
             if not isinstance(prefix, tuple | list):
@@ -274,8 +335,10 @@ class IndexedField:
         return Stretch(prefix=self._checked(_QUOTING.quote(prefix)))
 
     def text(self, value: Any) -> str:
-        """The text of a value of the field; the value is checked against the field's type."""
-        value = self.kind.coerced(self.name, value)
+        """The text of a value of the field, or of an element; the value is checked against the field's type."""
+        value = (
+            self.kind.coerced_element(self.name, value) if self.has_elements else self.kind.coerced(self.name, value)
+        )
         try:
             text = indexed_text(value)
         except InvalidKey as error:
@@ -302,7 +365,10 @@ class OverloadedIndex:
         self.book = book
         self._prefix = prefix
         self._fields: Mapping[type[Any], tuple[IndexedField, ...]] = {
-            kind.model: tuple(IndexedField(kind, name, place == 0) for place, name in enumerate(kind.indexed))
+            kind.model: (
+                *(IndexedField(kind, name, place == 0) for place, name in enumerate(kind.indexed)),
+                *(IndexedField(kind, name, is_own=False, has_elements=True) for name in kind.elements),
+            )
             for kind in schema.types
         }
         self._by_name = {model: {each.name: each for each in fields} for model, fields in self._fields.items()}
@@ -320,6 +386,11 @@ class OverloadedIndex:
             kind.attribute(name)
             raise InvalidKey(unindexed(kind, name))
         return found
+
+    def is_same_scope(self, kind: EntityType, one: str, other: str) -> bool:
+        """Whether two partition keys are shards of one field of a class; a value may have shards of its own."""
+        starts = (self.partition(field.scope, "") for field in self.fields(kind))
+        return any(one.startswith(start) and other.startswith(start) for start in starts)
 
     def partition(self, scope: str, shard: object) -> str:
         return f"{self._prefix}{scope}{SEPARATOR}{shard}"
@@ -339,7 +410,7 @@ class OverloadedIndex:
     def shapes(self, kind: EntityType, tail: str) -> dict[str, dict[str, str]]:
         """The templates of the index keys of each field, for entities whose key has the template `tail`."""
         return {
-            each.name: {
+            each.word: {
                 self.partition_key: self.partition(each.scope, "{shard}"),
                 self.sort_key: f"{{{each.name}}}{SEPARATOR}{tail}",
             }
@@ -358,5 +429,10 @@ class OverloadedIndex:
 def unindexed(kind: EntityType, name: str) -> str:
     if name not in kind.attributes:
         return unknown_field(kind.name, name, kind.attributes)
+    if name in kind.elements:
+        return (
+            f"{kind.name}.{name} is indexed by its elements, which have no order together; find one of them with "
+            f"field({name!r}).contains(…)"
+        )
     indexed = ", ".join(map(repr, kind.indexed)) or "none"
     return f"{kind.name}.{name} is not indexed (indexed fields: {indexed}); mark it with Indexed() to find by it"

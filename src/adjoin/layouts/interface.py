@@ -6,9 +6,10 @@ A layout is bound to a schema once, when a graph opens.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import NodeType
 from adjoin.errors import InvalidModel, shown
 from adjoin.layouts.keys import Template

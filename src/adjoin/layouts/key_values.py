@@ -14,11 +14,12 @@ import datetime as dt
 import re
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError, InvalidKey, InvalidModel, InvalidValue, shown
 from adjoin.formats import EPOCHS, DateFormat, EpochFormat, Format, date_format
 from adjoin.tables import KeyType

@@ -24,10 +24,11 @@ import re
 import string
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError, InvalidKey, InvalidModel, InvalidValue, shown
 from adjoin.formats import date_format
 from adjoin.layouts.key_values import LONGEST_PLAIN, Transform, transform, value_of

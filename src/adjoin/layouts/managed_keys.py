@@ -43,7 +43,8 @@ class ManagedKeys:
         self.fields: dict[type[Any], frozenset[str]] = {}
         """By class: the managed fields that are in index keys."""
         self.exact: dict[type[Any], tuple[str, ...]] = {}
-        """By class: the attributes from which keys and means are made, so that their values must be known."""
+        """By class: the attributes from which keys, means and numbers of reached sets are made, so that their values
+        must be known."""
         self.attributes: dict[type[Any], frozenset[str]] = {}
         """By class: the key attributes of items that hold managed fields, or are written together with them."""
         for kind in keys.schema.types:
@@ -55,6 +56,7 @@ class ManagedKeys:
             made = managed & {*indexed, *(name for template in late.values() for name in template.names)}
             means = [mean for mean in rules.means if mean.node is kind.whole]
             parts = {rule.attribute for mean in means for rule in (mean.total, mean.number)}
+            parts |= {rule.attribute for rule in rules.shown_sets if rule.node is kind.whole}
             self.exact[kind.model] = tuple(sorted({kind.attributes[name] for name in made} | parts))
             self.fields[kind.model] = made | plain.keys()
             own = (index.partition_key, index.sort_key) if index is not None and self.is_first(kind) else ()
@@ -141,8 +143,8 @@ class ManagedKeys:
 
     def defaults(self, kind: EntityType, item: Item) -> Item:
         """The sums that are keys of indexes as they are, and that an item lacks: they are stored as 0."""
-        rules = [rule for rule in self._rules.declared if rule.node is kind.whole and not rule.is_mean]
-        sums = {rule.field for rule in rules if rule.operation == "sum"}
+        rules = [rule for rule in self._rules.declared if rule.node is kind.whole and not rule.shows_mean]
+        sums = {rule.field for rule in rules if not rule.is_ranked}
         found: Item = {}
         for name, attribute in self._plain[kind.model].items():
             default = kind.fields[name].get_default(call_default_factory=True)

@@ -22,9 +22,10 @@ number as the partition key of both indexes:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType, NodeUnion
 from adjoin.errors import InvalidModel
 from adjoin.layouts.adjacency_list import AdjacencyList

@@ -2,6 +2,7 @@
 
     PK                         SK                                        what it is
     PERSON#P1#=                name##META                                an index copy of (PERSON#P1, #META)
+    POST#A7#=                  tags[]#python##META                       the same for an element of the field tags
     #=PERSON#email#a@b.c       =                                         the claim of one node to a unique value
     #=BILLED_TO#source#INVOICE#I1   =                                    the claim of the only edge of a node
     CUSTOMER#C1#=              =E#PLACED#INVOICE#I1                      the ledger of an edge, beside its source
@@ -31,11 +32,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType
-from adjoin.errors import InvalidKey, InvalidModel
-from adjoin.layouts.indexed_fields import IndexedField, OverloadedIndex, indexed_text
+from adjoin.errors import InvalidKey, InvalidModel, InvalidValue
+from adjoin.layouts.indexed_fields import ELEMENTS, IndexedField, OverloadedIndex, indexed_text
 from adjoin.layouts.interface import DELETING, OWNER, STAMP, Satellite, Shape
 from adjoin.layouts.key_values import check_length
 from adjoin.layouts.keys import SEPARATOR
@@ -47,6 +49,10 @@ from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
 from adjoin.values import AttributeValue, Item, decode, item_size
 
 # --- satellites --------------------------------------------------------------------------------
+
+
+MAX_ELEMENTS = 40
+"""How many different elements an entity may have in its index, so that all of them can be replaced at once."""
 
 
 class Satellites:
@@ -83,11 +89,47 @@ class Satellites:
         partition = item[self._pk]["S"]
         if not self._is_copy(partition):
             return item
-        sort = item[self._sk]["S"].removeprefix(self._sort_prefix).partition(SEPARATOR)[2]
+        name, _, sort = item[self._sk]["S"].removeprefix(self._sort_prefix).partition(SEPARATOR)
+        if name.endswith(ELEMENTS):
+            sort = sort.partition(SEPARATOR)[2]
         return item | {self._pk: {"S": partition.removesuffix(OWN)}, self._sk: {"S": sort}}
 
     def copied_fields(self, kind: EntityType) -> tuple[IndexedField, ...]:
-        return () if self._index is None else tuple(each for each in self._index.fields(kind) if not each.is_own)
+        return (
+            ()
+            if self._index is None
+            else tuple(each for each in self._index.fields(kind) if not (each.is_own or each.has_elements))
+        )
+
+    def _element_fields(self, kind: EntityType) -> tuple[IndexedField, ...]:
+        return () if self._index is None else tuple(each for each in self._index.fields(kind) if each.has_elements)
+
+    def _elements(self, kind: EntityType, item: Item, values: Mapping[str, Any]) -> list[Satellite]:
+        """The index copies of an entity's item for the elements of its fields, each element once."""
+        texts = [(field, field.texts(values[field.name])) for field in self._element_fields(kind)]
+        if (number := sum(len(some) for _, some in texts)) > MAX_ELEMENTS:
+            names = " and ".join(field.name for field, _ in texts)
+            raise InvalidValue(
+                f"a {kind.name} has {number} different elements in {names}; each is an item of the index, and they are "
+                f"all written in one transaction, so store at most {MAX_ELEMENTS}"
+            )
+        return [
+            Satellite(self._copy_key(field, item, text), self._copy(field, item, element, text))
+            for field, some in texts
+            for text, element in some.items()
+        ]
+
+    def element_keys(self, kind: EntityType, item: Item) -> list[Item]:
+        """The keys of the index copies for the elements of a stored item, which need not be valid."""
+        found = []
+        for field in self._element_fields(kind):
+            names = (kind.attributes[field.name], *kind.former.get(field.name, ()))
+            stored = next((item[name] for name in names if name in item), None)
+            if stored is not None and _is_there(stored):
+                with suppress(InvalidKey, InvalidValue, TypeError):
+                    value = self._keys.nodes[kind.model].record.decode_field(field.name, stored)
+                    found += [self._copy_key(field, item, text) for text in field.texts(value)]
+        return found
 
     def copy_keys(self, kind: EntityType, key: Item) -> list[Item]:
         return [self._copy_key(field, key) for field in self.copied_fields(kind)]
@@ -119,20 +161,22 @@ class Satellites:
             value = values[field.name]
             copy = None if value is None else self._copy(field, item, value)
             found.append(Satellite(self._copy_key(field, item), copy))
-        return found
+        return found + self._elements(kind, item, values) if kind.elements else found
 
-    def _copy_key(self, field: IndexedField, item: Item) -> Item:
+    def _copy_key(self, field: IndexedField, item: Item, element: str | None = None) -> Item:
+        """The key of an index copy; for one of an element, `element` is its text."""
         partition = item[self._pk]["S"] + OWN
-        sort = f"{self._sort_prefix}{field.name}{SEPARATOR}{item[self._sk]['S']}"
+        name = field.word if element is None else f"{field.word}{SEPARATOR}{element}"
+        sort = f"{self._sort_prefix}{name}{SEPARATOR}{item[self._sk]['S']}"
         what = f"the copy of a {field.kind.name} for the index of its {field.name!r}"
         check_length(partition, MAX_PARTITION_KEY_SIZE, what, "a shorter id")
         check_length(sort, MAX_SORT_KEY_SIZE, what, "a shorter id")
         return {self._pk: {"S": partition}, self._sk: {"S": sort}}
 
-    def _copy(self, field: IndexedField, item: Item, value: Any) -> Item:
+    def _copy(self, field: IndexedField, item: Item, value: Any, element: str | None = None) -> Item:
         assert self._index is not None
         kept = {name: attribute for name, attribute in item.items() if name not in self._taken}
-        copy = self._copy_key(field, item) | kept
+        copy = self._copy_key(field, item, element) | kept
         return copy | self._index.entry(field, value, self.tail(field.kind, item), item_size(copy))
 
     def tail(self, kind: EntityType, item: Item) -> str:
@@ -165,8 +209,11 @@ class Satellites:
         entries = {} if self._index is None else self._index.shapes(kind, self.tail(kind, spelled))
         kept = {name: text for name, text in shape.written.items() if name not in self._taken}
         copies = {
-            each.name: Shape(_texts(self._copy_key(each, spelled)) | kept | entries.pop(each.name), shape.fields)
-            for each in self.copied_fields(kind)
+            each.word: Shape(
+                _texts(self._copy_key(each, spelled, element)) | kept | entries.pop(each.word), shape.fields
+            )
+            for fields, element in ((self.copied_fields(kind), None), (self._element_fields(kind), "{element}"))
+            for each in fields
         }
         owner = {OWNER: self.owner(kind, spelled)}
         claims = {name: Shape(_texts(self._claim_key(kind, name, f"{{{name}}}")) | owner, {}) for name in kind.claimed}
@@ -214,6 +261,7 @@ class Satellites:
             for field in self.copied_fields(kind)
             if field.name in there or _is_there(item.get(kind.attributes[field.name]))
         ]
+        gone += [Satellite(key, None) for key in self.element_keys(kind, item)]
         owner = self.owner(kind, item)
         for name in kind.unique:
             stored = item.get(kind.attributes[name])
@@ -437,6 +485,7 @@ def believed(rules: Rules, kind: EntityType, item: Item) -> Item:
         rule.attribute for rule in rules.declared if rule.node is kind.whole and not _is_believed(rules, rule, item)
     }
     void |= {mean.attribute for mean in rules.means if mean.node is kind.whole and mean.total.attribute in void}
+    void |= {rule.shown_attribute for rule in rules.shown_sets if rule.node is kind.whole and rule.attribute in void}
     return {name: value for name, value in item.items() if name not in void}
 
 

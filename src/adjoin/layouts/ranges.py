@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from binascii import a2b_base64
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidValue, UnknownField
 from adjoin.expressions import Condition

@@ -17,6 +17,7 @@ import datetime as dt
 import math
 from binascii import a2b_base64
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias, get_origin
 
@@ -28,7 +29,7 @@ from adjoin.entity_types import Entity, EntityType
 from adjoin.errors import AdjoinError, InvalidItem, InvalidModel, InvalidValue
 from adjoin.field_types import problems_in, raised_by_class
 from adjoin.formats import Format
-from adjoin.model import ONLY_READ, field_schemas, refuse_unread
+from adjoin.model import ONLY_READ, field_schemas, has_load_hook, refuse_unread
 from adjoin.values import AttributeValue, Item, decode, encode
 
 # --- the fast path: instances from stored items ------------------------------------------------
@@ -153,7 +154,14 @@ class FieldRecord:
             if name not in unstored
         )
         self.stored_names = frozenset(name for name, _, _ in self._stored)
-        self._read = tuple((name, (stored, *kind.former.get(name, ()))) for name, stored in kind.attributes.items())
+        self._computed = tuple(kind.computed)
+        self.unsteady: frozenset[str] = frozenset()
+        """The fields from which no stored field may be computed, because they change without the class."""
+        self._read = tuple(
+            (name, (stored, *kind.former.get(name, ())))
+            for name, stored in kind.attributes.items()
+            if name not in kind.computed
+        )
         """Each field with the attributes under which it may be stored; the first that an item has counts."""
         self._sets = tuple(name for name, absence in self._absence.items() if absence == "empty set")
         self._own = {*kind.attributes.values(), *layout_attributes, *_flat(kind.former)}
@@ -167,9 +175,61 @@ class FieldRecord:
         self._looks_first = _looks_first(kind.model)
         self._given = None if self._looks_first else given_validator(kind.model)
         self._validate = kind.model.__pydantic_validator__.validate_python
+        self._has_load_hook = has_load_hook(kind.model)
         plain = self.stored_names >= kind.attributes.keys() and kind.expires_at is None and not self._looks_first
+        plain = plain and not self._computed and not self._has_load_hook
         self.wire = wire_validator(kind.model, kind.attributes, kind.formats, kind.former) if plain else None
         """The fast path for whole items, if the class has one."""
+
+    def compute(self, entity: Entity) -> None:
+        """Notes the values of computed fields among those of the instance, where keys and attributes are read from.
+
+        The properties of the class stay what programs see.
+        """
+        values = entity.__dict__
+        for name in self._computed:
+            # A cached property would answer what it was before a field changed.
+            values.pop(name, None)
+            if entity.__pydantic_extra__:
+                # Pydantic moves it there when a field of a class that takes extra values is assigned or copied.
+                entity.__pydantic_extra__.pop(name, None)
+        before = dict(values)
+        found = {}
+        for name in self._computed:
+            for each in self.unsteady:
+                values.pop(each, None)
+            try:
+                found[name] = getattr(entity, name)
+            except (AdjoinError, MemoryError):
+                raise
+            except Exception as error:
+                values.update(before)
+                self._refuse_unsteady(entity, name)
+                raise InvalidValue(
+                    f"{self.kind.name}.{name} cannot be computed: it raised {type(error).__name__}: {error}"
+                ) from error
+            finally:
+                if self.unsteady:
+                    # In the order of the fields, in which they are shown.
+                    values.clear()
+                    values.update(before)
+        values.update(found)
+
+    def _refuse_unsteady(self, entity: Entity, name: str) -> None:
+        """Raises if a field can be computed, but only from what changes without the class."""
+        if not self.unsteady:
+            return
+        try:
+            getattr(entity, name)
+        except Exception:
+            return
+        finally:
+            entity.__dict__.pop(name, None)
+        raise InvalidModel(
+            f"{self.kind.name}.{name} is stored, and computed from one of {', '.join(sorted(self.unsteady))}: adjoin "
+            f"sets managed fields, and a symmetric edge has its ends both ways, so what is stored could be wrong; "
+            f"leave out its mark"
+        )
 
     def encode(self, entity: Entity) -> Item:
         """The stored attributes of an instance, without its keys."""
@@ -224,8 +284,15 @@ class FieldRecord:
         extra = self._extra_in(item)
         try:
             if self._given is not None:
-                return self._given({given(name): value for name, value in known.items()} | extra)
-            return self._validate(extra | known, by_alias=True, by_name=True)
+                made = self._given({given(name): value for name, value in known.items()} | extra)
+            else:
+                made = self._validate(extra | known, by_alias=True, by_name=True)
+            self.compute(made)
+            if self._has_load_hook:
+                self._loaded(made)
+            return made
+        except InvalidValue as error:
+            raise InvalidItem(_misfit(self.kind, item, str(error)), str(error)) from error
         except ValidationError as error:
             problems = problems_in(error)
             raise InvalidItem(_misfit(self.kind, item, problems), problems) from None
@@ -235,6 +302,17 @@ class FieldRecord:
             # Validators are code of the program and may raise anything. Callers get one error for all of it.
             problems = raised_by_class(error)
             raise InvalidItem(_misfit(self.kind, item, problems), problems) from error
+
+    def _loaded(self, entity: Any) -> None:
+        """Calls the hook of the class, which may set what is not stored."""
+        before = dict(entity.__dict__)
+        entity.after_load()
+        for name in self.kind.fields:
+            if entity.__dict__.get(name) != before.get(name):
+                raise InvalidModel(
+                    f"after_load of {self.kind.name} changed {name!r}, which is stored, so an update would write it; "
+                    f"set private attributes there, and change fields where they are validated"
+                )
 
     def decode_some(self, item: Item, known: dict[str, Any], names: tuple[str, ...]) -> Any:
         """An instance that has only these fields, and its id or its ends; all others raise `NotRead` if they are used.
@@ -270,6 +348,8 @@ class FieldRecord:
         values = {name: self._as_far(name, known) for name in self.kind.fields}
         made = self.kind.model.model_construct(_fields_set=set(known))
         made.__dict__.update(values)
+        with suppress(InvalidValue):
+            self.compute(made)
         return made
 
     def _as_far(self, name: str, known: Mapping[str, Any]) -> Any:

@@ -7,8 +7,7 @@ of what is left. Some can be told exactly, and then the service alone counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType
 from adjoin.expressions import BeginsWith, Compare, Condition, Contains, Not, Value, all_of, attribute
 from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, telling, told_condition

@@ -11,10 +11,10 @@ items is refused with that reason.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidModel, shown
 from adjoin.tables import KeyAttribute, KeyType
 from adjoin.values import AttributeValue, Item

@@ -60,8 +60,8 @@ class TemplateCompiler:
         self.schema = schema
         self.shard_numbers: dict[str, ShardNumber] = {} if like is None else like.shard_numbers
         """The number of shards of each sharded key attribute. It belongs to the table, so all tenants share it."""
-        self.due: Due = Due() if like is None else like.due
-        """What stored items lack of what is declared here. The record of it belongs to the table, as shards do."""
+        self.due: Due = Due() if like is None else like.due.of_another_tenant()
+        """What stored items lack of what is declared here."""
         self.prefix = "" if tenant is None else lead + tenant_prefix(tenant)
         self.texts: TemplateTexts = TemplateTexts(layout, schema) if like is None else like.texts
         self.reverse, self.order_index = self.texts.reverse, self.texts.order_index

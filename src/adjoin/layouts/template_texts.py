@@ -44,7 +44,9 @@ class TemplateTexts:
         self._declared = _by_name(layout.indexes)
         self.reverse = self._unless_declared(layout.reverse)
         self.order_index = self._required(layout.ordered, "order", map(self.needs_order_index, edges))
-        self.overloaded = self._required(layout.indexed, "indexed", (bool(kind.indexed) for kind in schema.types))
+        self.overloaded = self._required(
+            layout.indexed, "indexed", (bool(kind.indexed or kind.elements) for kind in schema.types)
+        )
         self.made = tuple(index for index in (self.reverse, self.order_index, self.overloaded) if index)
         """The indexes that adjoin has in every layout, as far as these classes need them."""
         self.indexes = (*self.made, *self._declared.values())

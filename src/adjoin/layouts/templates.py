@@ -289,7 +289,14 @@ class AdjacencyKeys(TemplateCompiler):
         sides = [side for side in ("source", "target") if not {*names}.issuperset(made.end_parts(side))]
         loose = {side: self._loose(made, side) for side in sides if side == "source" or not is_by_field}
         self._check_symmetric(made)
-        return replace(made, loose=loose) if loose else made
+        told_by = [compiled[name] for names in loose.values() for name in names]
+        ends = {"source": kind.source, "target": kind.target}
+        stricter = tuple(
+            side
+            for side, end in ends.items()
+            if any(self.nodes[each.model].takes_less_than(side, [partition, sort, *told_by]) for each in end.classes)
+        )
+        return replace(made, loose=loose, stricter=stricter)
 
     def _met_by(self, sources: Sequence[NodeKeys], sort: Template) -> tuple[NodeType, ...]:
         nodes = self.nodes.values()

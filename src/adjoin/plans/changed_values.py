@@ -44,6 +44,12 @@ def settled(
     # A default that is made anew at each reading is not derived from anything.
     own = {each for each in names if kind.attributes[each] in item or kind.fields[each].default_factory is None}
     derived = {each: after.__dict__[each] for each in own if after.__dict__[each] != before.__dict__[each]}
+    # What is stored of a computed field may be of another program, or of another version of the class.
+    derived |= {
+        each: after.__dict__[each]
+        for each in kind.computed
+        if layout.encode_stored(kind, each, after.__dict__[each]) != item.get(kind.attributes[each])
+    }
     return {**new, **derived}
 
 

@@ -7,8 +7,8 @@ The nodes are read first, and the edge is written in one transaction with checks
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import AnyEdge, EdgeType, NodeType
 from adjoin.expressions import Condition, all_of
 from adjoin.layouts.bound import BoundLayout

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, NodeType
 from adjoin.errors import TransactionCanceled
 from adjoin.expressions import Condition, Not

@@ -19,22 +19,31 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import orjson
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import AccessDenied, InvalidItem, MigrationDue, TableMismatch, TableNotFound
+from adjoin.late import later
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.forms import Due, FormPart, ItemForm, lacks, with_due
 from adjoin.layouts.indexed_fields import is_rehearsed
-from adjoin.plans.steps.again import Attempt, Done, always_again, until_written
-from adjoin.plans.steps.still import same
-from adjoin.plans.undeclared import look, unsure_parts
 from adjoin.requests import DescribeTable, Get, ItemResponse, PageResponse, Plan, Put, Scan, TableResponse
 from adjoin.reserved import DECLARED
 from adjoin.tables import IndexDefinition
 from adjoin.values import Item
+
+if TYPE_CHECKING:
+    from adjoin.plans import undeclared
+    from adjoin.plans.steps import again as trying
+    from adjoin.plans.steps import still
+    from adjoin.plans.steps.again import Attempt, Done
+else:
+    trying = later("adjoin.plans.steps.again")
+    still = later("adjoin.plans.steps.still")
+    undeclared = later("adjoin.plans.undeclared")
 
 FORM = 1
 """The version of the form of the record."""
@@ -115,7 +124,7 @@ def learn(layout: BoundLayout, recorded: RecordedForms | None) -> None:
     forms = layout.forms()
     names = {word: form.name for word, form in forms.items()}
     if recorded is None:
-        layout.due.doubt(unsure_parts(layout), names)
+        layout.due.doubt(undeclared.unsure_parts(layout), names)
         return
     partitions = {index.name: index.partitions[0].name for index in layout.definition.indexes}
     resorted = [
@@ -148,7 +157,7 @@ def check_due(layout: BoundLayout, check: Callable[[Due], None]) -> Plan[None]:
     except MigrationDue:
         learn(layout, (yield from read_record(layout)))
         if layout.due.unsure:
-            layout.due.looked((yield from look(layout)))
+            layout.due.looked((yield from undeclared.look(layout)))
         check(layout.due)
     except TableMismatch:
         described: TableResponse
@@ -181,12 +190,13 @@ def open_record(layout: BoundLayout, described: TableResponse | None, *, tells: 
 
 def _is_empty(layout: BoundLayout, described: TableResponse) -> Plan[bool]:
     """Whether a table has no items. A description may be some hours old, so it is believed only if it has some."""
-    if described.item_count or layout.tenant is not None:
-        # A graph of a tenant may not look at items of others, so it leaves this to a graph without a tenant.
+    if described.item_count:
         return False
+    # A graph of a tenant gets no item of others: it only learns that there is one.
+    own = None if layout.tenant is None else layout.scan(None).filter
     page: PageResponse
     try:
-        (page,) = yield (Scan(layout.table, limit=1, consistent=True),)
+        (page,) = yield (Scan(layout.table, filter=own, limit=1, consistent=True),)
     except AccessDenied:
         return False
     return page.scanned == 0
@@ -250,16 +260,16 @@ def _changed(layout: BoundLayout, change: _Changing) -> Plan[RecordedForms | Non
         (response,) = yield (Get(layout.table, layout.declarations_key, consistent=True),)
         was = None if response.item is None else _parsed(response.item)
         if response.item is not None and was is None:
-            return Done(None)
+            return trying.Done(None)
         after = change(was)
         if after == was:
-            return Done(was)
+            return trying.Done(was)
         item = _item(layout, after, response.item)
-        put = Put(layout.table, item, same(response.item, _VERSION))
-        return Attempt((put,), lambda _: replace(after, item=item), always_again)
+        put = Put(layout.table, item, still.same(response.item, _VERSION))
+        return trying.Attempt((put,), lambda _: replace(after, item=item), trying.always_again)
 
     try:
-        return (yield from until_written(attempt))
+        return (yield from trying.until_written(attempt))
     except (AccessDenied, TableNotFound):
         # A program that may only read goes on with what others have recorded.
         return (yield from read_record(layout))

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import FAILED_CONDITION, ConditionFailed, InvalidItem, InvalidKey, TransactionCanceled
 from adjoin.evaluate import condition_test
@@ -383,14 +384,18 @@ def _is_at(kind: NodeType, only: EntityType | None, found: EntityType | None) ->
 
 
 def joined_children(layout: BoundLayout, kind: NodeType, id: object) -> Plan[list[tuple[NodeType, object]]]:
-    """The children of a node, and their children, that have edges or unique values, and so are deleted one by one."""
+    """The children of a node, and their children, that have edges, claims or elements, and so are deleted singly."""
     schema = layout.schema
     below = [*schema.children(kind)]
     for each in below:
         below += schema.children(each)
     edges = schema.edges.values()
     parents = [child.parent for child in below if layout.is_apart(child)]
-    kinds = [child for child in below if child.unique or child in parents or any(edge.joins(child) for edge in edges)]
+    kinds = [
+        child
+        for child in below
+        if child.unique or child.elements or child in parents or any(edge.joins(child) for edge in edges)
+    ]
     found: list[tuple[NodeType, object]] = []
     if not kinds:
         return found

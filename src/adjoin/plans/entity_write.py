@@ -11,9 +11,10 @@ condition that the owner is still what was read.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, Entity, EntityType, NodeType
 from adjoin.errors import (
     AlreadyExists,
@@ -209,10 +210,10 @@ def _taken(layout: BoundLayout, kind: NodeType, key: Item, item: Item, id: Any) 
 
 
 def released(layout: BoundLayout, kind: EntityType, old: Item | None, new: Iterable[Satellite]) -> list[Satellite]:
-    """The claims of a stored item that the new item does not need any more."""
-    kept = [each.key for each in new]
+    """The satellites of a stored item that the new item does not have: claims, and index copies for elements."""
+    kept = {place_of(each.key) for each in new}
     there = [] if old is None else layout.satellites_beside(kind, old)
-    return [each for each in there if each.owner is not None and each.key not in kept]
+    return [each for each in there if place_of(each.key) not in kept]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,12 +249,15 @@ def entity_put(
     *,
     add_companions: bool = True,
 ) -> Plan[EntityWrite]:
-    """The entity write of a put. It reads the stored item only for a unique field, a managed field or a version."""
+    """The entity write of a put.
+
+    It reads the stored item only for a unique field, indexed elements, a managed field or a version.
+    """
     items = written_items(layout, kind, entity)
     read: list[Item | None] = []
     old: Item | None = None
     watched = [REVISION]
-    if kind.claimed or is_kept_by_reading(layout, kind) or lock is not None:
+    if kind.claimed or kind.elements or is_kept_by_reading(layout, kind) or lock is not None:
         response: ItemResponse
         (response,) = yield (Get(layout.table, layout.key_of(items[0]), consistent=True),)
         old = response.item

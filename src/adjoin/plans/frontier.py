@@ -10,11 +10,12 @@ A node is a class and an id. Of a family, it is the head; children lead from the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from adjoin.aggregates import Direction
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType, NodeUnion
 from adjoin.errors import InvalidKey, InvalidValue
 from adjoin.expressions import Condition, all_of
@@ -25,6 +26,7 @@ from adjoin.layouts.ranges import Range
 from adjoin.model import Edge, Ref, node_id
 from adjoin.plans.key_search import merged
 from adjoin.plans.read import Found, Question, get_each, page
+from adjoin.plans.steps.amounts import CAP
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, chunks
 from adjoin.plans.steps.conditions import condition
 from adjoin.plans.steps.predicates import compared_fields, holds
@@ -33,8 +35,6 @@ from adjoin.plans.steps.spending import Spending, side_by_side
 from adjoin.requests import Plan
 from adjoin.units import MAX_BATCH_GET
 
-CAP = 10_000
-"""How many edges of one class are read at one node, unless the program says otherwise."""
 _ASKED = 1000
 """Up to so many edges, a query asks for no more than are wanted. More would not fit into its 1 MB anyway."""
 

@@ -15,8 +15,9 @@ node together with its edges.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import AnyEdge, EdgeType, EntityType, NodeType
 from adjoin.errors import TransactionCanceled
 from adjoin.evaluate import condition_test

@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
 from adjoin.errors import InvalidCursor, InvalidValue
 from adjoin.expressions import Condition, Exists, Not, all_of, attribute
-from adjoin.fields import Comparison, Predicate
+from adjoin.fields import AnyOf, Comparison, Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import IndexedField, Stretch
 from adjoin.layouts.interface import DELETING
@@ -30,11 +31,12 @@ from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import visible
 from adjoin.plans.read import Found, changed, whole
 from adjoin.plans.shards import learn, map_request
-from adjoin.plans.steps.conditions import condition
+from adjoin.plans.steps.conditions import condition, is_filterable
+from adjoin.plans.steps.predicates import holds
 from adjoin.requests import ItemResponse, PageResponse, Plan, Query
 from adjoin.values import Item
 
-_RANKS = {"=": 0, "in": 1, "begins_with": 2, "between": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "exists": 5}
+_RANKS = {"=": 0, "contains": 0, "in": 1, "begins_with": 2, "between": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "exists": 5}
 """How much a comparison narrows a search, roughly: the lower, the more."""
 
 # --- what is asked -----------------------------------------------------------------------------
@@ -50,13 +52,20 @@ class IndexedSearch:
     stretches: tuple[Stretch, ...]
     """The ranges of sort keys to read: disjoint, in order."""
     filter: Condition | None = None
+    rest: tuple[Predicate, ...] = ()
+    """The predicates that are checked here, on the entities."""
     forward: bool = True
 
     def with_(self, **changes: Any) -> IndexedSearch:
         return changed(self, changes)
 
     def identity(self, table: str) -> bytes:
-        return repr((table, self.partitions, self.stretches, self.filter, self.forward)).encode()
+        return repr((table, self.partitions, self.stretches, self.filter, self.rest, self.forward)).encode()
+
+    @property
+    def consistent(self) -> bool:
+        """No read of a global index is strongly consistent."""
+        return False
 
     @property
     def kind(self) -> EntityType:
@@ -69,6 +78,9 @@ class IndexedSearch:
         assert layout.overloaded is not None
         return layout.overloaded.name
 
+    def indexes_in(self, layout: BoundLayout) -> list[str | None]:
+        return [self.index_in(layout)]
+
     def where(self, layout: BoundLayout, predicate: Predicate) -> IndexedSearch:
         assert layout.overloaded is not None
         if layout.overloaded.is_partial:
@@ -79,6 +91,28 @@ class IndexedSearch:
         wanted = condition(layout, self.kind, predicate)
         return self.with_(filter=all_of(self.filter, wanted))
 
+    def without(self, layout: BoundLayout, predicate: Predicate) -> IndexedSearch:
+        """The search without what a predicate holds for."""
+        assert layout.overloaded is not None
+        if not layout.overloaded.is_partial and is_filterable(layout, self.kind, predicate):
+            return self.where(layout, ~predicate)
+        return self.with_(rest=(*self.rest, ~predicate))
+
+    def reading_at(self, decide: Callable[[str | None], bool], layout: BoundLayout) -> IndexedSearch:
+        decide(self.index_in(layout))
+        return self
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every entry that is read is a result."""
+        return self.filter is None and not self.rest
+
+    def reading(self, layout: BoundLayout, position: Position | None) -> IndexReading:
+        return IndexReading(layout, self, position)
+
+    def due(self, layout: BoundLayout) -> Plan[None]:
+        return _check_due(layout, self)
+
     def page(self, layout: BoundLayout, limit: int | None, position: Position | None) -> Plan[Found]:
         return found_page(layout, self, limit, position)
 
@@ -86,8 +120,8 @@ class IndexedSearch:
         return found_count(layout, self, most)
 
     def key_at(self, position: Position) -> Item:
-        """The key that a page token holds for a position."""
-        return position.last
+        """The key that a page token holds for a position; empty before the first result."""
+        return position.last or {}
 
     def position_at(self, layout: BoundLayout, key: Item) -> Position:
         """The position that a page token stands for."""
@@ -106,22 +140,24 @@ def indexed_search(
     None if no indexed field can answer it. Comparisons that the index cannot answer become a filter.
     """
     index = layout.overloaded
-    if index is None or not kind.indexed or (order is not None and order not in kind.indexed):
+    if index is None or (order is not None and order not in kind.indexed):
         return None
     ranges: Ranges = {}
+    for part in parts:
+        name = _field_of(part)
+        if name in kind.indexed or name in kind.elements:
+            ranges[id(part)] = index.field(kind, name).stretches(part)
     if order is not None:
         chosen = index.field(kind, order)
+    elif not parts and not kind.indexed:
+        return None
     elif not parts:
         chosen = index.fields(kind)[0]
     else:
-        for part in parts:
-            if isinstance(part, Comparison) and part.field in kind.indexed:
-                ranges[id(part)] = index.field(kind, part.field).stretches(part)
-        usable = [part for part in parts if isinstance(part, Comparison) and ranges.get(id(part)) is not None]
+        usable = [part for part in parts if ranges.get(id(part)) is not None]
         if not usable:
             return None
-        best = min(usable, key=lambda part: _RANKS[part.operator])
-        chosen = index.field(kind, best.field)
+        chosen = index.field(kind, _field_of(min(usable, key=_rank)))
     stretches, rest = _narrowed(chosen, list(parts), ranges)
     if rest and index.is_partial:
         raise InvalidValue(
@@ -136,12 +172,35 @@ Ranges: TypeAlias = dict[int, tuple[Stretch, ...] | None]
 """The ranges of sort keys for comparisons, by the identity of the comparison; None if it has none."""
 
 
+def _field_of(part: Predicate) -> str:
+    """The one field that a comparison is about, or that all sides of a `|` compare; "" if there are several."""
+    if isinstance(part, AnyOf):
+        names = {_field_of(side) for side in part.predicates}
+        return names.pop() if len(names) == 1 else ""
+    return part.field if isinstance(part, Comparison) else ""
+
+
+def _rank(part: Predicate) -> int:
+    if isinstance(part, AnyOf):
+        return max(map(_rank, part.predicates))
+    return _RANKS.get(part.operator, len(_RANKS)) if isinstance(part, Comparison) else len(_RANKS)
+
+
+def fixes_value(part: Predicate, name: str) -> bool:
+    """Whether a part holds for some values of an indexed field only, rather than for a range of them."""
+    return _field_of(part) == name and _rank(part) <= _RANKS["in"]
+
+
 def _narrowed(chosen: IndexedField, parts: list[Any], known: Ranges) -> tuple[tuple[Stretch, ...], list[Any]]:
     """The ranges of sort keys to read, and the comparisons that are left to filter by."""
-    own = [part for part in parts if isinstance(part, Comparison) and part.field == chosen.name]
+    own = [part for part in parts if _field_of(part) == chosen.name]
     found = [(part, known[id(part)] if id(part) in known else chosen.stretches(part)) for part in own]
     usable = [(part, stretches) for part, stretches in found if stretches is not None]
-    usable.sort(key=lambda each: _RANKS[each[0].operator])
+    if chosen.has_elements:
+        # An entity that has several elements has an entry for each, so all but one are a filter.
+        by, found_there = usable[0]
+        return found_there, [part for part in parts if part is not by]
+    usable.sort(key=lambda each: _rank(each[0]))
     if not usable:
         return (Stretch(),), parts
     first, stretches = usable[0]
@@ -186,13 +245,13 @@ class _Stream:
 class Position:
     """A position in the order of all entries: after `last`. `streams` keeps entries that were read beyond it."""
 
-    last: Item
+    last: Item | None
     streams: tuple[_Stream, ...] = ()
     paces: Mapping[tuple[str, Stretch], int] = field(default_factory=dict)
     """How many entries to ask for first, for shards that were ahead of the others."""
 
 
-class _Reading:
+class IndexReading:
     """The state of one search while it is read."""
 
     def __init__(self, layout: BoundLayout, asked: IndexedSearch, position: Position | None) -> None:
@@ -215,7 +274,7 @@ class _Reading:
                     self._streams[partition, stretch] = self._begun(partition, stretch)
 
     def _begun(self, partition: str, stretch: Stretch) -> _Stream:
-        if self.last is None:
+        if not self.last:
             return _Stream(partition, stretch)
         place = stretch.side_of(self.last[self.index.sort_key]["S"])
         if place == 0:
@@ -229,12 +288,12 @@ class _Reading:
 
     def position(self) -> Position | None:
         """Where the next step continues; None at the end."""
-        if all(stream.is_done and not stream.buffer for stream in self.streams()):
+        if self.is_over:
             return None
         if not self.index.book.may_move(self.asked.field.scope):
-            return Position(self.last or {}, tuple(self.streams()))
+            return Position(self.last, tuple(self.streams()))
         ahead = {place: max(1, 2 * stream.taken) for place, stream in self._streams.items() if stream.buffer}
-        return Position(self.last or {}, (), ahead)
+        return Position(self.last, (), ahead)
 
     def request(self, stream: _Stream, limit: int | None, *, count: bool = False) -> Query:
         asked, index = self.asked, self.index
@@ -271,14 +330,10 @@ class _Reading:
         if not hungry:
             return
         responses = yield from self.read(tuple(self.request(stream, _least(limit, stream.most)) for stream in hungry))
+        if self.index.is_partial and not any(response.items for response in responses):
+            yield from whole(self.layout, [], self.asked.kind)
         for stream, response in zip(hungry, responses, strict=True):
-            items = list(response.items)
-            if self.index.is_partial:
-                kind = self.asked.kind if stream is hungry[0] else None
-                items = yield from whole(self.layout, items, kind)
-            if any(DELETING in item for item in items):
-                items = yield from visible(self.layout, items)
-            stream.buffer.extend(items)
+            stream.buffer.extend(response.items)
             stream.start, stream.is_done, stream.most = response.last, response.last is None, None
 
     def merged(self, most: int | None) -> list[Item]:
@@ -300,7 +355,7 @@ class _Reading:
             item = stream.buffer.popleft()
             stream.taken += 1
             # An entry that was written again meanwhile may be in two shards.
-            if self.last is None or self.last[sort_key]["S"] != key.text:
+            if not self.last or self.last[sort_key]["S"] != key.text:
                 found.append(item)
                 self.last = self._place_of(item)
             if stream.buffer:
@@ -310,6 +365,56 @@ class _Reading:
             else:
                 break
         return found
+
+    def complete(self, limit: int | None) -> Plan[None]:
+        """Reads as `fill` does, and fetches what the index does not hold of the entries that were read."""
+        hungry = [stream for stream in self.streams() if not stream.is_done and not stream.buffer]
+        yield from self.fill(limit)
+        for stream in hungry:
+            stream.buffer = deque((yield from self.fetched([*stream.buffer])))
+
+    def fetched(self, items: list[Item]) -> Plan[list[Item]]:
+        """What the index does not hold of entries of all shards; without edges that a delete hides."""
+        if self.index.is_partial and items:
+            items = yield from whole(self.layout, items)
+        return (yield from visible(self.layout, items))
+
+    @property
+    def is_over(self) -> bool:
+        return all(stream.is_done and not stream.buffer for stream in self.streams())
+
+    @property
+    def has_to_read(self) -> bool:
+        """Whether a stream has to be read before the next result is known."""
+        return any(not stream.is_done and not stream.buffer for stream in self.streams())
+
+    @property
+    def may_move(self) -> bool:
+        """Whether what was read ahead has to be read again in the next step."""
+        return self.index.book.may_move(self.asked.field.scope)
+
+    def take(self, most: int | None) -> list[Any]:
+        """The next results in order, at most `most`, until a stream has to be read."""
+        return self.decoded(self.merged(most))
+
+    def decoded(self, items: list[Item]) -> list[Any]:
+        kind, rest = self.asked.kind, self.asked.rest
+        found = [entity for entity in (self.layout.found(kind, item) for item in items) if entity is not None]
+        return [entity for entity in found if all(holds(kind, each, entity) for each in rest)] if rest else found
+
+    def head(self) -> Any:
+        """The next result, which is not taken; None if a stream has to be read first, or at the end."""
+        while not self.has_to_read and (full := [stream for stream in self.streams() if stream.buffer]):
+            sort_key = self.index.sort_key
+            stream = min(full, key=lambda each: _Key(each.buffer[0][sort_key]["S"], self.asked.forward))
+            item = stream.buffer[0]
+            if not self.last or self.last[sort_key] != item[sort_key]:
+                if found := self.decoded([item]):
+                    return found[0]
+                self.last = self._place_of(item)
+            stream.buffer.popleft()
+            stream.taken += 1
+        return None
 
     def _place_of(self, item: Item) -> Item:
         return {self.index.sort_key: item[self.index.sort_key], **self.layout.key_of(item)}
@@ -335,7 +440,7 @@ def _check_due(layout: BoundLayout, asked: IndexedSearch) -> Plan[None]:
     """Raises if stored items may lack the entries that a search looks for."""
     if layout.due.is_any:
         field = asked.field
-        yield from check_due(layout, lambda due: due.check_field(field.kind, field.name, asked.index_in(layout)))
+        yield from check_due(layout, lambda due: due.check_field(field.kind, field.word, asked.index_in(layout)))
 
 
 def found_page(layout: BoundLayout, asked: IndexedSearch, limit: int | None, position: Position | None) -> Plan[Found]:
@@ -343,15 +448,16 @@ def found_page(layout: BoundLayout, asked: IndexedSearch, limit: int | None, pos
     yield from _check_due(layout, asked)
     if not asked.stretches:
         return Found([], None)
-    reading = _Reading(layout, asked, position)
-    kind = asked.field.kind
+    reading = IndexReading(layout, asked, position)
     entities: list[Any] = []
     # DynamoDB applies the limit before the filter, so with a filter more entries are asked for.
-    ask = limit if limit is None or asked.filter is None else max(4 * limit, 100)
+    ask = limit if limit is None or asked.is_exact else max(4 * limit, 100)
     while True:
         yield from reading.fill(ask)
-        items = reading.merged(None if limit is None else limit - len(entities))
-        entities += [entity for entity in (layout.found(kind, item) for item in items) if entity is not None]
+        while items := reading.merged(None if limit is None else limit - len(entities)):
+            entities += reading.decoded((yield from reading.fetched(items)))
+            if limit is None or len(entities) == limit:
+                break
         after = reading.position()
         if after is None or (bool(entities) if limit is None else len(entities) == limit):
             return Found(entities, after)
@@ -362,10 +468,10 @@ def found_count(layout: BoundLayout, asked: IndexedSearch, most: int | None) -> 
     yield from _check_due(layout, asked)
     if not asked.stretches:
         return 0
-    if asked.filter is not None or layout.overloaded is None or layout.overloaded.is_partial:
+    if not asked.is_exact or layout.overloaded is None or layout.overloaded.is_partial:
         return (yield from _brought(layout, asked, most))
     blind = asked.with_(filter=Not(Exists(attribute(DELETING))))
-    reading = _Reading(layout, blind, None)
+    reading = IndexReading(layout, blind, None)
     total = 0
     while hungry := [stream for stream in reading.streams() if not stream.is_done]:
         requests = tuple(reading.request(stream, None, count=True) for stream in hungry)

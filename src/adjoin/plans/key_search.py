@@ -18,16 +18,15 @@ otherwise here, after the items were read.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
-from adjoin.errors import AdjoinError, InvalidCursor, InvalidKey, InvalidValue, shown
-from adjoin.expressions import Condition, all_of, attribute
+from adjoin.errors import AdjoinError, InvalidKey, InvalidValue, shown
+from adjoin.expressions import Condition, all_of
 from adjoin.field_types import unknown_field
 from adjoin.fields import Predicate
 from adjoin.items import normal_attribute
@@ -35,16 +34,13 @@ from adjoin.layouts.access_patterns import Partition, PatternConditions, ShardPa
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
 from adjoin.layouts.key_values import key_text
-from adjoin.layouts.ranges import order_of
-from adjoin.model import UNEXPLAINED, identity_of
 from adjoin.plans.declared import check_due
-from adjoin.plans.deletion import visible
-from adjoin.plans.read import Found, Question, changed, is_told_by_keys, read_or_plain, whole
-from adjoin.plans.shards import learn_number, number_request
+from adjoin.plans.key_streams import KeyPosition, KeyReading, Stream, another_query
+from adjoin.plans.read import Found, Question, changed, is_told_by_keys
 from adjoin.plans.steps.batches import Place, place_of
-from adjoin.plans.steps.conditions import condition
-from adjoin.plans.steps.predicates import compared_fields, holds
-from adjoin.requests import ItemResponse, PageResponse, Plan, Query, Scan, SortCondition, SortOperator
+from adjoin.plans.steps.conditions import condition, is_filterable
+from adjoin.plans.steps.predicates import compared_fields
+from adjoin.requests import Plan, SortCondition, SortOperator
 from adjoin.tables import KeyAttribute
 from adjoin.values import AttributeValue, Item, encode
 
@@ -92,8 +88,8 @@ class KeySearch:
     def __str__(self) -> str:
         return self.kind.name if self.kind is not None else "everything"
 
-    def index_in(self, layout: BoundLayout) -> str | None:
-        return self.index
+    def indexes_in(self, layout: BoundLayout) -> list[str | None]:
+        return [self.index]
 
     def with_(self, **changes: Any) -> KeySearch:
         return changed(self, changes)
@@ -132,6 +128,17 @@ class KeySearch:
                 pass
         return self.with_(rest=(*self.rest, predicate))
 
+    def without(self, layout: BoundLayout, predicate: Predicate) -> KeySearch:
+        """The search without what a predicate holds for."""
+        assert self.kind is not None
+        if is_filterable(layout, self.kind, predicate):
+            return self.where(layout, ~predicate)
+        return self.with_(rest=(*self.rest, ~predicate))
+
+    def reading_at(self, decide: Callable[[str | None], bool], layout: BoundLayout) -> KeySearch:
+        """The search with its reads strongly consistent, if `decide` says so for its index."""
+        return self.with_(consistent=decide(self.index))
+
     def in_partition(self, layout: BoundLayout, values: Sequence[Any]) -> KeySearch:
         """The search in one partition of its index."""
         keys = layout.partition_attributes(self.index)
@@ -160,6 +167,32 @@ class KeySearch:
 
     def page(self, layout: BoundLayout, limit: int | None, position: KeyPosition | None) -> Plan[Found]:
         """A page of `limit` results (fewer only at the end); without a limit, what one round brings."""
+        yield from self.due(layout)
+        reading = self.reading(layout, position)
+        found: list[Any] = []
+        # DynamoDB applies the limit before the filter, so with a filter more items are asked for.
+        ask = limit if limit is None or self.is_exact else max(4 * limit, 100)
+        while True:
+            yield from reading.fill(ask)
+            while True:
+                wanted = None if limit is None else limit - len(found)
+                found += reading.take(wanted)
+                if len(found) == limit or not (yield from reading.fetch(wanted)):
+                    break
+            if reading.is_over or (bool(found) if limit is None else len(found) == limit):
+                return Found(found, reading.position())
+            ask = ask and min(4 * ask, 100_000)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every item that is read is a result."""
+        return self.filter is None and not self.rest
+
+    def reading(self, layout: BoundLayout, position: KeyPosition | None) -> KeyReading:
+        return KeyReading(layout, self, position)
+
+    def due(self, layout: BoundLayout) -> Plan[None]:
+        """Raises if this cannot be read as asked, or if stored items may lack what it looks for."""
         if self.partitions == WHOLE and (self.sort or not self.forward):
             names = ", ".join(key.name for key in layout.partition_attributes(self.index))
             raise InvalidValue(
@@ -168,17 +201,6 @@ class KeySearch:
             )
         if layout.due.is_any:
             yield from check_due(layout, lambda due: due.check_range(self.kind, self.index))
-        reading = _Reading(layout, self, position)
-        found: list[Any] = []
-        is_exact = self.filter is None and not self.rest
-        # DynamoDB applies the limit before the filter, so with a filter more items are asked for.
-        ask = limit if limit is None or is_exact else max(4 * limit, 100)
-        while True:
-            yield from reading.fill(ask)
-            found += reading.merged(None if limit is None else limit - len(found))
-            if reading.is_over or (bool(found) if limit is None else len(found) == limit):
-                return Found(found, reading.position())
-            ask = ask and min(4 * ask, 100_000)
 
     def count(self, layout: BoundLayout, most: int | None) -> Plan[int]:
         """How many results there are. Keys are read, because an index may hold items of no class of the graph.
@@ -221,8 +243,8 @@ class KeySearch:
 
     def position_at(self, layout: BoundLayout, key: Item) -> KeyPosition:
         """The position that a page token stands for."""
-        wrong = _another_query()
-        streams = [_Stream(partition) for partition in self.all_partitions]
+        wrong = another_query()
+        streams = [Stream(partition) for partition in self.all_partitions]
         last: Item | None = None
         unknown: dict[int, Item | None] = {}
         names = {*layout.start_names(self.index)}
@@ -256,10 +278,6 @@ _LAST = "last"
 
 def _dumped(place: Item | None) -> AttributeValue:
     return {"S": orjson.dumps(place).decode()}
-
-
-def _another_query() -> InvalidCursor:
-    return InvalidCursor("the page token belongs to another query; start again from the first page")
 
 
 def index_search(layout: BoundLayout, name: str) -> KeySearch:
@@ -337,247 +355,3 @@ def key_search(layout: BoundLayout, found: PatternConditions, parts: Sequence[Pr
         if not any(part is each for each in found.answered):
             search = search.where(layout, part)
     return search
-
-
-# --- reading partitions in one round -----------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Stream:
-    """One partition, as far as it was read."""
-
-    partition: Partition
-    start: Item | None = None
-    """Where the next request begins."""
-    place: Item | None = None
-    """The key after which the results continue that were not returned yet; None for the beginning."""
-    is_done: bool = False
-    buffer: deque[tuple[Item, Any]] = field(default_factory=deque)
-    """What was read ahead: results, and None for what is none, each with the start key of a query that continues."""
-    taken: int = 0
-    """How many results were returned in this step."""
-    most: int | None = None
-    """How many entries to ask for first, if it was ahead of the others; None for no limit."""
-
-    @property
-    def is_over(self) -> bool:
-        return self.is_done and not self.has_results
-
-    @property
-    def has_results(self) -> bool:
-        return any(entity is not None for _, entity in self.buffer)
-
-    def copy(self) -> _Stream:
-        return _Stream(self.partition, self.start, self.place, self.is_done, deque(self.buffer), most=self.most)
-
-    def without_buffer(self) -> _Stream:
-        """The same stream, which reads again what it has read ahead."""
-        most = max(1, 2 * self.taken) if self.has_results else None
-        return _Stream(self.partition, self.place, self.place, most=most)
-
-    def begin_after(self, place: Item | None, wrong: InvalidCursor) -> None:
-        """Begins where a page token says; None for the end."""
-        if place is not None and any(place[name] != value for name, value in self.partition):
-            raise wrong
-        self.start = self.place = place
-        self.is_done = place is None
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPosition:
-    """A position in a search: how far each stream was read, with results that were read ahead."""
-
-    streams: tuple[_Stream, ...]
-    last: Item | None = None
-    """The start key with which a query continues after the last result."""
-    equal: frozenset[Place] = frozenset()
-    """The keys of the results that have the same sort key as the last one."""
-    unknown: Mapping[int, Item | None] = field(default_factory=dict)
-    """Where streams begin that are in shards which this graph does not know yet."""
-
-
-class _Reading:
-    """The state of one search while it is read."""
-
-    def __init__(self, layout: BoundLayout, asked: KeySearch, position: KeyPosition | None) -> None:
-        self._layout, self._asked = layout, asked
-        self._number = None if asked.spread is None else asked.spread.number
-        self._streams = [] if position is None else [stream.copy() for stream in position.streams]
-        self._last = None if position is None else position.last
-        self._unknown = {} if position is None else dict(position.unknown)
-        self._equal = set[Place]() if position is None else set(position.equal)
-        self._add_streams()
-        self._decode = self._decoder()
-
-    def _add_streams(self) -> None:
-        """Adds a stream for every known partition that has none yet."""
-        for partition in self._asked.all_partitions[len(self._streams) :]:
-            stream, at = _Stream(partition), len(self._streams)
-            if at in self._unknown:
-                stream.begin_after(self._unknown.pop(at), _another_query())
-            self._streams.append(stream)
-
-    def _decoder(self) -> Callable[[Item], Any]:
-        layout, kind, rest, read = self._layout, self._asked.kind, self._asked.rest, self._asked.decode
-        if kind is None:
-            return self._any
-        if self._asked.question is not None:
-            read = self._asked.question.sending(layout).some_decoder(layout)
-        keys_only = self._asked.only is not None
-        is_of_index = self._asked.held is not None and not self._asked.is_partial and not kind.takes_any
-
-        def decode(item: Item) -> Any:
-            # An index copy has the fields of its entity, and so it is in an index over fields too. The index may also
-            # hold other items of the node's partition.
-            if layout.is_bookkeeping(item) or layout.kind_of(item) is not kind.whole:
-                return None
-            if keys_only:
-                return True if layout.is_one(kind, item) else None
-            entity = layout.decode(kind, item) if read is None else read(item)
-            if entity is None or not all(holds(kind, each, entity) for each in rest):
-                return None
-            if is_of_index:
-                entity.__dict__[UNEXPLAINED] = identity_of(entity), None
-            return entity
-
-        return decode
-
-    def _any(self, item: Item) -> Any:
-        found = read_or_plain(self._layout, item)
-        if isinstance(found, dict) and self._layout.is_of_a_tenant(item):
-            return None
-        return found if isinstance(found, dict) == self._asked.are_others else None
-
-    @property
-    def is_over(self) -> bool:
-        return all(stream.is_over for stream in self._streams)
-
-    def position(self) -> KeyPosition | None:
-        if self.is_over:
-            return None
-        spread = self._asked.spread
-        if spread is None or not spread.number.may_move:
-            return KeyPosition(tuple(self._streams), self._last, frozenset(self._equal))
-        # Nothing moves to the first shards. What was read to its end there stays so.
-        settled = spread.number.epochs[0].shards * len(self._asked.partitions)
-        streams = [
-            stream if at < settled and stream.is_over else stream.without_buffer()
-            for at, stream in enumerate(self._streams)
-        ]
-        return KeyPosition(tuple(streams), self._last, frozenset(self._equal))
-
-    def fill(self, limit: int | None) -> Plan[None]:
-        """Reads the next page of every stream whose buffer is empty."""
-        hungry = [stream for stream in self._streams if not stream.is_done and not stream.buffer]
-        if not hungry and not self._unknown:
-            return
-        responses = yield from self._read(tuple(self._request(stream, limit) for stream in hungry))
-        for stream, response in zip(hungry, responses, strict=True):
-            items = list(response.items)
-            # The keys of the entries, not of the items: an item that is read from the table may have changed meanwhile.
-            layout, index = self._layout, self._asked.index
-            starts = {place_of(layout.key_of(entry)): layout.start_after(entry, index) for entry in items}
-            if self._asked.is_partial:
-                kind = self._asked.kind if stream is hungry[0] else None
-                items = yield from whole(layout, items, kind, consistent=self._asked.consistent)
-            if any(DELETING in item for item in items):
-                items = yield from visible(layout, items)
-            stream.buffer.extend((starts[place_of(layout.key_of(item))], self._decode(item)) for item in items)
-            stream.start, stream.is_done, stream.most = response.last, response.last is None, None
-            if response.last is not None:
-                # Behind what the store has left out, too.
-                stream.buffer.append((response.last, None))
-
-    def _read(self, requests: tuple[Query | Scan, ...]) -> Plan[list[PageResponse]]:
-        """Queries partitions, and reads the number of shards in the same round if its lease is over."""
-        number = self._number
-        answers: list[Any]
-        if number is None or not (number.is_stale or self._unknown):
-            answers = yield requests
-            return answers
-        asked_at = number.clock()
-        answers = yield (*requests, number_request(self._layout, number))
-        stored: ItemResponse = answers.pop()
-        learn_number(number, stored.item, asked_at)
-        self._add_streams()
-        if self._unknown:
-            raise _another_query()
-        return answers
-
-    def _request(self, stream: _Stream, limit: int | None) -> Query | Scan:
-        asked = self._asked
-        only = None if asked.only is None else tuple(map(attribute, asked.only))
-        if not stream.partition:
-            return Scan(
-                self._layout.table,
-                asked.index,
-                asked.filter,
-                only,
-                limit=limit,
-                start=stream.start,
-                consistent=asked.consistent,
-            )
-        first, *further = stream.partition
-        # All conditions on the sort key but the last are equalities.
-        *fixed, last = asked.sort or (None,)
-        equal = [(each.attribute, each.operands[0]) for each in fixed if each is not None]
-        return Query(
-            self._layout.table,
-            first,
-            last,
-            asked.index,
-            asked.filter,
-            only,
-            False,
-            limit if stream.most is None else min(stream.most, limit or stream.most),
-            stream.start,
-            asked.forward,
-            asked.consistent,
-            equal=(*further, *equal),
-        )
-
-    def merged(self, most: int | None) -> list[Any]:
-        """The next results in order, until a stream has to be read."""
-        found: list[Any] = []
-        while most is None or len(found) < most:
-            stream = self._next()
-            if stream is None:
-                break
-            start, entity = stream.buffer.popleft()
-            stream.place = start
-            if entity is None or self._has_moved(start):
-                continue
-            found.append(entity)
-            stream.taken += 1
-            self._note(start)
-        return found
-
-    def _note(self, start: Item) -> None:
-        """Notes the last result, and which results have the same sort key."""
-        if self._number is not None and self._asked.sort_keys:
-            if self._last is None or self._order(self._last) != self._order(start):
-                self._equal.clear()
-            self._equal.add(place_of(self._layout.key_of(start)))
-        self._last = start
-
-    def _has_moved(self, start: Item) -> bool:
-        """Whether this was a result before, in another shard."""
-        if self._last is None or self._number is None or not self._number.may_move:
-            return False
-        order, last = self._order(start), self._order(self._last)
-        if order == last:
-            return place_of(self._layout.key_of(start)) in self._equal
-        return (order < last) is self._asked.forward
-
-    def _next(self) -> _Stream | None:
-        """The stream with the next result; None if a stream has to be read first, or at the end."""
-        full = [stream for stream in self._streams if stream.buffer]
-        if not self._asked.sort_keys or len(self._streams) == 1:
-            return full[0] if full else None
-        if any(not stream.is_done and not stream.buffer for stream in self._streams):
-            return None
-        choose = min if self._asked.forward else max
-        return choose(full, key=lambda stream: self._order(stream.buffer[0][0])) if full else None
-
-    def _order(self, start: Item) -> tuple[Any, ...]:
-        return tuple(order_of(start[name]) for name in self._asked.sort_keys)

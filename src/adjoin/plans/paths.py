@@ -16,11 +16,13 @@ is made again without it, on what was read already.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+from decimal import Decimal
 from heapq import heappop, heappush, nsmallest
 from itertools import count
 from typing import Any, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidModel, InvalidValue, shown
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
@@ -212,7 +214,7 @@ class _Weighing:
         weight = getattr(edge, name, None)
         if edge is None and is_rehearsed():
             return 0
-        if weight is None or isinstance(weight, bool) or not weight >= 0:
+        if not isinstance(weight, int | float | Decimal) or isinstance(weight, bool) or not weight >= 0:
             raise InvalidValue(
                 f"the weight {name} of {type(edge).__name__} from {shown(edge.source)} to {shown(edge.target)} is "
                 f"{shown(weight)}; a weight must be a number from 0 on"

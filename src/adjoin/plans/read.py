@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from hmac import compare_digest
 from itertools import islice
@@ -12,21 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import orjson
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidCursor, InvalidKey, InvalidRequest, InvalidValue, MigrationDue, TableMismatch, shown
-from adjoin.evaluate import condition_test
 from adjoin.expressions import Condition, Path, attribute
-from adjoin.fields import Predicate
+from adjoin.fields import FieldReference, Predicate, field_name
+from adjoin.late import later
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, OWNER
-from adjoin.layouts.ranges import Range
 from adjoin.plans.declared import check_due
-from adjoin.plans.deletion import UNMARKED, another_type, records_of, unhidden, visible
-from adjoin.plans.reordering import reordered
-from adjoin.plans.steps.batches import Place, get_all, place_of
-from adjoin.plans.steps.conditions import is_of_id
-from adjoin.plans.steps.predicates import compared_fields, holds
-from adjoin.plans.steps.samples import sample_keys
 from adjoin.requests import (
     BatchGetResponse,
     Get,
@@ -42,6 +35,20 @@ from adjoin.values import Item, decode
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from adjoin import evaluate
+    from adjoin.layouts.ranges import Range
+    from adjoin.plans import deletion, reordering
+    from adjoin.plans.steps import batches, conditions, predicates, samples
+    from adjoin.plans.steps.batches import Place
+else:
+    evaluate = later("adjoin.evaluate")
+    deletion = later("adjoin.plans.deletion")
+    reordering = later("adjoin.plans.reordering")
+    batches = later("adjoin.plans.steps.batches")
+    conditions = later("adjoin.plans.steps.conditions")
+    predicates = later("adjoin.plans.steps.predicates")
+    samples = later("adjoin.plans.steps.samples")
 
 
 # --- page tokens -------------------------------------------------------------------------------
@@ -100,18 +107,22 @@ Some: TypeAlias = tuple[str, ...] | None
 """The fields that are read; None for all."""
 
 
-def some_fields(kind: EntityType, names: Iterable[str] | None) -> Some:
+def some_fields(kind: EntityType, names: Iterable[str | FieldReference[Any]] | None) -> Some:
     """The fields that `only` names; raises for a name that the class does not have, with the closest one."""
     if names is None:
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise InvalidValue(f"only takes a list of names of fields, got {shown(names)}; put it into a list")
-    some = tuple(dict.fromkeys(names))
-    for name in some:
+    some: dict[str, None] = {}
+    for each in names:
+        name = field_name(each)
         if not isinstance(name, str):
             raise InvalidValue(f"only takes names of fields, got {shown(name)}; pass them as text")
-        if not is_of_id(kind, name):
+        some[name] = None
+        if not conditions.is_of_id(kind, name):
             kind.attribute(name)
+        if name in kind.computed:
+            raise InvalidValue(f"{kind.name}.{name} is computed; name the fields that it is computed from")
     return tuple(name for name in some if name in kind.attributes)
 
 
@@ -133,7 +144,7 @@ def get(layout: BoundLayout, kind: NodeType, id: Any, consistent: bool, some: So
     (response,) = yield (Get(layout.table, key, consistent, projected(layout, kind, some)),)
     if response.item is None:
         return None
-    if DELETING in response.item and not (yield from visible(layout, [response.item])):
+    if DELETING in response.item and not (yield from deletion.visible(layout, [response.item])):
         return None
     return _explained(decoded(layout, kind, response.item, some), kind, response.item)
 
@@ -160,26 +171,49 @@ def get_by(
 
 
 def get_many(
-    layout: BoundLayout, kind: NodeType, ids: Iterable[Any], consistent: bool, some: Some = None
+    layout: BoundLayout,
+    kind: NodeType,
+    ids: Iterable[Any],
+    consistent: bool,
+    some: Some = None,
+    *,
+    are_given: bool = True,
 ) -> Plan[list[Any]]:
     """One node (or None) per id, in order; an id that is given twice is read once."""
     if layout.due.is_any:
         yield from check_due(layout, lambda due: due.check_keys(kind))
     wanted = [kind.id(id) for id in ids]
     distinct = list(dict.fromkeys(wanted))
-    nodes = yield from get_each(layout, [(kind, id) for id in distinct], consistent, some)
+    nodes = yield from get_each(layout, [(kind, id) for id in distinct], consistent, some, are_given=are_given)
     found = dict(zip(distinct, nodes, strict=True))
     return [found[id] for id in wanted]
 
 
 def get_each(
-    layout: BoundLayout, wanted: Sequence[tuple[NodeType, Any]], consistent: bool, some: Some = None
+    layout: BoundLayout,
+    wanted: Sequence[tuple[NodeType, Any]],
+    consistent: bool,
+    some: Some = None,
+    *,
+    are_given: bool = False,
 ) -> Plan[list[Any]]:
-    """One node (or None) per class and id, in order. They must be different nodes."""
+    """One node (or None) per class and id, in order. They must be different nodes.
+
+    An id that no node can have is refused if programs have given it. In edges that others wrote, it is no node.
+    """
     sent = projected(layout, wanted[0][0], some) if wanted else None
-    items = yield from get_all([Get(layout.table, layout.node_key(kind, id), consistent, sent) for kind, id in wanted])
+    try:
+        gets = [Get(layout.table, layout.node_key(kind, id), consistent, sent) for kind, id in wanted]
+    except InvalidKey:
+        if are_given:
+            raise
+        can_be = [layout.can_have(kind, id) for kind, id in wanted]
+        them = [each for each, is_node in zip(wanted, can_be, strict=True) if is_node]
+        nodes = iter((yield from get_each(layout, them, consistent, some)))
+        return [next(nodes) if is_node else None for is_node in can_be]
+    items = yield from batches.get_all(gets)
     if any(item is not None and DELETING in item for item in items):
-        shown = yield from visible(layout, [item for item in items if item is not None])
+        shown = yield from deletion.visible(layout, [item for item in items if item is not None])
         items = [item if any(item is each for each in shown) else None for item in items]
     pairs = zip(wanted, items, strict=True)
     return [item and _explained(decoded(layout, kind, item, some), kind, item) for (kind, _), item in pairs]
@@ -201,10 +235,10 @@ def edge(
     (response,) = yield (Get(layout.table, key, consistent, projected(layout, kind, some)),)
     if response.item is None:
         return None
-    if DELETING in response.item and not (yield from visible(layout, [response.item])):
+    if DELETING in response.item and not (yield from deletion.visible(layout, [response.item])):
         return None
     ends = layout.has_ends(kind, source, target)
-    if ends is not None and not condition_test(ends)(response.item):
+    if ends is not None and not evaluate.condition_test(ends)(response.item):
         # The key alone does not tell the ends, and this edge has others.
         return None
     return _explained(decoded(layout, kind, response.item, some), kind, response.item)
@@ -216,7 +250,7 @@ def get_together(layout: BoundLayout, wanted: Sequence[tuple[EntityType, Item, C
     Each has a condition that holds for its ends, if its key does not tell them. An edge with the mark of a delete is
     read again, with the deletion records that say whether it exists.
     """
-    keys = {place_of(key): key for _, key, _ in wanted}
+    keys = {batches.place_of(key): key for _, key, _ in wanted}
     records: dict[str, Item] = {}
     while True:
         asked = [*keys.values(), *records.values()]
@@ -227,18 +261,18 @@ def get_together(layout: BoundLayout, wanted: Sequence[tuple[EntityType, Item, C
             )
         response: BatchGetResponse
         (response,) = yield (TransactGet(tuple(Get(layout.table, key) for key in asked)),)
-        found = dict(zip(map(place_of, asked), response.items, strict=True))
+        found = dict(zip(map(batches.place_of, asked), response.items, strict=True))
         items = [item for place in keys if (item := found[place]) is not None]
-        more = records_of(layout, items)
+        more = deletion.records_of(layout, items)
         if more.keys() <= records.keys():
             break
         records = more
-    told = {node: found[place_of(key)] for node, key in records.items()}
-    shown = {place_of(layout.key_of(item)) for item in unhidden(items, told)}
+    told = {node: found[batches.place_of(key)] for node, key in records.items()}
+    shown = {batches.place_of(layout.key_of(item)) for item in deletion.unhidden(items, told)}
     entities: list[Any] = []
     for kind, key, ends in wanted:
-        item = found[place_of(key)] if place_of(key) in shown else None
-        if item is None or (ends is not None and not condition_test(ends)(item)):
+        item = found[batches.place_of(key)] if batches.place_of(key) in shown else None
+        if item is None or (ends is not None and not evaluate.condition_test(ends)(item)):
             entities.append(None)
         else:
             entities.append(_explained(layout.decode(kind, item), kind, item))
@@ -250,7 +284,7 @@ def _explained(entity: Any, kind: EntityType, item: Item) -> Any:
         # The key is that of the whole family, and a node of another class of it is there.
         return None
     if entity is None:
-        raise another_type(kind, item)
+        raise deletion.another_type(kind, item)
     return entity
 
 
@@ -290,7 +324,7 @@ class Question:
         kind, access = self.range.access.kind, self.range.access
         if self.some is None or kind is None:
             return self
-        compared = {name for each in self.rest for name in compared_fields(each) if name in kind.attributes}
+        compared = {name for each in self.rest for name in predicates.compared_fields(each) if name in kind.attributes}
         some = tuple(dict.fromkeys((*self.some, *sorted(compared))))
         # An index that holds only some attributes does not hold the marks of deletes, so whole items are read.
         names = None if access.is_partial else layout.some_attributes(kind, some)
@@ -369,7 +403,7 @@ class Question:
 
         def matching(item: Item) -> Any:
             entity = decode(item)
-            return entity if entity is not None and all(holds(kind, each, entity) for each in rest) else None
+            return entity if entity is not None and all(predicates.holds(kind, each, entity) for each in rest) else None
 
         return matching
 
@@ -405,12 +439,12 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
         items: Sequence[Item] = response.items
         if access.is_partial:
             # Only entries say where the index continues: an item that is read from the table may have changed since.
-            entries = {place_of(layout.key_of(entry)): entry for entry in items}
+            entries = {batches.place_of(layout.key_of(entry)): entry for entry in items}
             items = yield from whole(layout, items, access.kind, consistent=question.consistent)
         for item in items:
             if DELETING in item:
                 del entities[before:]
-                items = yield from visible(layout, list(items))
+                items = yield from deletion.visible(layout, list(items))
                 entities += [entity for entity in map(decode_item, items) if entity is not None]
                 break
             entity = decode_item(item)
@@ -422,7 +456,7 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
         if len(entities) > limit or (len(entities) == limit and not is_exact):
             last = _item_of(items, decode_item, limit - before)
             if access.is_partial:
-                last = entries[place_of(layout.key_of(last))]
+                last = entries[batches.place_of(layout.key_of(last))]
             return Found(entities[:limit], layout.start_after(last, access.index))
         if len(entities) == limit:
             return Found(entities, start)
@@ -450,7 +484,7 @@ def _reordered(
     """A page of edges of a class that has gained an order, of which the index does not have all yet."""
     decode_item = question.decoder(layout)
     asked = question.request(layout.table, None, start)
-    found = yield from reordered(layout, asked, question.range, whole_range)
+    found = yield from reordering.reordered(layout, asked, question.range, whole_range)
     pairs = [(item, entity) for item in found if (entity := decode_item(item)) is not None]
     entities = [entity for _, entity in pairs]
     if limit is None or len(pairs) <= limit:
@@ -466,11 +500,11 @@ def whole(
     If there are none, and a class is given, `explain` shows the request for a sample of it.
     """
     if not entries:
-        keys = [] if kind is None else sample_keys(layout, kind)
-        yield from get_all([Get(layout.table, key, consistent) for key in keys])
+        keys = [] if kind is None else samples.sample_keys(layout, kind)
+        yield from batches.get_all([Get(layout.table, key, consistent) for key in keys])
         return []
     gets = [Get(layout.table, layout.key_of(entry), consistent) for entry in entries]
-    items = yield from get_all(gets)
+    items = yield from batches.get_all(gets)
     return [entry | item for entry, item in zip(entries, items, strict=True) if item is not None]
 
 
@@ -513,7 +547,7 @@ def count(layout: BoundLayout, question: Question, most: int | None) -> Plan[int
     while True:
         response = None
         if is_counted_by_service:
-            (response,) = yield (question.request(layout.table, None, start, count=True, filter=UNMARKED),)
+            (response,) = yield (question.request(layout.table, None, start, count=True, filter=deletion.UNMARKED),)
         if response is not None and response.count == response.scanned:
             found, start = response.count, response.last
         else:
@@ -531,7 +565,7 @@ def _counted_by_keys(layout: BoundLayout, question: Question, start: Item | None
     (response,) = yield (question.with_(only=layout.scan(kind).attributes).request(layout.table, None, start),)
     items: Sequence[Item] = response.items
     if any(DELETING in item for item in items):
-        items = yield from visible(layout, list(items))
+        items = yield from deletion.visible(layout, list(items))
     return sum(layout.kind_of(item) is kind.whole and layout.is_one(kind, item) for item in items), response.last
 
 
@@ -551,5 +585,5 @@ def is_told_by_keys(layout: BoundLayout, kind: EntityType) -> bool:
 def far_nodes(layout: BoundLayout, kind: NodeType, ids: list[Any], consistent: bool) -> Plan[dict[Any, Any]]:
     """The nodes at the far ends of edges, by id."""
     distinct = list(dict.fromkeys(ids))
-    nodes = yield from get_many(layout, kind, distinct, consistent)
+    nodes = yield from get_many(layout, kind, distinct, consistent, are_given=False)
     return {id: node for id, node in zip(distinct, nodes, strict=True) if node is not None}

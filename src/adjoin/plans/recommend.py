@@ -14,10 +14,11 @@ recommended, and each of these nodes counts by its similarity. Parallel edges jo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from decimal import Decimal
 from math import log
 from typing import Any, Literal, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidValue, shown
 from adjoin.layouts.indexed_fields import is_rehearsed
 from adjoin.plans.frontier import Adjacency, NodeKey, Stride, nodes_in
@@ -82,7 +83,7 @@ def _joined(adjacency: Adjacency, stride: Stride, node: NodeKey, weight: str | N
 
 def _weight(edge: Any, name: str) -> Any:
     weight = getattr(edge, name, None)
-    if weight is None or isinstance(weight, bool):
+    if not isinstance(weight, int | float | Decimal) or isinstance(weight, bool):
         raise InvalidValue(
             f"the weight {name} of {type(edge).__name__} from {shown(edge.source)} to {shown(edge.target)} is "
             f"{shown(weight)}; a weight must be a number"

@@ -14,10 +14,11 @@ is the edge; `find` shows it by the same one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.expressions import Condition, all_of, attribute
 from adjoin.layouts.bound import BoundLayout
@@ -26,11 +27,10 @@ from adjoin.layouts.ranges import ScanAccess
 from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import visible
 from adjoin.plans.read import Found, changed, is_told_by_keys
+from adjoin.plans.steps.amounts import SEGMENTS
 from adjoin.requests import PageResponse, Plan, Scan
 from adjoin.values import Item, decode
 
-SEGMENTS = 4
-"""How many segments are read side by side by default. It is the same on every store, so that the cost is too."""
 MAX_SEGMENTS = 1000
 """DynamoDB takes a million. But a round asks all of them and holds 1 MB of each, and a token has a key of each."""
 _LARGEST_STEP = 10

@@ -9,23 +9,35 @@ An index with a number of shards has no maps. One record of the table holds the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import AccessDenied, AdjoinError, ConditionFailed, InvalidKey, TableNotFound, Throttled, shown
+from adjoin.late import later
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import ShardBook, is_rehearsed
 from adjoin.layouts.shard_numbers import VERSION as VERSION_OF_NUMBER
 from adjoin.layouts.shard_numbers import ShardNumber
-from adjoin.plans.steps.again import Attempt, Done, always_again, until_written
-from adjoin.plans.steps.batches import Pages
-from adjoin.plans.steps.still import as_read, same
 from adjoin.requests import DescribeTable, Get, ItemResponse, Plan, Put, Query, SortCondition, TableResponse
-from adjoin.sharding.heat import Heat
-from adjoin.sharding.maps import ShardMap
-from adjoin.sharding.policy import LIMITS, considered
 from adjoin.values import Item, decode, encode
+
+if TYPE_CHECKING:
+    from adjoin.plans.steps import again as trying
+    from adjoin.plans.steps import batches, still
+    from adjoin.plans.steps.again import Attempt, Done
+    from adjoin.sharding import heat as heats
+    from adjoin.sharding import maps, policy
+    from adjoin.sharding.heat import Heat
+    from adjoin.sharding.maps import ShardMap
+else:
+    trying = later("adjoin.plans.steps.again")
+    batches = later("adjoin.plans.steps.batches")
+    still = later("adjoin.plans.steps.still")
+    heats = later("adjoin.sharding.heat")
+    maps = later("adjoin.sharding.maps")
+    policy = later("adjoin.sharding.policy")
 
 MAP, HEAT, SCOPE, VERSION = "map", "heat", "scope", "version"
 _ATTEMPTS = 5
@@ -52,7 +64,7 @@ def read_shard_maps(layout: BoundLayout) -> Plan[None]:
     (pk, partition), _ = layout.shard_map_key("").items()
     asked_at = index.book.clock()
     stored: dict[str, Item] = {}
-    pages = Pages([(SCOPE, Query(layout.table, (pk, partition), consistent=True))])
+    pages = batches.Pages([(SCOPE, Query(layout.table, (pk, partition), consistent=True))])
     try:
         while found := (yield from pages.next()):
             stored |= {item[SCOPE]["S"]: item for _, page in found for item in page.items if SCOPE in item}
@@ -67,7 +79,7 @@ def learn(book: ShardBook, scope: str, item: Item | None, asked_at: float) -> No
     if not book.is_adaptive:
         learn_number(book.number, item, asked_at)
         return
-    book.learn(scope, ShardMap() if item is None else ShardMap.from_plain(decode(item[MAP])), asked_at)
+    book.learn(scope, maps.ShardMap() if item is None else maps.ShardMap.from_plain(decode(item[MAP])), asked_at)
 
 
 # --- numbers of shards -------------------------------------------------------------------------
@@ -95,7 +107,7 @@ def open_shard_numbers(layout: BoundLayout, *, is_new: bool) -> Plan[None]:
     (name, partition), (sort_name, start) = layout.shard_number_key("").items()
     asked_at = {attribute: each.clock() for attribute, each in numbers.items()}
     begin = SortCondition(sort_name, "begins_with", (start,))
-    pages = Pages([("", Query(layout.table, (name, partition), begin, consistent=True))])
+    pages = batches.Pages([("", Query(layout.table, (name, partition), begin, consistent=True))])
     try:
         while found := (yield from pages.next()):
             stored |= {item[sort_name]["S"].removeprefix(start["S"]): item for _, page in found for item in page.items}
@@ -147,11 +159,11 @@ def raise_shards(layout: BoundLayout, index: str, wanted: int) -> Plan[Item]:
         record = number.raised(response.item, wanted)
         if record is None:
             assert response.item is not None
-            return Done(response.item)
+            return trying.Done(response.item)
         put = _put_number(layout, number, record, response.item)
-        return Attempt((put,), lambda _: put.item, always_again)
+        return trying.Attempt((put,), lambda _: put.item, trying.always_again)
 
-    return (yield from until_written(attempt))
+    return (yield from trying.until_written(attempt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +228,7 @@ def number_of(layout: BoundLayout, index: str) -> ShardNumber:
 def _put_number(layout: BoundLayout, number: ShardNumber, record: Item | None, was: Item | None) -> Put:
     assert record is not None
     key = layout.shard_number_key(number.attribute)
-    return Put(layout.table, key | record, as_read(layout, was, (VERSION_OF_NUMBER,)))
+    return Put(layout.table, key | record, still.as_read(layout, was, (VERSION_OF_NUMBER,)))
 
 
 # --- growing -----------------------------------------------------------------------------------
@@ -258,20 +270,20 @@ def _report(layout: BoundLayout, book: ShardBook, scope: str, report: Heat) -> P
         item = response.item
         shards, heat = _stored(item)
         heat = yield from _bounded(layout, heat)
-        after, larger = considered(shards, heat, report, asked_at)
+        after, larger = policy.considered(shards, heat, report, asked_at)
 
         def reported(_: object) -> None:
             book.learn(scope, larger or shards, asked_at)
             book.heard(scope, after)
 
-        return Attempt((_put(layout, scope, larger or shards, after, item),), reported, always_again)
+        return trying.Attempt((_put(layout, scope, larger or shards, after, item),), reported, trying.always_again)
 
-    yield from until_written(attempt, _ATTEMPTS)
+    yield from trying.until_written(attempt, _ATTEMPTS)
 
 
 def _bounded(layout: BoundLayout, heat: Heat) -> Plan[Heat]:
     """Heat whose sizes do not exceed the table's: an item that is overwritten counts each time, but takes room once."""
-    if max(heat.size, *heat.sizes.values(), 0) <= LIMITS.size:
+    if max(heat.size, *heat.sizes.values(), 0) <= policy.LIMITS.size:
         return heat
     described: TableResponse
     (described,) = yield (DescribeTable(layout.table),)
@@ -281,8 +293,8 @@ def _bounded(layout: BoundLayout, heat: Heat) -> Plan[Heat]:
 
 def _stored(item: Item | None) -> tuple[ShardMap, Heat]:
     if item is None:
-        return ShardMap(), Heat()
-    return ShardMap.from_plain(decode(item[MAP])), Heat.from_plain(decode(item[HEAT]))
+        return maps.ShardMap(), heats.Heat()
+    return maps.ShardMap.from_plain(decode(item[MAP])), heats.Heat.from_plain(decode(item[HEAT]))
 
 
 def _put(layout: BoundLayout, scope: str, shards: ShardMap, heat: Heat, was: Item | None) -> Put:
@@ -293,4 +305,4 @@ def _put(layout: BoundLayout, scope: str, shards: ShardMap, heat: Heat, was: Ite
         HEAT: encode(heat.to_plain()),
         VERSION: {"N": str(number)},
     }
-    return Put(layout.table, layout.shard_map_key(scope) | record, same(was, VERSION))
+    return Put(layout.table, layout.shard_map_key(scope) | record, still.same(was, VERSION))

@@ -8,9 +8,9 @@ places has the sum over all of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import BudgetExceeded, CycleFound, InvalidValue, UnknownField, shown
 from adjoin.layouts.indexed_fields import is_rehearsed
 from adjoin.model import Ref

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
+from adjoin.dataclass import dataclass
+from adjoin.entity_types import Entity
 from adjoin.errors import InvalidItem, InvalidRequest, InvalidValue, TableExists, TableMismatch, TableNotFound, shown
 from adjoin.layouts.bound import BoundLayout
 from adjoin.requests import (
@@ -146,8 +148,8 @@ class Change:
     """
 
     kind: Literal["insert", "modify", "remove"]
-    old: Any
-    new: Any
+    old: Entity | None
+    new: Entity | None
     position: str
     at: float
     """The time of the write, in seconds since 1970."""

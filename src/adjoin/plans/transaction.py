@@ -7,10 +7,11 @@ what was read. If another program changes an item in between, the transaction is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType, NodeType
 from adjoin.errors import (
     FAILED_CONDITION,
@@ -165,7 +166,7 @@ class Buffer:
         if layout.rules.immutable(kind):
             self._guarded.append((kind, items[0], described(entity)))
         is_looked_at = is_kept_by_reading(layout, kind) or (lock is not None and not lock.is_certain)
-        if kind.claimed or (is_looked_at and not is_new):
+        if kind.claimed or ((kind.elements or is_looked_at) and not is_new):
 
             def made(claims: Claims) -> Plan[EntityWrite]:
                 yield from check_claims(layout, kind)

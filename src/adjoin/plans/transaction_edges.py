@@ -134,7 +134,9 @@ def _share(layout: BoundLayout, writes: Named, made: Companions) -> None:
             for whole in whole_copies(layout, kind, write.item):
                 writes[write_place(layout, whole)] = whole, writes[place][1]
             continue
-        for copy in () if kind is None else layout.copy_keys(kind, layout.key_of(write.item)):
+        item = write.item
+        keys = [] if kind is None else [*layout.copy_keys(kind, layout.key_of(item)), *layout.element_keys(kind, item)]
+        for copy in keys:
             there = writes.get(place_of(copy))
             if there is not None and isinstance(there[0], Put) and place_of(copy) not in made.writes:
                 writes[place_of(copy)] = (

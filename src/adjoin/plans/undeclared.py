@@ -6,12 +6,16 @@ classes that were not among them. If one of them lacks what adjoin writes for su
 migration has ended. So is a query of a class of which no item was found in a large table, because there may be some. If
 none lacks anything, the table counts as complete.
 
+A graph of a tenant asks for items of that tenant alone. A sample of the table might have none of them, so it only
+searches, class by class. What it has seen holds for that tenant.
+
 Only what adjoin itself writes is looked at: entries of indexed fields, claims, and orders. Other programs may leave
 attributes of an index out on purpose, so a table that they filled is read as it is.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -19,10 +23,13 @@ from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import AccessDenied, InvalidItem, InvalidKey, InvalidValue
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.forms import FormPart
+from adjoin.layouts.indexed_fields import ELEMENTS
 from adjoin.layouts.interface import DELETING, OWNER
 from adjoin.plans.steps.batches import get_all, place_of
 from adjoin.requests import Get, PageResponse, Plan, Scan
 from adjoin.values import Item
+
+_log = logging.getLogger("adjoin")
 
 _SEGMENTS, _EACH = 4, 100
 """How many parts of the table are looked at, and how many items of each."""
@@ -32,8 +39,7 @@ _PAGES = 16
 
 def unsure_parts(layout: BoundLayout) -> dict[str, frozenset[FormPart]]:
     """What items of each class may lack in a table without a record."""
-    if layout.why_no_own_items is not None or layout.tenant is not None:
-        # A graph of a tenant may not look at items of others.
+    if layout.why_no_own_items is not None:
         return {}
     found = {kind.word: frozenset(_parts(layout, kind)) for kind in layout.schema.types}
     return {word: parts for word, parts in found.items() if parts}
@@ -41,27 +47,30 @@ def unsure_parts(layout: BoundLayout) -> dict[str, frozenset[FormPart]]:
 
 def _parts(layout: BoundLayout, kind: EntityType) -> Iterator[FormPart]:
     yield from (("indexed", name) for name in kind.indexed)
+    yield from (("indexed", name + ELEMENTS) for name in kind.elements)
     yield from (("unique", name) for name in kind.unique)
     yield from (("index", name) for name in layout.order_indexes(kind))
 
 
 def look(layout: BoundLayout) -> Plan[dict[str, frozenset[FormPart]]]:
-    """What items of a sample lack, by the word of their class."""
-    segments = tuple(
-        Scan(layout.table, limit=_EACH, segment=(number, _SEGMENTS), consistent=True) for number in range(_SEGMENTS)
-    )
+    """What stored items lack, by the word of their class."""
+    unsure = unsure_parts(layout)
     try:
-        pages: list[PageResponse] = yield segments
+        items, is_all = ([], False) if layout.tenant is not None else (yield from _sample(layout))
+        lacking: dict[str, set[FormPart]] = {}
+        if not is_all:
+            seen = {kind.word for kind, _, _ in _entities(layout, items)}
+            missed = [kind for kind in layout.schema.types if kind.word in unsure and kind.word not in seen]
+            more, unfound = yield from _search(layout, missed)
+            items += more
+            lacking = {word: {*unsure[word]} for word in unfound}
     except AccessDenied:
+        _log.warning(
+            "the table %r has no record of declarations, and this program may not scan it, so nothing tells whether "
+            "its items lack what is declared; run adjoin migrate with a program that may",
+            layout.table,
+        )
         return {}
-    items, unsure = [item for page in pages for item in page.items], unsure_parts(layout)
-    lacking: dict[str, set[FormPart]] = {}
-    if any(page.last is not None for page in pages):
-        seen = {kind.word for kind, _, _ in _entities(layout, items)}
-        missed = [kind for kind in layout.schema.types if kind.word in unsure and kind.word not in seen]
-        more, unfound = yield from _search(layout, missed)
-        items += more
-        lacking = {word: {*unsure[word]} for word in unfound}
     waiting: list[tuple[EntityType, FormPart, Item, str | None]] = []
     for kind, item, entity in _entities(layout, items):
         lacking.setdefault(kind.word, set()).update(_lacked_by(layout, kind, item, entity))
@@ -73,6 +82,14 @@ def look(layout: BoundLayout) -> Plan[dict[str, frozenset[FormPart]]]:
         if found is None or (owner is not None and found.get(OWNER) != {"S": owner}):
             lacking[kind.word].add(part)
     return {word: frozenset(parts) for word, parts in lacking.items() if parts}
+
+
+def _sample(layout: BoundLayout) -> Plan[tuple[list[Item], bool]]:
+    """Some items from all over the table, and whether these are all that it has."""
+    pages: list[PageResponse] = yield tuple(
+        Scan(layout.table, limit=_EACH, segment=(number, _SEGMENTS), consistent=True) for number in range(_SEGMENTS)
+    )
+    return [item for page in pages for item in page.items], all(page.last is None for page in pages)
 
 
 def _search(layout: BoundLayout, kinds: Sequence[EntityType]) -> Plan[tuple[list[Item], set[str]]]:
@@ -152,6 +169,10 @@ def _companions(
         for name, key in zip(kind.indexed[1:], keys, strict=True):
             if entity.__dict__[name] is not None:
                 yield ("indexed", name), key, None
+    for name in kind.elements:
+        field = {kind.attributes[name]: item[kind.attributes[name]]} if kind.attributes[name] in item else {}
+        for key in layout.element_keys(kind, layout.key_of(item) | field):
+            yield ("indexed", name + ELEMENTS), key, None
     if isinstance(kind, NodeType):
         owner = layout.text_of(kind, item)
         for name in kind.unique:

@@ -10,10 +10,11 @@ other fields, the edge is two items, or the entity has satellites. The write is 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import ConditionFailed, InvalidValue, NotFound, TransactionCanceled, UnknownField, shown
 from adjoin.evaluate import condition_test

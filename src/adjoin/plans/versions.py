@@ -12,9 +12,9 @@ it guards nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import Entity, EntityType
 from adjoin.errors import ConditionFailed, InvalidItem, InvalidValue, NotFound
 from adjoin.expressions import Compare, Condition, Exists, Not, Or, Value, all_of, attribute

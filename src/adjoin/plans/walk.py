@@ -12,12 +12,12 @@ the walk went.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import blake2b
 from itertools import islice, repeat
 from typing import Any, Literal, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidCursor, InvalidValue
 from adjoin.fields import Predicate
 from adjoin.layouts.indexed_fields import is_rehearsed
@@ -343,7 +343,7 @@ class Walking:
 
     # --- numbers -------------------------------------------------------------------------------
 
-    def group_count(self) -> Plan[GroupCount]:
+    def group_count(self) -> Plan[GroupCount[Any]]:
         """The number of paths to each node."""
         level = yield from self.level()
         counts = ((ref_of(key), reach.count) for key, reach in level.reaches.items())

@@ -7,9 +7,9 @@ A traversal is incomplete if its budget did not suffice (`partial`), or if a nod
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import BudgetExceeded, InvalidValue, shown
 from adjoin.model import Child, Node, Ref, node_id
 from adjoin.notebooks import completeness_notes, results_html, table_html, told
@@ -63,10 +63,10 @@ class WalkResult(list[T]):
         return self.completeness.capped
 
 
-class GroupCount(dict[Ref[Any], int]):
+class GroupCount(dict[Ref[N], int], Generic[N]):
     """The number of paths to each node, by its ref. It says whether it is complete, as a `WalkResult` does."""
 
-    def __init__(self, counts: Iterable[tuple[Ref[Any], int]], completeness: Completeness) -> None:
+    def __init__(self, counts: Iterable[tuple[Ref[N], int]], completeness: Completeness) -> None:
         super().__init__(counts)
         self.completeness = completeness
 

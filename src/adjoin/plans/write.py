@@ -360,6 +360,7 @@ def put_many(layout: BoundLayout, entities: Iterable[Any], progress: Callable[[i
             kind = kind_of(layout, entity)
             if (
                 kind.claimed
+                or kind.elements
                 or kind.is_guarded
                 or is_kept_by_reading(layout, kind)
                 or counted_in_transaction(layout, kind)

@@ -15,9 +15,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias, cast
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidLocation
 from adjoin.server.reading import BadRequest, HttpRequest, RequestReader
 

@@ -25,6 +25,7 @@ from zlib import crc32
 
 from orjson import dumps
 
+from adjoin import prometheus
 from adjoin.errors import InvalidLocation
 from adjoin.server.http import Answerer, Answering, HttpAnswer, Later
 from adjoin.server.operations.interface import Refused
@@ -123,7 +124,6 @@ def _allowed_origin(origin: str) -> str:
 
 JSON = "application/x-amz-json-1.0"
 
-_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _ACCEPTED = (JSON, "application/json")
 _NO_OPERATION = b"<UnknownOperationException/>\n"
 _WORTH_PACKING = 4096
@@ -152,7 +152,7 @@ def negotiated(
         content = f"healthy: {request.headers.get('host', 'localhost')} ".encode()
         return _told(200, content, origin)
     if request.method == "GET" and request.path.partition("?")[0] == "/metrics" and metrics is not None:
-        return _told(200, metrics().encode(), origin | {"Content-Type": _PROMETHEUS})
+        return _told(200, metrics().encode(), origin | {"Content-Type": prometheus.CONTENT_TYPE})
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if request.method != "POST" or (request.body and kind not in _ACCEPTED):
         return _told(404, b"" if request.method == "HEAD" else _NO_OPERATION, origin)

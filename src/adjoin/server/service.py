@@ -32,6 +32,7 @@ from zlib import crc32
 from orjson import JSONDecodeError, dumps, loads
 
 from adjoin.errors import AdjoinError
+from adjoin.prometheus import PageMetric, page
 from adjoin.requests import BatchWrite, Delete, Put, Request, TransactWrite, Update
 from adjoin.server.http import Answering, Crowd, HttpAnswer, Later
 from adjoin.server.negotiation import JSON, Admission, negotiated, unpacked
@@ -208,21 +209,15 @@ class Service:
 
     def _metrics(self) -> str:
         """What was asked and answered since the start, as a page for Prometheus. It names no tables."""
-        lines = [
-            "# HELP adjoin_requests_total Requests by operation.",
-            "# TYPE adjoin_requests_total counter",
-            *(
-                f'adjoin_requests_total{{operation="{target.partition(".")[2]}"}} {number}'
-                for target, number in sorted(self._asked.items())
-            ),
-            "# HELP adjoin_answers_total Answers by status, with those to requests that name no known operation.",
-            "# TYPE adjoin_answers_total counter",
-            *(
-                f'adjoin_answers_total{{status="{status}"}} {number}'
-                for status, number in sorted(self._statuses.items())
-            ),
-        ]
-        return "\n".join(lines) + "\n"
+        asked = {target.partition(".")[2]: number for target, number in self._asked.items()}
+        statuses = {str(status): number for status, number in self._statuses.items()}
+        with_unknown = "Answers by status, with those to requests that name no known operation."
+        return page(
+            [
+                PageMetric("adjoin_requests_total", "counter", "Requests by operation.", None, "operation", asked),
+                PageMetric("adjoin_answers_total", "counter", with_unknown, None, "status", statuses),
+            ]
+        )
 
 
 def _is_json(body: bytes) -> bool:

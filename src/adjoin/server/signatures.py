@@ -10,10 +10,10 @@ import hmac
 import re
 import time
 from calendar import timegm
-from dataclasses import dataclass
 from hashlib import sha256
 from urllib.parse import parse_qs, quote
 
+from adjoin.dataclass import dataclass
 from adjoin.server.operations.interface import Refused
 from adjoin.server.reading import HttpRequest
 

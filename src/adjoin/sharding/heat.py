@@ -19,9 +19,10 @@ asks `policy` whether the field needs more shards.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidItem
 from adjoin.sharding.maps import Shard
 

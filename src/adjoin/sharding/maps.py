@@ -31,11 +31,12 @@ all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Protocol
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidItem, InvalidValue
 
 LEASE, FIRST_LEASE = 30.0, 120.0

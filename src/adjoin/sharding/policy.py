@@ -23,10 +23,10 @@ and the store accepts only the first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, sqrt
 
+from adjoin.dataclass import dataclass
 from adjoin.sharding.heat import WINDOW, Heat, added
 from adjoin.sharding.maps import LEASE, ShardMap, jump_hash, stable_hash
 

@@ -11,7 +11,6 @@ import tempfile
 import time
 import weakref
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from gzip import open as open_gzip
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +24,7 @@ from adjoin.batch.calls import PathName
 from adjoin.batch.exports import Export, is_remote, open_export
 from adjoin.batch.sources import SCAN, dump_of, scan_of
 from adjoin.copying.steps import Mark, describe, read_changes
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidExport, InvalidValue, MissingExtra, UnknownField, shown
 from adjoin.field_types import plain_type, unknown_field

@@ -15,16 +15,17 @@ from adjoin.snapshots.matrices import Selection
 from adjoin.snapshots.relations import Side
 
 
-def _library(name: str) -> Any:
+def _library(name: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        raise MissingExtra(f"this needs {error.name}; install it with: pip install {error.name}") from error
+        what = f"to_{extra} needs {error.name}; install it with: pip install 'adjoin[{extra}]'"
+        raise MissingExtra(what) from error
 
 
 def to_networkx(graph: HeldGraph, selection: Selection) -> Any:
     """A graph whose nodes are refs, with all edges between nodes that exist, and the fields that are held."""
-    made = _library("networkx").MultiDiGraph()
+    made = _library("networkx", "networkx").MultiDiGraph()
     nodes, members = graph.nodes, selection.members
     numbers = np.nonzero(members)[0].tolist()
     for number in numbers:
@@ -42,7 +43,7 @@ def to_networkx(graph: HeldGraph, selection: Selection) -> Any:
 
 def to_arrow(graph: HeldGraph, selection: Selection) -> tuple[Any, Any]:
     """A table of all nodes, in the order of their numbers, and one of all edges between them."""
-    arrow = _library("pyarrow")
+    arrow = _library("pyarrow", "arrow")
     nodes, count = graph.nodes, len(graph.nodes)
     texts = nodes.texts.packed()
     labels = arrow.array([kind.name for kind in nodes.kinds])

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 from pydantic_core import PydanticUndefined
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidItem
 from adjoin.layouts.bound import BoundLayout

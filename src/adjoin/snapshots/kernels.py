@@ -11,8 +11,8 @@ from typing import Any
 
 import numba
 
-LAST_STAMP = 255
-"""Stamps are single bytes, so that those of a million nodes stay in the processor's cache."""
+from adjoin.snapshots.addresses import addresses, numbers, small_numbers
+
 MOST_PATHS = 2**62
 """So many paths are counted in 64 bits at most; -1 stands for more."""
 
@@ -29,99 +29,24 @@ def fill_slots(hashes: Any, slots: Any) -> None:
 
 
 @numba.njit(cache=True)
-def reached_within(
-    starts: Any, degrees: Any, fars: Any, start: int, hops: int, stamps: Any, stamp: int, queue: Any
-) -> int:
-    """Fills the queue with the nodes within so many edges, the nearest first, and returns their number.
-
-    The first is the start itself.
-    """
-    stamps[start] = stamp
-    queue[0] = start
-    begin, end = 0, 1
-    for _ in range(hops):
-        last = end
-        for place in range(begin, last):
-            near = queue[place]
-            for lane in range(len(starts)):
-                first = starts[lane][near]
-                far = fars[lane]
-                for at in range(first, first + degrees[lane][near]):
-                    other = far[at]
-                    if stamps[other] != stamp:
-                        stamps[other] = stamp
-                        queue[end] = other
-                        end += 1
-        if end == last:
-            break
-        begin = last
-    return end
-
-
-@numba.njit(cache=True)
-def counts_within(
-    starts: Any,
-    degrees: Any,
-    fars: Any,
-    nodes: Any,
-    hops: int,
-    stamps: Any,
-    stamp: int,
-    queue: Any,
-    counts: Any,
-) -> int:
-    """How many other nodes are within so many edges of each of these nodes. Returns the last stamp that was used."""
-    for place in range(len(nodes)):
-        if stamp == LAST_STAMP:
-            stamps[:] = 0
-            stamp = 0
-        stamp += 1
-        counts[place] = reached_within(starts, degrees, fars, nodes[place], hops, stamps, stamp, queue) - 1
-    return stamp
-
-
-@numba.njit(cache=True)
-def edge_total_within(
-    starts: Any,
-    degrees: Any,
-    fars: Any,
-    edges: Any,
-    loops: Any,
-    values: Any,
-    start: int,
-    hops: int,
-    stamps: Any,
-    stamp: int,
-    queue: Any,
-) -> Any:
-    """The sum of a field of the edges at the start, and at all nodes that are fewer than so many edges away.
-
-    `loops` says for each lane whether edges of a node to itself are left out, because another lane has them.
-    """
-    stamps[start] = stamp
-    queue[0] = start
-    begin, end = 0, 1
-    total = values[0][0] * 0
-    for _ in range(hops):
-        last = end
-        for place in range(begin, last):
-            near = queue[place]
-            for lane in range(len(starts)):
-                first = starts[lane][near]
-                far, edge, value = fars[lane], edges[lane], values[lane]
-                for at in range(first, first + degrees[lane][near]):
-                    other = far[at]
-                    if other == near and loops[lane]:
-                        continue
-                    total += value[edge[at]]
-                    if stamps[other] != stamp:
-                        stamps[other] = stamp
-                        queue[end] = other
-                        end += 1
-        if end == last:
-            break
-        begin = last
-    return total
+def found_number(at: int, text: bytes, hashed: int, class_number: int) -> Any:
+    """The number of the node with a text and a class; -1 if it is not there. The record is that of a `NodeTable`."""
+    record = addresses(at)
+    slots, mask, ends = numbers(record[0]), record[1], addresses(record[2])
+    blob, classes = small_numbers(record[3]), small_numbers(record[4])
+    size = len(text)
+    place = hashed & mask
+    while slots[place] >= 0:
+        number = slots[place]
+        first = ends[number]
+        if ends[number + 1] - first == size and classes[number] == class_number:
+            at_byte = 0
+            while at_byte < size and blob[first + at_byte] == text[at_byte]:
+                at_byte += 1
+            if at_byte == size:
+                return number
+        place = (place + 1) & mask
+    return -1
 
 
 @numba.njit(cache=True)

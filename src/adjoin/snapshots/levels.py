@@ -7,19 +7,21 @@ other steps, such as those with `where`, a walk goes node by node, as it does on
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
+from adjoin.dataclass import dataclass
 from adjoin.plans.frontier import About, NodeKey, Stride
 from adjoin.plans.walk import Distinct, Repeat, Route, WalkStep
 from adjoin.snapshots.answering import HeldGraph
 from adjoin.snapshots.arrays import Array
 from adjoin.snapshots.columns import HeldColumn
-from adjoin.snapshots.kernels import LAST_STAMP, counts_within, edge_total_within, next_level, reached_within, visits_of
+from adjoin.snapshots.kernels import next_level, visits_of
+from adjoin.snapshots.nearby import Nearby, NearLane, Room, add_near
 from adjoin.snapshots.node_table import UNKNOWN
-from adjoin.snapshots.relations import Relation
+from adjoin.snapshots.relations import Relation, Side
 from adjoin.values import exact_total
 
 
@@ -32,14 +34,25 @@ class Lanes:
 
     def __init__(self, sides: Sequence[tuple[Relation, str]], skips: Sequence[bool]) -> None:
         self.relations = [relation for relation, _ in sides]
-        found = [relation.side(direction) for relation, direction in sides]
+        self._sides = found = [relation.side(direction) for relation, direction in sides]
         self.starts = tuple(side.starts for side in found)
         self.degrees = tuple(side.degrees for side in found)
         self.far = tuple(side.far for side in found)
         self.edges = tuple(side.edges for side in found)
         self.skips = np.array(skips, np.bool_)
-        self.adding: dict[tuple[str, str | None], FieldTotal] = {}
-        """How fields are added up, by their names and what they are of."""
+
+    def near(self, room: Room, values: Sequence[Array | None] | None = None) -> Nearby:
+        """The same, for questions about what is near a node; with values, for sums of them."""
+        values = [None] * len(self._sides) if values is None else values
+        given = zip(self._sides, self.skips.tolist(), values, strict=True)
+        return Nearby(room, [_near_lane(side, skips, value) for side, skips, value in given])
+
+
+def _near_lane(side: Side, skips: bool, values: Array | None) -> NearLane:
+    if side.bounds is None:
+        return NearLane(side.starts, side.degrees, True, side.far, side.edges, skips, values)
+    # Where a row begins and ends is on one line of the cache then.
+    return NearLane(side.bounds[:-1], side.bounds[1:], False, side.far, side.edges, skips, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,62 +83,13 @@ class HeldLevels:
 
     def __init__(self, graph: HeldGraph) -> None:
         self._graph = graph
-        self._stamp = 0
-        self._stamps = np.zeros(0, np.uint8)
-        self._places = self._queue = np.zeros(0, np.int32)
+        self._room = Room()
+        self._places = np.zeros(0, np.int32)
 
-    def _room(self) -> int:
-        """Makes room for a stamp of each node, and returns a new stamp."""
-        count = len(self._graph.nodes)
-        if len(self._stamps) < count:
-            room = count + count // 8 + 16
-            self._stamps, self._places = np.zeros(room, np.uint8), np.zeros(room, np.int32)
-            self._queue = np.zeros(room, np.int32)
-            self._stamp = 0
-        if self._stamp == LAST_STAMP:
-            self._stamps[:] = 0
-            self._stamp = 0
-        self._stamp += 1
-        return self._stamp
-
-    # --- what is within some edges -------------------------------------------------------------
-
-    def within(self, lanes: Lanes, start: int, hops: int) -> Array:
-        """The nodes within so many edges of a node, the nearest first; the first is the node itself."""
-        return self._queue[: self.count_within(lanes, start, hops)]
-
-    def count_within(self, lanes: Lanes, start: int, hops: int) -> int:
-        stamp = self._room()
-        found: int = reached_within(
-            lanes.starts, lanes.degrees, lanes.far, start, hops, self._stamps, stamp, self._queue
-        )
-        return found
-
-    def counts_within(self, lanes: Lanes, nodes: Array, hops: int) -> Array:
-        """How many other nodes are within so many edges of each of these nodes."""
-        stamp = self._room()
-        counts = np.empty(len(nodes), np.int64)
-        self._stamp = counts_within(
-            lanes.starts, lanes.degrees, lanes.far, nodes, hops, self._stamps, stamp, self._queue, counts
-        )
-        return counts
-
-    def edge_total(self, lanes: Lanes, values: tuple[Array, ...], start: int, hops: int) -> Any:
-        """The sum of values of the edges at a node, and at those fewer than so many edges away."""
-        stamp = self._room()
-        return edge_total_within(
-            lanes.starts,
-            lanes.degrees,
-            lanes.far,
-            lanes.edges,
-            lanes.skips,
-            values,
-            start,
-            hops,
-            self._stamps,
-            stamp,
-            self._queue,
-        )
+    def near(self, lanes: Lanes, values: Sequence[Array | None] | None = None) -> Nearby:
+        """Some classes of edges, for questions about what is near a node."""
+        self._room.reserve(len(self._graph.nodes))
+        return lanes.near(self._room, values)
 
     # --- walks ---------------------------------------------------------------------------------
 
@@ -160,7 +124,10 @@ class HeldLevels:
 
     def _next(self, stride: Stride, level: Frontier) -> Frontier:
         lanes = self.lanes(stride)
-        stamp = self._room()
+        self._room.reserve(len(self._graph.nodes))
+        stamps, stamp = self._room.stamps, self._room.stamp()
+        if len(self._places) < len(stamps):
+            self._places = np.zeros(len(stamps), np.int32)
         most = min(_edges_at(lanes, level.nodes), len(self._graph.nodes))
         found, counts = np.empty(most, np.int32), np.empty(most, np.int64)
         end, total = next_level(
@@ -170,7 +137,7 @@ class HeldLevels:
             lanes.skips,
             level.nodes,
             level.counts,
-            self._stamps,
+            stamps,
             stamp,
             self._places,
             found,
@@ -251,21 +218,21 @@ class FieldTotal:
     """Adds up a field of the edges, or of the nodes, that are near a node."""
 
     def __init__(self, graph: HeldGraph, levels: HeldLevels, lanes: Lanes, field: str, part: About) -> None:
-        self._graph, self._levels, self._lanes, self._field, self._part = graph, levels, lanes, field, part
+        self._graph, self._lanes, self._field, self._part = graph, lanes, field, part
         self._columns = [relation.columns.get(field) for relation in lanes.relations]
         held = [column for column in self._columns if column is not None]
         self._is_compiled = part == "edges" and len(held) == len(self._columns) and _add_up(held, lanes)
-        self._first = held[0] if held else None
-        self._values = tuple(column.values for column in held)
+        self._near = levels.near(lanes, [column.values for column in held] if self._is_compiled else None)
+        self._zero = 0.0 if self._is_compiled and held[0].plain is float else 0
+        self._told = held[0].told if self._is_compiled and held[0].plain is Decimal else None
 
     def total(self, start: int, hops: int) -> Any:
         """The sum for a node."""
+        if self._is_compiled:
+            found = add_near(self._near.at, start, hops, self._zero)
+            return found if self._told is None else self._told(found)
         if self._part == "nodes":
-            return self._of_nodes(self._levels.within(self._lanes, start, hops)[1:].copy())
-        if self._is_compiled and self._first is not None:
-            found = self._levels.edge_total(self._lanes, self._values, start, hops)
-            column = self._first
-            return int(found) if column.plain is bool else column.told(found)
+            return self._of_nodes(self._near.within(start, hops)[1:].copy())
         return self._of_edges(start, hops)
 
     def _of_nodes(self, numbers: Array) -> Any:
@@ -283,7 +250,7 @@ class FieldTotal:
     def _of_edges(self, start: int, hops: int) -> Any:
         """Edge by edge, because the sum may not fit into 64 bits, or columns differ."""
         lanes = self._lanes
-        near = self._levels.within(lanes, start, hops - 1).tolist() if hops > 1 else [start]
+        near = self._near.within(start, hops - 1).tolist()
         values: list[Any] = []
         for node in near:
             for lane, column in enumerate(self._columns):

@@ -9,7 +9,6 @@ that is what takes longest.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import igraph
@@ -17,6 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidValue
 from adjoin.snapshots.arrays import Array
 from adjoin.snapshots.columns import HeldColumn

@@ -19,7 +19,7 @@ from adjoin.model import Node, Ref, node_id
 from adjoin.plans.frontier import NodeKey
 from adjoin.snapshots.arrays import Array, Texts, grown
 from adjoin.snapshots.columns import HeldColumn
-from adjoin.snapshots.kernels import fill_slots
+from adjoin.snapshots.kernels import fill_slots, found_number
 
 UNKNOWN = -1
 """The number of a node that neither exists nor is named by an edge."""
@@ -45,12 +45,23 @@ class NodeTable:
         self.texts, self.classes, self.exists, self.columns = texts, classes, exists, columns
         self._spellings = [_Spelling(layout, kind) for kind in kinds]
         self.slots = self._filled() if slots is None else slots
-        self._slot_view, self._class_view = self.slots.data, self.classes.data
+        self._class_view = self.classes.data
+        self.named = {kind.model: (number, self._spellings[number]) for number, kind in enumerate(self.kinds)}
+        self._hold()
         self._later: dict[tuple[int, bytes], int] = {}
         self._keys: dict[int, NodeKey] = {}
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def _hold(self) -> None:
+        """Writes down where the arrays are in which nodes of the beginning are found. Later ones are not in them."""
+        self._found_in = self.slots, self.texts.ends, self.texts.blob, self.classes
+        assert [each.dtype.name for each in self._found_in] == ["int32", "int64", "uint8", "uint8"]
+        assert all(each.flags.c_contiguous for each in self._found_in)
+        at = [each.ctypes.data for each in self._found_in]
+        self._record = np.array([at[0], len(self.slots) - 1, *at[1:]], np.int64)
+        self._at = int(self._record.ctypes.data)
 
     def _filled(self) -> Array:
         """A hash table of all numbers with open addressing, at most half full."""
@@ -65,14 +76,8 @@ class NodeTable:
 
     def find(self, class_number: int, text: bytes) -> int:
         """The number of a node; -1 if it has none."""
-        slots, texts, classes = self._slot_view, self.texts, self._class_view
-        mask = len(slots) - 1
-        at = crc32(text, class_number) & mask
-        while (number := slots[at]) >= 0:
-            if texts[number] == text and classes[number] == class_number:
-                return number
-            at = (at + 1) & mask
-        return self._later.get((class_number, text), UNKNOWN) if self._later else UNKNOWN
+        number: int = found_number(self._at, text, crc32(text, class_number), class_number)
+        return self._later.get((class_number, text), UNKNOWN) if number < 0 and self._later else number
 
     def add(self, class_number: int, text: bytes) -> int:
         """A number for a node that has none."""
@@ -89,8 +94,19 @@ class NodeTable:
 
     def number(self, model: type[Any], id: Any) -> int:
         """The number of a node, of which the class and the id are given; -1 if it has none."""
-        class_number = self.class_numbers.get(model)
-        return UNKNOWN if class_number is None else self.find(class_number, self._spellings[class_number].text(id))
+        named = self.named.get(model)
+        return UNKNOWN if named is None else self.number_as(named, id)
+
+    def number_as(self, named: tuple[int, _Spelling], id: Any) -> int:
+        """The same for a class as it is in `named`."""
+        class_number, spelling = named
+        # As `Spelling.text` and `find` have it, without the calls, because two hops take little longer than these.
+        if spelling.lead is not None and type(id) is str and id and spelling.special(id) is None:
+            text = (spelling.lead + id).encode()
+        else:
+            text = spelling.text(id)
+        number: int = found_number(self._at, text, crc32(text, class_number), class_number)
+        return self._later.get((class_number, text), UNKNOWN) if number < 0 and self._later else number
 
     # --- nodes ---------------------------------------------------------------------------------
 
@@ -151,18 +167,18 @@ class _Spelling:
         assert template is not None
         is_plain = template.is_tail and not template.parts[0].transform.name and template.type == "S"
         # Most ids are text that needs no escape, and follow a literal.
-        self._lead = template.lead if is_plain and kind.has_bare_text_id else None
-        self._special = template.quoting.special
-        self._length = 0 if self._lead is None else len(self._lead.encode())
+        self.lead = template.lead if is_plain and kind.has_bare_text_id else None
+        self.special = template.quoting.special
+        self._length = 0 if self.lead is None else len(self.lead.encode())
 
     def text(self, id: Any) -> bytes:
-        if self._lead is not None and type(id) is str and id and self._special(id) is None:
-            return (self._lead + id).encode()
+        if self.lead is not None and type(id) is str and id and self.special(id) is None:
+            return (self.lead + id).encode()
         return self._layout.node_text(self._kind, id).encode()
 
     def id(self, text: bytes) -> Any:
-        if self._lead is not None:
+        if self.lead is not None:
             id = text[self._length :].decode()
-            if self._special(id) is None:
+            if self.special(id) is None:
                 return id
         return self._layout.id_in(self._kind, text.decode())

@@ -13,11 +13,11 @@ of each edge is held as text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, NodeType
 from adjoin.errors import InvalidItem
 from adjoin.snapshots.arrays import Array, Texts, grown

@@ -155,9 +155,18 @@ def load(
         nodes = reading.nodes(manifest["node columns"], manifest["sorted nodes"])
         relations = [reading.relation(nodes, number, told) for number, told in enumerate(manifest["relations"])]
         # Snapshots of earlier versions have no list of marked edges.
-        return held, nodes, relations, manifest["position"], manifest["since"], manifest.get("marked", [])
+        marked = [_with_keys(layout, item) for item in manifest.get("marked", [])]
+        return held, nodes, relations, manifest["position"], manifest["since"], marked
     except (JSONDecodeError, KeyError, TypeError, ValueError, OSError) as error:
         raise InvalidSnapshot(f"{place} is damaged: {error}; build the snapshot again") from error
+
+
+def _with_keys(layout: BoundLayout, item: Item) -> Item:
+    """An item that has the keys of the table; anything else raises as damage does."""
+    for key in layout.definition.keys:
+        if not isinstance(item[key.name], dict):
+            raise TypeError(f"{key.name} of a marked edge is no value")
+    return item
 
 
 def _held(layout: BoundLayout, place: Path, manifest: Mapping[str, Any], held_of: Any) -> Held:

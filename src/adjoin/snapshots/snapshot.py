@@ -10,12 +10,14 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import field
 from threading import Event, RLock, Thread
 from time import monotonic
 from typing import Any, TypeVar
 
 import numpy as np
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, NodeType
 from adjoin.errors import AdjoinError, InvalidValue, shown
 from adjoin.fields import Predicate
@@ -36,6 +38,7 @@ from adjoin.snapshots.calls import needed
 from adjoin.snapshots.following import Following
 from adjoin.snapshots.item_reading import Held, RowReading
 from adjoin.snapshots.levels import FieldTotal, HeldLevels, Lanes
+from adjoin.snapshots.nearby import Nearby, count_near
 from adjoin.snapshots.node_table import UNKNOWN, NodeTable
 from adjoin.snapshots.rankings import Groups, Scores
 from adjoin.snapshots.relations import Relation
@@ -46,6 +49,19 @@ from adjoin.traversals import Asking, given_node
 from adjoin.values import Item
 
 T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Way:
+    """Some classes of edges in a direction, as questions about what is near a node take them."""
+
+    stride: Stride
+    lanes: Lanes
+    near: Nearby
+    at: int
+    """The address of `near`."""
+    adding: dict[tuple[str, str | None], FieldTotal] = field(default_factory=dict)
+    """How fields are added up, by their names and what they are of."""
 
 
 class _Asked(Asking):
@@ -72,7 +88,7 @@ class _Asked(Asking):
         self._following = Following(layout, RowReading(layout, held), nodes, relations, position, since, marked)
         context = Context(layout, secret, self._answered)
         self._traversal = HeldTraversal(context, monotonic, None, None, graph=self._graph, levels=self._levels)
-        self._lanes: dict[Any, tuple[Lanes, Stride]] = {}
+        self._ways: dict[Any, _Way] = {}
 
     def __repr__(self) -> str:
         edges = ", ".join(f"{relation.count:,} {relation.name}" for relation in self._relations)
@@ -121,7 +137,7 @@ class _Asked(Asking):
 
     def _changed(self) -> None:
         """Forgets what was made of arrays that are not the present ones any more."""
-        self._lanes.clear()
+        self._ways.clear()
 
     # --- walks and paths -----------------------------------------------------------------------
 
@@ -272,10 +288,11 @@ class _Asked(Asking):
     def degree(self, x: Any, via: Any, *, direction: str = "out") -> int:
         """Returns how many edges of some classes a node has."""
         with self._lock:
-            lanes, stride = self._along(via, direction)
-            number = self._number(x, stride)
+            way = self._along(via, direction)
+            number = self._number(x, way.stride)
             if number == UNKNOWN:
                 return 0
+            lanes = way.lanes
             total = sum(int(degrees[number]) for degrees in lanes.degrees)
             loops = [lane for lane, skips in enumerate(lanes.skips) if skips]
             for lane in loops:
@@ -287,11 +304,12 @@ class _Asked(Asking):
     def k_hop_count(self, x: Any, via: Any, hops: int = 2, *, direction: str = "out") -> int:
         """Returns how many different nodes are within so many edges of a node, without the node itself."""
         with self._lock:
-            lanes, stride = self._along(via, direction)
-            if type(hops) is not int or hops < 1:
-                whole_number("hops", hops)
-            number = self._number(x, stride)
-            return 0 if number == UNKNOWN else self._levels.count_within(lanes, number, hops) - 1
+            way = self._along(via, direction)
+            if type(hops) is not int or not 0 < hops < 2**31:
+                hops = int(whole_number("hops", hops))
+            number = self._number(x, way.stride)
+            found: int = 0 if number < 0 else count_near(way.at, number, hops) - 1
+            return found
 
     def k_hop_sum(
         self, x: Any, field: str, via: Any, hops: int = 2, *, direction: str = "out", on: str | None = None
@@ -303,32 +321,39 @@ class _Asked(Asking):
         "nodes" are meant, if the field does not tell.
         """
         with self._lock:
-            lanes, stride = self._along(via, direction)
-            if type(hops) is not int or hops < 1:
-                whole_number("hops", hops)
-            adding = lanes.adding.get((field, on))
+            way = self._along(via, direction)
+            if type(hops) is not int or not 0 < hops < 2**31:
+                hops = int(whole_number("hops", hops))
+            adding = way.adding.get((field, on))
             if adding is None:
-                part = about(stride, [field], on)
-                self._graph.check_fields(kinds_of(stride, part), [field])
-                adding = lanes.adding[field, on] = FieldTotal(self._graph, self._levels, lanes, field, part)
-            number = self._number(x, stride)
-            return 0 if number == UNKNOWN else adding.total(number, hops)
+                part = about(way.stride, [field], on)
+                self._graph.check_fields(kinds_of(way.stride, part), [field])
+                adding = way.adding[field, on] = FieldTotal(self._graph, self._levels, way.lanes, field, part)
+            number = self._number(x, way.stride)
+            return 0 if number < 0 else adding.total(number, hops)
 
-    def _along(self, via: Any, direction: str) -> tuple[Lanes, Stride]:
+    def _along(self, via: Any, direction: str) -> _Way:
         """The arrays of some classes of edges. They are kept, because to find them takes longer than to use them."""
-        key = (tuple(via) if isinstance(via, list) else via, direction)
-        found = self._lanes.get(key)
+        try:
+            return self._ways[via, direction]
+        except (KeyError, TypeError):
+            # A list has no hash.
+            models = tuple(via) if isinstance(via, Iterable) and not isinstance(via, type) else via
+        found = self._ways.get((models, direction))
         if found is None:
             check_direction(direction)
-            stride = Stride(lanes_of(self._layout, "via", via, direction))
-            found = self._lanes[key] = (self._levels.lanes(stride), stride)
+            stride = Stride(lanes_of(self._layout, "via", models, direction))
+            lanes = self._levels.lanes(stride)
+            near = self._levels.near(lanes)
+            found = self._ways[models, direction] = _Way(stride, lanes, near, near.at)
         return found
 
     def _number(self, x: Any, stride: Stride) -> int:
         """The number of a node that a program names by itself, its ref or its id; -1 if it has none."""
-        x = _named(x)
-        if isinstance(x, Ref) and x.model in self._nodes.class_numbers:
-            return self._nodes.number(x.model, x.id)
+        if type(x) is not Ref:
+            x = _named(x)
+        if type(x) is Ref and (named := self._nodes.named.get(x.model)) is not None:
+            return self._nodes.number_as(named, x.id)
         return self._nodes.number(*node_key(self._layout, x, stride.lanes))
 
     # --- all nodes -----------------------------------------------------------------------------
@@ -344,7 +369,7 @@ class _Asked(Asking):
     def degrees(self, via: Any, *, direction: str = "out") -> Scores:
         """Returns how many edges of some classes each node has."""
         with self._lock:
-            lanes, _ = self._along(via, direction)
+            lanes = self._along(via, direction).lanes
             count = len(self._nodes)
             total = np.zeros(count, np.int64)
             for starts, degrees, far, skips in zip(lanes.starts, lanes.degrees, lanes.far, lanes.skips, strict=True):
@@ -356,12 +381,25 @@ class _Asked(Asking):
             numbers = np.nonzero(self._selection(via, direction).members)[0].astype(np.int32)
             return Scores(self._nodes, numbers, total[numbers])
 
-    def k_hop_counts(self, via: Any, hops: int = 2, *, direction: str = "out") -> Scores:
-        """Returns how many different nodes are within so many edges of each node, without the node itself."""
+    def k_hop_counts(
+        self, via: Any, hops: int = 2, *, direction: str = "out", of: Iterable[Any] | None = None
+    ) -> Scores:
+        """Returns how many different nodes are within so many edges of each node, without the node itself.
+
+        `of` are the nodes that are asked about. Without it, all nodes are. Those that neither exist nor are named by an
+        edge are left out.
+        """
         with self._lock:
-            lanes, _ = self._along(via, direction)
-            numbers = np.nonzero(self._selection(via, direction).members)[0].astype(np.int32)
-            return Scores(self._nodes, numbers, self._levels.counts_within(lanes, numbers, whole_number("hops", hops)))
+            way = self._along(via, direction)
+            near = way.near
+            if of is None:
+                numbers = np.nonzero(self._selection(via, direction).members)[0].astype(np.int32)
+            else:
+                if isinstance(of, str | bytes | Ref | Node | HeldNode) or not isinstance(of, Iterable):
+                    raise InvalidValue(f"of takes a list of nodes, got {shown(of)}; use a list")
+                given = np.fromiter((self._number(each, way.stride) for each in of), np.int32)
+                numbers = np.unique(given[given != UNKNOWN])
+            return Scores(self._nodes, numbers, near.counts(numbers, int(whole_number("hops", hops))))
 
     def pagerank(
         self,
@@ -448,8 +486,11 @@ class _Asked(Asking):
 
     def _applied(self, changes: list[ItemChange], hidden: set[Any]) -> int:
         with self._lock:
-            self._following.apply(changes, hidden)
-            self._changed()
+            try:
+                self._following.apply(changes, hidden)
+            finally:
+                # Also if a change cannot be applied: those before it were.
+                self._changed()
         return len(changes)
 
 

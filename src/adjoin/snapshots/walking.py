@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
-from adjoin.fields import Predicate
+from adjoin.fields import FieldReference, Predicate, field_name
 from adjoin.plans.frontier import About, Adjacency, Stride
 from adjoin.plans.steps.predicates import compared_fields
 from adjoin.plans.walk import Distinct, What, average, extreme, total
@@ -41,11 +41,22 @@ def kinds_of(stride: Stride, part: About) -> list[EntityType]:
     return list(stride.far.values())
 
 
-class HeldWalk(Walk):
+class HeldWalk(Walk[Any, Any]):
     """Paths from one or several nodes of a snapshot. Its steps and results are those of `Walk`.
 
     Nodes and edges have the fields that the snapshot holds. Steps and results that need others are refused by name.
     """
+
+    # Its nodes and edges are no instances of the classes, so it has no types of them.
+    if TYPE_CHECKING:
+
+        def out(self, *models: type[Any]) -> Self: ...
+
+        def into(self, *models: type[Any]) -> Self: ...
+
+        def both(self, *models: type[Any]) -> Self: ...
+
+        def children(self, *models: type[Any]) -> Self: ...
 
     @property
     def _held(self) -> HeldTraversal:
@@ -79,7 +90,8 @@ class HeldWalk(Walk):
             self._check(self._last("where")[1], compared_fields(predicate), part)
         return walk
 
-    def order_by(self, field: str, *, reverse: bool = False, on: str | None = None) -> Self:
+    def order_by(self, field: str | FieldReference[Any], *, reverse: bool = False, on: str | None = None) -> Self:
+        field = field_name(field)
         walk = super().order_by(field, reverse=reverse, on=on)
         _, stride = walk._last("order_by")
         assert stride.order is not None
@@ -87,7 +99,7 @@ class HeldWalk(Walk):
         return walk
 
     def repeat(self, *models: type[Any], until: Any = None, **options: Any) -> Self:
-        walk = super().repeat(*models, until=until, **options)
+        walk = cast(Self, super().repeat(*models, until=until, **options))
         if isinstance(until, Predicate):
             self._check(walk._last("repeat")[1], compared_fields(until), "nodes")
         return walk
@@ -131,7 +143,7 @@ class HeldWalk(Walk):
                 pass
         return (yield from super()._count_plan())
 
-    def _group_count_plan(self) -> Plan[GroupCount]:
+    def _group_count_plan(self) -> Plan[GroupCount[Any]]:
         route, levels = self._route, self._held.levels
         if levels.can(route):
             try:

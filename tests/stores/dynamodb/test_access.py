@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pytest
 
 from adjoin import Graph, InvalidCredentials, InvalidLocation
@@ -49,6 +51,44 @@ def test_credentials_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
     assert access.credentials() == Credentials("key", "secret")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
     assert ServiceAccess("eu-west-1", None, None).lookup().result(30) == Credentials("key", "secret", "token")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"AWS_ACCESS_KEY_ID": "k"},
+        {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": ""},
+        {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "s"},
+        {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"},
+        {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": ""},
+        {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"},
+        {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SECURITY_TOKEN": "old"},
+        {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SECURITY_TOKEN": "old", "AWS_SESSION_TOKEN": "t"},
+        {"AWS_ACCESS_KEY_ID": "k\n", "AWS_SECRET_ACCESS_KEY": "s"},
+        {
+            "AWS_ACCESS_KEY_ID": "k",
+            "AWS_SECRET_ACCESS_KEY": "s",
+            "AWS_CREDENTIAL_EXPIRATION": "2099-01-01T00:00:00Z",
+        },
+    ],
+    ids=str,
+)
+def test_the_environment_says_the_same_with_and_without_botocore(
+    given: dict[str, str], files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that says nothing about credentials, but has something in it, makes botocore look."""
+
+    def found() -> object:
+        try:
+            return ServiceAccess("eu-west-1", None, None).lookup().result(30)
+        except InvalidCredentials as error:
+            return type(error)
+
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    without = found()
+    files("", "[profile other]\nregion = eu-west-2\n")
+    assert without == found()
 
 
 def test_credentials_of_a_profile(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,6 +336,36 @@ def test_endpoints_of_regions(region: str, host: str) -> None:
     access = ServiceAccess(region, None, None)
     assert (access.table_endpoint.url, access.table_endpoint.host) == (f"https://{host}/", host)
     assert (access.stream_endpoint.url, access.stream_endpoint.host) == (f"https://streams.{host}/", f"streams.{host}")
+
+
+def test_all_regions_that_botocore_knows(files: Files) -> None:
+    for partition in botocore.session.Session().get_data("partitions")["partitions"]:
+        for region in partition["regions"]:
+            access = ServiceAccess(region, None, None)
+            assert access.table_endpoint.host == f"dynamodb.{region}.{partition['outputs']['dnsSuffix']}"
+
+
+def test_the_environment_names_region_and_endpoints_with_and_without_botocore(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> tuple[str, str, str]:
+        access = ServiceAccess(None, None, None)
+        return access.region, access.table_endpoint.url, access.stream_endpoint.url
+
+    for settings in (
+        {"AWS_DEFAULT_REGION": "eu-west-2"},
+        {"AWS_REGION": "eu-west-3"},
+        {"AWS_ENDPOINT_URL": "http://all:3"},
+        {"AWS_ENDPOINT_URL_DYNAMODB": "http://tables:4", "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": ""},
+        {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "no"},
+        {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "True"},
+    ):
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+        without = found()
+        files("", "[profile other]\nregion = us-west-2\n")
+        assert without == found()
 
 
 @pytest.mark.parametrize("region", ["nowhere", "eu west 1", "x/y"])

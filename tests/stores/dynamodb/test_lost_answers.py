@@ -29,6 +29,8 @@ from tests.stores.dynamodb.misbehaving import (
 )
 
 SLOW = (SILENT, SILENT_AFTER, DRIPPING)
+SOON = 0.5
+"""Seconds of waiting for an answer that does not come. A request that was only slow is sent again."""
 EACH = tuple(how for how in (*REFUSED, *LOST_BEFORE, *LOST_AFTER) if how not in SLOW)
 
 each_way = pytest.mark.parametrize("how", EACH, ids=names(EACH))
@@ -156,7 +158,7 @@ def test_reads_of_many(g: Any, behind: Graph, server: MisbehavingServer, how: Mi
 def test_answers_that_take_too_long(
     location: str, quick: None, behind: Graph, server: MisbehavingServer, how: Misbehaviour, name: str
 ) -> None:
-    with Graph(location.replace("timeout=10", "timeout=2"), SCHOOL) as g:
+    with Graph(location.replace("timeout=10", f"timeout={SOON}"), SCHOOL) as g:
         behind.put(Course(id=name, credits=5))
         server.misbehave(how)
         with pytest.raises(OutcomeUnknown):

@@ -45,6 +45,7 @@ from adjoin.stores.dynamodb import streams as streams_module
 from adjoin.stores.dynamodb.answers import SHAPES
 from adjoin.stores.dynamodb.protocol import OPERATIONS
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
+from tests.maintenance.simulation import examples
 from tests.models import ANN, ART, BOB, MATHS, SCHOOL, Course, Enrollment, Friendship, Student
 from tests.servers.open import Stores
 from tests.stores.dynamodb.misbehaving import Exchange, MisbehavingServer, Misbehaviour, json_answer
@@ -214,6 +215,7 @@ def perform(store: DynamoDBStore, request: Request) -> Exception | None:
     return None
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("program", programs("T"))
 def test_any_answer_altered_anywhere(
     store: DynamoDBStore, altering_server: MisbehavingServer, own_table: str, program: str
@@ -226,7 +228,7 @@ def test_any_answer_altered_anywhere(
         perform(store, request)
         made.append(len(altering_server.calls))
 
-    @settings(max_examples=100)
+    @settings(max_examples=examples(40))
     @given(st.integers(0, 10**6), alterations)
     def run(number: int, how: Misbehaviour) -> None:
         at = number % sum(made)

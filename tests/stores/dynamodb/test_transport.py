@@ -22,7 +22,8 @@ from orjson import dumps
 
 from adjoin.stores.dynamodb import transport as transport_module
 from adjoin.stores.dynamodb.access import endpoint_at
-from adjoin.stores.dynamodb.transport import LARGEST_ANSWER, Answer, AnswerLost, NotSent, Transport
+from adjoin.stores.dynamodb.opening import NotSent
+from adjoin.stores.dynamodb.transport import LARGEST_ANSWER, Answer, AnswerLost, Transport
 from adjoin.values import AttributeValue, Item, item_size
 from tests.waiting import LIMIT
 
@@ -476,12 +477,17 @@ def test_nothing_is_sent_to_whom_nobody_trusts(certificate: Path, monkeypatch: p
 
 
 @pytest.mark.usefixtures("no_proxy")
-def test_a_proxy_of_the_environment(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("user", "line"),
+    [("", b""), ("ann:p%40ss@", b"Proxy-Authorization: Basic YW5uOnBAc3M=\r\n")],
+    ids=["open", "with a password"],
+)
+def test_a_proxy_of_the_environment(certificate: Path, monkeypatch: pytest.MonkeyPatch, user: str, line: bytes) -> None:
     asked: list[bytes] = []
 
     async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        asked.append(head.split(b"\r\n")[0])
+        asked.append(head.replace(head.split(b" ")[1], b"SERVER"))
         port = int(head.split(b" ")[1].rpartition(b":")[2])
         there_reader, there_writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
@@ -495,7 +501,7 @@ def test_a_proxy_of_the_environment(certificate: Path, monkeypatch: pytest.Monke
 
     async def through_proxy() -> Answer:
         listening, port = await served(proxy)
-        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("https_proxy", f"http://{user}127.0.0.1:{port}")
         try:
             return await ask_securely(Scripted(answer()), certificate)
         finally:
@@ -503,4 +509,80 @@ def test_a_proxy_of_the_environment(certificate: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
     assert asyncio.run(through_proxy()).body == BODY
-    assert [line.split(b" ")[0] for line in asked] == [b"CONNECT"]
+    assert asked == [b"CONNECT SERVER HTTP/1.1\r\nHost: SERVER\r\n" + line + b"\r\n"]
+
+
+@pytest.mark.usefixtures("no_proxy")
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "refused the connection: .*407"),
+        (b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n", "refused the connection: .*502"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "refused the connection"),
+        (b"HTTP/1.1 200 OK\r\nX: ", "closed the connection"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 99_999, "more than 64 KB"),
+    ],
+)
+def test_a_proxy_that_refuses(said: bytes, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(said)
+        writer.close()
+
+    async def through_proxy() -> None:
+        listening, port = await served(refuse)
+        monkeypatch.setenv("https_proxy", f"127.0.0.1:{port}")
+        transport = Transport(4, 5.0)
+        try:
+            await transport.post(endpoint_at("https://dynamodb.test", "us-east-1"), {}, b"{}", 10.0)
+        finally:
+            await transport.close()
+            await ended(listening)
+
+    with pytest.raises(NotSent, match=reason) as caught:
+        asyncio.run(through_proxy())
+    assert not caught.value.for_good
+
+
+def test_the_addresses_of_a_name_are_tried_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name may have an address at which nobody listens, such as the first of "localhost"."""
+    server = Scripted(answer(), answer())
+
+    async def by_name() -> Answer:
+        listening, port = await served(server)
+
+        async def addresses(*_: object, **__: object) -> list[tuple[object, ...]]:
+            return [(None, None, None, "", (host, port)) for host in ("127.0.0.2", "127.0.0.1")]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", addresses)
+        transport = Transport(4, 5.0)
+        try:
+            return await transport.post(endpoint_at(f"http://dynamodb.test:{port}", "us-east-1"), {}, b"{}", 10.0)
+        finally:
+            await transport.close()
+            await ended(listening)
+
+    assert asyncio.run(by_name()).body == BODY
+
+
+def test_idle_connections_are_closed_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport_module, "_KEPT", 0.05)
+    closed = []
+
+    class Watched(Scripted):
+        async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await super().__call__(reader, writer)
+            closed.append(True)
+
+    async def idle() -> None:
+        listening, port = await served(Watched(*[answer()] * 9))
+        transport = Transport(4, 5.0)
+        endpoint = endpoint_at(f"http://127.0.0.1:{port}", "us-east-1")
+        await asyncio.gather(*(transport.post(endpoint, {}, b"{}", 10.0) for _ in range(3)))
+        async with asyncio.timeout(LIMIT):
+            while len(closed) < 3:
+                await asyncio.sleep(0.01)
+        await transport.close()
+        await ended(listening)
+
+    asyncio.run(idle())

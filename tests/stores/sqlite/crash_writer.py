@@ -1,14 +1,17 @@
-"""A process that writes to a file until it is killed, and tells after each write that it is done.
+"""Processes that write to a file until they are killed, and tell after each write that it is done.
 
-`python -m tests.stores.sqlite.crash_writer <file> <seed> <durability>`
+`python -m tests.stores.sqlite.crash_writer` forks one for each line from stdin: file, seed, durability and the pipe in
+which it is told, as JSON. So what they need is imported once.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import sys
 from collections.abc import Iterator
-from typing import cast
+from typing import NoReturn, cast
 
 from adjoin.expressions import Add, attribute
 from adjoin.requests import BatchWrite, Delete, Put, Request, TransactWrite, Update
@@ -40,13 +43,27 @@ def operations(seed: int) -> Iterator[Request]:
             yield BatchWrite(tuple(Put("Plain", item("batch", str(each), at=stamp)) for each in range(10)))
 
 
-def main(path: str, seed: str, durability: str) -> None:
-    store = SQLiteStore(path, durability=cast(Durability, durability))
-    for number, request in enumerate(operations(int(seed)), start=1):
-        store.execute([request])
-        sys.stdout.write(f"{number}\n")
-        sys.stdout.flush()
+def write(path: str, seed: int, durability: str, told: str) -> NoReturn:
+    """Writes without end, and tells the number of each write that was acknowledged."""
+    with open(told, "w", encoding="ascii") as line:
+        store = SQLiteStore(path, durability=cast(Durability, durability))
+        for number, request in enumerate(operations(seed), start=1):
+            store.execute([request])
+            line.write(f"{number}\n")
+            line.flush()
+    raise AssertionError("there is always another write")
+
+
+def main() -> None:
+    """Forks a writer for each line from stdin, says which process it is, and then that it has ended."""
+    for line in sys.stdin:
+        writer = os.fork()
+        if not writer:
+            write(*json.loads(line))
+        print(writer, flush=True)
+        os.waitpid(writer, 0)
+        print("ended", flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

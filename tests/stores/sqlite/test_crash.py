@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -21,23 +25,37 @@ from tests.stores.sqlite.crash_writer import GROUP, operations
 ROUNDS = 25
 
 
-def acknowledged_before_death(path: Path, seed: int, durability: str) -> int:
+@pytest.fixture(scope="module")
+def writers() -> Iterator[subprocess.Popen[str]]:
+    """A process that has imported what writers need, and forks for each of them."""
+    command = [sys.executable, "-m", "tests.stores.sqlite.crash_writer"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.communicate()
+
+
+def acknowledged_before_death(writers: subprocess.Popen[str], path: Path, seed: int, durability: str) -> int:
     """Run a writer, kill it at some moment, and answer how many writes it said were done."""
     chance = random.Random(seed)
     wanted = chance.choice((0, 1, chance.randrange(50), chance.randrange(400)))
-    command = [sys.executable, "-m", "tests.stores.sqlite.crash_writer", str(path), str(seed), durability]
-    writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert writer.stdout is not None
-    with writer, writer.stdout as told:
+    assert writers.stdin is not None
+    assert writers.stdout is not None
+    pipe = path.with_name(f"told-{seed}")
+    os.mkfifo(pipe)
+    writers.stdin.write(json.dumps([str(path), seed, durability, str(pipe)]) + "\n")
+    writers.stdin.flush()
+    writer = int(writers.stdout.readline())
+    with open(pipe, encoding="ascii") as told:
         done = 0
         while done < wanted:
             done = int(told.readline())
         time.sleep(chance.random() * 0.003)
-        writer.kill()
+        os.kill(writer, signal.SIGKILL)
         # What was told before the end counts, even if it was read after; a torn last line does not.
         rest = told.read()
         numbers = [int(line) for line in rest.splitlines(keepends=True) if line.endswith("\n")]
-        return max([done, *numbers])
+    assert writers.stdout.readline() == "ended\n"
+    return max([done, *numbers])
 
 
 def replayed(store: Store) -> dict[str, Item]:
@@ -63,7 +81,9 @@ def by_key(items: list[Item]) -> dict[str, Item]:
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
-def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, durability: str) -> None:
+def test_a_killed_writer_loses_nothing_it_acknowledged(
+    writers: subprocess.Popen[str], tmp_path: Path, durability: str
+) -> None:
     path = tmp_path / "graph.db"
     store = SQLiteStore(path)
     store.execute([CreateTable(PLAIN)])
@@ -72,7 +92,7 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, durabilit
     model.execute([CreateTable(PLAIN)])
 
     for seed in range(ROUNDS if durability == "process" else 5):
-        done = acknowledged_before_death(path, seed, durability)
+        done = acknowledged_before_death(writers, path, seed, durability)
         store = SQLiteStore(path)
         found = by_key(everything(store, "Plain"))
         requests = list(islice(operations(seed), done + 1))

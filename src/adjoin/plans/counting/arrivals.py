@@ -24,8 +24,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import CountedType, NodeType
 from adjoin.errors import ConditionFailed, InvalidItem, InvalidKey
 from adjoin.layouts.bound import BoundLayout

@@ -4,8 +4,9 @@ In: a rule, the item of an edge, and the item of its far node if the rule reads 
 which a ledger stores it, or None. It is a pure function: nothing is read or written. `edge_state` calls it for each
 rule of a group.
 
-The form is a number for a sum, and a list of values for a least, greatest, latest or top value. Each value of the list
-comes with its *rank text*, whose text order is the order of values, so that ranks can be sorted by key.
+The form is a number for a sum, the texts of different nodes (see `reached_sets`), and a list of values for a least,
+greatest, latest or top value. Each value of the list comes with its *rank text*, whose text order is the order of
+values, so that ranks can be sorted by key.
 
 `where=` is tested in memory with the same condition that a filter would use, on the stored form of the fields. Unlike a
 filter, it may be about a field that is only part of a key. If an older item lacks a field, the field has its default.
@@ -15,18 +16,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from adjoin.entity_types import Entity, EntityType
 from adjoin.errors import InvalidModel, InvalidRequest, InvalidValue
-from adjoin.evaluate import condition_test
 from adjoin.fields import Predicate
 from adjoin.items import normal_attribute
+from adjoin.late import later
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.own_items import rank_text
-from adjoin.plans.steps.conditions import condition
+from adjoin.reached_sets import text_of, texts_in
 from adjoin.rules import Hop, Rule, Term, fields_of
 from adjoin.values import AttributeValue, Item, canonical_number, encode, exact_product, exact_sum
+
+if TYPE_CHECKING:
+    from adjoin import evaluate
+    from adjoin.plans.steps import conditions
+else:
+    evaluate = later("adjoin.evaluate")
+    conditions = later("adjoin.plans.steps.conditions")
 
 RANK, VALUE, BY = "rank", "value", "by"
 """The attributes of one value in order: its rank text, the value, and for "latest" what it is ordered by.
@@ -68,11 +76,15 @@ class Ends:
             found = None if entity is None else self._layout.encode_field(kind, term.field, entity.__dict__[term.field])
         return None if found == _NULL else found
 
-    def far_id(self) -> AttributeValue:
-        """The stored form of the id of the far node, which need not exist."""
+    def far_key(self) -> str:
+        """The node key of the far node, which need not exist."""
         edge, hop = self._items["edge"], self._hop
         assert edge is not None
-        return encode(self._layout.id_in(hop.far, self._layout.ends(hop.edge, edge)[hop.direction == "out"]))
+        return self._layout.ends(hop.edge, edge)[hop.direction == "out"]
+
+    def far_id(self) -> AttributeValue:
+        """The stored form of the id of the far node."""
+        return encode(self._layout.id_in(self._hop.far, self.far_key()))
 
 
 def contribution(layout: BoundLayout, rule: Rule, ends: Ends) -> AttributeValue | None:
@@ -111,6 +123,20 @@ def _sum(rule: Rule, ends: Ends) -> AttributeValue | None:
         text = canonical_number(values[0]["N"])
         return values[0] if text == values[0]["N"] else {"N": text}
     return {"N": canonical_number(exact_sum(Decimal(value["N"]) for value in values))}
+
+
+def _distinct(rule: Rule, ends: Ends) -> AttributeValue | None:
+    """The texts of the nodes to which an edge leads: its far node, or those of the far node's reached set, or both."""
+    texts: set[str] = set()
+    for term in rule.terms:
+        value = ends.value(term)
+        if term.at == "far" and term.field is None:
+            texts.update(texts_in(value))
+        elif value is not None:
+            if "N" not in value:
+                raise InvalidValue(f"{rule.name} adds up numbers, but {value} is not a number; correct the item")
+            texts.add(text_of(ends.far_key(), None if rule.distinct == "Count" else value))
+    return {"SS": sorted(texts)} if texts else None
 
 
 def _extreme(rule: Rule, ends: Ends) -> AttributeValue | None:
@@ -154,6 +180,7 @@ def _told(rule: Rule, ends: Ends, value: AttributeValue) -> AttributeValue:
 
 _COMBINED: dict[str, Callable[[Rule, Ends], AttributeValue | None]] = {
     "sum": _sum,
+    "distinct": _distinct,
     "min": _extreme,
     "max": _extreme,
     "latest": _latest,
@@ -184,7 +211,7 @@ Holds: TypeAlias = Callable[[Entity], bool]
 def predicate_test(layout: BoundLayout, kind: EntityType, predicate: Predicate) -> Holds:
     """A function that tests whether the predicate holds for an instance of the class."""
     names = {name.partition(".")[0] for name in fields_of(predicate)}
-    test = condition_test(condition(layout, kind, predicate, lambda _, name: name), "where")
+    test = evaluate.condition_test(conditions.condition(layout, kind, predicate, lambda _, name: name), "where")
 
     def holds(entity: Entity) -> bool:
         stored = {name: layout.encode_field(kind, name, entity.__dict__[name]) for name in names}

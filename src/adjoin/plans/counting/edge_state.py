@@ -16,11 +16,12 @@ Its ledger is then of the next generation, so this happens once per edge.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from types import MappingProxyType
 from typing import TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import NEVER, AdjoinError, TransactionCanceled
 from adjoin.expressions import Condition
 from adjoin.layouts.bound import BoundLayout
@@ -43,6 +44,7 @@ _NOTHING: Mapping[str, AttributeValue] = MappingProxyType({})
 _NO_STAMPS: Mapping[str, Stamp] = MappingProxyType({})
 _NO_NAMES = frozenset[str]()
 _ZERO: AttributeValue = {"N": "0"}
+_NO_TEXTS: AttributeValue = {"SS": ()}
 _NO_LEDGER = Ledger(WAITING, {}, {})
 
 
@@ -282,9 +284,20 @@ class EdgeState:
         before = self.ledger.applied.get(rule.name, _ZERO)
         return exact_sum((after, Decimal(before["N"]).copy_negate()))
 
+    def texts(self, rule: Rule) -> tuple[Iterable[str], Iterable[str]]:
+        """What to add to the reached set of a rule in the present generation, and what to take out of it."""
+        if rule.name in self.foreign:
+            return (), ()
+        return self.wanted.get(rule.name, _NO_TEXTS)["SS"], self.applied.get(rule.name, _NO_TEXTS)["SS"]
+
+    def texts_ahead(self, rule: Rule) -> tuple[Iterable[str], Iterable[str]]:
+        """The same in the next generation: everything the first time, and after that the difference."""
+        before = {} if self.ledger is None or not self.is_ahead else self.ledger.applied
+        return self.wanted.get(rule.name, _NO_TEXTS)["SS"], before.get(rule.name, _NO_TEXTS)["SS"]
+
     def moves(self, rule: Rule) -> bool:
         """Whether the ranks of the edge change for a rule."""
-        is_own = rule.operation != "sum" and rule.name not in self.foreign
+        is_own = rule.is_ranked and rule.name not in self.foreign
         return is_own and self.applied.get(rule.name) != self.wanted.get(rule.name)
 
     # --- writes --------------------------------------------------------------------------------

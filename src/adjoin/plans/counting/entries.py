@@ -6,6 +6,8 @@ under which they are right, and the writes of its index copies.
 A key is made of the exact value of a field. So where a key changes, the transaction requires that the fields from which
 keys are made are as they were read. A sum that is in such a key is set and not added to.
 
+What a field shows of a reached set, and means, are made here too, whoever changes the node.
+
 If a further indexed field is a managed one, the node has an index copy for it, which comes and goes with the value.
 Then the index copies are written as a whole, on condition that the revision of the node is the one that was read.
 """
@@ -13,16 +15,20 @@ Then the index copies are written as a whole, on condition that the revision of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType, NodeType
+from adjoin.errors import InvalidValue
 from adjoin.expressions import Action, Condition, Path, Remove, Set, Value, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
+from adjoin.layouts.own_items import is_of
 from adjoin.plans.steps.joining import acted
 from adjoin.plans.steps.still import same
+from adjoin.reached_sets import shown
 from adjoin.requests import Delete, Put, Update
+from adjoin.rules import Rule
 from adjoin.values import QUOTIENTS, AttributeValue, Item, canonical_number
 
 
@@ -51,38 +57,55 @@ def with_entries(
     after = acted(before, _valued(item, actions))
     lacking = layout.managed.defaults(kind, after)
     after |= lacking
-    quotients = {name: value for name, value in means(layout, kind, after).items() if after.get(name) != value}
-    after = acted(after, (_action(name, value) for name, value in quotients.items()))
+    made_now = {name: value for name, value in derived(layout, kind, after).items() if after.get(name) != value}
+    after = acted(after, (_action(name, value) for name, value in made_now.items()))
     exact = layout.managed.exact[kind.model]
-    has_moved = bool(quotients) or any(before.get(name) != after.get(name) for name in exact)
+    has_moved = bool(made_now) or any(before.get(name) != after.get(name) for name in exact)
     conditions: list[Condition] = []
     if has_moved:
         after = layout.with_managed_keys(kind, after)
         # A sum may be set to the value of another attribute, which is known as it was read.
         conditions += [same(item, name) for name in (*exact, *_read_by(actions))]
     names = [name for name in sorted(layout.managed.attributes[kind.model]) if before.get(name) != after.get(name)]
-    made = {name: after.get(name) for name in (*lacking, *quotients, *names)}
+    made = {name: after.get(name) for name in (*lacking, *made_now, *names)}
     own = [action for action in actions if str(action.path.steps[0]) not in made]
     own += [_action(name, value) for name, value in made.items()]
     writes: list[Put | Update | Delete] = []
-    if item and layout.copy_keys(kind, key):
+    if item and layout.has_copies(kind):
         conditions.append(same(item, REVISION))
         writes += whole_copies(layout, kind, after)
     return IndexedChange(tuple(own), tuple(conditions), tuple(writes))
 
 
 def is_derived(layout: BoundLayout, kind: NodeType) -> bool:
-    """Whether something on nodes of a class is made of their aggregates: index keys, or means."""
+    """Whether something on nodes of a class is made of their aggregates: index keys, means, or numbers of a set."""
     return bool(layout.managed.fields[kind.model] or layout.managed.exact[kind.model])
 
 
-def means(layout: BoundLayout, kind: NodeType, item: Item) -> dict[str, AttributeValue | None]:
-    """The means of a node with these sums and counts, by attribute; None for one without values."""
-    return {
+def derived(layout: BoundLayout, kind: EntityType, item: Item) -> dict[str, AttributeValue | None]:
+    """The means, and what fields show of reached sets, on a node with these sums and sets; None for no value."""
+    found = {
         mean.attribute: quotient(item.get(mean.total.attribute), item.get(mean.number.attribute))
         for mean in layout.rules.means
         if mean.node is kind.whole
     }
+    for rule in layout.rules.shown_sets:
+        # Until the node is counted for this declaration, the attribute belongs to the one before.
+        if rule.node is kind.whole and is_of(layout.rules, rule, item):
+            name = rule.shown_attribute
+            found[name] = _shown(rule, item.get(rule.attribute), name in item)
+    return found
+
+
+def _shown(rule: Rule, reached: AttributeValue | None, is_there: bool) -> AttributeValue | None:
+    if reached is None and not is_there:
+        # It was never counted, and reads as the default.
+        return None
+    try:
+        return shown(reached, rule.distinct or "Count")
+    except InvalidValue:
+        # Another program wrote the set, or values of it. The audit reports that.
+        return None
 
 
 def quotient(total: AttributeValue | None, number: AttributeValue | None) -> AttributeValue | None:

@@ -28,7 +28,7 @@ Rules that read the far node have ledgers of their own, beside the far node, so 
 attribute               what it holds
 edge, near, far         which edge the ledger is for
 adjoin:generation       as `l`
-applied                 rule to what was contributed
+applied                 rule to what was contributed; for different nodes, their packed texts
 aside                   rule to the reason why the edge is set aside for it
 rules                   which rules the ledger was written for
 adjoin:revision         as `r`
@@ -38,10 +38,11 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from os import urandom
 from typing import Any, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidItem
 from adjoin.expressions import Action, Compare, Condition, Exists, Not, Path, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.bound import BoundLayout
@@ -50,6 +51,7 @@ from adjoin.plans.counting.contributions import RANK, VALUE
 from adjoin.plans.counting.references import EdgeRef, edge_in, named_in, unreadable
 from adjoin.plans.steps.batches import place_of
 from adjoin.plans.steps.still import same
+from adjoin.reached_sets import packed_texts, unpacked_texts
 from adjoin.requests import Check, Delete, Put, Update
 from adjoin.rules import Rule, RuleGroup
 from adjoin.values import AttributeValue, Item
@@ -145,7 +147,11 @@ def _taken_out(group: RuleGroup, applied: dict[str, AttributeValue]) -> dict[str
             tokens[name] = [(_token(entry, TOKEN), _token(entry, FORMER)) for entry in entries]
             applied[name] = {"L": [{"M": entry} for entry in entries]}
     for rule in group.rules:
-        if rule.name in applied and ("N" if rule.operation == "sum" else "L") not in applied[rule.name]:
+        if rule.name not in applied:
+            continue
+        if rule.is_distinct:
+            applied[rule.name] = {"SS": unpacked_texts(applied[rule.name])}
+        elif ("L" if rule.is_ranked else "N") not in applied[rule.name]:
             raise ValueError
     return tokens
 
@@ -162,6 +168,8 @@ def _stored(ledger: Ledger, keys: Mapping[str, str]) -> dict[str, AttributeValue
         if tokens := ledger.tokens.get(name):
             pairs = zip(value["L"], tokens, strict=True)
             value = {"L": [{"M": {**entry["M"], **_token_attributes(pair)}} for entry, pair in pairs]}
+        elif "SS" in value:
+            value = packed_texts(value["SS"])
         stored[keys.get(name, name)] = value
     return stored
 

@@ -12,19 +12,21 @@ All edges of a node in one transaction change the node once, by the sum of their
 So what it writes is right at the instant at which it happens. `packed` decides how many edges fit into one transaction,
 and `arranged` combines small transactions of different nodes into larger ones.
 
-Sums are changed with `ADD`. For least, greatest, latest and top values, a transaction changes which ranks are named. If
-the new value follows from the one on the node, it is written at once (`first_values`). Otherwise the transaction marks
-the rule as stale on the node, and `maintenance/ranks` reads the ranks afterwards.
+Sums are changed with `ADD`. A reached set is written whole, on the condition that it is as it was read. For least,
+greatest, latest and top values, a transaction changes which ranks are named. If the new value follows from the one on
+the node, it is written at once (`first_values`). Otherwise the transaction marks the rule as stale on the node, and
+`maintenance/ranks` reads the ranks afterwards.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import NodeType
 from adjoin.errors import FAILED_CONDITION, InvalidItem, InvalidKey, InvalidValue, TransactionCanceled
 from adjoin.expressions import Action, Add, And, Compare, Condition, Exists, Not, Remove, Set, Value, attribute
@@ -35,9 +37,11 @@ from adjoin.plans.counting.contributions import RANK, VALUE
 from adjoin.plans.counting.edge_state import AnyWrite, EdgeState
 from adjoin.plans.counting.entries import with_entries
 from adjoin.plans.counting.ledger import LEFT, LedgerWrite, new_token
+from adjoin.plans.counting.reached import Sets, united, unstorable
 from adjoin.plans.steps.batches import Place, place_of
 from adjoin.plans.steps.joining import acted, joined_check, write_place
 from adjoin.plans.steps.still import new_revision, same
+from adjoin.reached_sets import ALL_SETS
 from adjoin.requests import Check, Delete, Put, TransactWrite, Update
 from adjoin.rules import Rule
 from adjoin.units import MAX_TRANSACTION
@@ -55,7 +59,7 @@ FULL = "adjoin:full"
 MARKED = "marked"
 """The attribute of a waiting marker or an arrival with its token."""
 PREPARED = f"{NEXT_GENERATION}:"
-"""The prefix of attributes that hold sums in the next generation."""
+"""The prefix of attributes that hold sums and reached sets in the next generation."""
 
 
 _TYPES = (
@@ -153,8 +157,13 @@ class NodeTransaction:
     This saves reading ranks, but it makes the transaction depend on the node's turn.
     """
 
+    room: int = 0
+    """How many bytes a reached set of the node may have; set by `write_down`."""
+
     def write_down(self, layout: BoundLayout) -> None:
         """Collects the writes of the edges."""
+        # A recount needs as much room again, for the sets of the next generation.
+        self.room = ALL_SETS // (2 * max(1, sum(rule.node is self.near.kind for rule in layout.rules.distinct_rules)))
         self.writes = {}
         for state in self.states:
             for write in state.writes(layout):
@@ -186,12 +195,16 @@ class NodeTransaction:
             # A new token each time: a process that looked for edges before must not delete this newer marker.
             marker = layout.ledgers.marker_key(near.node_key) | {MARKED: {"S": uuid.uuid4().hex[:16]}}
             return [absent, Put(layout.table, marker)]
-        changes = self.changes()
+        changes, sets = self.changes(), self.sets()
+        if sets and (problems := self.unstorable_sets(sets)):
+            # `maintenance/blaming` finds the edge that is the cause.
+            raise InvalidValue("; ".join(f"{name} cannot be stored: {reason}" for name, reason in problems.items()))
         replaced = self._replaced(changes)
         moved = {rule.name: rule for state in self.states for rule in moving(state)}
         told = self._told(moved)
         checks = [layout.present, near.alive, *self._own_checks(layout, replaced, told)]
-        actions = tuple(self._actions(layout, changes, replaced, moved, told))
+        checks += (near.same(name) for name in sets)
+        actions = tuple(self._actions(layout, changes, replaced, moved, told, sets))
         if not actions:
             self.actions = ()
             return [Check(layout.table, near.key, And(tuple(checks)))]
@@ -242,7 +255,7 @@ class NodeTransaction:
             yield self.near.same(TURN)
         if any(state.is_held_by_departures for state in self.states):
             yield self.near.same(LEFT)
-        if layout.copy_keys(self.near.kind, self.near.key):
+        if layout.has_copies(self.near.kind):
             # A program may meanwhile add an index copy of the node, which would lack what is written here.
             yield self.near.same(REVISION)
 
@@ -259,6 +272,17 @@ class NodeTransaction:
                     deltas.setdefault(prepared_sum(rule), []).extend([state.delta_ahead(rule) for state in states])
         return {name: change for name, some in deltas.items() if (change := exact_sum(some))}
 
+    def sets(self) -> Sets:
+        """The reached sets that change, by attribute, in the present generation and in the next one."""
+        if not any(state.ref.group.distinct_rules for state in self.states):
+            return {}
+        item = {} if self.near.is_new else self.near.item or {}
+        return united(item, self.states, None if self.near.next is None else prepared_sum)
+
+    def unstorable_sets(self, sets: Sets) -> dict[str, str]:
+        """Rule to the reason why its reached set cannot be stored."""
+        return unstorable(self.near.item or {}, self.states, sets, self.room, prepared_sum)
+
     def _actions(
         self,
         layout: BoundLayout,
@@ -266,11 +290,12 @@ class NodeTransaction:
         replaced: Mapping[str, AttributeValue],
         moved: Mapping[str, Rule],
         told: _Told,
+        sets: Sets,
     ) -> Iterator[Action]:
         """What the transaction does to the node; nothing if only ledgers change.
 
         `changes` are the differences of sums, `replaced` the sums that are set instead of added to, `moved` the rules
-        whose ranks change, and `told` the new values that are known without reading ranks.
+        whose ranks change, `told` the new values that are known without reading ranks, and `sets` the reached sets.
         """
         item, exact = self.near.item or {}, layout.managed.exact[self.near.kind.model]
         stale = sorted(name for name in moved if name not in told)
@@ -278,7 +303,7 @@ class NodeTransaction:
             # Nothing was counted before the first generation. If an attribute of an aggregate exists already, another
             # program wrote it.
             rules = [rule for rule in layout.rules.declared if rule.node is self.near.kind]
-            known = {*changes, *(stale_rule.attribute for stale_rule in rules if stale_rule.name in told)}
+            known = {*changes, *sets, *(stale_rule.attribute for stale_rule in rules if stale_rule.name in told)}
             yield from (Remove(attribute(rule.attribute)) for rule in rules if rule.attribute not in known)
         for name, change in changes.items():
             path, before = attribute(name), (replaced.get(name) or item.get(name, {})).get("N", "0")
@@ -289,6 +314,8 @@ class NodeTransaction:
             else:
                 yield Add(path, {"N": canonical_number(change)})
         yield from (Set(attribute(name), Value(value)) for name, value in told.values())
+        for name, reached in sets.items():
+            yield Remove(attribute(name)) if reached is None else Set(attribute(name), Value(reached))
         if stale:
             yield Add(attribute(STALE), {"SS": stale})
         if moved:
@@ -300,7 +327,7 @@ class NodeTransaction:
             yield Set(attribute(GENERATION), Value({"S": self.near.generation}))
             if (named := at_birth(layout.rules, self.near.kind)) is not None:
                 yield Set(attribute(COUNTED), Value(named))
-        if (changes or moved or left or self.near.is_new) and revises(layout, self.near.kind):
+        if (changes or sets or moved or left or self.near.is_new) and revises(layout, self.near.kind):
             yield Set(attribute(REVISION), Value(self.near.revision))
 
     def _replaced(self, changes: Mapping[str, Decimal]) -> dict[str, AttributeValue]:
@@ -345,7 +372,7 @@ def is_number(change: Decimal) -> bool:
 
 
 def prepared_sum(rule: Rule) -> str:
-    """The attribute that holds the sum of a rule in the next generation."""
+    """The attribute that holds the sum or the reached set of a rule in the next generation."""
     return f"{PREPARED}{rule.key}"
 
 
@@ -412,8 +439,12 @@ def copies_of(layout: BoundLayout, near: Near) -> list[Item]:
     if not near.item:
         return []
     if layout.managed.indexed[near.kind.model]:
-        return layout.copy_keys(near.kind, near.key)
+        return [*layout.copy_keys(near.kind, near.key), *layout.element_keys(near.kind, near.key | near.item)]
     return [each.key for each in layout.satellites_beside(near.kind, near.item) if each.owner is None]
+
+
+_MOST_TEXTS = 20_000
+"""About how many texts of reached sets the ledgers of one transaction may have: it can have 4 MB."""
 
 
 def packed(
@@ -422,11 +453,12 @@ def packed(
     """A transaction with as many edges of one node as DynamoDB allows, at most `most`; and the edges that are left."""
     # Room for the node, and for the writes that `cycles` or a waiting marker may add.
     room = MAX_TRANSACTION - 3 - len(copies_of(layout, near))
-    taken = size = 0
+    taken = size = texts = 0
     for state in states:
         # A recursive rule may set the edge aside later, which adds a record.
         size += len(state.writes(layout)) + 2 * sum(rule.is_recursive for rule in state.ref.group.rules)
-        if taken and (size > room or taken == most):
+        texts += sum(len(value.get("SS", ())) for value in state.wanted.values())
+        if taken and (size > room or taken == most or texts > _MOST_TEXTS):
             break
         taken += 1
     node_transaction = NodeTransaction(near, list(states[:taken]))

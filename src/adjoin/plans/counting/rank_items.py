@@ -29,9 +29,10 @@ also put and delete their ranks within it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.counting.contributions import BY, RANK, VALUE
 from adjoin.plans.counting.ledger import LEFT, Ledger, Tokens, has_part, ledger_in, new_token, revision_of

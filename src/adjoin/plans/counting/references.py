@@ -8,8 +8,9 @@ of a node are also here; `arrivals` adds those for edges that arrive.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import CountedType, EdgeType, NodeType
 from adjoin.errors import InvalidItem, InvalidKey
 from adjoin.layouts.bound import BoundLayout

@@ -32,8 +32,8 @@ something is taken from a change itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from adjoin.dataclass import dataclass
 from adjoin.layouts.interface import STAMP
 from adjoin.layouts.own_items import digest_of
 from adjoin.plans.counting.ledger import new_token

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import repeat
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import CountedType, EdgeType, EntityType, NodeType
 from adjoin.errors import NEVER, ConditionFailed, InvalidItem, InvalidKey, TransactionCanceled
 from adjoin.expressions import Not
@@ -42,6 +43,7 @@ from adjoin.plans.maintenance.reconciling import begin_generations, reconcile
 from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside, set_aside_by, take_back
 from adjoin.plans.steps.batches import Place, chunks, get_all, place_of
 from adjoin.plans.steps.still import same
+from adjoin.reached_sets import is_reached_set, leads_elsewhere
 from adjoin.requests import Check, Delete, Get, ItemChange, Plan, Put, TransactWrite
 from adjoin.rules import RuleGroup
 from adjoin.units import MAX_TRANSACTION
@@ -396,9 +398,21 @@ def _has_moved(layout: BoundLayout, work: _Work, ref: EdgeRef) -> bool:
 
 
 def differs(change: _Change, names: Sequence[str]) -> bool:
-    """Whether an item was created or deleted, or one of these attributes changed."""
+    """Whether an item was created or deleted, or one of these attributes changed.
+
+    A reached set has changed for those who read it if it has other texts.
+    """
     old, new = change.old, change.new
-    return old is None or new is None or any(old.get(name) != new.get(name) for name in names)
+    if old is None or new is None:
+        return True
+    changed = ((before, after) for name in names if (before := old.get(name)) != (after := new.get(name)))
+    return any(
+        before is None
+        or "M" not in before
+        or not (is_reached_set(before) and is_reached_set(after))
+        or leads_elsewhere(before, after)
+        for before, after in changed
+    )
 
 
 def _was_unfit(layout: BoundLayout, kind: EntityType, change: _Change) -> bool:

@@ -6,10 +6,11 @@ with other rules left out, until one of them can be written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.plans.counting.node_transaction import NodeTransaction, is_number, prepared_sum
 from adjoin.rules import COUNTING
 from adjoin.values import MAX_DIGITS, exact_sum
@@ -27,7 +28,7 @@ class Blame:
     """
 
     sums: dict[str, str]
-    """Rules whose sums cannot be stored, with the reason. They are set aside in every try."""
+    """Rules whose sums or reached sets cannot be stored, with the reason. They are set aside in every try."""
     left: list[RuleNames]
     """The rules to set aside in addition, one tuple per try that is left."""
     aside: dict[str, str] = field(default_factory=dict)
@@ -44,11 +45,13 @@ class Blame:
 def blame(node_transaction: NodeTransaction) -> Blame:
     """Begins the search for a transaction that contains one edge.
 
-    Unstorable sums are set aside in every try. The tries are: nothing else (if there are such sums), then each other
-    rule alone, then all of them. A rule to which the edge contributes nothing is never the cause.
+    Unstorable sums and reached sets are set aside in every try. The tries are: nothing else (if there are such), then
+    each other rule alone, then all of them. A rule to which the edge contributes nothing is never the cause.
     """
     (state,) = node_transaction.states
     sums = {name: _TOO_LONG.format(name, MAX_DIGITS) for name in unstorable_sums(node_transaction)}
+    sets = node_transaction.unstorable_sets(node_transaction.sets())
+    sums |= {name: f"{name} cannot be stored with it: {sets[name]}" for name in sets if name in state.wanted}
     others = tuple(name for name in state.wanted if name not in sums)
     tries: list[RuleNames] = [(), *((name,) for name in others), others]
     return Blame(sums, [each for each in dict.fromkeys(tries) if each or sums])

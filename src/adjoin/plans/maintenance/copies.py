@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType
 from adjoin.errors import NEVER, AdjoinError, InvalidItem, InvalidKey, TransactionCanceled
 from adjoin.expressions import Action, Remove, Set, Value, all_of, attribute

@@ -7,8 +7,8 @@ the explanation shows. Nothing is read: the prediction assumes that the nodes ex
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import CountedType
 from adjoin.errors import AdjoinError
 from adjoin.layouts.bound import BoundLayout
@@ -46,6 +46,8 @@ class Expected:
     """Number of index entries on its nodes that move with the aggregates."""
     copies: int
     """Number of index copies that these entries are of."""
+    sets: int
+    """Number of reached sets that may change."""
 
 
 def expected(layout: BoundLayout, requests: Iterable[Request]) -> Iterator[Expected]:
@@ -125,6 +127,7 @@ def _expected(layout: BoundLayout, kind: CountedType, groups: Sequence[RuleGroup
         tuple({edge.label: edge for edge in above}.values()),
         sum(len(_indexes(layout, rule)) for rule in rules),
         sum(rule.field in rule.node.indexed[1:] for rule in rules),
+        sum(rule.is_distinct for rule in rules),
     )
 
 
@@ -133,7 +136,7 @@ def _indexes(layout: BoundLayout, rule: Rule) -> list[str]:
     kind, name = rule.node, rule.field or ""
     found = [layout.overloaded.name] if layout.overloaded is not None and name in kind.indexed else []
     keys = {
-        rule.attribute,
+        kind.attributes.get(name, rule.attribute),
         *(key for key in layout.managed.late[kind.model] if key in layout.managed.holding(kind, name)),
     }
     return found + [index.name for index in layout.definition.indexes if keys & {each.name for each in index.keys}]

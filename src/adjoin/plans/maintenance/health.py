@@ -8,8 +8,8 @@ whether any does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import ChangesTrimmed, InvalidRequest
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.maintenance.isolating import item_in, layout_for

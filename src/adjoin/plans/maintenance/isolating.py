@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
 from adjoin.errors import CONTENDED, NEVER, AdjoinError, Throttled, TransactionCanceled, passes
 from adjoin.layouts.bound import BoundLayout

@@ -16,8 +16,8 @@ seconds since 1970.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import FAILED_CONDITION, ConditionFailed, TransactionCanceled
 from adjoin.expressions import IfNotExists, Set, Value, attribute
 from adjoin.layouts.bound import BoundLayout

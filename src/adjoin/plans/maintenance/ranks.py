@@ -120,7 +120,7 @@ def _rules(layout: BoundLayout, near: Near) -> list[Rule]:
     """
     item = near.item or {}
     stale = {name for attribute in (STALE, FULL) if attribute in item for name in item[attribute]["SS"]}
-    ranked = [rule for rule in layout.rules.rules if rule.name in stale and rule.operation != "sum"]
+    ranked = [rule for rule in layout.rules.rules if rule.name in stale and rule.is_ranked]
     return [rule for rule in ranked if rule.node is near.kind and is_of(layout.rules, rule, item)]
 
 
@@ -247,7 +247,7 @@ def results(rule: Rule, ranks: Sequence[Item]) -> dict[str, AttributeValue | Non
 def values_of_an_edge(rule: Rule) -> int:
     """The most ranks that one edge may have by a rule: several for top values if it contributes a list."""
     if rule.operation != "top":
-        return 0 if rule.operation == "sum" else 1
+        return int(rule.is_ranked)
     return 1 if all(map(partial(_is_single, rule), rule.terms)) else rule.k
 
 
@@ -259,7 +259,7 @@ def _is_single(rule: Rule, term: Term) -> bool:
 def check_room(layout: BoundLayout) -> None:
     """Raises `InvalidModel` if one edge may contribute more values than a transaction can contain."""
     for group in layout.rules.groups:
-        values = {rule.name: values_of_an_edge(rule) for rule in group.rules if rule.operation != "sum"}
+        values = {rule.name: values_of_an_edge(rule) for rule in group.ranked}
         if sum(values.values()) > _ROOM:
             names = ", ".join(sorted(values, key=lambda name: -values[name])[:3])
             raise InvalidModel(

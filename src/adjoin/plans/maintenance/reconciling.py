@@ -32,9 +32,10 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import NodeType
 from adjoin.errors import ConditionFailed, InvalidKey, InvalidRequest, InvalidValue, TransactionCanceled
 from adjoin.expressions import Action, Add, And, Condition, Remove, Set, Value, attribute
@@ -369,9 +370,9 @@ def reconcile(
             if (error := (yield from begin_generations(layout, [nears[node_key] for node_key in born]))) is not None:
                 pace.slow_down(error)
             continue
-        # Three kinds of edges: those to write (in lanes), those to touch, and those with nothing to do, which are done.
-        lanes = _lanes(states, nears)
-        written = {state.ref.place for _, lane in lanes for state in lane}
+        # Three kinds of edges: those to write (by node), those to touch, and those with nothing to do, which are done.
+        unwritten = _unwritten(states, nears)
+        written = {state.ref.place for _, some in unwritten for state in some}
         idle = [state for state in states if state.ref.place not in written]
         touching = [
             state
@@ -399,7 +400,7 @@ def reconcile(
         # Free what is written, round by round. The garbage collector of Python scans all live objects again and
         # again, and a large batch would become slow.
         del states, idle, touching
-        rounds = _rounds(layout, lanes, pace)
+        rounds = _rounds(layout, unwritten, pace)
         # Ranks that are no longer named are deleted after all rounds: deletes are never urgent, and larger batches of
         # them need fewer requests.
         superseded: list[Delete] = []
@@ -455,11 +456,11 @@ def _note(node_transaction: NodeTransaction, tally: Tally, stale: dict[str, Node
             _log.warning("set aside for %s: the edge %s: %s", rule, " ".join(place_of(state.ref.key)), reason)
 
 
-_Lane: TypeAlias = tuple[Near, Sequence[EdgeState]]
+_Unwritten: TypeAlias = tuple[Near, Sequence[EdgeState]]
 """A near node and those of its edges that have to be written. The transactions of one node follow each other."""
 
 
-def _lanes(states: Iterable[EdgeState], nears: Mapping[str, Near]) -> deque[_Lane]:
+def _unwritten(states: Iterable[EdgeState], nears: Mapping[str, Near]) -> deque[_Unwritten]:
     """The edges that have to be written, by near node. An edge that waits for its node needs a waiting marker."""
     by_near: dict[str, list[EdgeState]] = {}
     for state in states:
@@ -468,21 +469,21 @@ def _lanes(states: Iterable[EdgeState], nears: Mapping[str, Near]) -> deque[_Lan
     return deque((nears[node_key], some) for node_key, some in by_near.items())
 
 
-def _rounds(layout: BoundLayout, lanes: deque[_Lane], pace: _Pace) -> Iterator[list[list[NodeTransaction]]]:
+def _rounds(layout: BoundLayout, unwritten: deque[_Unwritten], pace: _Pace) -> Iterator[list[list[NodeTransaction]]]:
     """The rounds of transactions to write. In one round, no node occurs twice.
 
     A round is made only when it is needed, because it depends on what the rounds before it did to the node. Its edges
-    are then removed from the lanes.
+    are then removed.
     """
     width, most, is_direct = pace.width, pace.states, pace.failures == 0
-    while lanes:
+    while unwritten:
         heads: list[NodeTransaction] = []
         # A node with more edges than fit into one transaction gets its next one after all other nodes had a turn.
-        for _ in range(len(lanes)):
-            near, states = lanes.popleft()
+        for _ in range(len(unwritten)):
+            near, states = unwritten.popleft()
             node_transaction, left = packed(layout, near, states, most)
             if left:
-                lanes.append((near, left))
+                unwritten.append((near, left))
             # Under contention, condition on fewer attributes: the transaction is cancelled less often.
             node_transaction.is_direct = is_direct
             if is_structural(node_transaction):

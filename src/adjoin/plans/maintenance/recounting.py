@@ -22,12 +22,14 @@ one finishes it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import field, replace
 from decimal import Decimal
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import NodeType
-from adjoin.errors import ConditionFailed, TransactionCanceled
+from adjoin.errors import ConditionFailed, InvalidValue, TransactionCanceled
 from adjoin.expressions import Action, Add, Condition, Exists, Not, Remove, Set, Value, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
@@ -35,7 +37,7 @@ from adjoin.layouts.own_items import COUNTED, is_of, when_counted
 from adjoin.plans.counting.arrivals import counting
 from adjoin.plans.counting.contributions import RANK
 from adjoin.plans.counting.edge_state import EdgeState
-from adjoin.plans.counting.entries import means
+from adjoin.plans.counting.entries import derived
 from adjoin.plans.counting.ledger import new_token
 from adjoin.plans.counting.node_transaction import FULL, PREPARED, STALE, TURN, prepared_sum
 from adjoin.plans.counting.node_transaction import Near as Node
@@ -46,8 +48,9 @@ from adjoin.plans.maintenance.reconciling import changing, first_actions
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.steps.again import Failure, Pace
 from adjoin.plans.steps.batches import Pages, chunks, get_all, write_all
+from adjoin.reached_sets import edges_by_text
 from adjoin.requests import Delete, Get, Plan, Query, TransactWrite, Update
-from adjoin.rules import Rule, RuleGroup
+from adjoin.rules import Rule, RuleGroup, hidden
 from adjoin.values import AttributeValue, Item, exact_sum
 
 _ROUND = 25
@@ -64,9 +67,14 @@ class _Added:
     sums: dict[str, Decimal]
     best: dict[str, list[Item]]
     """Rule to its first values in order."""
+    reached: dict[str, Counter[str]] = field(default_factory=dict)
+    """Rule to the number of edges by text, for reached sets."""
 
     def add(self, rule: Rule, value: AttributeValue) -> None:
         """Adds what one edge contributes by a rule."""
+        if rule.is_distinct:
+            self.reached.setdefault(rule.name, Counter()).update(value["SS"])
+            return
         if rule.operation == "sum":
             self.sums[rule.name] = exact_sum((self.sums.get(rule.name, Decimal(0)), Decimal(value["N"])))
             return
@@ -80,13 +88,24 @@ class _Added:
         for rule in rules:
             if rule.name in full:
                 continue
-            if rule.operation == "sum":
+            if rule.is_distinct:
+                if not _is_set(node.get(rule.attribute), self.reached.get(rule.name, {})):
+                    return False
+            elif rule.operation == "sum":
                 stored = node.get(rule.attribute, {"N": "0"})
                 if "N" not in stored or Decimal(stored["N"]) != self.sums.get(rule.name, Decimal(0)):
                     return False
             elif any(node.get(name) != value for name, value in results(rule, self.best.get(rule.name, ())).items()):
                 return False
         return True
+
+
+def _is_set(value: AttributeValue | None, edges: Mapping[str, int]) -> bool:
+    """Whether an attribute is the reached set with these numbers of edges."""
+    try:
+        return edges_by_text(value) == edges
+    except InvalidValue:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +163,7 @@ def _is_off(layout: BoundLayout, node: Node, rules: Sequence[Rule], added: _Adde
     is_own = GENERATION not in item or all(is_of(layout.rules, rule, item) for rule in rules)
     if node.next is not None or not is_own or not added.agrees(rules, item):
         return True
-    return any(item.get(name) != value for name, value in means(layout, node.kind, item).items())
+    return any(item.get(name) != value for name, value in derived(layout, node.kind, item).items())
 
 
 def rules_of(layout: BoundLayout, kind: NodeType) -> list[Rule]:
@@ -211,7 +230,7 @@ def finish(layout: BoundLayout, kind: NodeType, begun: Mapping[str, str | None],
         done = yield from _changed(layout, kind, some, lambda node: _switch(layout, node, begun[node.node_key]))
         switched |= {node.node_key: kind for node in done}
     tally.nodes.update(switched)
-    if layout.rules.forgotten or any(rule.operation != "sum" for rule in rules_of(layout, kind)):
+    if layout.rules.forgotten or any(rule.is_ranked for rule in rules_of(layout, kind)):
         yield from refresh(layout, switched, tally)
         yield from remove_void_ranks(layout, kind, switched)
     yield from reconcile_above(layout, switched, tally)
@@ -225,7 +244,7 @@ def _switch(layout: BoundLayout, node: Node, generation: str | None) -> list[Act
     rules = rules_of(layout, node.kind)
     actions: list[Action] = [Set(attribute(GENERATION), Value({"S": generation})), Remove(attribute(NEXT_GENERATION))]
     for rule in rules:
-        if rule.operation == "sum":
+        if not rule.is_ranked:
             path, prepared = attribute(rule.attribute), attribute(prepared_sum(rule))
             if prepared_sum(rule) in item:
                 actions += [Set(path, prepared), Remove(prepared)]
@@ -236,7 +255,7 @@ def _switch(layout: BoundLayout, node: Node, generation: str | None) -> list[Act
             names = (rule.attribute, rule.pair) if rule.pair else (rule.attribute,)
             actions += (Remove(attribute(name)) for name in names)
     actions += _named(layout, node, rules)
-    if ranked := sorted(rule.name for rule in rules if rule.operation != "sum"):
+    if ranked := sorted(rule.name for rule in rules if rule.is_ranked):
         actions += [Add(attribute(STALE), {"SS": ranked}), Add(attribute(TURN), {"N": "1"})]
     return actions
 
@@ -250,10 +269,15 @@ def _named(layout: BoundLayout, node: Node, rules: Iterable[Rule]) -> Iterator[A
         yield Remove(attribute(COUNTED))
     own = {prepared_sum(rule) for rule in rules}
     yield from (Remove(attribute(name)) for name in item if name.startswith(PREPARED) and name not in own)
-    kept = {rule.attribute for rule in layout.rules.declared if rule.node is node.kind} | {
-        *node.kind.attributes.values()
+    declared = [rule for rule in layout.rules.declared if rule.node is node.kind]
+    kept = {
+        *node.kind.attributes.values(),
+        *(name for rule in declared for name in (rule.attribute, rule.pair) if name),
     }
-    yield from (Remove(attribute(name)) for name in layout.rules.forgotten.get(node.kind.label, ()) if name not in kept)
+    # A rule may have had a hidden attribute that the present declaration does not use, such as a large reached set.
+    former = {name for rule in declared if (name := hidden(rule.name)) in item}
+    gone = {*layout.rules.forgotten.get(node.kind.label, ()), *former} - kept
+    yield from (Remove(attribute(name)) for name in sorted(gone))
 
 
 def _changed(
@@ -303,7 +327,7 @@ def _still_absent(layout: BoundLayout, item: Item, actions: Iterable[Action]) ->
     """
     switches = any(isinstance(action, Remove) and action.path == attribute(NEXT_GENERATION) for action in actions)
     if switches:
-        sums = (prepared_sum(rule) for rule in layout.rules.rules if rule.operation == "sum")
+        sums = (prepared_sum(rule) for rule in layout.rules.rules if not rule.is_ranked)
         yield from (Not(Exists(attribute(name))) for name in sums if name not in item)
 
 

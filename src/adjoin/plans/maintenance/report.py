@@ -18,10 +18,11 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import orjson
 
+from adjoin.dataclass import dataclass
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.counting.edge_state import aside_key
 from adjoin.plans.counting.ledger import LedgerWrite, ledger_held, ledger_in

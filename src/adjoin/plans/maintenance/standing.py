@@ -25,19 +25,30 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import DeclarationReplaced, InvalidItem, TableNotFound
+from adjoin.late import later
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
-from adjoin.plans.maintenance.progress import MAINTAIN, key_of, number
-from adjoin.plans.maintenance.report import remove_records
-from adjoin.plans.steps.again import Attempt, Done, always_again, until_written
-from adjoin.plans.steps.still import new_revision, same
 from adjoin.requests import DescribeTable, Get, ItemResponse, Plan, Put, TableResponse
 from adjoin.rules import Rules, Standing
 from adjoin.values import Item
+
+if TYPE_CHECKING:
+    from adjoin.plans.maintenance import progress
+    from adjoin.plans.maintenance import report as reports
+    from adjoin.plans.steps import again as trying
+    from adjoin.plans.steps import still
+    from adjoin.plans.steps.again import Attempt, Done
+else:
+    progress = later("adjoin.plans.maintenance.progress")
+    reports = later("adjoin.plans.maintenance.report")
+    trying = later("adjoin.plans.steps.again")
+    still = later("adjoin.plans.steps.still")
 
 RECORD = "rules"
 _RULES, _CURRENT, _FORMER = "rules", "current", "former"
@@ -89,7 +100,7 @@ def read_standing(layout: BoundLayout) -> Plan[Record | None]:
         return None
     response: ItemResponse
     try:
-        (response,) = yield (Get(layout.table, key_of(layout, RECORD), consistent=True),)
+        (response,) = yield (Get(layout.table, progress.key_of(layout, RECORD), consistent=True),)
     except TableNotFound:
         return None
     record = None if response.item is None else _record(response.item)
@@ -142,8 +153,8 @@ def _record(item: Item) -> Record:
         return Record(item[_CURRENT]["S"], rules, former, item)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InvalidItem(
-            f"the record of the declarations that the table is counted by (#={MAINTAIN}, ={RECORD}) was changed by "
-            f"another program and cannot be read; delete this item, and run rebuild"
+            f"the record of the declarations that the table is counted by (#={progress.MAINTAIN}, ={RECORD}) was "
+            f"changed by another program and cannot be read; delete this item, and run rebuild"
         ) from None
 
 
@@ -246,7 +257,7 @@ def end_rebuild(layout: BoundLayout, before: Record | None, read_at: float | Non
     """
     for name, each in before.rules.items() if before is not None else ():
         if not each.key and name.partition(".")[0] in _labels(layout):
-            yield from remove_records(layout, name)
+            yield from reports.remove_records(layout, name)
 
     def ended(record: Record) -> Record:
         if before is None:
@@ -289,7 +300,7 @@ def _changed(
 
     def attempt() -> Plan[Attempt[Record | None] | Done[Record | None]]:
         response: ItemResponse
-        (response,) = yield (Get(layout.table, key_of(layout, RECORD), consistent=True),)
+        (response,) = yield (Get(layout.table, progress.key_of(layout, RECORD), consistent=True),)
         record = None if response.item is None else _record(response.item)
         layout.rules.stand(standing_in(layout.rules, record))
         if record is not None:
@@ -297,16 +308,16 @@ def _changed(
         else:
             after = None if first is None else (yield from first())
         if after is None or after == record:
-            return Done(after)
+            return trying.Done(after)
 
         def changed(_: object) -> Record | None:
             layout.rules.stand(standing_in(layout.rules, after))
             return after
 
-        put = Put(layout.table, key_of(layout, RECORD) | _item(after), same(response.item, REVISION))
-        return Attempt((put,), changed, always_again)
+        put = Put(layout.table, progress.key_of(layout, RECORD) | _item(after), still.same(response.item, REVISION))
+        return trying.Attempt((put,), changed, trying.always_again)
 
-    return (yield from until_written(attempt))
+    return (yield from trying.until_written(attempt))
 
 
 def _item(record: Record) -> Item:
@@ -317,7 +328,7 @@ def _item(record: Record) -> Item:
                 _ATTRIBUTE: {"S": each.attribute},
                 _COUNTED: {"BOOL": each.is_counted},
                 _LISTED: {"BOOL": each.is_listed},
-                _SINCE: number(each.since),
+                _SINCE: progress.number(each.since),
             }
         }
         for name, each in record.rules.items()
@@ -326,5 +337,5 @@ def _item(record: Record) -> Item:
         _RULES: {"M": rules},
         _CURRENT: {"S": record.current},
         _FORMER: {"L": [{"S": each} for each in record.former]},
-        REVISION: new_revision(),
+        REVISION: still.new_revision(),
     }

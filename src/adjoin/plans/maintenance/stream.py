@@ -20,8 +20,9 @@ import math
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import (
     CONTENDED,
     AdjoinError,

@@ -9,10 +9,11 @@ write that comes too late reads the item again and decides anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import (
     AlreadyExists,
@@ -32,8 +33,9 @@ from adjoin.plans.steps.again import AGAIN, Again, Attempt, Done, Failure, alway
 from adjoin.plans.steps.batches import chunks, get_all, place_of
 from adjoin.plans.steps.still import as_read, new_revision, unchanged
 from adjoin.requests import Check, Delete, Get, ItemResponse, Plan, Put, TransactWrite, Update
-from adjoin.units import write_units
-from adjoin.values import Item, decode, item_size
+from adjoin.tables import IndexDefinition
+from adjoin.units import read_units, write_units
+from adjoin.values import AttributeValue, Item, decode, item_size
 
 Fill: TypeAlias = Callable[[Mapping[str, Any]], Any]
 """Makes the value of a field that an item lacks, from the attributes of the item as plain values."""
@@ -73,15 +75,50 @@ class IncompleteItem:
     """The index copies and claims that it lacks."""
     twin: bool = False
     """Whether it is a symmetric edge without its other item."""
+    companions: int = 0
+    """How many index copies, claims and twins it has to have."""
+    rewritten: int = 0
+    """How many of its index copies repeat what changes, besides those that it lacks."""
+
+    @property
+    def after(self) -> Item:
+        """The item as it will be."""
+        after = dict(self.item)
+        for action in self.actions:
+            if isinstance(action, Set) and isinstance(action.value, Value):
+                after[str(action.path.steps[0])] = action.value.attribute
+            elif isinstance(action, Remove):
+                after.pop(str(action.path.steps[0]), None)
+        return after
 
     @property
     def wcu(self) -> float:
         """About how many write units completing it costs, with its index entries."""
-        size, entries = item_size(self.item), len(self.layout.definition.indexes)
-        is_transaction = bool(self.satellites) or self.layout.has_satellites(self.kind) or self.twin
-        own = write_units(size, transactional=is_transaction) if self.actions or self.satellites else 0.0
-        others = (len(self.satellites) + self.twin) * write_units(size, transactional=True)
-        return own + others + min(entries, 1 + len(self.satellites)) * write_units(size)
+        size, after, entries = item_size(self.item), self.after, 0
+        for index in self.layout.definition.indexes:
+            one, other = (_entry(index, each) for each in (self.item, after))
+            # An entry with another key is removed and written.
+            entries += (one is not None) + (other is not None) - (one == other and one is not None)
+        own = write_units(size, transactional=_is_several(self)) + entries * write_units(size)
+        copies = sum(each.owner is None for each in self.satellites) + self.rewritten
+        others = (len(self.satellites) + self.rewritten + self.twin) * write_units(size, transactional=True)
+        return (own if self.actions or self.satellites else 0.0) + others + (copies + self.twin) * write_units(size)
+
+    @property
+    def rcu(self) -> float:
+        """How many read units it costs to decide about it alone, right before it is written."""
+        return self.look if _is_several(self) else 0.0
+
+    @property
+    def look(self) -> float:
+        """How many read units a look at it costs, with its index copies, claims and twins."""
+        return self.companions + read_units(item_size(self.item), consistent=True)
+
+
+def _entry(index: IndexDefinition, item: Item) -> list[AttributeValue] | None:
+    """The key of an item in an index; None if it is not in it."""
+    found = [item[key.name] for key in index.keys if key.name in item]
+    return found if len(found) == len(index.keys) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +159,16 @@ def incomplete_items(
             continue
         kind = _member(own, kind, item)
         try:
-            filled, actions = _of_fields(own, kind, item, field_changes)
+            filled, actions = of_fields(own, kind, item, field_changes)
             entity = own.decode(kind, filled)
             if entity is None:
                 continue
-            actions += entry_actions(own, kind, filled, entity)
+            entries = entry_actions(own, kind, filled, entity)
+            actions += entries
+            filled = filled | fields_in(kind, entries)
+            if kind.elements:
+                # Raises if it has more elements than an index takes.
+                own.satellites(kind, [filled], entity.__dict__)
         except (InvalidItem, InvalidKey, InvalidValue) as error:
             refused.append(Refusal(own.key_of(item), kind.name, str(error)))
             continue
@@ -134,7 +176,7 @@ def incomplete_items(
             waiting.append((own, kind, item, (entity, filled, tuple(actions))))
         elif actions:
             found.append(IncompleteItem(own, kind, own.key_of(item), item, tuple(actions)))
-    return [*found, *((yield from _with_companions(waiting)) if waiting else [])]
+    return [*found, *((yield from _with_companions(waiting, field_changes)) if waiting else [])]
 
 
 def _member(layout: BoundLayout, kind: EntityType, item: Item) -> EntityType:
@@ -143,7 +185,7 @@ def _member(layout: BoundLayout, kind: EntityType, item: Item) -> EntityType:
     return next((each for each in family if layout.is_one(each, item)), kind)
 
 
-def _of_fields(
+def of_fields(
     layout: BoundLayout, kind: EntityType, item: Item, field_changes: FieldChanges
 ) -> tuple[Item, list[Action]]:
     """The item with its fields as they are declared, and the actions that make it so."""
@@ -205,9 +247,11 @@ def entry_actions(layout: BoundLayout, kind: EntityType, item: Item, entity: Any
             actions.append(Remove(attribute(name)))
         elif wanted is not None and (stored is None or not layout.is_same_entry(kind, name, stored, wanted)):
             actions.append(Set(attribute(name), Value(wanted)))
-    # A field that is a key as it is may be missing, because it is younger than the item. Then its default is written.
+    # A field that an index or a claim is made from may be missing, because it is younger than the item. Then its
+    # default is written, or what its class computes: a delete finds index copies and claims by the item's attributes.
     managed = {kind.attributes[name] for name in layout.rules.maintained(kind)}
-    plain = layout.plain_index_keys(kind) - managed
+    found_by = {kind.attributes[name] for name in (*kind.indexed, *kind.unique, *kind.elements, *kind.computed)}
+    plain = (layout.plain_index_keys(kind) | found_by) - managed
     defaults = {name: fresh[name] for name in plain if name in fresh and name not in item}
     defaults |= layout.managed.defaults(kind, item)
     return actions + [
@@ -216,7 +260,7 @@ def entry_actions(layout: BoundLayout, kind: EntityType, item: Item, entity: Any
 
 
 def _with_companions(
-    waiting: Sequence[tuple[BoundLayout, EntityType, Item, Any]],
+    waiting: Sequence[tuple[BoundLayout, EntityType, Item, Any]], field_changes: FieldChanges
 ) -> Plan[list[IncompleteItem]]:
     """Those of the items that lack something, after a look at their index copies, claims and twins."""
     wanted: list[tuple[list[Satellite], list[Item]]] = []
@@ -232,18 +276,28 @@ def _with_companions(
     there = dict(zip(keys, items_there, strict=True))
     found = []
     for (layout, kind, item, (_, _, actions)), (satellites, twins) in zip(waiting, wanted, strict=True):
-        lacked = tuple(each for each in satellites if not _agrees(layout, kind, each, there[place_of(each.key)]))
+        gone = _gone(kind, field_changes)
+        lacked = tuple(each for each in satellites if not _agrees(layout, kind, each, there[place_of(each.key)], gone))
         is_alone = any(there[place_of(key)] is None for key in twins)
         if actions or lacked or is_alone:
-            found.append(IncompleteItem(layout, kind, layout.key_of(item), item, actions, lacked, is_alone))
+            number = len(satellites) + len(twins)
+            found.append(IncompleteItem(layout, kind, layout.key_of(item), item, actions, lacked, is_alone, number))
     return found
 
 
-def _agrees(layout: BoundLayout, kind: EntityType, satellite: Satellite, found: Item | None) -> bool:
-    """Whether a satellite is there, and says what it should."""
+def _gone(kind: EntityType, field_changes: FieldChanges) -> frozenset[str]:
+    """The attributes that items of a class do not have any more after the migration."""
+    former = (each for others in kind.former.values() for each in others) if field_changes.renames else ()
+    return field_changes.drops.get(kind.word, frozenset()).union(former)
+
+
+def _agrees(
+    layout: BoundLayout, kind: EntityType, satellite: Satellite, found: Item | None, gone: frozenset[str]
+) -> bool:
+    """Whether a satellite is there, says what it should, and has nothing that is removed."""
     wanted = satellite.item
     assert wanted is not None
-    if found is None:
+    if found is None or not gone.isdisjoint(found):
         return False
     if satellite.owner is not None:
         return found.get(OWNER) == wanted[OWNER]
@@ -300,6 +354,13 @@ def _as_read(layout: BoundLayout, kind: EntityType, item: Item, actions: Sequenc
     former = [each for others in kind.former.values() for each in others]
     names = dict.fromkeys([*kind.attributes.values(), *former, *written_by(actions)])
     return all_of(as_read(layout, item, names)) or layout.present
+
+
+def fields_in(kind: EntityType, actions: Iterable[Action]) -> Item:
+    """The attributes of fields that actions write, which index copies have too."""
+    names = {*kind.attributes.values()}
+    sets = [(str(each.path.steps[0]), each.value) for each in actions if isinstance(each, Set)]
+    return {name: value.attribute for name, value in sets if name in names and isinstance(value, Value)}
 
 
 def written_by(actions: Iterable[Action]) -> list[str]:

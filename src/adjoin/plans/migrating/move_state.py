@@ -10,9 +10,11 @@ from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from adjoin.dataclass import dataclass
+from adjoin.errors import TableNotEmpty
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
 from adjoin.plans.migrating.passes import MigrationStage
@@ -29,6 +31,7 @@ from adjoin.requests import (
     Scan,
     TableResponse,
 )
+from adjoin.reserved import OWN
 from adjoin.values import Item, decode, encode
 
 _WHAT, _NAME = "MIGRATE", "into"
@@ -110,10 +113,16 @@ def describe(table: str) -> Plan[TableResponse]:
     return response
 
 
-def first_page(table: str) -> Plan[PageResponse]:
+def require_empty(new: BoundLayout, source: str) -> Plan[None]:
+    """Raises if the new table has more than the records about the table that every new one has."""
     page: PageResponse
-    (page,) = yield (Scan(table, limit=_FEW, consistent=True),)
-    return page
+    (page,) = yield (Scan(new.table, limit=_FEW, consistent=True),)
+    has_records = new.why_no_own_items is None
+    if page.last is not None or not all(has_records and new.key_texts(item)[0].startswith(OWN) for item in page.items):
+        raise TableNotEmpty(
+            f"the table {new.table!r} already has items, which a migration would mix with those of {source!r}; migrate "
+            f"into a table of another name"
+        )
 
 
 def item_at(table: str, key: Item) -> Plan[Item | None]:

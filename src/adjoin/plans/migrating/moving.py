@@ -33,7 +33,6 @@ from adjoin.errors import (
     ConditionFailed,
     InvalidRequest,
     InvalidValue,
-    TableNotEmpty,
     shown,
 )
 from adjoin.layouts.bound import BoundLayout
@@ -41,12 +40,13 @@ from adjoin.model import node_id
 from adjoin.plans.maintenance.health import health
 from adjoin.plans.maintenance.stream import Daemon
 from adjoin.plans.migrating.completing import Refusal
+from adjoin.plans.migrating.consumption import Consumption
 from adjoin.plans.migrating.move_state import (
     MoveState,
     changes_after,
     describe,
-    first_page,
     item_at,
+    require_empty,
     save_state,
     stored_state,
 )
@@ -64,11 +64,9 @@ from adjoin.requests import (
     PageResponse,
     Plan,
     Put,
-    Response,
     Scan,
     TableResponse,
 )
-from adjoin.reserved import OWN
 from adjoin.units import CHANGES_KEPT
 from adjoin.values import Item
 
@@ -113,12 +111,11 @@ class Moving:
                     f"this graph belongs to the tenant {layout.tenant!r}, and a migration is for all tenants of the "
                     f"table; migrate through graphs without a tenant"
                 )
-        if units is not None and (isinstance(units, bool) or not isinstance(units, int | float) or units <= 0):
-            raise InvalidValue(f"units must be a number of units a second above 0, got {shown(units)}")
         if not isinstance(finish, bool):
             raise InvalidValue(f"finish must be True or False, got {shown(finish)}")
         self._translation, self._old, self._new = translation, old, new
-        self._finish, self._units, self._segments, self._lag, self._clock = finish, units, segments, lag, clock
+        self._finish, self._segments, self._lag, self._clock = finish, segments, lag, clock
+        self._consumption = Consumption(units, clock)
         homes: dict[OfTable, BoundLayout] = {"new": new, "old": old}
         self._home = next((side for side, each in homes.items() if each.why_no_own_items is None), None)
         """Where the state is stored; None if neither table can hold it."""
@@ -130,19 +127,15 @@ class Moving:
         self._refused: dict[Place, Refusal] = {}
         self._daemon: Daemon | None = None
         self._total = 0
-        self._began = clock()
-        self._saved_at = self._followed_at = 0.0
-        self._behind = self._before = 0.0
-        self._used: dict[OfTable, list[float]] = {"old": [0.0, 0.0], "new": [0.0, 0.0]}
-        """Read and write units of this run. Both sides may be at work at the same time."""
-        self._counted = (0.0, 0.0)
+        self._saved_at = self._followed_at = self._behind = 0.0
 
     # --- what callers see ----------------------------------------------------------------------
 
     def report(self) -> MigrationReport:
         state = self._state
         if state is None:
-            return MigrationReport("reading", 0, self._total, 0, (), *self._spent, 0.0, into=self._new.table)
+            used = self._consumption
+            return MigrationReport("reading", 0, self._total, 0, (), used.rcu, used.wcu, 0.0, into=self._new.table)
         now = self._accounted(state)
         return MigrationReport(
             now.stage,
@@ -161,18 +154,7 @@ class Moving:
 
     def step(self) -> Joint[float | None]:
         """Does the next part. Returns the seconds to wait before the next step, or None if there is nothing to do."""
-        before, began = sum(self._spent), self._clock()
-        more = yield from self._step()
-        if more is None or self._units is None:
-            return more
-        spent, took = sum(self._spent) - before, self._clock() - began
-        return max(more, spent / self._units - took)
-
-    @property
-    def _spent(self) -> tuple[float, float]:
-        """Read and write units of this run."""
-        old, new = self._used["old"], self._used["new"]
-        return old[0] + new[0], old[1] + new[1]
+        return (yield from self._consumption.paced(self._step()))
 
     def stop(self) -> Joint[None]:
         """Stores the position, so that another run goes on from here at once."""
@@ -205,7 +187,7 @@ class Moving:
         self._total = described.item_count
         stored = yield from self._stored()
         if stored is None:
-            yield from self._require_empty()
+            yield from self._new_side(require_empty(self._new, self._old.table))
             has_mark = described.definition.streams_images
             if not has_mark and not self._finish:
                 raise InvalidRequest(
@@ -228,7 +210,7 @@ class Moving:
                     f"another run of this migration was at work {now - stored.at:.0f} seconds ago; stop it, or wait a "
                     f"minute"
                 )
-            self._before, self._counted = stored.seconds, (stored.rcu, stored.wcu)
+            self._consumption.continue_from(stored.rcu, stored.wcu, stored.seconds)
             if stored.stage == "ended":
                 self._state = stored
                 return None
@@ -262,19 +244,6 @@ class Moving:
         if self._refused:
             yield from self._apply({place: [_unknown(each.key)] for place, each in self._refused.items()})
 
-    def _require_empty(self) -> Joint[None]:
-        page: PageResponse
-        (page,) = yield from self._new_side(first_page(self._new.table))
-        if page.last is not None or not all(map(self._is_record, page.items)):
-            raise TableNotEmpty(
-                f"the table {self._new.table!r} already has items, which a migration would mix with those of "
-                f"{self._old.table!r}; migrate into a table of another name"
-            )
-
-    def _is_record(self, item: Item) -> bool:
-        """Whether an item is a record about the table, such as a new table has."""
-        return self._new.why_no_own_items is None and self._new.key_texts(item)[0].startswith(OWN)
-
     @property
     def _current(self) -> MoveState:
         assert self._state is not None
@@ -301,10 +270,10 @@ class Moving:
         found, records, others = self._translated([item for page in pages.values() for item in page.items])
         starts = {number: page.last for number, page in pages.items() if page.last is not None}
         parts: list[tuple[OfTable, Plan[Any]]] = [
-            ("new", self._metered("new", apply(records, [], found, is_first=True)))
+            ("new", self._consumption.metered(apply(records, [], found, is_first=True), "new"))
         ]
         if starts and not is_due:
-            parts.append(("old", self._metered("old", self._pages(starts, state.segments))))
+            parts.append(("old", self._consumption.metered(self._pages(starts, state.segments), "old")))
         taken, *ahead = yield parts
         if ahead:
             self._ahead = ahead[0]
@@ -321,18 +290,13 @@ class Moving:
             yield from self._save(state)
         return 0.0
 
-    @property
-    def _page_items(self) -> int:
-        """Fewer items at a time if units are limited, so that they are not all consumed at once."""
-        return PAGE_ITEMS if self._units is None else max(10, min(PAGE_ITEMS, int(self._units / 4)))
-
     def _pages(self, starts: Mapping[str, Item | None], segments: int) -> Plan[dict[str, PageResponse]]:
         pages: list[PageResponse] = yield tuple(
             Scan(
                 self._old.table,
                 start=start,
                 segment=None if segments == 1 else (int(number), segments),
-                limit=self._page_items,
+                limit=self._consumption.page_items(PAGE_ITEMS),
                 consistent=True,
             )
             for number, start in starts.items()
@@ -547,11 +511,11 @@ class Moving:
             return state
         return replace(
             state,
-            rcu=self._counted[0] + self._spent[0],
-            wcu=self._counted[1] + self._spent[1],
+            rcu=self._consumption.rcu,
+            wcu=self._consumption.wcu,
             refused=[each.key for each in self._refused.values()][:SHOWN],
             has_more_refused=state.has_more_refused or len(self._refused) > SHOWN,
-            seconds=self._before + self._clock() - self._began,
+            seconds=self._consumption.seconds,
             at=self._clock(),
         )
 
@@ -567,33 +531,13 @@ class Moving:
             raise InvalidRequest("another run of this migration has begun meanwhile; run only one at a time") from None
         self._state = replace(now, item=item)
 
-    # --- sides and units -----------------------------------------------------------------------
+    # --- sides ---------------------------------------------------------------------------------
 
     def _old_side(self, plan: Plan[Any]) -> Joint[list[Any]]:
-        return (yield (("old", self._metered("old", plan)),))
+        return (yield (("old", self._consumption.metered(plan, "old")),))
 
     def _new_side(self, plan: Plan[Any]) -> Joint[list[Any]]:
-        return (yield (("new", self._metered("new", plan)),))
-
-    def _metered(self, side: OfTable, plan: Plan[T]) -> Plan[T]:
-        """Runs a plan and counts what it consumes."""
-        used = self._used[side]
-        try:
-            requests = next(plan)
-            while True:
-                try:
-                    responses: Sequence[Response] = yield requests
-                except Exception as error:
-                    requests = plan.throw(error)
-                    continue
-                for response in responses:
-                    for consumed in response.consumed:
-                        used[0] += consumed.read
-                        used[1] += consumed.write
-                requests = plan.send(responses)
-        except StopIteration as done:
-            result: T = done.value
-            return result
+        return (yield (("new", self._consumption.metered(plan, "new")),))
 
 
 def _unknown(key: Item) -> ItemChange:

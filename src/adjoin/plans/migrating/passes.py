@@ -25,9 +25,10 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, TypeVar
+from dataclasses import field, replace
+from typing import Any, Literal, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import (
     ChangesTrimmed,
     ConditionFailed,
@@ -50,6 +51,7 @@ from adjoin.plans.migrating.completing import (
     complete,
     incomplete_items,
 )
+from adjoin.plans.migrating.consumption import Consumption
 from adjoin.plans.migrating.planning import PAGE, SHOWN, field_changes_of
 from adjoin.plans.steps.batches import get_all, place_of
 from adjoin.plans.steps.still import new_revision, same
@@ -63,14 +65,12 @@ from adjoin.requests import (
     Plan,
     Put,
     ReadChanges,
-    Response,
     Scan,
     TableResponse,
 )
 from adjoin.units import CHANGES_KEPT
 from adjoin.values import Item, decode, encode
 
-T = TypeVar("T")
 MigrationStage: TypeAlias = Literal["reading", "waiting", "following", "counting", "ended"]
 
 _SAVE = 2.0
@@ -216,11 +216,10 @@ class Migration:
                 f"this graph belongs to the tenant {layout.tenant!r}, and a migration is for all tenants of the table; "
                 f"migrate through a graph without a tenant"
             )
-        if units is not None and (isinstance(units, bool) or not isinstance(units, int | float) or units <= 0):
-            raise InvalidValue(f"units must be a number of units a second above 0, got {shown(units)}")
         if not isinstance(finish, bool):
             raise InvalidValue(f"finish must be True or False, got {shown(finish)}")
-        self._layout, self._finish, self._units, self._segments, self._lag = layout, finish, units, segments, lag
+        self._layout, self._finish, self._segments, self._lag = layout, finish, segments, lag
+        self._consumption = Consumption(units, clock)
         drop = drop if isinstance(drop, str) else list(drop)
         self._field_changes, self._removes = field_changes_of(layout, fill or {}, drop, finish=finish)
         self._drops = bool(drop)
@@ -229,13 +228,7 @@ class Migration:
         self._recorded: RecordedForms | None = None
         self._refused: list[Refusal] = []
         self._total = 0
-        self._run_began = clock()
         self._saved_at = 0.0
-        self._before = 0.0
-        """Seconds of earlier runs."""
-        self._rcu = self._wcu = 0.0
-        """Units of this run."""
-        self._counted = (0.0, 0.0)
         self._ended: _State | None = None
 
     # --- what callers see ----------------------------------------------------------------------
@@ -243,7 +236,8 @@ class Migration:
     def report(self) -> MigrationReport:
         state = self._state or self._ended
         if state is None:
-            return MigrationReport("reading", 0, self._total, 0, (), self._rcu, self._wcu, 0.0)
+            used = self._consumption
+            return MigrationReport("reading", 0, self._total, 0, (), used.rcu, used.wcu, 0.0)
         stage: MigrationStage = "ended" if self._ended is not None else state.stage
         return MigrationReport(
             stage,
@@ -259,20 +253,12 @@ class Migration:
 
     def step(self) -> Plan[float | None]:
         """Does the next part. Returns the seconds to wait before the next step, or None if there is nothing to do."""
-        before = self._rcu + self._wcu
-        began = self._clock()
-        more = yield from self._metered(self._step())
-        if more is None:
-            return None
-        if self._units is None:
-            return more
-        spent, took = self._rcu + self._wcu - before, self._clock() - began
-        return max(more, spent / self._units - took)
+        return (yield from self._consumption.paced(self._consumption.metered(self._step())))
 
     def stop(self) -> Plan[None]:
         """Stores the position, so that another run goes on from here."""
         if self._state is not None and self._state.stage != "waiting":
-            yield from self._metered(self._save(self._state))
+            yield from self._consumption.metered(self._save(self._state))
 
     def _step(self) -> Plan[float | None]:
         if self._ended is not None:
@@ -309,8 +295,7 @@ class Migration:
                 return None
             return (yield from self._end(_State(target, "ended", {}, 0, now, None, False, {})))
         if stored is not None and stored.target == target:
-            self._before = stored.seconds
-            self._counted = (stored.rcu, stored.wcu)
+            self._consumption.continue_from(stored.rcu, stored.wcu, stored.seconds)
             if stored.stage == "waiting":
                 return (yield from self._continue(stored, described))
             if stored.is_finishing or not self._finish:
@@ -417,7 +402,7 @@ class Migration:
                 layout.table,
                 start=state.starts[number],
                 segment=None if state.segments == 1 else (int(number), state.segments),
-                limit=PAGE,
+                limit=self._consumption.page_items(PAGE),
                 consistent=True,
             )
             for number in numbers
@@ -511,9 +496,9 @@ class Migration:
     def _accounted(self, state: _State) -> _State:
         return replace(
             state,
-            rcu=self._counted[0] + self._rcu,
-            wcu=self._counted[1] + self._wcu,
-            seconds=self._before + self._clock() - self._run_began,
+            rcu=self._consumption.rcu,
+            wcu=self._consumption.wcu,
+            seconds=self._consumption.seconds,
             at=self._clock(),
         )
 
@@ -539,24 +524,3 @@ class Migration:
 
     def _forget(self, state: _State) -> Plan[None]:
         yield (Delete(self._layout.table, self._key()),)
-
-    # --- units ---------------------------------------------------------------------------------
-
-    def _metered(self, plan: Plan[T]) -> Plan[T]:
-        """Runs a plan and counts what it consumes."""
-        try:
-            requests = next(plan)
-            while True:
-                try:
-                    responses: Sequence[Response] = yield requests
-                except Exception as error:
-                    requests = plan.throw(error)
-                    continue
-                for response in responses:
-                    for consumed in response.consumed:
-                        self._rcu += consumed.read
-                        self._wcu += consumed.write
-                requests = plan.send(responses)
-        except StopIteration as done:
-            result: T = done.value
-            return result

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
 from adjoin.errors import (
     InvalidValue,
@@ -13,6 +15,7 @@ from adjoin.errors import (
 )
 from adjoin.field_types import unknown_field
 from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import DELETING
 from adjoin.plans.declared import (
     DeclaredDifference,
     differences_of,
@@ -25,8 +28,13 @@ from adjoin.plans.migrating.completing import (
     IncompleteItem,
     Refusal,
     incomplete_items,
+    of_fields,
+    owner_layout,
 )
+from adjoin.plans.migrating.consumption import Consumption
+from adjoin.plans.migrating.storing import price
 from adjoin.plans.migrating.translating import UNREADABLE, Translation
+from adjoin.plans.steps.batches import place_of
 from adjoin.requests import (
     DescribeTable,
     PageResponse,
@@ -34,6 +42,7 @@ from adjoin.requests import (
     Scan,
     TableResponse,
 )
+from adjoin.values import Item
 
 PAGE = 500
 """How many items of a segment are read at a time."""
@@ -149,35 +158,78 @@ def planned(
         return MigrationPlan(tuple(found), tuple(steps), (), True)
     refused: list[Refusal] = []
     lacks: list[IncompleteItem] = []
+    left: list[IncompleteItem] = []
     read, start, is_exact = 0, None, False
+    # What is read here is what a pass reads: the table, with the index copies, claims and twins of its items.
+    consumed = Consumption(None, time.time)
     while read < _SAMPLE and not is_exact:
-        page: PageResponse
-        (page,) = yield (Scan(layout.table, limit=PAGE, start=start, consistent=True),)
-        lacks += yield from incomplete_items(layout, page.items, field_changes, refused)
+        asked = Scan(layout.table, limit=PAGE, start=start, consistent=True)
+        page, some = yield from consumed.metered(_looked(layout, asked, FieldChanges(field_changes.fills), refused))
+        lacks += some
+        if removes:
+            after = {place_of(each.key): each.after for each in some}
+            items = [after.get(place_of(layout.key_of(item)), item) for item in page.items]
+            left += _removals(layout, items, field_changes)
         read, start = read + page.scanned, page.last
         is_exact = start is None
     total = read if is_exact else max(read, described.item_count)
     share = total / read if read else 1.0
-    rcu = max(described.size, 1) / 4096
     steps.append(MigrationStep("expand", "deploy programs with the new declarations; older ones may go on"))
     counted: dict[str, list[IncompleteItem]] = {}
     for each in lacks:
         counted.setdefault(each.kind.name, []).append(each)
     for name, some in sorted(counted.items()):
-        items, wcu = round(len(some) * share), sum(each.wcu for each in some) * share
-        steps.append(MigrationStep("migrate", f"write what items of {name} lack", items, 0.0, wcu))
-    steps.append(MigrationStep("migrate", "read the table", 0, rcu))
+        steps.append(_priced("migrate", f"write what items of {name} lack", some, share))
+    pass_rcu = consumed.rcu * share
+    steps.append(MigrationStep("migrate", "read the table", 0, pass_rcu))
     again = "read the table again" if removes or not described.definition.stream else "read the change stream"
-    steps.append(
-        MigrationStep(
-            "contract",
-            f"when no program with former declarations writes any more, run migrate with finish: {again}, and record "
-            f"that nothing is due",
-            0,
-            rcu if again.startswith("read the table") else 0.0,
-        )
+    last = _priced(
+        "contract",
+        f"when no program with former declarations writes any more, run migrate with finish: {again}"
+        f"{', remove what has a former name or is dropped' if left else ''}, and record that nothing is due",
+        left,
+        share,
     )
+    # The change stream has what the pass itself wrote, too.
+    followed = sum(each.look for each in lacks) * share
+    steps.append(replace(last, rcu=last.rcu + (pass_rcu if again.startswith("read the table") else followed)))
     return MigrationPlan(tuple(found), tuple(steps), tuple(refused[:SHOWN]), is_exact)
+
+
+def _looked(
+    layout: BoundLayout, asked: Scan, field_changes: FieldChanges, refused: list[Refusal]
+) -> Plan[tuple[PageResponse, list[IncompleteItem]]]:
+    page: PageResponse
+    (page,) = yield (asked,)
+    return page, (yield from incomplete_items(layout, page.items, field_changes, refused))
+
+
+def _removals(layout: BoundLayout, items: Iterable[Item], changes: FieldChanges) -> Iterator[IncompleteItem]:
+    """What the last step removes from items that have all that they need."""
+    for item in items:
+        own = owner_layout(layout, item)
+        kind = None if own is None or DELETING in item else own.kind_of(item)
+        if own is None or kind is None:
+            continue
+        _, actions = of_fields(own, kind, item, replace(changes, fills={}))
+        if actions:
+            beside = [*kind.indexed[1:], *kind.unique] if own.has_satellites(kind) else []
+            there = [name for name in beside if any(each in item for each in _names(kind, name))]
+            copies = sum(name in kind.indexed for name in there)
+            removed = tuple(actions)
+            yield IncompleteItem(own, kind, own.key_of(item), item, removed, companions=len(there), rewritten=copies)
+
+
+def _names(kind: EntityType, name: str) -> tuple[str, ...]:
+    """The attributes in which a field may be."""
+    return kind.attributes[name], *kind.former.get(name, ())
+
+
+def _priced(
+    phase: Literal["migrate", "contract"], what: str, some: Sequence[IncompleteItem], share: float
+) -> MigrationStep:
+    rcu, wcu = (sum(units) * share for units in ((each.rcu for each in some), (each.wcu for each in some)))
+    return MigrationStep(phase, what, round(len(some) * share), rcu, wcu)
 
 
 # --- into another table ------------------------------------------------------------------------
@@ -189,7 +241,7 @@ def planned_into(translation: Translation) -> Plan[MigrationPlan]:
     described: TableResponse
     (described,) = yield (DescribeTable(old.table),)
     refused: list[Refusal] = []
-    moved: dict[str, list[float]] = {}
+    moved: dict[str, list[tuple[float, float]]] = {}
     others, read, start, is_exact = 0, 0, None, False
     while read < _SAMPLE and not is_exact:
         page: PageResponse
@@ -202,7 +254,7 @@ def planned_into(translation: Translation) -> Plan[MigrationPlan]:
                 refused.append(Refusal(old.key_of(item), told[1].name if told else "item", str(error)))
                 continue
             if found is not None:
-                moved.setdefault(found.kind.name, []).append(found.wcu)
+                moved.setdefault(found.kind.name, []).append(price(found))
             elif translation.is_other(item):
                 others += 1
         read, start = read + page.scanned, page.last
@@ -219,8 +271,8 @@ def planned_into(translation: Translation) -> Plan[MigrationPlan]:
         ),
     ]
     for name, units in sorted(moved.items()):
-        items, wcu = round(len(units) * share), sum(units) * share
-        steps.append(MigrationStep("migrate", f"write {name} into {new.table!r}", items, 0.0, wcu))
+        rcu, wcu = (sum(some) * share for some in zip(*units, strict=True))
+        steps.append(MigrationStep("migrate", f"write {name} into {new.table!r}", round(len(units) * share), rcu, wcu))
     if others:
         steps.append(MigrationStep("migrate", f"leave {round(others * share):,} items of no class where they are"))
     counts = ", and counts aggregates" if new.rules else ""

@@ -31,15 +31,15 @@ from adjoin.plans.shards import report_heat
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, Place, by_size, chunks, get_all, place_of, write_all
 from adjoin.plans.write import disconnect
 from adjoin.requests import Delete, Get, Plan, Put, Update
-from adjoin.units import MAX_BATCH_WRITE
-from adjoin.values import Item
+from adjoin.units import MAX_BATCH_WRITE, read_units, write_units
+from adjoin.values import Item, item_size
 
 _ROUND = MAX_BATCH_WRITE * BATCHES_A_ROUND
 
 
 def _is_alone(layout: BoundLayout, kind: EntityType) -> bool:
     """Whether entities of a class need what is stored, so that each is put by itself."""
-    if kind.unique or is_kept_by_reading(layout, kind):
+    if kind.unique or kind.elements or is_kept_by_reading(layout, kind):
         return True
     return bool(counted_in_transaction(layout, kind) or counting_in_transaction(layout, kind))
 
@@ -87,6 +87,18 @@ def store(entities: Iterable[Moved], *, is_first: bool = False) -> Plan[list[Mov
     for layout in layouts.values():
         yield from report_heat(layout)
     return taken
+
+
+def price(moved: Moved) -> tuple[float, float]:
+    """About how many read and write units it costs to store an entity, with its index entries."""
+    layout, size = moved.layout, item_size(moved.item)
+    is_alone = _way(layout, moved.kind) == "alone"
+    wcu = 0.0
+    for item in (moved.item, *(each.item for each in moved.satellites if each.item is not None)):
+        entries = sum(all(key.name in item for key in index.keys) for index in layout.definition.indexes)
+        wcu += write_units(item_size(item), transactional=is_alone) + entries * write_units(item_size(item))
+    # One that is put alone is read before, to see whether something of it is there.
+    return read_units(size, consistent=True) if is_alone else 0.0, wcu
 
 
 def apply(

@@ -16,11 +16,11 @@ Nothing is read or written here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
+from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, Entity, EntityType, NodeType
 from adjoin.errors import InvalidItem, InvalidKey, InvalidRequest, InvalidValue
 from adjoin.field_types import problems_in
@@ -30,8 +30,7 @@ from adjoin.model import SHARDS_READ, UNEXPLAINED, Ref, identity_of
 from adjoin.plans.deletion import TOKENS
 from adjoin.plans.migrating.completing import FieldChanges, Fill, filled_by
 from adjoin.plans.steps.still import new_revision
-from adjoin.units import write_units
-from adjoin.values import Item, item_size
+from adjoin.values import Item
 
 UNREADABLE = (InvalidItem, InvalidKey, InvalidValue)
 """What a class or a layout raises for an item that does not fit it."""
@@ -53,17 +52,6 @@ class Moved:
     @property
     def key(self) -> Item:
         return self.layout.key_of(self.item)
-
-    @property
-    def wcu(self) -> float:
-        """About how many write units it costs, with its index entries."""
-        satellites = [each.item for each in self.satellites if each.item is not None]
-        return sum(self._units(item) for item in (self.item, *satellites))
-
-    def _units(self, item: Item) -> float:
-        indexes = self.layout.definition.indexes
-        entries = sum(all(key.name in item for key in index.keys) for index in indexes)
-        return (1 + entries) * write_units(item_size(item))
 
 
 class Translation:

@@ -9,10 +9,10 @@ such writes run side by side, `Pace` counts the attempts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import ConditionFailed, TransactionCanceled
 from adjoin.requests import Plan, Request
 

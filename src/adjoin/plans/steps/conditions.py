@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel
 
 from adjoin.entity_types import AnyEdge, EdgeType, EntityType, NodeType
-from adjoin.errors import InvalidValue, UnknownField, shown
+from adjoin.errors import InvalidKey, InvalidValue, UnknownField, shown
 from adjoin.expressions import (
     Action,
     Add,
@@ -43,7 +43,7 @@ from adjoin.expressions import (
     all_of,
     attribute,
 )
-from adjoin.field_types import bounds_of, plain_type, unknown_field
+from adjoin.field_types import bounds_of, plain_type, stored_tag, unknown_field
 from adjoin.fields import (
     AllOf,
     AnyOf,
@@ -91,6 +91,27 @@ def condition(layout: BoundLayout, kind: EntityType, predicate: Predicate, named
                 found = Or((And((is_there, other)), And((Not(is_there), found))))
             return found
     raise InvalidValue(f'{shown(predicate)} is not a comparison; build one with field("name") == value')
+
+
+def is_filterable(layout: BoundLayout, kind: EntityType, predicate: Predicate) -> bool:
+    """Whether DynamoDB can filter by a predicate: every field in it is an attribute, and sorts where it has to."""
+    try:
+        condition(layout, kind, predicate)
+    except (InvalidKey, InvalidValue):
+        return False
+    return _is_sorted(kind, predicate)
+
+
+def _is_sorted(kind: EntityType, predicate: Predicate) -> bool:
+    """Whether each range in a predicate is of text or of numbers, which DynamoDB puts in order."""
+    match predicate:
+        case AllOf(predicates) | AnyOf(predicates):
+            return all(_is_sorted(kind, each) for each in predicates)
+        case Negation(inner):
+            return _is_sorted(kind, inner)
+        case Comparison(name, operator) if operator in _RANGES:
+            return name in kind.fields and stored_tag(kind.fields[name]) in ("S", "N")
+    return True
 
 
 def is_of_id(kind: EntityType, name: str) -> bool:
@@ -194,6 +215,8 @@ def _comparison(layout: BoundLayout, kind: EntityType, path: Path, comparison: C
             f"{kind.name}.{comparison.field} is stored as {format.name!r}, which does not sort by value; compare with "
             f"== and != only, or in the program"
         )
+    if operator == "contains" and comparison.field in kind.elements and operands[0] is not None:
+        return Contains(path, Value(encode(kind.coerced_element(comparison.field, operands[0]))))
     if operator == "contains":
         return Contains(path, Value(encode(operands[0])))
     # DynamoDB's begins_with takes text and bytes only. For a list, the first elements are compared one by one.

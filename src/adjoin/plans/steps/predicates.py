@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any
 
 from adjoin.entity_types import Entity, EntityType
 from adjoin.errors import InvalidValue, shown
 from adjoin.evaluate import size_of
+from adjoin.field_types import path_type
 from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate, SizeComparison, TypeTest
 from adjoin.values import encode
 
@@ -34,9 +36,15 @@ def holds(kind: EntityType, predicate: Predicate, entity: Entity) -> bool:
             return not holds(kind, inner, entity)
         case Comparison(name, "contains", operands):
             # An element or a part of the value, and so of another type than the field.
+            if name in kind.elements and operands[0] is not None:
+                operands = (kind.coerced_element(name, operands[0]),)
             return _compare("contains", _value(kind, entity, name), [*operands])
+        case Comparison(name, "begins_with", operands):
+            return _compare("begins_with", _value(kind, entity, name), [operand(kind, name, each) for each in operands])
         case Comparison(name, compared, operands):
-            return _compare(compared, _value(kind, entity, name), [operand(kind, name, each) for each in operands])
+            return _compare(
+                compared, _value(kind, entity, name), [_compared_with(kind, name, each) for each in operands]
+            )
         case SizeComparison(name, compared, numbers):
             return _compare(compared, _size(_value(kind, entity, name)), [*numbers])
         case TypeTest(name, type):
@@ -73,6 +81,13 @@ def operand(kind: EntityType, name: str, value: Any) -> Any:
     return value if is_whole else kind.coerced(name, value)
 
 
+def _compared_with(kind: EntityType, name: str, value: Any) -> Any:
+    if isinstance(value, list | tuple) and name in kind.fields and path_type(kind.fields[name]) is not None:
+        # A path may be compared with a list or with a tuple.
+        return kind.coerced(name, value)
+    return operand(kind, name, value)
+
+
 def _value(kind: EntityType, entity: Entity, name: str) -> Any:
     if kind.part(name) is not None:
         side = name.partition(".")[0]
@@ -88,6 +103,11 @@ def _value(kind: EntityType, entity: Entity, name: str) -> Any:
         else:
             value = getattr(value, step, None)
     return value
+
+
+def _plain(value: Any) -> Any:
+    """A value that sorts; a member of an enumeration sorts by its value."""
+    return value.value if isinstance(value, Enum) else value
 
 
 def _size(value: Any) -> int | None:
@@ -111,14 +131,14 @@ def _compare(compared: str, value: Any, operands: list[Any]) -> bool:
     try:
         match compared:
             case "between":
-                return bool(operands[0] <= value <= operands[1])
+                return bool(_plain(operands[0]) <= _plain(value) <= _plain(operands[1]))
             case "begins_with" if isinstance(value, list | tuple):
                 return [*value[: len(operands[0])]] == [*operands[0]]
             case "begins_with":
                 return bool(value.startswith(operands[0]))
             case "contains":
                 return operands[0] in value
-        return bool(_COMPARE[compared](value, operands[0]))
+        return bool(_COMPARE[compared](_plain(value), _plain(operands[0])))
     except (TypeError, AttributeError):
         # Values of different types: such a comparison does not hold.
         return False

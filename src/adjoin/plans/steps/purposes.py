@@ -6,9 +6,10 @@ its condition fails, and never names the keys of items.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import (
     AdjoinError,
     AlreadyExists,

@@ -13,9 +13,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import BudgetExceeded, InvalidValue, shown
 from adjoin.requests import BatchGet, Plan, Request, Response
 from adjoin.units import read_units

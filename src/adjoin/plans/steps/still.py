@@ -11,9 +11,10 @@ from os import urandom
 from typing import Any
 
 from adjoin.entity_types import EdgeType
-from adjoin.expressions import And, Compare, Condition, Exists, Not, Or, Value, all_of, attribute
+from adjoin.expressions import And, Compare, Condition, Exists, Not, Or, Path, Value, all_of, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import OWNER, REVISION, Satellite
+from adjoin.reached_sets import VERSION, is_reached_set
 from adjoin.requests import Delete
 from adjoin.values import AttributeValue, Item
 
@@ -24,9 +25,17 @@ def new_revision() -> AttributeValue:
 
 
 def same(item: Mapping[str, Any] | None, name: str) -> Condition:
-    """The condition that an attribute has the value that was read, or is still absent if it was."""
+    """The condition that an attribute has the value that was read, or is still absent if it was.
+
+    Of a reached set, which may be large, the version is compared: it is new whenever the set is written.
+    """
     path = attribute(name)
-    return Not(Exists(path)) if item is None or name not in item else Compare("=", path, Value(item[name]))
+    if item is None or name not in item:
+        return Not(Exists(path))
+    value = item[name]
+    if "M" in value and is_reached_set(value):
+        return Compare("=", Path((name, VERSION)), Value(value["M"][VERSION]))
+    return Compare("=", path, Value(value))
 
 
 def as_read(layout: BoundLayout, item: Item | None, names: Iterable[str]) -> Condition:

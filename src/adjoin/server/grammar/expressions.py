@@ -15,10 +15,10 @@ searched in DynamoDB's order:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidRequest
 from adjoin.evaluate import (
     MEASURED,

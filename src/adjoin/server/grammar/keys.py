@@ -7,9 +7,9 @@ table. `on` then applies them to the keys of a table or an index.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidRequest
 from adjoin.key_conditions import ONE_PER_KEY, check_condition_count, check_key_conditions
 from adjoin.requests import SortCondition, SortOperator

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 from typing import Literal as OneOf
 
+from adjoin.dataclass import dataclass
 from adjoin.expressions import Comparator, Path
 
 # --- tokens ------------------------------------------------------------------------------------

@@ -19,10 +19,10 @@ import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NoReturn, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidRequest
 from adjoin.items import plain_item
 from adjoin.server.operations.shapes import (

@@ -22,11 +22,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, TypeAlias
 
 import orjson
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError, InvalidRequest
 from adjoin.requests import BatchWrite, Delete, Put, Request
 from adjoin.server.grammar.attributes import TOO_DEEP

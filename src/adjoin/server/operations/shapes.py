@@ -11,9 +11,10 @@ This module has the shapes that several operations share. The shape of an operat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.units import MAX_NAME_SIZE
 
 NAME_PATTERN = "[a-zA-Z0-9_.-]+"

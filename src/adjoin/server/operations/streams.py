@@ -12,11 +12,11 @@ import re
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import md5
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import ChangesTrimmed, InvalidRequest, TableNotFound
 from adjoin.requests import (
     ChangesResponse,

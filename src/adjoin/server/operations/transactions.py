@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidRequest
 from adjoin.requests import BatchGetResponse, Check, Delete, Put, TransactGet, TransactWrite, Update, WriteResponse
 from adjoin.server.grammar import Expressions

@@ -1,7 +1,9 @@
 """Credentials, region and endpoints, as botocore finds them, and the signature of each request.
 
 botocore reads environment, profiles, containers, instance metadata and web identity, and refreshes credentials that
-expire. A server on this machine needs no credentials: if none are set, made-up ones are used.
+expire. To import it takes as long as to import all that a graph needs. So it is left out where it would find everything
+in the environment, as in a Lambda function: if no profile is named and there is no file of AWS's configuration. A
+server on this machine needs no credentials: if none are set, made-up ones are used.
 
 A credential provider may never answer, so no call waits for it directly. One thread looks credentials up for all
 callers, and each caller waits as long as its deadline allows.
@@ -19,18 +21,17 @@ import re
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass
 from hashlib import sha256
 from ipaddress import ip_address
 from time import gmtime, strftime
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-import botocore.session
-from botocore.credentials import RefreshableCredentials
-from botocore.exceptions import BotoCoreError
+from adjoin.dataclass import dataclass
+from adjoin.errors import AdjoinError, InvalidCredentials, InvalidLocation, MissingExtra
+from adjoin.late import later
 
-from adjoin.errors import AdjoinError, InvalidCredentials, InvalidLocation
+_botocore = later("botocore.session")
 
 # --- signatures --------------------------------------------------------------------------------
 
@@ -161,36 +162,53 @@ class ServiceAccess:
         self._lookups: dict[Credentials | None, tuple[Future[Credentials], float]] = {}
         """The lookups under way with their start times, by the credentials that they replace."""
         self._renewed = -_PAUSE
-        try:
-            self._session = botocore.session.Session(profile=profile)
-            given = endpoint or self._configured_endpoint("dynamodb")
-            self.region = region or self._configured_region() or _default_region(given)
-            self.table_endpoint = endpoint_at(given or self._service_url("dynamodb"), self.region)
-            streams = endpoint or self._configured_endpoint("dynamodb_streams") or given
-            self.stream_endpoint = endpoint_at(streams or self._service_url("streams.dynamodb"), self.region)
-        except BotoCoreError as error:
-            raise InvalidLocation(f"AWS's configuration cannot be used: {error}") from error
+        self._session: Any = None
+        if profile is None and not _has_files():
+            given = endpoint or _endpoint_of_environment("dynamodb")
+            streams = endpoint or _endpoint_of_environment("dynamodb_streams") or given
+            found = os.environ.get("AWS_DEFAULT_REGION")
+        else:
+            try:
+                given = endpoint or self._configured_endpoint("dynamodb")
+                streams = endpoint or self._configured_endpoint("dynamodb_streams") or given
+                found = self._botocore().get_config_variable("region")
+            except Exception as error:
+                if _is_of_botocore(error):
+                    raise InvalidLocation(f"AWS's configuration cannot be used: {error}") from error
+                raise
+        # All AWS SDKs except botocore read AWS_REGION, and AWS's runtimes such as Lambda set it.
+        self.region = region or os.environ.get("AWS_REGION") or found or _default_region(given)
+        self.table_endpoint = endpoint_at(given or self._service_url("dynamodb"), self.region)
+        self.stream_endpoint = endpoint_at(streams or self._service_url("streams.dynamodb"), self.region)
         self._is_local = given is not None and _is_loopback(given)
 
+    def _botocore(self) -> Any:
+        """botocore's session, which remembers what it found."""
+        if self._session is None:
+            try:
+                self._session = _botocore.Session(profile=self._profile)
+            except ModuleNotFoundError as error:
+                raise MissingExtra(
+                    f"dynamodb:// needs {error.name}; install it with: pip install 'adjoin[dynamodb]'"
+                ) from error
+        return self._session
+
     def _configured_endpoint(self, service: str) -> str | None:
-        if self._session.get_config_variable("ignore_configured_endpoint_urls"):
+        session = self._botocore()
+        if session.get_config_variable("ignore_configured_endpoint_urls"):
             return None
-        profile = self._session.get_scoped_config()
-        services = self._session.full_config.get("services", {}).get(profile.get("services"), {})
+        profile = session.get_scoped_config()
+        services = session.full_config.get("services", {}).get(profile.get("services"), {})
         return (
-            os.environ.get(f"AWS_ENDPOINT_URL_{service.upper()}")
-            or os.environ.get("AWS_ENDPOINT_URL")
+            _endpoint_of_environment(service)
             or services.get(service, {}).get("endpoint_url")
             or profile.get("endpoint_url")
         )
 
-    def _configured_region(self) -> str | None:
-        # All AWS SDKs except botocore read AWS_REGION, and AWS's runtimes such as Lambda set it.
-        found = os.environ.get("AWS_REGION") or self._session.get_config_variable("region")
-        return str(found) if found else None
-
     def _service_url(self, service: str) -> str:
-        for partition in self._session.get_data("partitions")["partitions"]:
+        if _USUAL_REGION.fullmatch(self.region):
+            return f"https://{service}.{self.region}.amazonaws.com"
+        for partition in self._botocore().get_data("partitions")["partitions"]:
             if self.region in partition["regions"] or re.match(partition["regionRegex"], self.region):
                 return f"https://{service}.{self.region}.{partition['outputs']['dnsSuffix']}"
         raise InvalidLocation(f"{self.region!r} is not a region of AWS; name one such as eu-west-1")
@@ -264,18 +282,20 @@ class ServiceAccess:
         self._resolving = threading.Lock()
         self._lookups = {}
         if type(self._found) is not Credentials:
-            self._found = self._current = None
-            self._session = botocore.session.Session(profile=self._profile)
+            self._found = self._current = self._session = None
 
     def _resolve(self) -> Any:
+        if self._profile is None and not _has_files() and (plain := _credentials_of_environment()) is not None:
+            return plain
         if self._found is not None:
             # A botocore session caches its credentials, so a new session is needed to look again.
-            self._session = botocore.session.Session(profile=self._profile)
+            self._session = None
+        session = self._botocore()
         if self._is_local:
             # A server on the same machine needs no instance metadata, and looking for it takes seconds.
-            self._session.get_component("credential_provider").remove("iam-role")
-        found = self._session.get_credentials()
-        if isinstance(found, RefreshableCredentials):
+            session.get_component("credential_provider").remove("iam-role")
+        found = session.get_credentials()
+        if hasattr(found, "refresh_needed"):
             return found
         if found is not None:
             return _frozen(found)
@@ -304,6 +324,47 @@ def _not_had(error: BaseException) -> InvalidCredentials:
 
 def _frozen(found: Any) -> Credentials:
     frozen = found.get_frozen_credentials()
-    if not all(part.isprintable() for part in (frozen.access_key, frozen.secret_key, frozen.token or "")):
+    return _checked(Credentials(frozen.access_key, frozen.secret_key, frozen.token or None))
+
+
+def _checked(found: Credentials) -> Credentials:
+    if not all(part.isprintable() for part in (found.access_key, found.secret_key, found.token or "")):
         raise InvalidCredentials("the credentials contain a line break or another control character; correct them")
-    return Credentials(frozen.access_key, frozen.secret_key, frozen.token or None)
+    return found
+
+
+# --- the environment, as botocore reads it -----------------------------------------------------
+
+_USUAL_REGION = re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-\w+-\d+", re.ASCII)
+"""The regions of the partition `aws`; botocore's data has this expression, and the other partitions."""
+_FILES = {"AWS_CONFIG_FILE": "~/.aws/config", "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials"}
+_LEFT_TO_BOTOCORE = ("AWS_SECURITY_TOKEN", "AWS_CREDENTIAL_EXPIRATION")
+
+
+def _has_files() -> bool:
+    """Whether files may say something about region, endpoints and credentials, or a profile is named for them."""
+    if "AWS_PROFILE" in os.environ or "AWS_DEFAULT_PROFILE" in os.environ:
+        return True
+    for variable, default in _FILES.items():
+        path = os.path.expanduser(os.path.expandvars(os.environ.get(variable, default)))
+        if os.path.isfile(path) and os.path.getsize(path):
+            return True
+    return False
+
+
+def _endpoint_of_environment(service: str) -> str | None:
+    if os.environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true":
+        return None
+    return os.environ.get(f"AWS_ENDPOINT_URL_{service.upper()}") or os.environ.get("AWS_ENDPOINT_URL") or None
+
+
+def _credentials_of_environment() -> Credentials | None:
+    """Credentials that do not expire; None where botocore has to look."""
+    key, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
+    if not key or not secret or any(name in os.environ for name in _LEFT_TO_BOTOCORE):
+        return None
+    return _checked(Credentials(key, secret, os.environ.get("AWS_SESSION_TOKEN") or None))
+
+
+def _is_of_botocore(error: Exception) -> bool:
+    return any(kind.__module__ == "botocore.exceptions" for kind in type(error).__mro__)

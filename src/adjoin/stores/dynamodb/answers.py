@@ -16,7 +16,7 @@ from math import isfinite
 from typing import Any, TypeAlias
 
 from adjoin.errors import InvalidRequest
-from adjoin.items import normal_attribute, normal_item
+from adjoin.items import check_item, normal_attribute
 from adjoin.tables import KeyAttribute
 
 Payload: TypeAlias = dict[str, Any]
@@ -144,7 +144,7 @@ def _item(value: Any, at: str) -> None:
     if type(value) is not dict:
         raise Misshapen(at, "is not an item")
     try:
-        normal_item(value)
+        check_item(value)
     except InvalidRequest as error:
         raise Misshapen(at, f"is not an item: {str(error)[:200]}") from None
 

@@ -8,21 +8,26 @@ those of its parent.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from adjoin.errors import StoreClosed
+from adjoin.late import later
 from adjoin.requests import Request, Response
 from adjoin.stores.dynamodb.access import ServiceAccess
-from adjoin.stores.dynamodb.store import CONNECTIONS, DEADLINE, TIMEOUT, AsyncDynamoDBStore
-from adjoin.stores.dynamodb.streams import Streams
+from adjoin.stores.dynamodb.store import CONNECTIONS, DEADLINE, TIMEOUT, AsyncDynamoDBStore, SharedStreams
 from adjoin.tables import KeyAttribute
+
+if TYPE_CHECKING:
+    import ctypes
+    from concurrent import futures
+else:
+    ctypes = later("ctypes")
+    futures = later("concurrent.futures")
 
 T = TypeVar("T")
 
@@ -128,7 +133,7 @@ def _away_from_loops(work: Callable[[], T]) -> T:
     """Runs `work` in this thread, or in another one if this thread already runs an event loop, as in notebooks."""
     if not _runs_a_loop():
         return work()
-    pool = ThreadPoolExecutor(1)
+    pool = futures.ThreadPoolExecutor(1)
     under_way = pool.submit(work)
     try:
         return under_way.result()
@@ -178,7 +183,7 @@ class DynamoDBStore:
         deadline: float = DEADLINE,
     ) -> None:
         access = ServiceAccess(region, endpoint, profile)
-        streams = Streams()
+        streams = SharedStreams()
         keys: dict[str, tuple[KeyAttribute, ...]] = {}
         self._drivers = _Drivers(
             access,

@@ -20,13 +20,13 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from email.utils import parsedate_to_datetime
+from dataclasses import field, replace
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orjson import JSONDecodeError, JSONEncodeError, dumps, loads
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import (
     AccessDenied,
     AdjoinError,
@@ -50,6 +50,7 @@ from adjoin.errors import (
     TransactionConflict,
 )
 from adjoin.expressions import Action, Add, Discard, IfNotExists, Path, Remove, Set, Value
+from adjoin.late import later
 from adjoin.requests import (
     BatchGet,
     BatchWrite,
@@ -66,8 +67,14 @@ from adjoin.requests import (
 )
 from adjoin.stores.dynamodb.access import Credentials, Endpoint, ServiceAccess
 from adjoin.stores.dynamodb.answers import Misshapen, Payload, checked, checked_refusal, operation_of
-from adjoin.stores.dynamodb.transport import Answer, AnswerLost, NotSent, Transport
+from adjoin.stores.dynamodb.opening import NotSent
+from adjoin.stores.dynamodb.transport import Answer, AnswerLost, Transport
 from adjoin.tables import KeyAttribute
+
+if TYPE_CHECKING:
+    from email import utils as mail
+else:
+    mail = later("email.utils")
 
 # --- errors of the service ---------------------------------------------------------------------
 
@@ -477,9 +484,9 @@ class Client:
     async def _repair(self, retry: Retry, answer: Answer, credentials: Credentials, attempts: Waits) -> None:
         if retry is Retry.REFRESHED:
             await self._looked_up(attempts, credentials)
-        elif date := answer.headers.get("Date"):
+        elif date := answer.headers.get("date"):
             with suppress(ValueError, OverflowError):
-                self._skew = parsedate_to_datetime(date).timestamp() - time.time()
+                self._skew = mail.parsedate_to_datetime(date).timestamp() - time.time()
 
     async def _looked_up(self, attempts: Waits, instead_of: Credentials | None = None) -> Credentials:
         looking = asyncio.wrap_future(self.access.lookup(instead_of))

@@ -10,9 +10,9 @@ any character, and equal names or values share a placeholder. One `Placeholders`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidRequest
 from adjoin.expressions import (
     Action,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidRequest
 
 FINISHED = "*"

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from adjoin.errors import (
     AdjoinError,
@@ -27,6 +27,7 @@ from adjoin.errors import (
     TransactionCanceled,
 )
 from adjoin.items import normal_item
+from adjoin.late import later
 from adjoin.requests import (
     BatchGet,
     BatchGetResponse,
@@ -60,10 +61,15 @@ from adjoin.stores.dynamodb.access import ServiceAccess
 from adjoin.stores.dynamodb.answers import Payload, check_has
 from adjoin.stores.dynamodb.client import Backoff, Client, Waits, is_safe_in_doubt, tell_retry, together, with_token
 from adjoin.stores.dynamodb.protocol import OPERATIONS, ServiceOperation
-from adjoin.stores.dynamodb.streams import Streams, list_streams
 from adjoin.stores.dynamodb.transport import Transport
 from adjoin.tables import KeyAttribute
 from adjoin.values import Item
+
+if TYPE_CHECKING:
+    from adjoin.stores.dynamodb import streams as streaming
+    from adjoin.stores.dynamodb.streams import Streams
+else:
+    streaming = later("adjoin.stores.dynamodb.streams")
 
 # --- lost answers ------------------------------------------------------------------------------
 
@@ -141,7 +147,6 @@ _MANAGED: dict[type, Manage] = {
     DescribeTable: lifecycle.describe,
     DropTable: lifecycle.drop,
     ListTables: lifecycle.list_tables,
-    ListStreams: list_streams,
     UpdateTable: lifecycle.update,
     TagTable: lifecycle.tag,
     ListTags: lifecycle.list_tags,
@@ -163,6 +168,24 @@ async def _closed_in_the_end(transport: Transport) -> AsyncGenerator[None]:
 def _end_soon(loop: asyncio.AbstractEventLoop, end: AsyncGenerator[None]) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(lambda: loop.create_task(end.aclose()))
+
+
+class SharedStreams:
+    """What all clients of a store know of change streams. Few programs read them, so the module is imported late."""
+
+    def __init__(self, made: Streams | None = None) -> None:
+        self._made = [] if made is None else [made]
+
+    @property
+    def found(self) -> Streams:
+        if not self._made:
+            # Of threads that come at the same time, all get the first.
+            self._made.append(streaming.Streams())
+        return self._made[0]
+
+    def forget(self) -> None:
+        for each in self._made:
+            each.forget()
 
 
 class _Connected:
@@ -191,11 +214,13 @@ class _Connected:
         self._collected.detach()
         await self._end.aclose()
 
-    async def perform(self, request: Request, streams: Streams) -> Response:
+    async def perform(self, request: Request, streams: SharedStreams) -> Response:
         operation = OPERATIONS.get(type(request))
         if operation is None:
             if isinstance(request, ReadChanges):
-                return await streams.read(self.client, request)
+                return await streams.found.read(self.client, request)
+            if isinstance(request, ListStreams):
+                return await streaming.list_streams(self.client, request)
             try:
                 managed = await _MANAGED[type(request)](self.client, request)
                 if isinstance(managed, TableResponse):
@@ -308,12 +333,12 @@ class AsyncDynamoDBStore:
         timeout: float = TIMEOUT,
         deadline: float = DEADLINE,
         access: ServiceAccess | None = None,
-        streams: Streams | None = None,
+        streams: SharedStreams | None = None,
         keys: dict[str, tuple[KeyAttribute, ...]] | None = None,
     ) -> None:
         self._access = access or ServiceAccess(region, endpoint, profile)
         self._limits = (connections, timeout, deadline)
-        self._streams = streams or Streams()
+        self._streams = streams or SharedStreams()
         self._keys = {} if keys is None else keys
         self._connected: _Connected | None = None
         """The client on the event loop that was used last."""

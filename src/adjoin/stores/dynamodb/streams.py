@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import ChangesTrimmed, InvalidRequest, ServiceFailed, TableNotFound
 from adjoin.requests import ChangesResponse, ListStreams, ReadChanges, StreamsResponse, TableStream
 from adjoin.stores.dynamodb.answers import Misshapen, Payload, check_is

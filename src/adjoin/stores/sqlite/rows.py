@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from types import CodeType
 from typing import Any, TypeAlias
@@ -40,6 +40,7 @@ from zlib import crc32
 
 from orjson import JSONDecodeError, dumps, loads
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import FileDamaged
 from adjoin.items import normal_attribute
 from adjoin.tables import KeyAttribute, TableDefinition

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from adjoin.requests import ChangesResponse, ReadChanges
 from adjoin.stores.dynamodb import AsyncDynamoDBStore
 from adjoin.stores.dynamodb.access import ServiceAccess
+from adjoin.stores.dynamodb.store import SharedStreams
 from adjoin.stores.dynamodb.streams import Streams
 from tests.stores.dynamodb.streams.service import Clock, StreamServer, stream_server
 
@@ -21,7 +22,7 @@ class Reader:
     ) -> None:
         self._loop = loop
         self._streams = Streams(clock)
-        self._store = AsyncDynamoDBStore(access=access, streams=self._streams, deadline=deadline)
+        self._store = AsyncDynamoDBStore(access=access, streams=SharedStreams(self._streams), deadline=deadline)
 
     def read(self, after: str | None = None, limit: int = 1000) -> ChangesResponse:
         (response,) = self._loop.run_until_complete(self._store.execute([ReadChanges("T", after, limit)]))
