@@ -69,10 +69,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "declarations": {
         "errors", "formats", "aggregates", "rules", "entity_types", "field_types", "reached_sets", "schema",
     },
+    "checking_rules": {"errors", "formats", "aggregates", "rules", "entity_types", "field_types"},
     "layouts": {
         "errors", "units", "values", "formats", "tables", "reserved", "expressions", "requests",
         "model", "entity_types", "field_types", "schema",
-        "fields", "sharding", "rules", "declarations",
+        "fields", "sharding", "rules", "declarations", "checking_rules",
     },
     "plans": {
         "errors", "units", "values", "tables", "reserved", "expressions", "requests",

@@ -16,6 +16,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias
 
@@ -30,6 +31,8 @@ AggregateOperation: TypeAlias = Literal["sum", "distinct", "min", "max", "latest
 """What is made of the contributions of edges: numbers are added, reached sets united, and other values put in order."""
 
 
+NUMBERS: tuple[type, ...] = (int, float, Decimal)
+"""The types whose values can be added up."""
 COUNTING = ":n"
 """Ends the name of the rule that counts the values of a mean."""
 _KEY_LENGTH = 5

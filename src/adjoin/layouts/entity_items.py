@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from adjoin.declarations import check_declared, rules_of
+from adjoin.declarations import rules_of
 from adjoin.entity_types import AnyEdge, CountedType, EdgeType, Entity, EntityType, NodeType, NodeUnion
 from adjoin.errors import InvalidItem, InvalidKey, InvalidValue
 from adjoin.expressions import Compare, Condition, Exists, Value, all_of, attribute
+from adjoin.late import later
 from adjoin.layouts.adjacency_reader import AdjacencyReader, keep_unexplained
 from adjoin.layouts.conflicts import check, check_own_items
 from adjoin.layouts.entity_keys import EdgeKeys, Membership, NodeKeys
@@ -36,7 +37,10 @@ from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
 from adjoin.values import AttributeValue, Item, item_size
 
 if TYPE_CHECKING:
+    from adjoin import checking_rules
     from adjoin.layouts.adjacency_list import AdjacencyList
+else:
+    checking_rules = later("adjoin.checking_rules")
 
 _SHORTER = "a shorter id"
 
@@ -62,7 +66,8 @@ class EntityItems:
         self._layout = layout
         self._lead = lead
         self.rules: Rules = rules_of(schema) if like is None else like.rules.of_a_tenant()
-        check_declared(self.rules)
+        if like is None and (self.rules or self.rules.summaries):
+            checking_rules.check_declared(self.rules)
         keys = None if like is None else like._keys
         self._keys: AdjacencyKeys = AdjacencyKeys(layout, schema, tenant, self.rules.copies, keys, self.tenant_lead)
         if like is None:
