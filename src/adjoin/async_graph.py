@@ -22,7 +22,7 @@ from adjoin.layouts.indexed_fields import rehearsed
 from adjoin.layouts.interface import Layout
 from adjoin.locations import open_async_store, table_named_by
 from adjoin.model import OWN_VERSION, IfVersion, Node, Ref
-from adjoin.plans.steps.amounts import SEGMENTS
+from adjoin.plans.steps import SEGMENTS
 from adjoin.plans.table import Change, read_changes
 from adjoin.reading import AsyncReads
 from adjoin.requests import Plan

@@ -17,7 +17,7 @@ from adjoin.fields import Predicate
 from adjoin.late import later
 from adjoin.layouts.bound import BoundLayout
 from adjoin.model import Node, Ref
-from adjoin.plans.steps.amounts import CAP
+from adjoin.plans.steps import CAP
 from adjoin.requests import Plan
 from adjoin.verbs import Verbs
 

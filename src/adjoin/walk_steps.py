@@ -29,7 +29,7 @@ from adjoin.plans.routing import (
     reached_by,
     stride_from,
 )
-from adjoin.plans.steps.amounts import CAP
+from adjoin.plans.steps import CAP
 from adjoin.plans.steps.spending import Budget, Spending
 from adjoin.plans.walk import (
     MAX_HOPS,

@@ -34,11 +34,10 @@ from adjoin.plans.deletion import (
     sweep,
 )
 from adjoin.plans.in_transaction import Written, companions, counted_in_transaction, marker
-from adjoin.plans.steps.again import Pace
+from adjoin.plans.steps.again import Pace, claimable
 from adjoin.plans.steps.batches import Place, get_all, place_of
 from adjoin.plans.steps.joining import AnyRequest, joined, write_place
 from adjoin.plans.steps.samples import sample_items
-from adjoin.plans.steps.still import claimable
 from adjoin.requests import Check, Delete, Get, Plan, TransactWrite
 from adjoin.units import MAX_TRANSACTION, MAX_TRANSACTION_SIZE
 from adjoin.values import item_size

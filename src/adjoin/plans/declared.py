@@ -38,11 +38,9 @@ from adjoin.values import Item
 if TYPE_CHECKING:
     from adjoin.plans import undeclared
     from adjoin.plans.steps import again as trying
-    from adjoin.plans.steps import still
     from adjoin.plans.steps.again import Attempt, Done
 else:
     trying = later("adjoin.plans.steps.again")
-    still = later("adjoin.plans.steps.still")
     undeclared = later("adjoin.plans.undeclared")
 
 FORM = 1
@@ -265,7 +263,7 @@ def _changed(layout: BoundLayout, change: _Changing) -> Plan[RecordedForms | Non
         if after == was:
             return trying.Done(was)
         item = _item(layout, after, response.item)
-        put = Put(layout.table, item, still.same(response.item, _VERSION))
+        put = Put(layout.table, item, trying.same(response.item, _VERSION))
         return trying.Attempt((put,), lambda _: replace(after, item=item), trying.always_again)
 
     try:

@@ -43,8 +43,8 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, Satellite
 from adjoin.layouts.ranges import Range
 from adjoin.plans.shards import fresh_numbers
+from adjoin.plans.steps.again import claimable, same, unchanged
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, Pages, Place, chunks, get_all, place_of
-from adjoin.plans.steps.still import claimable, same, unchanged
 from adjoin.requests import Check, Delete, Get, ItemResponse, Plan, Query, TransactWrite, Update
 from adjoin.units import MAX_ITEM_SIZE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
 from adjoin.values import Item, decode, item_size

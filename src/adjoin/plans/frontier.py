@@ -26,7 +26,7 @@ from adjoin.layouts.ranges import Range
 from adjoin.model import Edge, Ref, node_id
 from adjoin.plans.key_search import merged
 from adjoin.plans.read import Found, Question, get_each, page
-from adjoin.plans.steps.amounts import CAP
+from adjoin.plans.steps import CAP
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, chunks
 from adjoin.plans.steps.conditions import condition
 from adjoin.plans.steps.predicates import compared_fields, holds

@@ -31,10 +31,18 @@ from adjoin.plans.counting.node_transaction import MARKED, Near, NodeTransaction
 from adjoin.plans.counting.references import EdgeRef, counts
 from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.shards import fresh_numbers
-from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, until_written
+from adjoin.plans.steps.again import (
+    AGAIN,
+    Again,
+    Attempt,
+    Failure,
+    disconnected_satellites,
+    new_revision,
+    same,
+    until_written,
+)
 from adjoin.plans.steps.batches import Pages, Place, get_all, place_of
 from adjoin.plans.steps.joining import AnyRequest, joined, write_place
-from adjoin.plans.steps.still import disconnected_satellites, new_revision, same
 from adjoin.requests import Check, Delete, Get, Plan, Put, TransactWrite, Update
 from adjoin.rules import RuleGroup
 from adjoin.units import MAX_TRANSACTION

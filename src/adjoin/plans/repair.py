@@ -22,9 +22,21 @@ from adjoin.plans.counting.entries import whole_copies
 from adjoin.plans.counting.node_transaction import revises
 from adjoin.plans.entity_write import Claims, beside, entity_update, may_succeed, write_entity
 from adjoin.plans.managed_fields import written_items
-from adjoin.plans.steps.again import AGAIN, Again, Attempt, Done, Failure, always_again, decided, until_written
+from adjoin.plans.steps.again import (
+    AGAIN,
+    Again,
+    Attempt,
+    Done,
+    Failure,
+    always_again,
+    as_read,
+    decided,
+    new_revision,
+    same,
+    unchanged,
+    until_written,
+)
 from adjoin.plans.steps.batches import place_of
-from adjoin.plans.steps.still import as_read, new_revision, same, unchanged
 from adjoin.requests import Check, Delete, Get, ItemResponse, Plan, Put, TransactWrite, Update
 from adjoin.values import AttributeValue, Item
 

@@ -27,7 +27,7 @@ from adjoin.layouts.ranges import ScanAccess
 from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import visible
 from adjoin.plans.read import Found, changed, is_told_by_keys
-from adjoin.plans.steps.amounts import SEGMENTS
+from adjoin.plans.steps import SEGMENTS
 from adjoin.requests import PageResponse, Plan, Scan
 from adjoin.values import Item, decode
 

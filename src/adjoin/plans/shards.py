@@ -25,7 +25,7 @@ from adjoin.values import Item, decode, encode
 
 if TYPE_CHECKING:
     from adjoin.plans.steps import again as trying
-    from adjoin.plans.steps import batches, still
+    from adjoin.plans.steps import batches
     from adjoin.plans.steps.again import Attempt, Done
     from adjoin.sharding import heat as heats
     from adjoin.sharding import maps, policy
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 else:
     trying = later("adjoin.plans.steps.again")
     batches = later("adjoin.plans.steps.batches")
-    still = later("adjoin.plans.steps.still")
     heats = later("adjoin.sharding.heat")
     maps = later("adjoin.sharding.maps")
     policy = later("adjoin.sharding.policy")
@@ -228,7 +227,7 @@ def number_of(layout: BoundLayout, index: str) -> ShardNumber:
 def _put_number(layout: BoundLayout, number: ShardNumber, record: Item | None, was: Item | None) -> Put:
     assert record is not None
     key = layout.shard_number_key(number.attribute)
-    return Put(layout.table, key | record, still.as_read(layout, was, (VERSION_OF_NUMBER,)))
+    return Put(layout.table, key | record, trying.as_read(layout, was, (VERSION_OF_NUMBER,)))
 
 
 # --- growing -----------------------------------------------------------------------------------
@@ -305,4 +304,4 @@ def _put(layout: BoundLayout, scope: str, shards: ShardMap, heat: Heat, was: Ite
         HEAT: encode(heat.to_plain()),
         VERSION: {"N": str(number)},
     }
-    return Put(layout.table, layout.shard_map_key(scope) | record, still.same(was, VERSION))
+    return Put(layout.table, layout.shard_map_key(scope) | record, trying.same(was, VERSION))

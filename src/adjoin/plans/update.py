@@ -35,11 +35,10 @@ from adjoin.plans.entity_write import (
 )
 from adjoin.plans.in_transaction import counted_in_transaction
 from adjoin.plans.managed_fields import refuse_maintained
-from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, decided, until_written
+from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, decided, same, until_written
 from adjoin.plans.steps.conditions import bounds, update_actions, write_condition
 from adjoin.plans.steps.nested import is_shallow
 from adjoin.plans.steps.samples import sample_items, stored_entity
-from adjoin.plans.steps.still import same
 from adjoin.plans.versions import has_version
 from adjoin.plans.write import edge_keys, met, not_held
 from adjoin.requests import Get, ItemResponse, Plan, TransactWrite, Update

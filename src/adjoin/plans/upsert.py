@@ -40,9 +40,8 @@ from adjoin.plans.changed_values import worked_out
 from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.entity_write import Claims, EntityWrite, beside, revised
 from adjoin.plans.managed_fields import is_kept_by_reading, written_items
-from adjoin.plans.steps.again import ATTEMPTS
+from adjoin.plans.steps.again import ATTEMPTS, same
 from adjoin.plans.steps.conditions import initial, start_of, update_actions, write_condition
-from adjoin.plans.steps.still import same
 from adjoin.plans.update import UNCHANGED, Changed, changed_write, read_first, update, update_condition
 from adjoin.plans.write import add, is_accompanied, prepared
 from adjoin.requests import Get, ItemResponse, Plan, Put, Update

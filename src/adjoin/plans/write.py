@@ -60,11 +60,19 @@ from adjoin.plans.managed_fields import (
     written_items,
 )
 from adjoin.plans.shards import report_heat
-from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, decided, until_written
+from adjoin.plans.steps.again import (
+    AGAIN,
+    Again,
+    Attempt,
+    Failure,
+    decided,
+    disconnected_satellites,
+    same,
+    until_written,
+)
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
 from adjoin.plans.steps.conditions import end_conditions, write_condition
 from adjoin.plans.steps.joining import AnyRequest, joined_checks, parts_of, write_key, write_place
-from adjoin.plans.steps.still import disconnected_satellites, same
 from adjoin.plans.versions import Lock, as_seen, lock_for, remember, seen_in, stale
 from adjoin.requests import Check, Delete, ItemResponse, Plan, Put, TransactWrite, Update
 from adjoin.units import MAX_BATCH_WRITE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE

@@ -33,8 +33,8 @@ from adjoin.layouts.own_items import SHORT
 from adjoin.plans.counting.ledger import LENGTH, edge_of
 from adjoin.plans.counting.node_transaction import MARKED
 from adjoin.plans.counting.references import EDGE, PAGE, EdgeRef, edge_in, edges_in, queries_from, queries_into, refs_to
+from adjoin.plans.steps.again import same
 from adjoin.plans.steps.batches import chunks, get_all, write_all
-from adjoin.plans.steps.still import same
 from adjoin.requests import Delete, Get, PageResponse, Plan, Put, Query, SortCondition
 from adjoin.rules import RuleGroup
 from adjoin.values import AttributeValue, Item

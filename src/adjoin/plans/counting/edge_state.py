@@ -32,7 +32,7 @@ from adjoin.plans.counting.ledger import WAITING, Ledger, LedgerWrite, ledger_in
 from adjoin.plans.counting.rank_items import NO_MOVES, Moves, Rank, base_of, first_moves, moves, ranks_of
 from adjoin.plans.counting.references import EdgeRef, named_in
 from adjoin.plans.counting.stamps import Stamp, generation_of, new_stamp, stamp_of
-from adjoin.plans.steps.still import as_read
+from adjoin.plans.steps.again import as_read
 from adjoin.requests import Check, Delete, Put, Update
 from adjoin.rules import Rule, RuleGroup
 from adjoin.values import AttributeValue, Item, exact_sum

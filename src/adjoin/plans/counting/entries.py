@@ -24,8 +24,8 @@ from adjoin.expressions import Action, Condition, Path, Remove, Set, Value, attr
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
 from adjoin.layouts.own_items import is_of
+from adjoin.plans.steps.again import same
 from adjoin.plans.steps.joining import acted
-from adjoin.plans.steps.still import same
 from adjoin.reached_sets import shown
 from adjoin.requests import Delete, Put, Update
 from adjoin.rules import Rule

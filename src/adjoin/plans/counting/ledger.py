@@ -49,8 +49,8 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, REVISION
 from adjoin.plans.counting.contributions import RANK, VALUE
 from adjoin.plans.counting.references import EdgeRef, edge_in, named_in, unreadable
+from adjoin.plans.steps.again import same
 from adjoin.plans.steps.batches import place_of
-from adjoin.plans.steps.still import same
 from adjoin.reached_sets import packed_texts, unpacked_texts
 from adjoin.requests import Check, Delete, Put, Update
 from adjoin.rules import Rule, RuleGroup

@@ -41,8 +41,8 @@ from adjoin.plans.maintenance.cycles import moved
 from adjoin.plans.maintenance.neighbours import reconcile_near
 from adjoin.plans.maintenance.reconciling import begin_generations, reconcile
 from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside, set_aside_by, take_back
+from adjoin.plans.steps.again import same
 from adjoin.plans.steps.batches import Place, chunks, get_all, place_of
-from adjoin.plans.steps.still import same
 from adjoin.reached_sets import is_reached_set, leads_elsewhere
 from adjoin.requests import Check, Delete, Get, ItemChange, Plan, Put, TransactWrite
 from adjoin.rules import RuleGroup

@@ -23,8 +23,8 @@ from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
 from adjoin.plans.counting.ledger import APPLIED
 from adjoin.plans.counting.node_transaction import NodeTransaction
 from adjoin.plans.counting.references import key_of_node, ref_in
+from adjoin.plans.steps.again import same
 from adjoin.plans.steps.batches import Pages, get_all
-from adjoin.plans.steps.still import same
 from adjoin.requests import Check, Get, ItemResponse, Plan, Query, Update
 from adjoin.rules import Rule, RuleGroup
 from adjoin.values import Item

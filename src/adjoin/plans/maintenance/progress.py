@@ -22,8 +22,8 @@ from adjoin.errors import FAILED_CONDITION, ConditionFailed, TransactionCanceled
 from adjoin.expressions import IfNotExists, Set, Value, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
+from adjoin.plans.steps.again import new_revision, same
 from adjoin.plans.steps.batches import get_all
-from adjoin.plans.steps.still import new_revision, same
 from adjoin.requests import Delete, Get, ItemResponse, Plan, Put, TransactWrite, Update
 from adjoin.values import AttributeValue, Item
 

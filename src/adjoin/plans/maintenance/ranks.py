@@ -34,8 +34,8 @@ from adjoin.plans.counting.node_transaction import FULL, STALE, TURN, Near, copi
 from adjoin.plans.counting.rank_items import RankStanding, ledger_key, standing
 from adjoin.plans.counting.references import key_of_node
 from adjoin.plans.maintenance.report import Tally, Unapplied, record_key
+from adjoin.plans.steps.again import same
 from adjoin.plans.steps.batches import Place, chunks, get_all, place_of, write_all
-from adjoin.plans.steps.still import same
 from adjoin.requests import Delete, Get, PageResponse, Plan, Put, Query, TransactWrite, Update
 from adjoin.rules import Rule, RuleGroup, Term
 from adjoin.units import MAX_TRANSACTION

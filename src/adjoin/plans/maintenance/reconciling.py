@@ -64,9 +64,8 @@ from adjoin.plans.maintenance.blaming import Blame, blame
 from adjoin.plans.maintenance.cycles import order
 from adjoin.plans.maintenance.ranks import refresh
 from adjoin.plans.maintenance.report import Tally
-from adjoin.plans.steps.again import Pace
+from adjoin.plans.steps.again import Pace, new_revision
 from adjoin.plans.steps.batches import Place, get_all, place_of, write_in_rounds
-from adjoin.plans.steps.still import new_revision
 from adjoin.requests import Delete, Get, Plan, Put, TransactWrite, Update
 from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE, MAX_TRANSACTION
 from adjoin.values import AttributeValue, Item, text_size

@@ -42,13 +42,11 @@ if TYPE_CHECKING:
     from adjoin.plans.maintenance import progress
     from adjoin.plans.maintenance import report as reports
     from adjoin.plans.steps import again as trying
-    from adjoin.plans.steps import still
     from adjoin.plans.steps.again import Attempt, Done
 else:
     progress = later("adjoin.plans.maintenance.progress")
     reports = later("adjoin.plans.maintenance.report")
     trying = later("adjoin.plans.steps.again")
-    still = later("adjoin.plans.steps.still")
 
 RECORD = "rules"
 _RULES, _CURRENT, _FORMER = "rules", "current", "former"
@@ -314,7 +312,7 @@ def _changed(
             layout.rules.stand(standing_in(layout.rules, after))
             return after
 
-        put = Put(layout.table, progress.key_of(layout, RECORD) | _item(after), still.same(response.item, REVISION))
+        put = Put(layout.table, progress.key_of(layout, RECORD) | _item(after), trying.same(response.item, REVISION))
         return trying.Attempt((put,), changed, trying.always_again)
 
     return (yield from trying.until_written(attempt))
@@ -337,5 +335,5 @@ def _item(record: Record) -> Item:
         _RULES: {"M": rules},
         _CURRENT: {"S": record.current},
         _FORMER: {"L": [{"S": each} for each in record.former]},
-        REVISION: still.new_revision(),
+        REVISION: trying.new_revision(),
     }

@@ -48,7 +48,7 @@ from adjoin.plans.maintenance.progress import (
     number_in,
 )
 from adjoin.plans.maintenance.report import MaintenanceReport, Tally
-from adjoin.plans.steps.still import new_revision, same
+from adjoin.plans.steps.again import new_revision, same
 from adjoin.requests import ChangesResponse, Get, ItemResponse, Plan, Put, ReadChanges
 from adjoin.units import CHANGES_KEPT, MAX_CHANGES
 from adjoin.values import Item

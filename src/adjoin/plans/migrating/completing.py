@@ -29,9 +29,19 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, OWNER, REVISION, Satellite
 from adjoin.plans.entity_write import Claims, beside, may_succeed
 from adjoin.plans.repair import restore_twin
-from adjoin.plans.steps.again import AGAIN, Again, Attempt, Done, Failure, always_again, until_written
+from adjoin.plans.steps.again import (
+    AGAIN,
+    Again,
+    Attempt,
+    Done,
+    Failure,
+    always_again,
+    as_read,
+    new_revision,
+    unchanged,
+    until_written,
+)
 from adjoin.plans.steps.batches import chunks, get_all, place_of
-from adjoin.plans.steps.still import as_read, new_revision, unchanged
 from adjoin.requests import Check, Delete, Get, ItemResponse, Plan, Put, TransactWrite, Update
 from adjoin.tables import IndexDefinition
 from adjoin.units import read_units, write_units

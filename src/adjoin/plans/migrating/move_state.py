@@ -18,7 +18,7 @@ from adjoin.errors import TableNotEmpty
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
 from adjoin.plans.migrating.passes import MigrationStage
-from adjoin.plans.steps.still import new_revision, same
+from adjoin.plans.steps.again import new_revision, same
 from adjoin.requests import (
     ChangesResponse,
     DescribeTable,

@@ -54,8 +54,8 @@ from adjoin.plans.migrating.passes import MigrationReport
 from adjoin.plans.migrating.planning import SHOWN
 from adjoin.plans.migrating.storing import apply, has_claim, in_the_way, release, store
 from adjoin.plans.migrating.translating import UNREADABLE, Moved, Translation
+from adjoin.plans.steps.again import new_revision
 from adjoin.plans.steps.batches import Place, get_all, place_of
-from adjoin.plans.steps.still import new_revision
 from adjoin.requests import (
     ChangesResponse,
     Delete,

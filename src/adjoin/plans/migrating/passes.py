@@ -53,8 +53,8 @@ from adjoin.plans.migrating.completing import (
 )
 from adjoin.plans.migrating.consumption import Consumption
 from adjoin.plans.migrating.planning import PAGE, SHOWN, field_changes_of
+from adjoin.plans.steps.again import new_revision, same
 from adjoin.plans.steps.batches import get_all, place_of
-from adjoin.plans.steps.still import new_revision, same
 from adjoin.requests import (
     ChangesResponse,
     Delete,

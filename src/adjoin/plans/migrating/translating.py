@@ -29,7 +29,7 @@ from adjoin.layouts.interface import DELETING, REVISION, WRITTEN, Satellite
 from adjoin.model import SHARDS_READ, UNEXPLAINED, Ref, identity_of
 from adjoin.plans.deletion import TOKENS
 from adjoin.plans.migrating.completing import FieldChanges, Fill, filled_by
-from adjoin.plans.steps.still import new_revision
+from adjoin.plans.steps.again import new_revision
 from adjoin.values import Item
 
 UNREADABLE = (InvalidItem, InvalidKey, InvalidValue)

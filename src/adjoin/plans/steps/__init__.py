@@ -2,8 +2,15 @@
 
 `batches`       any number of gets, queries and writes, in as few requests as possible
 `conditions`    predicates and changes of fields as conditions and updates of stored attributes
-`still`         conditions that an item is still as it was read
-`again`         the loop: read, decide, write if nothing changed, otherwise again
+`again`         the loop: read, decide, write if what was read is unchanged, otherwise again; and those conditions
 `spending`      budgets, and plans that run side by side within one
 `joining`       several writes of one item joined into one
+
+How much is read unless the program says otherwise stands here, apart from the plans that read so much: the signatures
+of calls have these defaults. A signature is needed when its module is imported, and the plan only when it is called.
 """
+
+SEGMENTS = 4
+"""How many segments are read side by side by default. It is the same on every store, so that the cost is too."""
+CAP = 10_000
+"""How many edges of one class are read at one node, unless the program says otherwise."""
