@@ -90,8 +90,8 @@ if TYPE_CHECKING:
     from adjoin.model import Child, Edge, Expires, Indexed, Node, Ranked, Ref, Stored, Unique, Version
     from adjoin.plans.declared import DeclaredDifference
     from adjoin.plans.maintenance.health import Health
-    from adjoin.plans.maintenance.progress import RebuildDue
     from adjoin.plans.maintenance.report import MaintenanceReport, SetAside
+    from adjoin.plans.maintenance.standing import RebuildDue
     from adjoin.plans.migrating.passes import MigrationReport
     from adjoin.plans.migrating.planning import MigrationPlan
     from adjoin.plans.steps.spending import Budget
@@ -407,7 +407,7 @@ _MODULES = {
     ),
     "adjoin.plans.declared": ("DeclaredDifference",),
     "adjoin.plans.maintenance.health": ("Health",),
-    "adjoin.plans.maintenance.progress": ("RebuildDue",),
+    "adjoin.plans.maintenance.standing": ("RebuildDue",),
     "adjoin.plans.maintenance.report": (
         "MaintenanceReport",
         "SetAside",

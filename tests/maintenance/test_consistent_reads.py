@@ -12,11 +12,19 @@ from typing import Any
 import pytest
 
 from adjoin import Graph
-from adjoin.plans.maintenance.progress import REBUILT, begin, begin_again, end, last_looked_at
 from adjoin.plans.maintenance.recounting import begin as begin_recount
 from adjoin.plans.maintenance.recounting import begun_before, finish, reconcile_and_compare, remove_void_ranks
 from adjoin.plans.maintenance.report import Tally
-from adjoin.plans.maintenance.standing import keep, read_standing, take_up
+from adjoin.plans.maintenance.standing import (
+    REBUILT,
+    begin,
+    begin_again,
+    end,
+    keep,
+    last_looked_at,
+    read_standing,
+    take_up,
+)
 from adjoin.requests import BatchGet, Get, Query, Request
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore

@@ -18,9 +18,8 @@ from adjoin import Child, DeclarationReplaced, Edge, Graph, Node, field
 from adjoin.aggregates import Count, Latest, Max, Min, Sum, Top
 from adjoin.layouts.interface import STAMP
 from adjoin.plans.maintenance.isolating import apply_each
-from adjoin.plans.maintenance.progress import key_of
 from adjoin.plans.maintenance.report import Tally
-from adjoin.plans.maintenance.standing import RECORD, Record, Recorded, _item, end_rebuild, read_standing
+from adjoin.plans.maintenance.standing import RECORD, Record, Recorded, _item, end_rebuild, key_of, read_standing
 from adjoin.plans.read import get_many
 from adjoin.requests import Put, Request, Response
 from adjoin.runner import run

@@ -11,8 +11,8 @@ import pytest
 
 from adjoin import AdjacencyList, ChangesTrimmed, Copy, Count, Edge, Graph, Node, Sum
 from adjoin.batch.exports import write_export
-from adjoin.plans.maintenance.progress import DUE, REBUILT, begin, end, key_of
 from adjoin.plans.maintenance.report import MaintenanceReport
+from adjoin.plans.maintenance.standing import DUE, REBUILT, begin, end, key_of
 from adjoin.requests import Get, Put, UpdateTable
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.units import CHANGES_KEPT

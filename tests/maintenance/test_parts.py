@@ -44,11 +44,10 @@ from adjoin.plans.maintenance.copies import copy_ref, freshen
 from adjoin.plans.maintenance.expected import expected
 from adjoin.plans.maintenance.isolating import TOGETHER, Outcome, apply_each
 from adjoin.plans.maintenance.neighbours import reconcile_near
-from adjoin.plans.maintenance.progress import AT, POSITION, key_of, number
 from adjoin.plans.maintenance.ranks import refresh
 from adjoin.plans.maintenance.reconciling import changing, reconcile, touched_node
 from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside, take_back
-from adjoin.plans.maintenance.standing import keep
+from adjoin.plans.maintenance.standing import AT, POSITION, keep, key_of, number
 from adjoin.plans.maintenance.stream import Reading, maintain_step
 from adjoin.plans.steps.again import ATTEMPTS
 from adjoin.plans.steps.batches import place_of

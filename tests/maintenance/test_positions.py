@@ -9,7 +9,8 @@ import pytest
 from adjoin import Copy, Count, Edge, Graph, Node, Throttled
 from adjoin.errors import CancellationReason, TransactionCanceled
 from adjoin.expressions import Set, Value, attribute
-from adjoin.plans.maintenance.progress import (
+from adjoin.plans.maintenance.report import Tally
+from adjoin.plans.maintenance.standing import (
     AT,
     CHANGES,
     POSITION,
@@ -24,7 +25,6 @@ from adjoin.plans.maintenance.progress import (
     number,
     number_in,
 )
-from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.maintenance.stream import (
     Rate,
     Reading,

@@ -15,8 +15,7 @@ import pytest
 from adjoin import AdjoinError, Child, Edge, Graph, InvalidItem, Node
 from adjoin.aggregates import Count, Max, Sum
 from adjoin.expressions import Remove, attribute
-from adjoin.plans.maintenance.progress import key_of
-from adjoin.plans.maintenance.standing import RECORD
+from adjoin.plans.maintenance.standing import RECORD, key_of
 from adjoin.requests import Delete, Put, Update
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import AttributeValue, Item

@@ -11,11 +11,19 @@ from pydantic import create_model
 from adjoin import Count, DeclarationReplaced, Edge, Graph, Max, Node
 from adjoin.layouts.own_items import COUNTED, when_counted
 from adjoin.plans.counting.node_transaction import FULL, STALE, Near
-from adjoin.plans.maintenance.progress import key_of
 from adjoin.plans.maintenance.ranks import _rules
 from adjoin.plans.maintenance.recounting import reconcile_and_compare
 from adjoin.plans.maintenance.report import Tally
-from adjoin.plans.maintenance.standing import RECORD, Record, end_rebuild, keep, read_standing, recounted, take_up
+from adjoin.plans.maintenance.standing import (
+    RECORD,
+    Record,
+    end_rebuild,
+    keep,
+    key_of,
+    read_standing,
+    recounted,
+    take_up,
+)
 from adjoin.requests import Get
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore

@@ -12,8 +12,8 @@ from adjoin import Count, Edge, Graph, InvalidRequest, InvalidValue, Max, Node, 
 from adjoin.layouts.interface import GENERATION
 from adjoin.plans.counting.edge_state import aside_key
 from adjoin.plans.counting.references import named_in, ref_to
-from adjoin.plans.maintenance.progress import POSITION, key_of
 from adjoin.plans.maintenance.report import Tally, remove_left
+from adjoin.plans.maintenance.standing import POSITION, key_of
 from adjoin.plans.maintenance.stream import Daemon, Reading, leave, maintain_step
 from adjoin.plans.steps.batches import place_of
 from adjoin.requests import BatchGet, Get, Put, Query, ReadChanges, Request, Update

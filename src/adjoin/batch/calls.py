@@ -2,7 +2,7 @@
 
 A graph without a tenant runs both for itself and for all tenants of its table, and returns one result for all. A call
 that ran to its end is recorded in the table, so that a rebuild for changes missed before it is no longer due (see
-`plans.maintenance.progress`). Engines are imported only when a call needs them.
+`plans.maintenance.standing`). Engines are imported only when a call needs them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,18 @@ from adjoin.batch.sources import SCAN, Dump, dump_of, index_delay, scan_of
 from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidValue, shown
 from adjoin.layouts.bound import BoundLayout
-from adjoin.plans.maintenance.progress import REBUILT, VERIFIED, Begun, begin, end
-from adjoin.plans.maintenance.standing import end_rebuild, keep, read_standing, recounted, take_up
+from adjoin.plans.maintenance.standing import (
+    REBUILT,
+    VERIFIED,
+    Begun,
+    begin,
+    end,
+    end_rebuild,
+    keep,
+    read_standing,
+    recounted,
+    take_up,
+)
 from adjoin.plans.shards import read_shard_maps
 from adjoin.rules import Rules
 

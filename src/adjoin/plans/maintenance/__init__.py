@@ -10,7 +10,7 @@ One change passes these modules, in this order:
 
 `stream`         reads the stored position and the changes after it, and stores the new position at the end
 `isolating`      groups changes by tenant; if a batch fails, halves it until the failing change is found
-`standing`       checks that the table is counted by the declarations of this program
+`standing`       has the records of position, rebuilds and declarations, and compares those with this program's
 `affected`       turns changes into work: edges to reconcile, nodes that were created or deleted, copied fields
 `reconciling`    reads ledgers, nodes and edges, and writes what differs, with the parts in `plans/counting`
 `cycles`         is asked before an edge is counted by a recursive rule
@@ -18,6 +18,6 @@ One change passes these modules, in this order:
 `copies`         brings copied fields on edges up to date
 `report`         records what can never be applied, and counts what was done
 
-Beside this path, `neighbours` reconciles all edges of a node, `recounting` counts a node anew, `progress` has the
-records of position and rebuilds, `health` reads them, and `expected` predicts the work for `explain`.
+Beside this path, `neighbours` reconciles all edges of a node, `recounting` counts a node anew, `health` reads the
+records of `standing`, and `expected` predicts the work for `explain`.
 """

@@ -1,6 +1,6 @@
 """How maintenance of a graph stands: `g.health()`.
 
-In: the records of `progress`, `report` and `standing`, and the change stream after the stored position. Out: a
+In: the records of `standing` and `report`, and the change stream after the stored position. Out: a
 `Health`. Everything is read from the table and its stream, so it does not matter which process maintains the graph, or
 whether any does.
 """
@@ -13,7 +13,8 @@ from adjoin.dataclass import dataclass
 from adjoin.errors import ChangesTrimmed, InvalidRequest
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.maintenance.isolating import item_in, layout_for
-from adjoin.plans.maintenance.progress import (
+from adjoin.plans.maintenance.report import UNAPPLIED
+from adjoin.plans.maintenance.standing import (
     AT,
     CHANGES,
     DUE,
@@ -23,11 +24,11 @@ from adjoin.plans.maintenance.progress import (
     VERIFIED,
     RebuildDue,
     due_in,
+    fields,
     key_of,
     number_in,
+    read_standing,
 )
-from adjoin.plans.maintenance.report import UNAPPLIED
-from adjoin.plans.maintenance.standing import fields, read_standing
 from adjoin.plans.maintenance.stream import faded
 from adjoin.plans.steps.batches import Pages, get_all
 from adjoin.requests import ChangesResponse, Get, ItemChange, Plan, Query, ReadChanges

@@ -1,14 +1,25 @@
-"""Records by which declarations the aggregates in a table are counted.
+"""The records about maintenance of a table: how far it is, what it missed, and by which declarations it counts.
 
-In: the rules of this graph (`layout.rules`) and one record in the table. Out: `layout.rules.standing`, which says which
-rules are not yet counted, and the record brought up to date. `isolating` calls `keep` before it applies changes, a
-rebuild calls `take_up` and `end_rebuild`, and opening a graph calls `opened_standing`.
+    PK             SK           what it holds
+    #=MAINTAIN     =position    position (how far the stream was applied), at, changes (in all), rate (per second)
+    #=MAINTAIN     =due         since, at, why: changes between those times may not have been applied
+    #=MAINTAIN     =rebuilt     at (when the last complete rebuild began), of (the time of the data that it read)
+    #=MAINTAIN     =verified    the same for the last audit that repaired everything
+    #=MAINTAIN     =rules       rules: rule to {k: the key of its declaration, empty if it is no longer maintained;
+                                a: the attribute that holds its values; c: whether all nodes are counted;
+                                l: whether nodes name it; t: since when it is maintained}
+                                current, former: a hash of all declarations of the last program, and of those before it
 
-    PK             SK        what it holds
-    #=MAINTAIN     =rules    rules: rule to {k: the key of its declaration, empty if it is no longer maintained;
-                             a: the attribute that holds its values; c: whether all nodes are counted;
-                             l: whether nodes name it; t: since when it is maintained}
-                             current, former: a hash of all declarations of the last program, and of those before it
+Times are seconds since 1970.
+
+**Position and rebuilds.** `stream` reads and writes the position. It also records that a rebuild is due. A rebuild and
+an audit record when they began, and remove the record that a rebuild is due. It stays until one that began after it was
+recorded has ended. `health` reads all of them.
+
+**Declarations.** In: the rules of this graph (`layout.rules`) and the record in the table. Out:
+`layout.rules.standing`, which says which rules are not yet counted, and the record brought up to date. `isolating`
+calls `keep` before it applies changes, a rebuild calls `take_up` and `end_rebuild`, and opening a graph calls
+`opened_standing`.
 
 The first program that maintains a table writes the record. A program with other declarations finds that some of its
 rules are not yet counted, and logs this. When it first runs `maintain` or `rebuild`, its declarations become those of
@@ -30,23 +41,39 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from adjoin.dataclass import dataclass
-from adjoin.errors import DeclarationReplaced, InvalidItem, TableNotFound
+from adjoin.errors import (
+    FAILED_CONDITION,
+    ConditionFailed,
+    DeclarationReplaced,
+    InvalidItem,
+    TableNotFound,
+    TransactionCanceled,
+)
+from adjoin.expressions import IfNotExists, Set, Value, attribute
 from adjoin.late import later
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
-from adjoin.requests import DescribeTable, Get, ItemResponse, Plan, Put, TableResponse
+from adjoin.requests import Delete, DescribeTable, Get, ItemResponse, Plan, Put, TableResponse, TransactWrite, Update
 from adjoin.rules import Rules, Standing
-from adjoin.values import Item
+from adjoin.values import AttributeValue, Item
 
 if TYPE_CHECKING:
-    from adjoin.plans.maintenance import progress
     from adjoin.plans.maintenance import report as reports
     from adjoin.plans.steps import again as trying
+    from adjoin.plans.steps import batches
     from adjoin.plans.steps.again import Attempt, Done
 else:
-    progress = later("adjoin.plans.maintenance.progress")
     reports = later("adjoin.plans.maintenance.report")
+    batches = later("adjoin.plans.steps.batches")
     trying = later("adjoin.plans.steps.again")
+
+MAINTAIN = "MAINTAIN"
+POSITION, DUE, REBUILT, VERIFIED = "position", "due", "rebuilt", "verified"
+"""The names of the records."""
+AT, SINCE, WHY, CHANGES, RATE, OF = "at", "since", "why", "changes", "rate", "of"
+"""Their attributes. The attribute with the position has the same name as its record."""
+_LONGEST_REASON = 1000
+"""The most characters of a reason that are stored."""
 
 RECORD = "rules"
 _RULES, _CURRENT, _FORMER = "rules", "current", "former"
@@ -54,6 +81,118 @@ _KEY, _ATTRIBUTE, _COUNTED, _LISTED, _SINCE = "k", "a", "c", "l", "t"
 _MOST = 50
 """How many former declarations are remembered. The record is one item, and must not grow without limit."""
 _log = logging.getLogger("adjoin.maintain")
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildDue:
+    """Changes that may not have been applied, because the stream did not keep them long enough."""
+
+    since: float
+    """When changes were last applied before the gap."""
+    at: float
+    """When the gap was noticed. What was written after that is applied."""
+    reason: str
+
+
+def key_of(layout: BoundLayout, name: str) -> Item:
+    return layout.ledgers.record_key(MAINTAIN, name)
+
+
+def number(value: float) -> AttributeValue:
+    return {"N": f"{value:.3f}".rstrip("0").rstrip(".")}
+
+
+def number_in(record: Mapping[str, AttributeValue] | None, name: str) -> float | None:
+    """A number of a record; None if there is none, or if another program wrote something else."""
+    value = (record or {}).get(name, {}).get("N")
+    return None if value is None else float(value)
+
+
+# --- missed changes ----------------------------------------------------------------------------
+
+
+def begin_again(layout: BoundLayout, record: Item | None, reason: str | None, now: float) -> Plan[Item | None]:
+    """Removes a position from which the stream cannot be read. With a reason, records that a rebuild is due.
+
+    Both happen in one transaction, so that no gap is forgotten. Returns the new record of the position, or None if
+    another maintainer moved the position meanwhile.
+    """
+    kept = {name: value for name, value in (record or {}).items() if name in (CHANGES, RATE)}
+    begun = key_of(layout, POSITION) | kept | {AT: number(now), REVISION: trying.new_revision()}
+    writes: list[Put | Update] = [Put(layout.table, begun, trying.same(record, REVISION))]
+    if reason is not None:
+        # If a rebuild is already due, the gap begins where that one began.
+        since = IfNotExists(attribute(SINCE), Value(number(number_in(record, AT) or 0.0)))
+        actions = (
+            Set(attribute(SINCE), since),
+            Set(attribute(AT), Value(number(now))),
+            Set(attribute(WHY), Value({"S": reason[:_LONGEST_REASON]})),
+            Set(attribute(REVISION), Value(trying.new_revision())),
+        )
+        writes.append(Update(layout.table, key_of(layout, DUE), actions))
+    try:
+        yield (TransactWrite(tuple(writes)),)
+    except TransactionCanceled as canceled:
+        if all(each.code in ("None", FAILED_CONDITION) for each in canceled.reasons):
+            return None
+        raise
+    return begun
+
+
+def due_in(record: Item | None) -> RebuildDue | None:
+    if record is None:
+        return None
+    since, at = (number_in(record, name) or 0.0 for name in (SINCE, AT))
+    return RebuildDue(since, at, record.get(WHY, {}).get("S", ""))
+
+
+# --- rebuilds and audits -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a rebuild or an audit remembers from its beginning."""
+
+    at: float
+    due: Item | None
+    """The record that a rebuild is due, as it was then."""
+
+
+def begin(layout: BoundLayout, now: float) -> Plan[Begun]:
+    """Call this when a rebuild or an audit begins, and pass the result to `end`."""
+    response: ItemResponse
+    (response,) = yield (Get(layout.table, key_of(layout, DUE), consistent=True),)
+    return Begun(now, response.item)
+
+
+def end(layout: BoundLayout, begun: Begun, name: str, read_at: float | None = None) -> Plan[None]:
+    """Records that everything was computed anew, and removes the record that a rebuild was due at the beginning.
+
+    `read_at` is the time of the data that was read, if it is older than the beginning, as for an export.
+    """
+    of = begun.at if read_at is None else min(begun.at, read_at)
+    yield (Put(layout.table, key_of(layout, name) | {AT: number(begun.at), OF: number(of)}),)
+    due = due_in(begun.due)
+    if begun.due is None or due is None or (read_at is not None and read_at < due.at):
+        return
+    try:
+        yield (Delete(layout.table, layout.key_of(begun.due), trying.same(begun.due, REVISION)),)
+    except ConditionFailed:
+        # Further changes were missed meanwhile, so a rebuild is still due.
+        return
+
+
+def last_looked_at(layout: BoundLayout) -> Plan[float]:
+    """The time of the data of the last complete rebuild or audit; 0 if there was none.
+
+    Aggregates are right as of that time. With all changes since then, which the stream may have, they are right now.
+    """
+    keys = [key_of(layout, name) for name in (REBUILT, VERIFIED)]
+    found = yield from batches.get_all([Get(layout.table, key, consistent=True) for key in keys])
+    return max(number_in(each, OF) or 0.0 for each in found)
+
+
+# --- declarations ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +228,7 @@ class Record:
         return replace(self, current=mark, former=tuple(former[-_MOST:]))
 
 
-# --- reading -----------------------------------------------------------------------------------
+# --- reading declarations -----------------------------------------------------------------------------------
 
 
 def read_standing(layout: BoundLayout) -> Plan[Record | None]:
@@ -98,7 +237,7 @@ def read_standing(layout: BoundLayout) -> Plan[Record | None]:
         return None
     response: ItemResponse
     try:
-        (response,) = yield (Get(layout.table, progress.key_of(layout, RECORD), consistent=True),)
+        (response,) = yield (Get(layout.table, key_of(layout, RECORD), consistent=True),)
     except TableNotFound:
         return None
     record = None if response.item is None else _record(response.item)
@@ -151,12 +290,12 @@ def _record(item: Item) -> Record:
         return Record(item[_CURRENT]["S"], rules, former, item)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InvalidItem(
-            f"the record of the declarations that the table is counted by (#={progress.MAINTAIN}, ={RECORD}) was "
+            f"the record of the declarations that the table is counted by (#={MAINTAIN}, ={RECORD}) was "
             f"changed by another program and cannot be read; delete this item, and run rebuild"
         ) from None
 
 
-# --- writing -----------------------------------------------------------------------------------
+# --- writing declarations -----------------------------------------------------------------------------------
 
 
 def keep(layout: BoundLayout, clock: Callable[[], float] = time.time) -> Plan[None]:
@@ -298,7 +437,7 @@ def _changed(
 
     def attempt() -> Plan[Attempt[Record | None] | Done[Record | None]]:
         response: ItemResponse
-        (response,) = yield (Get(layout.table, progress.key_of(layout, RECORD), consistent=True),)
+        (response,) = yield (Get(layout.table, key_of(layout, RECORD), consistent=True),)
         record = None if response.item is None else _record(response.item)
         layout.rules.stand(standing_in(layout.rules, record))
         if record is not None:
@@ -312,7 +451,7 @@ def _changed(
             layout.rules.stand(standing_in(layout.rules, after))
             return after
 
-        put = Put(layout.table, progress.key_of(layout, RECORD) | _item(after), trying.same(response.item, REVISION))
+        put = Put(layout.table, key_of(layout, RECORD) | _item(after), trying.same(response.item, REVISION))
         return trying.Attempt((put,), changed, trying.always_again)
 
     return (yield from trying.until_written(attempt))
@@ -326,7 +465,7 @@ def _item(record: Record) -> Item:
                 _ATTRIBUTE: {"S": each.attribute},
                 _COUNTED: {"BOOL": each.is_counted},
                 _LISTED: {"BOOL": each.is_listed},
-                _SINCE: progress.number(each.since),
+                _SINCE: number(each.since),
             }
         }
         for name, each in record.rules.items()

@@ -1,6 +1,6 @@
 """Reads the change stream from the stored position on, and has the changes applied: one step of `maintain`.
 
-In: the stored position (see `progress`) and the changes after it. Out: the changes applied by `isolating`, the new
+In: the stored position (see `standing`) and the changes after it. Out: the changes applied by `isolating`, the new
 position stored, and numbers for the report. Above it are `verbs` and the runner, which call `Daemon.step` again and
 again.
 
@@ -36,7 +36,8 @@ from adjoin.errors import (
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
 from adjoin.plans.maintenance.isolating import TOGETHER, apply_each
-from adjoin.plans.maintenance.progress import (
+from adjoin.plans.maintenance.report import MaintenanceReport, Tally
+from adjoin.plans.maintenance.standing import (
     AT,
     CHANGES,
     POSITION,
@@ -47,7 +48,6 @@ from adjoin.plans.maintenance.progress import (
     number,
     number_in,
 )
-from adjoin.plans.maintenance.report import MaintenanceReport, Tally
 from adjoin.plans.steps.again import new_revision, same
 from adjoin.requests import ChangesResponse, Get, ItemResponse, Plan, Put, ReadChanges
 from adjoin.units import CHANGES_KEPT, MAX_CHANGES
