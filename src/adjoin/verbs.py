@@ -42,12 +42,11 @@ if TYPE_CHECKING:
     from adjoin.meters import Meter
     from adjoin.plans import copies as fan_outs
     from adjoin.plans import counted_deletion, key_search, versions
-    from adjoin.plans import delete_many as deleting_many
     from adjoin.plans import find as finding
+    from adjoin.plans import removal as removing
     from adjoin.plans import scan as scanning
     from adjoin.plans import write as writing
     from adjoin.plans.counting import contributions
-    from adjoin.plans.delete_many import EdgeToDelete, NodeToDelete
     from adjoin.plans.find import Search
     from adjoin.plans.key_search import KeySearch
     from adjoin.plans.maintenance import expected as expectations
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
     from adjoin.plans.migrating.passes import Migration
     from adjoin.plans.migrating.planning import MigrationPlan
     from adjoin.plans.migrating.translating import Translation
+    from adjoin.plans.removal import EdgeToDelete, NodeToDelete
     from adjoin.plans.scan import ScanQuestion
     from adjoin.plans.steps import conditions
     from adjoin.queries import Context
@@ -75,7 +75,6 @@ else:
     fan_outs = later("adjoin.plans.copies")
     counted_deletion = later("adjoin.plans.counted_deletion")
     contributions = later("adjoin.plans.counting.contributions")
-    deleting_many = later("adjoin.plans.delete_many")
     finding = later("adjoin.plans.find")
     key_search = later("adjoin.plans.key_search")
     expectations = later("adjoin.plans.maintenance.expected")
@@ -87,6 +86,7 @@ else:
     passes = later("adjoin.plans.migrating.passes")
     plannings = later("adjoin.plans.migrating.planning")
     translating = later("adjoin.plans.migrating.translating")
+    removing = later("adjoin.plans.removal")
     scanning = later("adjoin.plans.scan")
     conditions = later("adjoin.plans.steps.conditions")
     versions = later("adjoin.plans.versions")
@@ -395,7 +395,7 @@ class Verbs(ABC):
         if_version: int | None = None,
         only_if: Predicate | None = None,
     ) -> Plan[bool]:
-        return writing.disconnect(self._layout, *self._to_disconnect(model, source, target, key, if_version, only_if))
+        return removing.disconnect(self._layout, *self._to_disconnect(model, source, target, key, if_version, only_if))
 
     def _to_disconnect(
         self,
@@ -429,7 +429,7 @@ class Verbs(ABC):
     ) -> Plan[bool]:
         must_find = must_find_edges(edges)
         if isinstance(what, Edge):
-            return writing.disconnect(self._layout, *self._edge_to_delete(what, if_version, only_if))
+            return removing.disconnect(self._layout, *self._edge_to_delete(what, if_version, only_if))
         return counted_deletion.delete_one_of(
             self._layout, *self._to_delete(what, id, if_version, only_if), must_find=must_find
         )
@@ -440,7 +440,7 @@ class Verbs(ABC):
                 f"delete_many takes a list of nodes, refs and edges, got {shown(entities)}; use delete for a single one"
             )
         _check_progress(progress)
-        return deleting_many.delete_many(self._layout, map(self._one_of_many, entities), progress)
+        return removing.delete_many(self._layout, map(self._one_of_many, entities), progress)
 
     def _one_of_many(self, entity: Any) -> EdgeToDelete | NodeToDelete:
         if isinstance(entity, Edge):

@@ -1,6 +1,6 @@
-"""Plans that write whole nodes and edges, one or many, and plans that remove edges.
+"""Plans that write whole nodes and edges, one or many.
 
-`update` changes single fields. `deletion` and `counted_deletion` remove nodes.
+`update` changes single fields. `removal` removes edges, `deletion` and `counted_deletion` nodes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from adjoin.layouts.interface import DELETING
 from adjoin.model import OWN_VERSION, UNEXPLAINED, Edge, IfVersion, Node, has_hook, node_id, refuse_unread
 from adjoin.plans.copies import Filling, copies_on, fillings
 from adjoin.plans.declared import check_due
-from adjoin.plans.deletion import UNMARKED, refuse_foreign, visible
+from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.entity_write import (
     Claims,
     beside,
@@ -47,7 +47,6 @@ from adjoin.plans.in_transaction import (
     Coming,
     counted_in_transaction,
     counting_in_transaction,
-    disconnect_counted,
     unmarked,
 )
 from adjoin.plans.managed_fields import (
@@ -66,7 +65,6 @@ from adjoin.plans.steps.again import (
     Attempt,
     Failure,
     decided,
-    disconnected_satellites,
     same,
     until_written,
 )
@@ -74,7 +72,7 @@ from adjoin.plans.steps.batches import BATCHES_A_ROUND, Place, chunks, place_of,
 from adjoin.plans.steps.conditions import end_conditions, write_condition
 from adjoin.plans.steps.joining import AnyRequest, joined_checks, parts_of, write_key, write_place
 from adjoin.plans.versions import Lock, as_seen, lock_for, remember, seen_in, stale
-from adjoin.requests import Check, Delete, ItemResponse, Plan, Put, TransactWrite, Update
+from adjoin.requests import Check, Delete, Plan, Put, TransactWrite, Update
 from adjoin.units import MAX_BATCH_WRITE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE
 from adjoin.values import AttributeValue, Item, item_size
 
@@ -475,86 +473,9 @@ def _put_alone(layout: BoundLayout, requests: list[Put | Update]) -> Plan[None]:
         ) from None
 
 
-def disconnect(
-    layout: BoundLayout,
-    kind: EdgeType,
-    source: Any,
-    target: Any,
-    fields: Mapping[str, Any],
-    lock: Condition | None = None,
-) -> Plan[bool]:
-    """Removes an edge, if it has the version that a lock asks for; returns whether it existed."""
-    keys = edge_keys(layout, kind, source, target, fields)
-    ends = layout.has_ends(kind, source, target)
-    between = layout.fit(kind).labelled
-    if ends is not None:
-        between = all_of(between, ends_lock(layout, ends))
-    try:
-        wanted = between if lock is None else all_of(between, lock)
-        return (yield from _disconnected(layout, kind, source, target, keys, wanted))
-    except (ConditionFailed, TransactionCanceled) as error:
-        item = met(error)
-        if item is not None:
-            refuse_foreign(layout, kind, dict(item))
-        if item is not None and ends is not None and not condition_test(ends)(dict(item)):
-            return False
-        if lock is None or item is None:
-            raise
-        failed = error
-    if not (yield from visible(layout, [dict(item)])):
-        # A hidden edge is already deleted for everybody, so its version does not matter.
-        return (yield from _disconnected(layout, kind, source, target, keys, between))
-    raise not_held(kind, f"{kind.name} from {source!r} to {target!r}", failed)
-
-
 def ends_lock(layout: BoundLayout, ends: Condition | None) -> Condition | None:
     """The condition for a delete of an edge with these ends: it does not exist any more, or has them."""
     return None if ends is None else Or((Not(layout.present), ends))
-
-
-def _disconnected(
-    layout: BoundLayout, kind: EdgeType, source: Any, target: Any, keys: list[Item], lock: Condition | None
-) -> Plan[bool]:
-    if counted_in_transaction(layout, kind):
-        return (yield from disconnect_counted(layout, kind, source, target, keys, lock))
-    others = disconnected_satellites(layout, kind, source, target, keys)
-    if len(keys) > 1 or others:
-        return (yield from _disconnect_all(layout, keys, others, lock))
-    response: ItemResponse
-    (response,) = yield (Delete(layout.table, keys[0], lock, return_old=True),)
-    if response.item is None:
-        return False
-    return bool((yield from visible(layout, [response.item])))
-
-
-def _disconnect_all(layout: BoundLayout, keys: list[Item], others: list[Delete], lock: Condition | None) -> Plan[bool]:
-    """Removes an edge that is several items; returns whether it existed, as `edge` would have answered."""
-    wanted = all_of(layout.present, UNMARKED, lock)
-    while True:
-        try:
-            yield (TransactWrite((*(Delete(layout.table, key, wanted) for key in keys), *others)),)
-            return True
-        except TransactionCanceled as canceled:
-            failed = [reason.item for reason in canceled.reasons[: len(keys)] if reason.is_failed_condition]
-            foreign = [reason.is_failed_condition for reason in canceled.reasons[len(keys) :]]
-            if failed:
-                error = canceled
-                break
-            if not any(foreign):
-                raise
-            # Another edge has taken a claim over; it stays.
-            others = [each for each, is_foreign in zip(others, foreign, strict=True) if not is_foreign]
-    if failed == [None] * len(keys):
-        return False
-    # A one-sided edge is no edge, and its item is removed in any case. For an edge with the mark of a delete, the
-    # deletion record says whether it still existed.
-    there = [dict(item) for item in failed if item is not None]
-    is_shown = None not in failed and bool((yield from visible(layout, there)))
-    wanted = lock if is_shown else None
-    if wanted is not None and not all(map(condition_test(wanted), there)):
-        raise error
-    yield (TransactWrite((*(Delete(layout.table, key, wanted) for key in keys), *others)),)
-    return is_shown
 
 
 def edge_keys(layout: BoundLayout, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any]) -> list[Item]:

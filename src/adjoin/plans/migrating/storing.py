@@ -27,9 +27,9 @@ from adjoin.plans.entity_write import Claims, EntityWrite, entity_put, write_ent
 from adjoin.plans.in_transaction import Coming, counted_in_transaction, counting_in_transaction
 from adjoin.plans.managed_fields import is_kept_by_reading, put_request
 from adjoin.plans.migrating.translating import Moved
+from adjoin.plans.removal import disconnect
 from adjoin.plans.shards import report_heat
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, Place, by_size, chunks, get_all, place_of, write_all
-from adjoin.plans.write import disconnect
 from adjoin.requests import Delete, Get, Plan, Put, Update
 from adjoin.units import MAX_BATCH_WRITE, read_units, write_units
 from adjoin.values import Item, item_size
