@@ -1,6 +1,6 @@
 """What is within some edges of one node, as compiled loops that cost little to call: a count, a sum, or the nodes.
 
-The addresses of all arrays are written down once, in a `Nearby`, and a call passes three numbers (see `addresses`). A
+The addresses of all arrays are written down once, in a `Nearby`, and a call passes three numbers (see `kernels`). A
 `Nearby` keeps its arrays alive. It is right as long as they are those of the snapshot. `follow` may replace them, so a
 `Nearby` is made anew afterwards.
 
@@ -18,8 +18,8 @@ import numba
 import numpy as np
 
 from adjoin.dataclass import dataclass
-from adjoin.snapshots.addresses import addresses, fetch, numbers, pointer_to, small_numbers
 from adjoin.snapshots.arrays import Array
+from adjoin.snapshots.kernels import addresses, fetch, numbers, pointer_to, small_numbers
 
 LAST_STAMP = 255
 """Stamps are single bytes, so that those of a million nodes stay in the processor's cache."""
