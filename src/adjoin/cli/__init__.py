@@ -54,8 +54,7 @@ from adjoin.cli import (
     verify,
     walk,
 )
-from adjoin.cli.command import FAILED, MISUSED, Command, InvalidArguments, told
-from adjoin.cli.parsing import Parser
+from adjoin.cli.command import FAILED, MISUSED, Command, InvalidArguments, Parser, told
 from adjoin.errors import AdjoinError
 
 COMMANDS: tuple[Command, ...] = (

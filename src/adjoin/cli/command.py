@@ -1,4 +1,4 @@
-"""The `Command` record, and what commands share: opening an existing file, choosing a table, importing classes.
+"""The `Command` record, and what commands share: their parser, opening a file, choosing a table, importing classes.
 
 Commands that need the user's classes import the user's module, and take the classes and their layout from it.
 """
@@ -10,13 +10,14 @@ import difflib
 import importlib
 import importlib.util
 import os
+import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from adjoin import Child, Edge, Node
 from adjoin.dataclass import dataclass
@@ -76,6 +77,47 @@ class Command:
 
     It gets the open graph, an `Asked`, and the arguments.
     """
+
+
+# --- arguments ---------------------------------------------------------------------------------
+
+
+class Parser(argparse.ArgumentParser):
+    """Parses arguments, and for a mistyped word it names the one that was probably meant.
+
+    Parsers of commands are of the same class, because argparse makes them of the class of their parent.
+    """
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, rest = super().parse_known_args(args, namespace)
+        # Where a command has its own parser, only that one knows its options, so it refuses what is left itself.
+        if rest and not any(isinstance(each, argparse._SubParsersAction) for each in self._actions):
+            self.error(f"unrecognized arguments: {' '.join(rest)}{self._hint(rest)}")
+        return found, rest
+
+    def _hint(self, words: Sequence[str]) -> str:
+        options = [option for action in self._actions for option in action.option_strings]
+        unknown = [word.partition("=")[0] for word in words if word.startswith("-")]
+        return _closest(unknown[0], options) if unknown else ""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [*map(str, action.choices)]
+            hint = _closest(str(value), known) or f"; choose from {', '.join(known)}"
+            raise argparse.ArgumentError(action, f"{value!r} is not known{hint}")
+
+    def error(self, message: str) -> NoReturn:
+        # What people type may be anything, and a message is one line that can be printed.
+        line = " ".join(message.split()).encode("utf-8", "backslashreplace").decode()
+        super().error(re.sub(r"[\x00-\x1f\x7f]", "?", line))
+
+
+def _closest(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+# --- files and tables --------------------------------------------------------------------------
 
 
 @contextmanager
