@@ -26,7 +26,7 @@ from adjoin.requests import (
 )
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.catalogue import find_table
-from adjoin.stores.sqlite.store import trim
+from adjoin.stores.sqlite.upkeep import trim
 from adjoin.values import AttributeValue
 from tests.stores.conftest import Clock
 from tests.stores.examples import PLAIN, all_changes, everything, item, key, n, one, page, put, s, stored

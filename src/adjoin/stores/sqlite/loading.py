@@ -8,6 +8,7 @@ keys, so that neighbours in the tree are written together; so the more rows, the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 import apsw
@@ -15,6 +16,7 @@ from orjson import dumps, loads
 
 from adjoin.errors import AdjoinError, ItemTooLarge
 from adjoin.items import normal_item
+from adjoin.stores.sqlite import file
 from adjoin.stores.sqlite.rows import KeyValue, change_sum, sum_of_time
 from adjoin.stores.sqlite.tables import Table
 from adjoin.units import MAX_ITEM_SIZE
@@ -27,6 +29,20 @@ pages would be written to the log again and again."""
 CHECKPOINT_PAGES = 1 << 16
 """How long the log may become before its pages are written to their places: 256 MB. A load changes most pages of a
 large table again and again."""
+
+
+@contextmanager
+def memory_for_loads(connection: apsw.Connection) -> Iterator[None]:
+    """Within this block, a connection has the cache and the log of a load; after it, those of single writes."""
+    before = connection.pragma("cache_size")
+    connection.pragma("cache_size", -CACHE_KB)
+    connection.wal_autocheckpoint(CHECKPOINT_PAGES)
+    try:
+        yield
+    finally:
+        connection.pragma("cache_size", before)
+        connection.wal_autocheckpoint(file.CHECKPOINT_PAGES)
+
 
 Refused = list[tuple[int, AdjoinError]]
 """The items that no table can hold: their place among those that were given, and why."""

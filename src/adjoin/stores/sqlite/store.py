@@ -3,11 +3,10 @@
 The writes of a batch share one SQLite transaction, and so one synchronisation to disk. Each request decides before it
 writes, so one that fails does not affect the others. Reads are single statements, or share a read transaction, and
 never wait for writers. A group commit has two steps: one thread performs the writes, and a thread that may wait for the
-disk commits them. Upkeep trims changes and removes expired items, a few with each write, at least as fast as they are
-written.
+disk commits them.
 
-`reads`, `writes`, `changes` and `lifecycle` perform the requests; `file` opens the file. `background` has the same
-store for asynchronous programs.
+`reads`, `writes`, `changes` and `lifecycle` perform the requests, and `upkeep` removes what is due; `file` opens the
+file. `background` has the same store for asynchronous programs.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 import apsw
 
@@ -46,15 +45,14 @@ from adjoin.requests import (
     Update,
     UpdateTable,
 )
-from adjoin.stores.sqlite import changes, lifecycle, loading, reads, writes
+from adjoin.stores.sqlite import changes, lifecycle, loading, reads, upkeep, writes
 from adjoin.stores.sqlite.connections import Connections, Session
-from adjoin.stores.sqlite.file import CHECKPOINT_PAGES, MEMORY, Durability, file_error, located, open_file
+from adjoin.stores.sqlite.file import MEMORY, Durability, file_error, located, open_file
 from adjoin.stores.sqlite.loading import Ready
 from adjoin.stores.sqlite.locks import Turn, holds
 from adjoin.stores.sqlite.reads import dumped
-from adjoin.stores.sqlite.rows import BROKEN, BrokenRow, FoundRow
-from adjoin.stores.sqlite.tables import FindTable, Table
-from adjoin.stores.sqlite.writes import Decided, Prepared, StoredItem, apply
+from adjoin.stores.sqlite.rows import BROKEN
+from adjoin.stores.sqlite.tables import FindTable
 from adjoin.tables import TableDefinition
 from adjoin.values import Item
 
@@ -102,14 +100,10 @@ class Round:
 
 
 _SECONDS = 5.0
-_STEP = 1000
-"""Most changes, and most expired items, of a table that are removed at a time. If more than half as many were written
-since the last time, twice the number of writes is the limit, so that upkeep is faster than any writer."""
-_FIVE_YEARS = 5 * 365 * 86400
 
 
 class Upkeep:
-    """Does upkeep when it is due, by the clock and by the number of writes."""
+    """Does upkeep when it is due, by the clock and by the number of writes; `upkeep` says what it removes."""
 
     def __init__(self, keep_changes: float) -> None:
         self._keep_changes = keep_changes
@@ -120,86 +114,21 @@ class Upkeep:
         self._written += sum(map(_items_of, requests))
 
     def is_due(self, now: float) -> bool:
-        return now >= self._next or self._written >= _STEP // 2
+        return now >= self._next or self._written >= upkeep.STEP // 2
 
     def perform(self, session: Session, now: float) -> None:
-        most = max(_STEP, 2 * self._written)
+        most = max(upkeep.STEP, 2 * self._written)
         self._next = now + _SECONDS
         self._written = 0
         for table in session.all_tables():
-            trim(session.cursor, table, now - self._keep_changes, most)
+            upkeep.trim(session.cursor, table, now - self._keep_changes, most)
             if table.definition.ttl is not None:
-                _expire(session.cursor, table, now, most)
+                upkeep.expire(session.cursor, table, now, most)
 
 
 def _items_of(request: Request) -> int:
     """The largest number of items that a request may write."""
     return len(request.writes) if isinstance(request, BatchWrite | TransactWrite) else 1
-
-
-# --- trimming ----------------------------------------------------------------------------------
-
-
-def trim(cursor: apsw.Cursor, table: Table, before: float, most: int) -> None:
-    """Removes the oldest changes that were made before a time, at most `most` of them."""
-    changes = table.changes
-    oldest = cursor.execute(f"SELECT at FROM {changes} ORDER BY seq LIMIT 1").get
-    if oldest is None or oldest >= before:
-        return
-    window = f"(SELECT seq, at FROM {changes} ORDER BY seq LIMIT {most})"
-    # Only from the start, also if the clock was set back: a gap would hide changes from readers.
-    cursor.execute(
-        # One bound: with two, SQLite would look up all rows below the first and test each against the second.
-        f"DELETE FROM {changes} WHERE seq < min((SELECT max(seq) FROM {changes}), coalesce("
-        f"(SELECT min(seq) FROM {window} WHERE at >= ?), (SELECT max(seq) + 1 FROM {window})))",
-        (before,),
-    )
-
-
-# --- expiry ------------------------------------------------------------------------------------
-
-
-def expiring(session: Session, now: float) -> bool:
-    """Whether an item of some table has expired."""
-    return any(_has_expired(session.cursor, table, now) for table in _mortal(session))
-
-
-def expire_some(session: Session, now: float) -> int:
-    """Removes some expired items of all tables; returns how many."""
-    return sum(_expire(session.cursor, table, now, _STEP) for table in _mortal(session))
-
-
-def _mortal(session: Session) -> list[Table]:
-    return [table for table in session.all_tables() if table.definition.ttl is not None]
-
-
-def _expire(cursor: apsw.Cursor, table: Table, now: float, most: int) -> int:
-    """Removes expired items of a table, at most `most`; returns how many."""
-    rows = cursor.execute(
-        f"SELECT {table.form.fields} FROM {table.items} INDEXED BY {table.items}_expires"
-        " WHERE expires < ? AND expires > ? ORDER BY expires LIMIT ?",
-        (now, now - _FIVE_YEARS, most),
-    ).fetchall()
-    expired = []
-    for row in rows:
-        found = cast(FoundRow, row)
-        second = table.expiry(table.form.item(found))
-        if second is None or second >= now:
-            # The column and the item disagree, so the row is damaged. Damage must not remove an item.
-            raise BrokenRow
-        size, columns = found[0], found[table.form.keys]
-        prepared = Prepared(table, (columns[0], columns[1]), None, lambda _: None)
-        expired.append(Decided(prepared, StoredItem(table, size, tuple(columns), None, found), None))
-    apply(cursor, expired, now, expired=True)
-    return len(rows)
-
-
-def _has_expired(cursor: apsw.Cursor, table: Table, now: float) -> bool:
-    found = cursor.execute(
-        f"SELECT 1 FROM {table.items} INDEXED BY {table.items}_expires WHERE expires < ? AND expires > ? LIMIT 1",
-        (now, now - _FIVE_YEARS),
-    ).get
-    return found is not None
 
 
 # --- the store ---------------------------------------------------------------------------------
@@ -454,20 +383,13 @@ class SQLiteStore:
             loading.write(session.cursor, table, loading.fitting(table, pieces), now, as_new=is_new)
 
         def perform(session: Session) -> bool:
-            connection = session.connection
-            before = connection.pragma("cache_size")
-            connection.pragma("cache_size", -loading.CACHE_KB)
-            connection.wal_autocheckpoint(loading.CHECKPOINT_PAGES)
-            try:
+            with loading.memory_for_loads(session.connection):
                 if as_new:
                     with suppress(loading.SomeAreStored):
                         self._in_transaction(session, partial(work, session, True))
                         return True
                 self._in_transaction(session, partial(work, session, False))
                 return False
-            finally:
-                connection.pragma("cache_size", before)
-                connection.wal_autocheckpoint(CHECKPOINT_PAGES)
 
         return self._with_session(perform)
 
@@ -587,8 +509,8 @@ class SQLiteStore:
 
         def expire(session: Session) -> int:
             total = done = 0
-            while (rounds is None or done < rounds) and expiring(session, self._clock()):
-                total += self._in_transaction(session, partial(expire_some, session))
+            while (rounds is None or done < rounds) and upkeep.expiring(session, self._clock()):
+                total += self._in_transaction(session, partial(upkeep.expire_some, session))
                 done += 1
             return total
 
