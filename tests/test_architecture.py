@@ -15,6 +15,7 @@
                           fields                requests
                           schema                tables, evaluate, key_conditions
                           model                 expressions, items
+                          marks
                           refs, class_fields
                           sharding
     values, units, errors, notebooks
@@ -58,10 +59,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     # What type checkers know of nodes and edges; it knows neither.
     "refs": set(),
     "class_fields": {"errors"},
+    "marks": set(),
     "model": {"errors", "units", "values", "notebooks", "refs", "class_fields"},
-    "field_types": {"errors", "values", "formats", "model"},
-    "entity_types": {"errors", "units", "values", "formats", "model", "field_types"},
-    "schema": {"errors", "units", "values", "formats", "model", "entity_types", "field_types"},
+    "field_types": {"errors", "values", "formats", "marks", "model"},
+    "entity_types": {"errors", "units", "values", "formats", "marks", "model", "field_types"},
+    "schema": {"errors", "units", "values", "formats", "marks", "model", "entity_types", "field_types"},
     "fields": {"class_fields", "errors", "units", "values", "model", "entity_types", "field_types", "schema"},
     "sharding": {"errors", "units", "values"},
     "aggregates": {"errors", "fields"},
@@ -77,7 +79,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "plans": {
         "errors", "units", "values", "tables", "reserved", "expressions", "requests",
-        "model", "entity_types", "field_types", "schema", "fields", "layouts",
+        "marks", "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "rules", "aggregates", "items", "evaluate", "notebooks", "reached_sets",
     },
     "stores": {"errors", "units", "values", "tables", "key_conditions", "expressions", "requests", "items", "evaluate"},
@@ -126,9 +128,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "refs", "errors", "values", "expressions", "requests", "model", "entity_types", "fields", "layouts", "plans",
         "verbs",
     },
-    "changing": {"refs", "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs"},
+    "changing": {"refs", "errors", "requests", "marks", "model", "entity_types", "fields", "layouts", "plans", "verbs"},
     "transactions": {
-        "refs", "errors", "requests", "model", "entity_types", "fields", "layouts", "plans", "verbs", "changing",
+        "refs", "errors", "requests", "marks", "model", "entity_types", "fields", "layouts", "plans", "verbs",
+        "changing",
     },
     # What it answers is imported by name when it is asked for; the shells only call `calls`.
     "snapshots": {
@@ -137,7 +140,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "verbs": {
         "errors", "units", "values", "tables", "expressions", "requests",
-        "model", "entity_types", "field_types", "schema", "fields", "layouts",
+        "marks", "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "meters", "queries", "rules", "notebooks", "watching",
     },
     "placing": set(),
@@ -146,14 +149,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "whole_graph": {"requests", "verbs", "batch", "snapshots", "stores.interface"},
     "graph": {
         "refs", "errors", "units", "values", "tables", "expressions", "requests",
-        "model", "entity_types", "field_types", "schema", "fields", "layouts",
+        "marks", "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
         "locations", "walks", "traversals", "reading", "changing", "transactions",
         "collecting", "whole_graph", "drawing",
     },
     "async_graph": {
         "refs", "errors", "units", "values", "tables", "expressions", "requests",
-        "model", "entity_types", "field_types", "schema", "fields", "layouts",
+        "marks", "model", "entity_types", "field_types", "schema", "fields", "layouts",
         "sharding", "plans", "runner", "cost", "queries", "searches", "scans", "verbs", "batch", "stores.interface",
         "locations", "walks", "traversals", "reading", "changing", "transactions", "graph",
         "collecting", "whole_graph", "drawing",
@@ -188,7 +191,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Public names only: it may name everything but the command line.
     "": {
         "beginning", "errors", "units", "values", "tables", "expressions", "requests",
-        "model", "entity_types", "field_types", "schema", "fields",
+        "marks", "model", "entity_types", "field_types", "schema", "fields",
         "aggregates", "layouts", "plans", "queries", "collecting", "scans", "searches", "batch", "graph", "async_graph",
         "cost", "meters", "server", "walks", "walk_steps", "snapshots", "drawings", "watching",
     },

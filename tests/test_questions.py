@@ -27,7 +27,7 @@ class Question(NamedTuple):
 
 QUESTIONS = (
     Question(
-        "A node should have the average of a field of its edges. Where is such a new aggregate declared, "
+        "A node should have the median of a field of its edges. Where is such a new aggregate declared, "
         "where is it said what one edge contributes, and where is the same number computed a second time, "
         "from a whole table?",
         (
@@ -68,7 +68,7 @@ QUESTIONS = (
         ),
     ),
     Question(
-        "The command line should have a command `adjoin stats`. Which files are written or changed?",
+        "The command line should have one more command. Which files are written or changed?",
         (
             "cli/__init__.py",
             "docs/cli.md",
@@ -89,8 +89,8 @@ QUESTIONS = (
         "A field should have one more mark beside `Unique()` and `Indexed()`. Where is the mark declared, and "
         "where does adjoin find out which fields of a class have it?",
         (
-            "model.py",
-            "entity_types.py",
+            "marks.py",
+            "field_types.py",
         ),
     ),
     Question(

@@ -86,8 +86,9 @@ if TYPE_CHECKING:
     from adjoin.layouts.adjacency_list import AdjacencyList
     from adjoin.layouts.interface import Index, Keys
     from adjoin.layouts.materialized_graph import MaterializedGraph
+    from adjoin.marks import Expires, Indexed, Stored, Unique, Version
     from adjoin.meters import CallSite, Meter
-    from adjoin.model import Child, Edge, Expires, Indexed, Node, Ranked, Ref, Stored, Unique, Version
+    from adjoin.model import Child, Edge, Node, Ranked, Ref
     from adjoin.plans.declared import DeclaredDifference
     from adjoin.plans.maintenance.health import Health
     from adjoin.plans.maintenance.report import MaintenanceReport, SetAside
@@ -389,6 +390,13 @@ _MODULES = {
         "Keys",
     ),
     "adjoin.layouts.materialized_graph": ("MaterializedGraph",),
+    "adjoin.marks": (
+        "Expires",
+        "Indexed",
+        "Stored",
+        "Unique",
+        "Version",
+    ),
     "adjoin.meters": (
         "CallSite",
         "Meter",
@@ -396,14 +404,9 @@ _MODULES = {
     "adjoin.model": (
         "Child",
         "Edge",
-        "Expires",
-        "Indexed",
         "Node",
         "Ranked",
         "Ref",
-        "Stored",
-        "Unique",
-        "Version",
     ),
     "adjoin.plans.declared": ("DeclaredDifference",),
     "adjoin.plans.maintenance.health": ("Health",),

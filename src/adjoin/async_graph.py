@@ -21,7 +21,8 @@ from adjoin.late import later
 from adjoin.layouts.indexed_fields import rehearsed
 from adjoin.layouts.interface import Layout
 from adjoin.locations import open_async_store, table_named_by
-from adjoin.model import OWN_VERSION, IfVersion, Node, Ref
+from adjoin.marks import OWN_VERSION, IfVersion
+from adjoin.model import Node, Ref
 from adjoin.plans.steps import SEGMENTS
 from adjoin.plans.table import Change, read_changes
 from adjoin.reading import AsyncReads

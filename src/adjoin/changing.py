@@ -16,7 +16,8 @@ from adjoin.entity_types import Entity
 from adjoin.errors import InvalidValue, shown
 from adjoin.fields import Predicate, RelativeChange
 from adjoin.late import later
-from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref, node_id
+from adjoin.marks import OWN_VERSION, IfVersion
+from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.requests import Plan
 from adjoin.verbs import Verbs
 

@@ -18,18 +18,8 @@ from adjoin.field_types import (
     stored_tag,
     unknown_field,
 )
-from adjoin.model import (
-    Edge,
-    Node,
-    Ranked,
-    Ref,
-    Version,
-    ambiguous,
-    either,
-    field_schemas,
-    id_spelled,
-    node_id,
-)
+from adjoin.marks import Version
+from adjoin.model import Edge, Node, Ranked, Ref, ambiguous, either, field_schemas, id_spelled, node_id
 from adjoin.values import AttributeValue, encode
 
 AnyEdge: TypeAlias = Edge[Any, Any]

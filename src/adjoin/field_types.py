@@ -24,7 +24,8 @@ from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError, InvalidModel, InvalidValue, shown
 from adjoin.formats import Format, format_of
 from adjoin.late import later
-from adjoin.model import Expires, Indexed, Stored, Unique, field_schemas
+from adjoin.marks import Expires, Indexed, Stored, Unique
+from adjoin.model import field_schemas
 from adjoin.values import check_range
 
 if TYPE_CHECKING:

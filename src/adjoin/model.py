@@ -1,4 +1,4 @@
-"""The base classes of nodes and edges, and the marks for their fields.
+"""The base classes of nodes and edges; `marks` has the marks of their fields.
 
 A class only records its declaration here. `adjoin.schema` checks that the declarations fit together
 when a graph opens, so that classes may be declared in any order. This module knows no keys, tables
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
 from functools import partial
 from types import UnionType
 from typing import (
@@ -19,9 +18,7 @@ from typing import (
     ClassVar,
     Final,
     Generic,
-    Literal,
     Self,
-    TypeAlias,
     TypeVar,
     Union,
     Unpack,
@@ -80,16 +77,6 @@ ONLY_READ = "_adjoin:only"
 """The name under which a node or an edge that was read with `only` keeps the names of the fields that were read. It is
 in `__dict__`, too."""
 
-
-class Own(Enum):
-    """The default of `if_version`: the version that the instance itself has."""
-
-    VERSION = "version"
-
-
-OWN_VERSION: Final = Own.VERSION
-IfVersion: TypeAlias = int | Literal[Own.VERSION] | None
-"""A version to compare with, None to replace whatever is stored, or the version of the instance."""
 
 _MODEL_CONFIG = ConfigDict(populate_by_name=True, validate_assignment=True)
 
@@ -514,54 +501,6 @@ class Edge(BaseModel, Generic[SourceT, TargetT], metaclass=EdgeMeta):
             one_target=base.one_target if one_target is None else one_target,
             one_source=base.one_source if one_source is None else one_source,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """Marks a field by which `find` finds nodes or edges. A value of None is not indexed.
-
-    A list or tuple is a path, which is found from its beginning on. With `elements=True`, each element of a list, tuple
-    or set is found by itself: `find(Post, field("tags").contains("python"))`.
-    """
-
-    elements: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Unique:
-    """Marks a field of a node whose value no other node of the class may have. `get` finds a node by it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """Marks an int field that each write increases by 1.
-
-    An instance replaces or deletes what is stored only if the stored version is its own; otherwise the call raises
-    `ConditionFailed`.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """Says in which format a field is stored, as the table has it: `Annotated[datetime, Stored("epoch")]`.
-
-    On a `@computed_field`, it says that the field is stored, with or without a format.
-
-    Formats of a datetime are "epoch", "epoch_ms" and a date format such as "%Y-%m-%dT%H:%M:%SZ"; of a date, a date
-    format; of an int, "05d" or "d"; of a Decimal, "08.2f", ".2f" or "f". `type` is "S" for text or "N" for a number,
-    if that is not what the format has anyway.
-    """
-
-    format: str | None = None
-    type: Literal["S", "N"] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Expires:
-    """Marks a datetime field: after that time, DynamoDB may delete the item (its time to live).
-
-    The field may also be an int, of seconds since 1970, as the table has it.
-    """
 
 
 def has_hook(model: type[Any]) -> bool:

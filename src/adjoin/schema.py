@@ -18,17 +18,8 @@ from typing import Any, Union, get_args, get_origin
 from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType, NodeType, NodeUnion
 from adjoin.errors import InvalidModel, shown
 from adjoin.field_types import element_type, path_type, plain_type, stored_computed_fields, unknown_field
-from adjoin.model import (
-    Child,
-    Edge,
-    Expires,
-    Node,
-    Stored,
-    Version,
-    ends_of,
-    open_end,
-    parent_of,
-)
+from adjoin.marks import Expires, Stored, Version
+from adjoin.model import Child, Edge, Node, ends_of, open_end, parent_of
 
 KEY_TYPES: tuple[type, ...] = (str, int, Decimal, uuid.UUID, dt.datetime, dt.date, Enum, bytes)
 """Types whose values have exactly one spelling in a key. A float has several, so it is not among them."""

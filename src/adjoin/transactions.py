@@ -12,7 +12,8 @@ from adjoin.entity_types import Entity
 from adjoin.errors import InvalidRequest
 from adjoin.fields import Predicate, RelativeChange
 from adjoin.late import later
-from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref
+from adjoin.marks import OWN_VERSION, IfVersion
+from adjoin.model import Edge, Node, Ref
 from adjoin.requests import Plan
 from adjoin.verbs import must_find_edges
 

@@ -26,7 +26,8 @@ from adjoin.late import later
 from adjoin.layouts.adjacency_list import bound_layout
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import Layout
-from adjoin.model import OWN_VERSION, Edge, IfVersion, Node, Ref, node_id
+from adjoin.marks import OWN_VERSION, IfVersion
+from adjoin.model import Edge, Node, Ref, node_id
 from adjoin.plans.declared import DeclaredDifference, differences, open_record, record_indexes
 from adjoin.plans.read import Question
 from adjoin.plans.shards import learn_number, number_of, open_shard_numbers, raise_shards, read_shard_maps, written

@@ -30,7 +30,8 @@ from adjoin.expressions import Condition, Or, all_of
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, OWNER
-from adjoin.model import AS_READ, OWN_VERSION, Edge, IfVersion, Ref, node_id
+from adjoin.marks import OWN_VERSION, IfVersion
+from adjoin.model import AS_READ, Edge, Ref, node_id
 from adjoin.plans.copies import copies_on
 from adjoin.plans.deletion import UNMARKED, doomed, visible
 from adjoin.plans.entity_write import (

@@ -20,7 +20,8 @@ from adjoin.errors import ConditionFailed, InvalidItem, InvalidValue, NotFound
 from adjoin.expressions import Compare, Condition, Exists, Not, Or, Value, all_of, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
-from adjoin.model import AS_READ, OWN_VERSION, WHOSE, IfVersion, identity_of
+from adjoin.marks import OWN_VERSION, IfVersion
+from adjoin.model import AS_READ, WHOSE, identity_of
 from adjoin.plans.deletion import UNMARKED
 from adjoin.plans.steps.conditions import initial
 from adjoin.values import AttributeValue, Item

@@ -26,7 +26,8 @@ from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import is_rehearsed
 from adjoin.layouts.interface import DELETING
-from adjoin.model import OWN_VERSION, UNEXPLAINED, Edge, IfVersion, Node, has_hook, node_id, refuse_unread
+from adjoin.marks import OWN_VERSION, IfVersion
+from adjoin.model import UNEXPLAINED, Edge, Node, has_hook, node_id, refuse_unread
 from adjoin.plans.copies import Filling, copies_on, fillings
 from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import UNMARKED, visible
