@@ -145,6 +145,10 @@ def test_every_word_of_the_glossary_is_used() -> None:
     assert unused == []
 
 
+def test_every_word_is_defined_once() -> None:
+    assert sorted(term for term in set(terms()) if terms().count(term) > 1) == []
+
+
 def known() -> set[str]:
     return {*THEIRS, *PLAIN} | {word for term in terms() for word in re.split(r"[ -]", term.lower())}
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjoin import InvalidValue
-from adjoin.snapshots.nearby import LAST_STAMP, Nearby, NearLane, Room, add_near, count_near
+from adjoin.snapshots.nearby import LAST_SEARCH, Nearby, NearLane, Room, add_near, count_near
 from tests.snapshots.graphs import Bought, Knows, Person, Thing, opened
 
 NODES = 40
@@ -91,13 +91,13 @@ def test_counts_and_sums_are_those_of_a_plain_loop(drawn: list[Drawn], hops: int
     ]
 
 
-def test_stamps_are_used_again() -> None:
-    """After the last stamp they begin anew, and nothing of earlier searches is left."""
+def test_numbers_of_searches_are_used_again() -> None:
+    """After the last number they begin anew, and nothing of earlier searches is left."""
     drawn = Drawn([(at, (at + 1) % NODES) for at in range(NODES)], False, False)
     room = Room()
     room.reserve(NODES)
     near = Nearby(room, [drawn.lane()])
-    for at in range(3 * LAST_STAMP):
+    for at in range(3 * LAST_SEARCH):
         assert count_near(near.at, at % NODES, 1 + at % 3) == 2 + at % 3
     room.reserve(10 * NODES)
     assert count_near(near.at, 0, NODES + 5) == NODES

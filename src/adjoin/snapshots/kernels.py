@@ -1,8 +1,8 @@
 """Compiled loops over the arrays of a snapshot, for what no library of arrays has at this speed.
 
-A lane is four arrays: where the edges of each node begin, how many there are, the nodes to which they lead, and their
-numbers. Loops over several lanes take a tuple of each. A stamp array says which nodes were seen: those that have the
-stamp of this call. So nothing has to be cleared until all stamps are used.
+Of a lane, a loop takes four arrays: where the edges of each node begin, how many there are, the nodes to which they
+lead, and their numbers. Loops over several lanes take a tuple of each. The array `seen_in` has, for each node, the
+number of the last search that has seen it. So nothing has to be cleared before the numbers are used up.
 
 A compiled loop looks at every array that it is given, at each call, and that takes longer than to find a node or to
 count two hops. So what is called very often takes the address of a record, which has the addresses of arrays. Who makes
@@ -118,8 +118,8 @@ def next_level(
     loops: Any,
     nodes: Any,
     counts: Any,
-    stamps: Any,
-    stamp: int,
+    seen_in: Any,
+    search: int,
     places: Any,
     found: Any,
     found_counts: Any,
@@ -141,8 +141,8 @@ def next_level(
                 if total > MOST_PATHS - count:
                     return end, -1
                 total += count
-                if stamps[other] != stamp:
-                    stamps[other] = stamp
+                if seen_in[other] != search:
+                    seen_in[other] = search
                     places[other] = end
                     found[end] = other
                     found_counts[end] = count
@@ -193,7 +193,7 @@ def next_ring(
     edges: Any,
     ring: Any,
     seen: Any,
-    stamp: int,
+    search: int,
     banned: Any,
     before: Any,
     before_edges: Any,
@@ -209,8 +209,8 @@ def next_ring(
             far, edge = fars[lane], edges[lane]
             for at in range(first, first + degrees[lane][near]):
                 other = far[at]
-                if seen[other] != stamp and banned[other] != stamp:
-                    seen[other] = stamp
+                if seen[other] != search and banned[other] != search:
+                    seen[other] = search
                     before[other] = near
                     before_edges[other] = edge[at]
                     before_lanes[other] = lane
@@ -220,10 +220,10 @@ def next_ring(
 
 
 @numba.njit(cache=True)
-def first_seen(ring: Any, seen: Any, stamp: int) -> int:
+def first_seen(ring: Any, seen: Any, search: int) -> int:
     """The first node of a ring that the other side of a search has seen; -1 if there is none."""
     for place in range(len(ring)):
-        if seen[ring[place]] == stamp:
+        if seen[ring[place]] == search:
             return int(ring[place])
     return -1
 

@@ -125,9 +125,9 @@ class HeldLevels:
     def _next(self, stride: Stride, level: Frontier) -> Frontier:
         lanes = self.lanes(stride)
         self._room.reserve(len(self._graph.nodes))
-        stamps, stamp = self._room.stamps, self._room.stamp()
-        if len(self._places) < len(stamps):
-            self._places = np.zeros(len(stamps), np.int32)
+        seen_in, search = self._room.seen_in, self._room.next_search()
+        if len(self._places) < len(seen_in):
+            self._places = np.zeros(len(seen_in), np.int32)
         most = min(_edges_at(lanes, level.nodes), len(self._graph.nodes))
         found, counts = np.empty(most, np.int32), np.empty(most, np.int64)
         end, total = next_level(
@@ -137,8 +137,8 @@ class HeldLevels:
             lanes.skips,
             level.nodes,
             level.counts,
-            stamps,
-            stamp,
+            seen_in,
+            search,
             self._places,
             found,
             counts,

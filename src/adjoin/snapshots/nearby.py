@@ -21,40 +21,41 @@ from adjoin.dataclass import dataclass
 from adjoin.snapshots.arrays import Array
 from adjoin.snapshots.kernels import addresses, fetch, numbers, pointer_to, small_numbers
 
-LAST_STAMP = 255
-"""Stamps are single bytes, so that those of a million nodes stay in the processor's cache."""
+LAST_SEARCH = 255
+"""Searches are numbered in single bytes, so that those of a million nodes stay in the processor's cache."""
 _AHEAD = 8
 """So many nodes ahead of the one that is looked at, its edges are fetched into the cache."""
 _SOON = 3
 """So many nodes ahead, the values of its edges are."""
 
-# The places in a room, which is shared by all: addresses of stamps and of a queue, and numbers.
-_STAMPS, _QUEUE, _SIZE, _STAMP = range(4)
+# The places in a room, which is shared by all: the addresses of `seen_in` and of the queue, and numbers.
+_SEEN_IN, _QUEUE, _SIZE, _SEARCH = range(4)
 # The places in a record: how many lanes there are, the room, and then of each lane the addresses of its arrays.
 _COUNT, _ROOM, _LANES = range(3)
 _STARTS, _ENDS, _ADDS, _FAR, _EDGES, _SKIPS, _VALUES, _WIDTH = range(8)
 
 
 class Room:
-    """Stamps that say which nodes a search has seen, and a queue: for all searches of a snapshot, one after another.
+    """Which nodes a search has seen, and a queue: for all searches of a snapshot, one after another.
 
-    A node was seen if it has the stamp of this search, so nothing is cleared until all stamps are used.
+    Searches are numbered, and a node has the number of the last one that has seen it. So nothing is cleared before the
+    numbers are used up.
     """
 
     def __init__(self) -> None:
-        self.stamps, self.queue = np.zeros(0, np.uint8), np.zeros(0, np.int32)
+        self.seen_in, self.queue = np.zeros(0, np.uint8), np.zeros(0, np.int32)
         self.record = np.zeros(4, np.int64)
 
     def reserve(self, nodes: int) -> None:
         """Makes room for so many nodes."""
-        if nodes > len(self.stamps):
+        if nodes > len(self.seen_in):
             size = nodes + nodes // 8 + 16
-            self.stamps, self.queue = np.zeros(size, np.uint8), np.zeros(size, np.int32)
-            self.record[:] = self.stamps.ctypes.data, self.queue.ctypes.data, size, 0
+            self.seen_in, self.queue = np.zeros(size, np.uint8), np.zeros(size, np.int32)
+            self.record[:] = self.seen_in.ctypes.data, self.queue.ctypes.data, size, 0
 
-    def stamp(self) -> int:
-        """A stamp that no node has."""
-        return int(_next_stamp(self.record.ctypes.data))
+    def next_search(self) -> int:
+        """The number of a new search, which no node has."""
+        return int(_next_search(self.record.ctypes.data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +110,16 @@ class Nearby:
 
 
 @numba.njit(cache=True)
-def _next_stamp(room_at: int) -> Any:
-    """A stamp that no node has."""
+def _next_search(room_at: int) -> Any:
+    """The number of a new search, which no node has."""
     room = addresses(room_at)
-    if room[_STAMP] == LAST_STAMP:
-        stamps = small_numbers(room[_STAMPS])
+    if room[_SEARCH] == LAST_SEARCH:
+        seen_in = small_numbers(room[_SEEN_IN])
         for place in range(room[_SIZE]):
-            stamps[place] = 0
-        room[_STAMP] = 0
-    room[_STAMP] += 1
-    return room[_STAMP]
+            seen_in[place] = 0
+        room[_SEARCH] = 0
+    room[_SEARCH] += 1
+    return room[_SEARCH]
 
 
 @numba.njit(cache=True)
@@ -148,9 +149,9 @@ def _spread(at: int, start: int, hops: int) -> Any:
     """Fills the queue with the nodes within so many edges, and returns where the last of them begin and end."""
     record = addresses(at)
     room = addresses(record[_ROOM])
-    stamp = _next_stamp(record[_ROOM])
-    stamps, queue = small_numbers(room[_STAMPS]), numbers(room[_QUEUE])
-    stamps[start] = stamp
+    search = _next_search(record[_ROOM])
+    seen_in, queue = small_numbers(room[_SEEN_IN]), numbers(room[_QUEUE])
+    seen_in[start] = search
     queue[0] = start
     begin, end = 0, 1
     for _ in range(hops):
@@ -172,8 +173,8 @@ def _spread(at: int, start: int, hops: int) -> Any:
                     fetch(ends, other)
                     # A queue has room for one more than there are nodes.
                     queue[end] = other
-                    end += stamps[other] != stamp
-                    stamps[other] = stamp
+                    end += seen_in[other] != search
+                    seen_in[other] = search
         begin = last
         if end == last:
             break
@@ -192,7 +193,7 @@ def count_near(at: int, start: int, hops: int) -> Any:
     begin, end = _spread(at, start, hops - 1)
     record = addresses(at)
     room = addresses(record[_ROOM])
-    stamps, queue, stamp = small_numbers(room[_STAMPS]), numbers(room[_QUEUE]), room[_STAMP]
+    seen_in, queue, search = small_numbers(room[_SEEN_IN]), numbers(room[_QUEUE]), room[_SEARCH]
     for place in range(begin, min(begin + _AHEAD, end)):
         _fetch_row(record, queue[place], _FAR)
     count = end
@@ -204,8 +205,8 @@ def count_near(at: int, start: int, hops: int) -> Any:
             first, behind = _row(record, lane, queue[place])
             for edge in range(first, behind):
                 other = far[edge]
-                count += stamps[other] != stamp
-                stamps[other] = stamp
+                count += seen_in[other] != search
+                seen_in[other] = search
     return count
 
 

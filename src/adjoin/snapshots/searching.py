@@ -30,9 +30,9 @@ class _Side:
         self.ring = self._found[:0]
         self.depth = 0
 
-    def begin(self, stride: Stride, lanes: Lanes, start: int, stamp: int) -> None:
-        self.stride, self._arrays, self._stamp = stride, lanes, stamp
-        self.seen[start] = stamp
+    def begin(self, stride: Stride, lanes: Lanes, start: int, search: int) -> None:
+        self.stride, self._arrays, self._search = stride, lanes, search
+        self.seen[start] = search
         self.start, self.depth = start, 0
         self.ring = np.array([start], np.int32)
 
@@ -45,7 +45,7 @@ class _Side:
             lanes.edges,
             self.ring,
             self.seen,
-            self._stamp,
+            self._search,
             banned,
             self.before,
             self.edges,
@@ -75,7 +75,7 @@ class Searching:
         self._graph, self._levels = graph, levels
         self._front = self._back = _Side(0)
         self._banned = np.zeros(0, np.int32)
-        self._stamp = 0
+        self._search = 0
 
     def can(self, asked: PathQuestion) -> bool:
         """Whether a question is about the number of edges alone, and about all edges."""
@@ -109,18 +109,18 @@ class Searching:
         if start == end:
             return [asked.start], []
         self._make_room()
-        front, back, stamp = self._front, self._back, self._stamp
+        front, back, search = self._front, self._back, self._search
         reversed_stride = asked.stride.reversed()
         is_two_way = is_findable(self._graph.layout, reversed_stride)
-        front.begin(asked.stride, self._levels.lanes(asked.stride), start, stamp)
-        back.begin(reversed_stride, self._levels.lanes(reversed_stride), end, stamp)
-        self._banned[missing] = stamp
+        front.begin(asked.stride, self._levels.lanes(asked.stride), start, search)
+        back.begin(reversed_stride, self._levels.lanes(reversed_stride), end, search)
+        self._banned[missing] = search
         while len(front.ring) and len(back.ring):
             if asked.most is not None and front.depth + back.depth >= asked.most:
                 return None
             side, other = (back, front) if is_two_way and len(back.ring) < len(front.ring) else (front, back)
             side.next_ring(self._banned)
-            meeting = first_seen(side.ring, other.seen, stamp)
+            meeting = first_seen(side.ring, other.seen, search)
             if meeting >= 0:
                 nodes, edges = front.trail(self._graph, meeting)
                 rest, further = back.trail(self._graph, meeting)
@@ -129,8 +129,8 @@ class Searching:
 
     def _make_room(self) -> None:
         count = len(self._graph.nodes)
-        if len(self._banned) < count or self._stamp == 2**31 - 2:
+        if len(self._banned) < count or self._search == 2**31 - 2:
             size = count + count // 8 + 16
             self._front, self._back, self._banned = _Side(size), _Side(size), np.zeros(size, np.int32)
-            self._stamp = 0
-        self._stamp += 1
+            self._search = 0
+        self._search += 1
