@@ -469,7 +469,7 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals, AsyncWholeGraph, Asy
         items lack. `fill` makes values of fields that they lack: `{"Student.year": lambda item: 1}`. `drop` names
         attributes to remove, such as "Student.nickname". With `dry_run`, nothing is written, and the plan is returned
         with its cost. `finish` does the last step: pass it when no program with former declarations writes any more.
-        `units` limits the capacity units a second, `segments` are parts of the table to read side by side. `progress`
+        `units` limits the capacity units per second, `segments` are parts of the table to read side by side. `progress`
         is called with a report after each step, and `stop` ends the run; the next one goes on from there.
 
         With `into`, a graph of another table, everything is written there in the layout of that graph, and programs go

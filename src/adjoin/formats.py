@@ -462,7 +462,7 @@ def format_of(owner: str, spec: object, type: object, plain: type | None) -> For
             and (not found.sorts or any(each not in _DATE_PARTS for each in found.pieces))
         ):
             raise InvalidModel(
-                f"{owner}: {spec!r} is no number; write a date that is one as %Y%m%d, from the year down"
+                f"{owner}: {spec!r} is not a number; write a date as a number with %Y%m%d, from the year down"
             )
     elif plain in (int, Decimal) and spec and type != "N":
         assert plain is not None

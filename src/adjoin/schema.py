@@ -100,7 +100,7 @@ class Schema:
             parent = _resolved_parent(model, by_name)
             if parent in (model, *below):
                 raise InvalidModel(
-                    f"{model.__name__} would be a child of itself, and its id would have no end; give it another parent"
+                    f"{model.__name__} would be a child of itself, so its id would never end; give it another parent"
                 )
             self._add_node(parent, by_name, model, *below)
         head = model.__declaration__.head

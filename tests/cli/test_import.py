@@ -411,7 +411,7 @@ def broken_file(kind: str) -> str:
         ("missing", "the file none.csv does not exist; check the name"),
         ("gzip", "k.csv.gz is not a whole gzip file: it is damaged or ends early; copy it again"),
         ("parquet", "k.parquet is not a whole Parquet file"),
-        ("format", "the name k.xlsx does not tell its format; name it with --format: csv, jsonl, parquet, dynamodb"),
+        ("format", "the name k.xlsx does not say its format; name it with --format: csv, jsonl, parquet, dynamodb"),
     ],
 )
 def test_a_broken_file_is_one_line_and_creates_nothing(file: Path, kind: str, message: str) -> None:

@@ -83,7 +83,7 @@ def test_the_keys_of_an_export_may_be_named(tmp_path: Path, capsys: pytest.Captu
     assert main(["infer", exported, "--keys", "year,info"]) == 1
     assert "not every item has the attribute 'info' as text" in capsys.readouterr().err
     assert main(["infer", exported, "--keys", "year"]) == 1
-    assert "do not tell the keys of the table Movies; name them, as in --keys PK,SK" in capsys.readouterr().err
+    assert "do not show the keys of the table Movies; name them, as in --keys PK,SK" in capsys.readouterr().err
     assert main(["infer", path, "--keys", "year"]) == 2
 
 

@@ -92,7 +92,7 @@ def test_a_table_without_a_number(module: Callable[[int], str], capsys: pytest.C
     ("arguments", "status", "problem"),
     [
         (["ByName=1"], 1, "must be from 2 to 10,000, got 1"),
-        (["Other=4"], 1, "'Other' is no index with a number of shards; such indexes are 'ByName'"),
+        (["Other=4"], 1, "'Other' is not an index with a number of shards; such indexes are 'ByName'"),
         (["ByName"], 2, "not an index with a number of shards, such as GSI1=8"),
         (["ByName=x"], 2, "not an index with a number of shards"),
         (["=4"], 2, "not an index with a number of shards"),

@@ -244,7 +244,7 @@ def test_stats(folder: Path) -> None:
         (["out", "1", "Knows", "--where", "weight = '1"], "close the quotes"),
         (["out", "1", "Knows", "--where", "(weight = 1"], "ends where ')' is needed"),
         (["out", "1", "Knows", "--where", "weight = 1 2"], "has '2' where and, or, or the end is needed"),
-        (["children", "1", "Person"], "Person is no class of children"),
+        (["children", "1", "Person"], "Person is not a class of children"),
         (["put", "Person", "id=1", "nmae=x"], "Person has no field 'nmae'; did you mean 'name'?"),
         (["put", "Person", "id=9", "name=x"], "email: Field required"),
         (["put", "Person", "id"], "'id' is not a field with a value; write NAME=VALUE"),

@@ -384,7 +384,7 @@ REFUSED: list[tuple[list[Any], dict[type[Any], Keys], str]] = [
     (
         [Counted, Product, Bought],
         {Bought: Keys(sort="LINE#{number}", attributes={"product_id": "{target.id}"})},
-        "its target is no part of its key, so a put can change it",
+        "its target is not part of its key, so a put can change it",
     ),
     (
         [Counted, Product, Bought],

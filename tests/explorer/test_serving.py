@@ -131,7 +131,7 @@ def test_tokens_are_random(tmp_path: Path) -> None:
 def test_a_port_that_is_taken(server: ExplorerServer, tmp_path: Path) -> None:
     explored = open_explored(invoices_file(tmp_path))
     port = int(server.endpoint.rpartition(":")[2])
-    with pytest.raises(InvalidLocation, match="cannot be listened at"):
+    with pytest.raises(InvalidLocation, match="cannot listen at"):
         ExplorerServer(explored, port)
     explored.close()
 

@@ -322,7 +322,7 @@ BOTH: dict[str, Any] = {"partition_key": "a", "sort_key": "b", "types": {"a": "N
         (lambda: only(ByInt, Other), r"can have the same partition key \{id\}; change a label"),
         (
             lambda: bound(Event, **EVENTS, types={"when": "N"}),
-            r"names 'when', which is no key of the table \(user and at\)",
+            r"names 'when', which is not a key of the table \(user and at\)",
         ),
         (lambda: bound(Event, **EVENTS, types={"at": "X"}), "the key 'at' has the type 'X' in types="),
         (lambda: bound(Event, **{**EVENTS, "sort_key": None}, types={"user": "N"}), "used by nothing: the table has a"),

@@ -76,7 +76,7 @@ def test_changes_of_a_value_that_was_read(kind: NodeType, value: Any, changes: l
     [
         (None, field("x.a").set(1), InvalidValue, r"Outer\.x is None, so there is no 'a' in it"),
         ({"a": 1}, field("x.a.b").set(1), InvalidValue, r"Outer\.x\.a is 1"),
-        ([1], field("x.a").set(1), InvalidValue, "no position"),
+        ([1], field("x.a").set(1), InvalidValue, "not a position"),
         ({"a": "t"}, field("x.a") + 1, InvalidValue, "1 cannot be added to 't'"),
         ({"a": 1}, field("x.a") - "t", InvalidValue, "'t' cannot be added to 0"),
         (Inner(), field("x.Text").set("b"), UnknownField, "did you mean 'text'"),
@@ -120,11 +120,11 @@ def test_actions_of_one_element(kind: NodeType, change: RelativeChange, is_list:
 @pytest.mark.parametrize(
     ("change", "is_list", "words"),
     [
-        (field("words.x").set("x"), True, "no position"),
-        (field("words.-1").set("x"), True, "no position"),
+        (field("words.x").set("x"), True, "not a position"),
+        (field("words.-1").set("x"), True, "not a position"),
         (field("words.409601").set("x"), True, "no position 409601"),
-        (field("sets.a").append(1), False, "it is no list"),
-        (field("texts.a") + "x", False, "it is no number"),
+        (field("sets.a").append(1), False, "because it is not a list"),
+        (field("texts.a") + "x", False, "because it is not a number"),
         (field("numbers.a").set("x"), False, r"Outer\.numbers"),
     ],
 )

@@ -493,7 +493,7 @@ def test_of_two_raises_at_once_both_hold_or_the_lower_one_is_refused() -> None:
 
 def test_what_cannot_be_raised() -> None:
     graph = opened(SQLiteStore(":memory:"), 3)
-    with pytest.raises(InvalidKey, match="'GSI1' is no index with a number of shards; such indexes are 'ByName'"):
+    with pytest.raises(InvalidKey, match="'GSI1' is not an index with a number of shards; such indexes are 'ByName'"):
         graph.raise_shards("GSI1", 4)
     for wrong in (2, 0, 10_001):
         with pytest.raises(InvalidValue):

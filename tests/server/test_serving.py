@@ -287,7 +287,7 @@ def test_answers_come_in_the_order_of_requests(server: Server) -> None:
 
 def test_an_address_that_is_taken(server: Server, tmp_path: Path) -> None:
     port = int(server.endpoint.rpartition(":")[2])
-    with pytest.raises(InvalidLocation, match="cannot be listened at"):
+    with pytest.raises(InvalidLocation, match="cannot listen at"):
         serve(tmp_path / "other.db", port=port)
 
 

@@ -369,7 +369,7 @@ def test_what_is_held_is_checked(graph: Graph) -> None:
         (["Knows"], [], InvalidValue, "got 'Knows'"),
         ([Knows], "weight", InvalidValue, "fields takes a list of names"),
         ([Knows], [7], InvalidValue, "a field is given by its name, got 7"),
-        ([Knows], ["name"], InvalidValue, r"a snapshot holds numbers, and Person.name is none"),
+        ([Knows], ["name"], InvalidValue, r"a snapshot holds numbers, and Person.name is not one"),
         ([Knows], ["wieght"], UnknownField, "wieght"),
         ([Knows], ["Thing.price"], UnknownField, "this snapshot has no .*Thing"),
     ]

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def call(asked: Asked, arguments: argparse.Namespace) -> Any:
     kind = asked.node_kind(arguments.child)
     if kind.parent is None:
-        raise InvalidArguments(f"{kind.name} is no class of children; name one that is declared as Child[…]")
+        raise InvalidArguments(f"{kind.name} is not a class of children; name one that is declared as Child[…]")
     query = asked.graph.children(graphs.node(kind.parent, arguments.node), kind.model)
     return reading.ordered(query, kind, arguments)
 

@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the module or the file with your classes, such as shop.py, or MODULE:LAYOUT (default: infer classes)",
     )
     parser.add_argument("--table", metavar="T", help="the table; not needed if the file has only one")
-    parser.add_argument("--tenant", metavar="T", help="show the graph of this tenant (default: what has no tenant)")
+    parser.add_argument(
+        "--tenant", metavar="T", help="show the graph of this tenant (default: the one without a tenant)"
+    )
     parser.add_argument("--port", type=port_number, default=0, help="the port (default: any free one)")
     parser.add_argument("--write", action="store_true", help="allow the page to add, change and delete")
     parser.add_argument("--no-browser", action="store_true", help="print the address only, and open no browser")

@@ -33,11 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kind", metavar="CLASS", nargs="?", help="for a file: the class to write; JSON lines take all classes"
     )
-    parser.add_argument("--format", choices=(*FORMATS, *_WHOLE), help="the format (default: as the name tells)")
+    parser.add_argument("--format", choices=(*FORMATS, *_WHOLE), help="the format (default: by the name)")
     parser.add_argument(
         "--models", metavar="NAME", help="the list of classes in the module (default: all its Node and Edge classes)"
     )
-    parser.add_argument("--tenant", metavar="T", help="use the graph of this tenant (default: the one of no tenant)")
+    parser.add_argument(
+        "--tenant", metavar="T", help="use the graph of this tenant (default: the one without a tenant)"
+    )
     parser.add_argument("--table", metavar="T", help="for a folder: the table; not needed if the file has only one")
     parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
     parser.add_argument("--quiet", action="store_true", help="show no progress")

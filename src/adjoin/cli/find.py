@@ -15,11 +15,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     graphs.add_arguments(parser)
     parser.add_argument("kind", metavar="CLASS", help="the class of nodes or edges")
     parser.add_argument(
-        "condition", metavar="CONDITION", nargs="?", help="what is sought, such as: name = Ann and year >= 2"
+        "condition", metavar="CONDITION", nargs="?", help="what to find, such as: name = Ann and year >= 2"
     )
     parser.add_argument("--order", metavar="F", help="in the order of this field")
     parser.add_argument("--index", metavar="I", help="use this index (default: the one that narrows most)")
-    parser.add_argument("--reverse", action="store_true", help="in the opposite order")
+    parser.add_argument("--reverse", action="store_true", help="in reverse order")
     reading.add_limits(parser)
 
 

@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--models", metavar="NAME", help="the list of classes in the module (default: all its Node and Edge classes)"
     )
-    parser.add_argument("--tenant", metavar="T", help="use the graph of this tenant (default: the one of no tenant)")
+    parser.add_argument(
+        "--tenant", metavar="T", help="use the graph of this tenant (default: the one without a tenant)"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,8 @@ def made(kind: EntityType, values: Mapping[str, Any]) -> Any:
     try:
         return kind.model(**values)
     except ValidationError as error:
-        raise InvalidValue(f"this is no valid {kind.name}: {problems_in(error)}") from None
+        raise InvalidValue(f"this is not a valid {kind.name}: {problems_in(error)}") from None
     except AdjoinError:
         raise
     except Exception as error:
-        raise InvalidValue(f"this is no valid {kind.name}: {raised_by_class(error)}") from error
+        raise InvalidValue(f"this is not a valid {kind.name}: {raised_by_class(error)}") from error

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kind", metavar="CLASS", nargs="?", help="the class of the records; JSON lines may name it themselves"
     )
-    parser.add_argument("--format", choices=FORMATS, help="the format of the file (default: as its name tells)")
+    parser.add_argument("--format", choices=FORMATS, help="the format of the file (default: by its name)")
     parser.add_argument(
         "--map",
         metavar="COLUMN=FIELD",

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=SAMPLE,
         help=f"read at most this many items (default: {SAMPLE:,})",
     )
-    parser.add_argument("--keys", metavar="PK,SK", help="the keys of an exported table, if its items do not tell them")
+    parser.add_argument("--keys", metavar="PK,SK", help="the keys of an exported table, if its items do not show them")
     parser.add_argument("--out", metavar="FILE", help="write the program into this file, which must not exist yet")
     parser.add_argument("--json", action="store_true", help="print what was found as JSON instead of the program")
 
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> None:
     if os.path.isdir(arguments.location):
         definition, items, total = _of_export(arguments)
     elif arguments.keys is not None:
-        raise InvalidArguments("--keys is for exports; a table tells its keys itself")
+        raise InvalidArguments("--keys is for exports; a table has its keys itself")
     elif arguments.location.startswith(SERVICE):
         table = arguments.table or table_named_by(arguments.location)
         if table is None:
@@ -102,7 +102,9 @@ def _items_in(name: str) -> Iterator[Item]:
         try:
             yield loads(line)["Item"]
         except (JSONDecodeError, KeyError, TypeError):
-            raise InvalidExport(f"{name} has a line that is no item in DynamoDB JSON; copy the export again") from None
+            raise InvalidExport(
+                f"{name} has a line that is not an item in DynamoDB JSON; copy the export again"
+            ) from None
 
 
 def _told(found: Inferred) -> dict[str, object]:
@@ -133,7 +135,7 @@ def _summarize(found: Inferred, out: str | None, *, to_stdout: bool) -> None:
 
 COMMAND = Command(
     "infer",
-    "writes classes, a layout and access patterns for a table that exists",
+    "writes classes, a layout and access patterns for an existing table",
     add_arguments,
     run,
     takes_file=False,

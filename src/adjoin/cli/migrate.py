@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drop", metavar="F", action="append", default=[], help="remove this attribute, such as Student.nickname"
     )
-    parser.add_argument("--units", metavar="N", type=_units, help="consume at most N units a second")
+    parser.add_argument("--units", metavar="N", type=_units, help="consume at most N units per second")
     parser.add_argument(
         "--segments", metavar="N", type=_segments, default=1, help="read N parts of the table side by side (default: 1)"
     )
@@ -59,7 +59,7 @@ def _units(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of units a second above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of units per second above 0")
     return number
 
 
@@ -141,7 +141,7 @@ def _cost(rcu: float, wcu: float) -> str:
 
 COMMAND = Command(
     "migrate",
-    "brings what is stored to what the classes declare, or into another table",
+    "changes stored items to what the classes declare, or moves them into another table",
     add_arguments,
     run,
     takes_file=False,

@@ -28,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="its fields, with the id, or source and target; FIELD:=JSON for lists, maps and null",
     )
-    parser.add_argument("--new", action="store_true", help="refuse if it is stored already")
+    parser.add_argument("--new", action="store_true", help="fail if it already exists")
     parser.add_argument(
-        "--connect", action="store_true", help="for an edge: refuse if it is stored already, or a node is missing"
+        "--connect", action="store_true", help="for an edge: fail if it already exists, or a node is missing"
     )
     parser.add_argument("--only-if", metavar="CONDITION", help="write only if this holds for what is stored")
     add_json(parser)

@@ -42,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     following.add_direction(parser)
     parser.add_argument("--weight", metavar="FIELD", help="a field of the edges by which they count")
     parser.add_argument("--hops", metavar="N", type=whole_number, default=2, help="for --by hops (default: 2)")
-    parser.add_argument("--strong", action="store_true", help="for components: all can reach each other along edges")
+    parser.add_argument(
+        "--strong", action="store_true", help="for components: nodes that can all reach each other along edges"
+    )
     parser.add_argument("--limit", metavar="N", type=whole_number, default=10, help="print at most N (default: 10)")
     parser.add_argument("--snapshot", metavar="FOLDER", help="a saved snapshot; later changes are applied in memory")
     parser.add_argument("--from", dest="source", metavar="EXPORT", help="read this export instead of the table")
@@ -88,4 +90,4 @@ def _groups(found: list[list[Any]], arguments: argparse.Namespace) -> Iterator[s
             yield f"{len(group):,}  {shown}{', …' if len(group) > arguments.limit else ''}"
 
 
-COMMAND = Command("rank", "prints the nodes that stand first, by PageRank or degree", add_arguments, run, False)
+COMMAND = Command("rank", "prints the highest-ranked nodes, by PageRank or degree", add_arguments, run, False)

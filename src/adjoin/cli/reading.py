@@ -42,7 +42,7 @@ def add_order(parser: argparse.ArgumentParser) -> None:
         "--between", metavar=("LOW", "HIGH"), nargs=2, help="only those whose order field lies between these values"
     )
     parser.add_argument("--begins-with", metavar="TEXT", help="only those whose order field begins with this text")
-    parser.add_argument("--reverse", action="store_true", help="in the opposite order")
+    parser.add_argument("--reverse", action="store_true", help="in reverse order")
 
 
 def ordered(query: Any, kind: EntityType, arguments: argparse.Namespace) -> Any:

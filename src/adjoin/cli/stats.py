@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=whole_number,
         default=LARGEST,
-        help=f"name so many of the largest partitions (default: {LARGEST})",
+        help=f"show this many of the largest partitions (default: {LARGEST})",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quiet", action="store_true", help="show no progress")

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "order_by FIELD, limit_per_node N or limit N; several classes are joined by commas",
     )
     parser.add_argument(
-        "--class", dest="kind", metavar="CLASS", help="the class of the node, if the step does not tell"
+        "--class", dest="kind", metavar="CLASS", help="the class of the node, if the step does not say it"
     )
     parser.add_argument("--what", choices=_WHAT, default="nodes", help="what to print (default: nodes)")
     parser.add_argument("--sum", metavar="F", help="print the sum of this field over all paths instead")

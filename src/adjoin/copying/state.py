@@ -120,7 +120,7 @@ class StateFile:
             new.replace(self.path)
         except OSError as error:
             raise FileNotWritable(
-                f"{self.path}: the state of the copy cannot be written there ({error.strerror}); choose another --state"
+                f"{self.path}: the state of the copy cannot be written ({error.strerror}); choose another --state"
             ) from error
 
     def remove(self) -> None:

@@ -189,7 +189,7 @@ class Records:
         self._layout = layout
         ignored = [*ignored]
         if format == "dynamodb" and (kind is not None or renamed or ignored):
-            raise InvalidValue("the keys of an export's items tell their classes; leave the class and the columns out")
+            raise InvalidValue("the keys of an export's items say their classes; leave the class and the columns out")
         if kind is None and format in ("csv", "parquet"):
             raise InvalidValue(f"the rows of a {format} file are of one class; name it")
         kinds = [kind] if kind is not None else layout.schema.types if format == "jsonl" else []
@@ -219,7 +219,7 @@ class Records:
             return self._only.from_object(record)
         if not isinstance(named, str) or named not in self._mapped:
             known = _meant(str(named)[:_SHOWN], self._mapped)
-            raise RecordRefused(f'the member "class" is {shown(named)}, which is no class; {known}')
+            raise RecordRefused(f'the member "class" is {shown(named)}, which is not a class of the graph; {known}')
         return self._mapped[named].from_object(record)
 
     def _of_item(self, item: Any) -> Any:
@@ -230,7 +230,7 @@ class Records:
         except AdjoinError as error:
             raise RecordRefused(str(error)) from None
         except (AttributeError, TypeError, ValueError, KeyError):
-            raise RecordRefused("the line is no item in DynamoDB JSON") from None
+            raise RecordRefused("the line is not an item in DynamoDB JSON") from None
         if found is None:
             raise RecordRefused("no class explains the keys of the item")
         return found

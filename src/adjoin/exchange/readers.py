@@ -82,7 +82,7 @@ def open_reader(path: str, format: str | None = None) -> Reader:
         raise NotFound(f"the file {path} does not exist; check the name")
     format = format or format_of(path)
     if format is None:
-        raise InvalidValue(f"the name {path} does not tell its format; name it with --format: {', '.join(FORMATS)}")
+        raise InvalidValue(f"the name {path} does not say its format; name it with --format: {', '.join(FORMATS)}")
     if format == "dynamodb":
         return _Export(path)
     if os.path.isdir(path):
@@ -260,4 +260,4 @@ class _Export(Reader):
             try:
                 yield number, orjson.loads(line)["Item"]
             except (ValueError, KeyError, TypeError):
-                yield number, broken("the line is no item in DynamoDB JSON", line.decode(errors="replace").rstrip())
+                yield number, broken("the line is not an item in DynamoDB JSON", line.decode(errors="replace").rstrip())

@@ -149,7 +149,7 @@ def _parts(kind: NodeType, text: str) -> Sequence[Any]:
         try:
             return tuple(json.loads(text))
         except ValueError:
-            raise InvalidKey(f"{shown(text)} begins as a JSON list, and is none; write the whole list") from None
+            raise InvalidKey(f"{shown(text)} begins as a JSON list, but is not one; write the whole list") from None
     parts = tuple(text.split(","))
     if len(parts) != len(kind.parts):
         raise InvalidKey(

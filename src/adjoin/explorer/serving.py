@@ -203,7 +203,7 @@ def _listening(port: int) -> socket.socket:
         found.bind((HOST, port))
     except OSError as error:
         found.close()
-        raise InvalidLocation(f"{HOST}:{port} cannot be listened at: {error.strerror or error}") from error
+        raise InvalidLocation(f"cannot listen at {HOST}:{port}: {error.strerror or error}") from error
     return found
 
 

@@ -158,7 +158,7 @@ def definition_in(table: str, items: Sequence[Item], keys: Sequence[str] = ()) -
             raise InvalidExport(f"not every item has the attribute {name!r} as text, number or binary; name other keys")
     if not chosen or not _are_unique(items, chosen):
         raise InvalidExport(
-            f"the items do not tell the keys of the table {table}; name them, as in --keys PK,SK, or --keys id"
+            f"the items do not show the keys of the table {table}; name them, as in --keys PK,SK, or --keys id"
         )
     attributes = [KeyAttribute(name, types[name]) for name in chosen]
     names = dict.fromkeys(name for item in items for name in item)

@@ -142,8 +142,8 @@ def _check_unions(keys: AdjacencyKeys) -> None:
                 if one.may_equal(other):
                     first, second = next(pair for pair in zip(names, others, strict=True) if pair[0] != pair[1])
                     raise InvalidModel(
-                        f"{edge.kind.name} ends at {first} or {second}, whose keys can be the same in {one}, so it "
-                        f"could not be told which of them is meant; change the partition key of {first} or {second}"
+                        f"{edge.kind.name} ends at {first} or {second}, whose keys can be the same in {one}, so "
+                        f"nothing would say which of them is meant; change the partition key of {first} or {second}"
                     )
 
 
@@ -161,7 +161,7 @@ def _check_collisions(keys: AdjacencyKeys) -> None:
         if not keys.layout.shared_ids and are_both and one.text.may_equal(other.text):
             raise InvalidModel(
                 f"{one.kind.name} and {other.kind.name} can have the same node key {one.text}, and both have edges, "
-                f"which could not be told apart; change the partition key of one of them, or give the layout "
+                f"which could not be distinguished; change the partition key of one of them, or give the layout "
                 f"shared_ids=True if no two nodes of the table have the same id"
             )
     everything: list[NodeKeys | EdgeKeys] = [*nodes, *edges]
@@ -218,7 +218,8 @@ def _check_options(keys: AdjacencyKeys) -> None:
             )
         if others := index.types.keys() - {*index.keys}:
             raise InvalidModel(
-                f"the index {index.name!r} has types= for {min(others)!r}, which is no key attribute of it; remove it"
+                f"the index {index.name!r} has types= for {min(others)!r}, which is not a key attribute of it; "
+                f"remove it"
             )
 
 
@@ -345,8 +346,8 @@ def _check_apart(keys: AdjacencyKeys, rules: Rules, accesses: AdjacencyAccesses)
             continue
         if kept.loose:
             raise InvalidModel(
-                f"something is counted or copied over {edge.name}, but its {next(iter(kept.loose))} is no part of "
-                f"its key, so a put can change it, and the old node would not be told; remove the aggregate or "
+                f"something is counted or copied over {edge.name}, but its {next(iter(kept.loose))} is not part "
+                f"of its key, so a put can change it, and nothing would correct the old node; remove the aggregate or "
                 f"the copied field, or add the end to the keys"
             )
         if is_at_source and kept.is_apart and accesses.apart[edge.model] is None:

@@ -48,8 +48,8 @@ class TableKeys:
         for name, type in layout.types.items():
             if name not in names:
                 raise InvalidModel(
-                    f"types= of the layout names {shown(name)}, which is no key of the table ({' and '.join(names)}); "
-                    f"the types of the keys of an index are in its own types="
+                    f"types= of the layout names {shown(name)}, which is not a key of the table "
+                    f"({' and '.join(names)}); the types of the keys of an index are in its own types="
                 )
             if not isinstance(type, str) or type not in _TYPES:
                 raise InvalidModel(f'the key {name!r} has the type {shown(type)} in types=; use "S", "N" or "B"')

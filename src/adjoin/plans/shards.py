@@ -220,7 +220,8 @@ def number_of(layout: BoundLayout, index: str) -> ShardNumber:
             return number
     known = [name for number in layout.shard_numbers.values() if number.is_fixed for name in number.indexes]
     raise InvalidKey(
-        f"{shown(index)} is no index with a number of shards; such indexes are {', '.join(map(repr, known)) or 'none'}"
+        f"{shown(index)} is not an index with a number of shards; such indexes are "
+        f"{', '.join(map(repr, known)) or 'none'}"
     )
 
 

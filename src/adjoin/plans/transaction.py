@@ -366,8 +366,8 @@ class Buffer:
                 continue
             if key in writes:
                 raise InvalidRequest(
-                    f"a transaction takes each item once, but {writes[key][1].text!r} and {purpose.text!r} write the "
-                    f"same item; make one write of them, or use two transactions"
+                    f"a transaction may contain each item only once, but {writes[key][1].text!r} and {purpose.text!r} "
+                    f"write the same item; make one write of them, or use two transactions"
                 )
             writes[key] = (write, purpose)
         return entity_writes
@@ -391,8 +391,8 @@ class Buffer:
                 there = writes.get(place)
                 if there is not None and not isinstance(there[0], Delete):
                     raise InvalidRequest(
-                        f"a transaction takes each item once, but {there[1].text!r} and {purpose.text!r} write the "
-                        f"same item; use two transactions"
+                        f"a transaction may contain each item only once, but {there[1].text!r} and {purpose.text!r} "
+                        f"write the same item; use two transactions"
                     )
                 if place in claims.others:
                     continue

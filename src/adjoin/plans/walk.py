@@ -337,8 +337,8 @@ class Walking:
             if end in places:
                 return places[end] + 1
         raise InvalidCursor(
-            "the last results before this page are not there any more, so it is not known where it begins; start again "
-            "from the first page"
+            "the last results before this page no longer exist, so it is not known where it begins; start again from "
+            "the first page"
         )
 
     # --- numbers -------------------------------------------------------------------------------

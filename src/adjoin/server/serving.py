@@ -94,7 +94,7 @@ class Server:
         except OSError as error:
             await self._service.close()
             self._started.set_exception(
-                InvalidLocation(f"{self._host}:{self._port} cannot be listened at: {error.strerror or error}")
+                InvalidLocation(f"cannot listen at {self._host}:{self._port}: {error.strerror or error}")
             )
             return
         host, port = listening.sockets[0].getsockname()[:2]

@@ -149,7 +149,7 @@ def _numbers(kind: EntityType, name: str) -> type:
     numbers = next((each for each in needed("columns").PLAIN if plain is each), None)
     if numbers is None:
         raise InvalidValue(
-            f"a snapshot holds numbers, and {kind.name}.{name} is none; leave it out, and read it with the graph"
+            f"a snapshot holds numbers, and {kind.name}.{name} is not one; leave it out, and read it with the graph"
         )
     found: type = numbers
     return found

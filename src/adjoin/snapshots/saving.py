@@ -165,7 +165,7 @@ def _with_keys(layout: BoundLayout, item: Item) -> Item:
     """An item that has the keys of the table; anything else raises as damage does."""
     for key in layout.definition.keys:
         if not isinstance(item[key.name], dict):
-            raise TypeError(f"{key.name} of a marked edge is no value")
+            raise TypeError(f"{key.name} of a marked edge is not a value")
     return item
 
 

@@ -88,7 +88,7 @@ BAD_REQUESTS: list[tuple[Request, type[AdjoinError], str]] = [
     (TransactWrite(()), InvalidRequest, "takes 1 to 100 writes, not 0"),
     (TransactWrite(PUTS), InvalidRequest, "takes 1 to 100 writes, not 101"),
     (TransactWrite(LARGE), InvalidRequest, "larger than 4 MB together"),
-    (Query("Plain", OF_A, limit=0), InvalidRequest, "a limit of 0 items asks for nothing"),
+    (Query("Plain", OF_A, limit=0), InvalidRequest, "limit must be at least 1, got 0"),
     (Query("Plain", OF_A, SortCondition("SK", "between", (s("b"),))), InvalidRequest, "between cannot take 1 operands"),
     (Query("Plain", OF_A, SortCondition("SK", "=", (s("b"), s("a")))), InvalidRequest, "= cannot take 2 operands"),
     (Scan("Plain", segment=(2, 2)), InvalidRequest, "there is no segment 2 of 2"),

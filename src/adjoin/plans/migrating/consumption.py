@@ -27,9 +27,9 @@ class Consumption:
     """Units and seconds of a migration, over all its runs."""
 
     def __init__(self, limit: float | None, clock: Callable[[], float]) -> None:
-        """`limit` is the number of units a second that a run may take; None for as many as it needs."""
+        """`limit` is the number of units per second that a run may take; None for as many as it needs."""
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or limit <= 0):
-            raise InvalidValue(f"units must be a number of units a second above 0, got {shown(limit)}")
+            raise InvalidValue(f"units must be a number of units per second above 0, got {shown(limit)}")
         self._limit, self._clock, self._began = limit, clock, clock()
         self._earlier = (0.0, 0.0, 0.0)
         self._sides: dict[str, list[float]] = {}

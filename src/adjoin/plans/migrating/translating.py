@@ -166,7 +166,7 @@ class Translation:
         try:
             made: Entity = kind.model.model_validate(given, by_alias=True, by_name=True)
         except ValidationError as error:
-            raise InvalidItem(f"it is no valid {kind.name} of the new graph: {problems_in(error)}") from None
+            raise InvalidItem(f"it is not a valid {kind.name} of the new graph: {problems_in(error)}") from None
         return made
 
     def _ref(self, value: Any) -> Any:
@@ -255,7 +255,7 @@ def _counterpart(kind: EntityType, old: BoundLayout, new: BoundLayout) -> Entity
         gone = [name for name in old.key_fields(kind) if name not in new.key_fields(found)]
         if gone:
             raise InvalidRequest(
-                f"{gone[0]!r} tells {kind.name} edges between the same nodes apart, and is no part of their key in the "
-                f"graph to migrate into, so some would replace others; keep it in the key"
+                f"{gone[0]!r} distinguishes {kind.name} edges between the same nodes, but it is not part of their key "
+                f"in the graph to migrate into, so some would replace others; keep it in the key"
             )
     return found

@@ -75,7 +75,7 @@ def nested_action(kind: EntityType, name: str, change: RelativeChange, *, is_lis
     """The action for a shallow change of an element of a field, whose class takes any value of the element's type."""
     step = change.field.partition(".")[2]
     if is_list and not step.isdecimal():
-        raise InvalidValue(f"{kind.name}.{name} is a list, and {step!r} is no position in it; pass a number")
+        raise InvalidValue(f"{kind.name}.{name} is a list, and {step!r} is not a position in it; pass a number")
     if is_list and int(step) > _MOST_ELEMENTS:
         raise InvalidValue(f"{kind.name}.{name} has no position {step}: an item holds fewer elements; pass a lower one")
     path = Path((kind.attributes[name], int(step) if is_list else step))
@@ -93,12 +93,12 @@ def nested_action(kind: EntityType, name: str, change: RelativeChange, *, is_lis
         case "append":
             more = encode(element(change.operand))
             if "L" not in more:
-                raise InvalidValue(f"{kind.name}.{change.field}: nothing can be appended to it, it is no list")
+                raise InvalidValue(f"{kind.name}.{change.field}: nothing can be appended, because it is not a list")
             return Set(path, ListAppend(IfNotExists(path, Value({"L": []})), Value(more)))
         case "+" | "-":
             amount = encode(element(change.operand))
             if "N" not in amount:
-                raise InvalidValue(f"{kind.name}.{change.field}: nothing can be added to it, it is no number")
+                raise InvalidValue(f"{kind.name}.{change.field}: nothing can be added, because it is not a number")
             return Set(path, Arithmetic(change.operator, IfNotExists(path, Value({"N": "0"})), Value(amount)))
     raise AssertionError(f"{change.operator} needs a read")
 
@@ -135,7 +135,7 @@ def _changed(place: str, value: Any, steps: Sequence[str], change: RelativeChang
             return others if new is _GONE else {**value, step: new}
         case list() | tuple():
             if not step.isdecimal():
-                raise InvalidValue(f"{place} is a list, and {step!r} is no position in it; pass a number")
+                raise InvalidValue(f"{place} is a list, and {step!r} is not a position in it; pass a number")
             at = int(step)
             new = _changed(inner, value[at] if at < len(value) else None, rest, change)
             # DynamoDB puts a value at the end if its position is beyond that.
@@ -175,7 +175,7 @@ def _leaf(place: str, value: Any, change: RelativeChange) -> Any:
             return without(value, operand)
         case "+" | "-":
             return _sum(place, value, operand if change.operator == "+" else _negative(place, operand))
-    raise AssertionError(f"{change.operator} is no change of one value")
+    raise AssertionError(f"{change.operator} is not a change of one value")
 
 
 def without(value: Any, elements: set[Any]) -> Any:

@@ -72,7 +72,9 @@ def ready(table: Table, given: Sequence[Item]) -> Ready:
             item, size = normal_item(each)
             row = row_of(item)
             if size > MAX_ITEM_SIZE:
-                raise ItemTooLarge(f"the item has {size:,} bytes, and {MAX_ITEM_SIZE:,} are the most; make it smaller")
+                raise ItemTooLarge(
+                    f"the item has {size:,} bytes, but DynamoDB takes at most {MAX_ITEM_SIZE:,}; make it smaller"
+                )
         except AdjoinError as error:
             refused.append((at, error))
             continue

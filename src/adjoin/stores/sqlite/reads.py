@@ -343,7 +343,7 @@ def _page(
 ) -> PageResponse:
     limit = request.limit
     if limit is not None and limit < 1:
-        raise InvalidRequest(f"a limit of {limit} items asks for nothing; it must be 1 or more")
+        raise InvalidRequest(f"limit must be at least 1, got {limit}")
     whole, cut = _shape(path, request)
     test = None if request.filter is None else condition_test(request.filter, "FilterExpression")
     bindings.append(-1 if limit is None else limit)
