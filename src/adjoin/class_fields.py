@@ -88,6 +88,6 @@ class FieldsOnClass(ModelMetaclass):
 
 
 def _called_by_pydantic() -> bool:
-    """Whether whoever asks for an attribute is a function of pydantic."""
+    """Whether a function of pydantic asks for the attribute."""
     module = sys._getframe(2).f_globals.get("__name__", "")
     return isinstance(module, str) and module.partition(".")[0] == "pydantic"

@@ -159,7 +159,7 @@ def _side_by_side(
     (side, plan), *others = parts
     if not others:
         return [sides[side](plan)]
-    # A meter counts in one thread only, so the rounds of the others are told to it at the end.
+    # A meter counts in one thread only, so the rounds of the other threads are added at the end.
     noting = [_Noting() for _ in others]
 
     def watched(noted: _Noting, side: str, plan: Plan[Any]) -> Any:

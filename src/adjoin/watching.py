@@ -1,4 +1,4 @@
-"""What is told about rounds of requests, and to whom: hooks, the meter, the log and tracing are all built on this.
+"""Reports each round of requests to watchers: hooks, the meter, the log and tracing are all built on this.
 
 A watcher is told of a round before its requests are sent and after they were answered or failed. It watches a block, in
 the context of which the requests are made, or the whole process. `watched` wraps a plan, so the two loops of `runner`
@@ -149,11 +149,11 @@ def _table(request: Any) -> str:
     return name
 
 
-# --- who watches -------------------------------------------------------------------------------
+# --- watchers ----------------------------------------------------------------------------------
 
 
 class Watcher:
-    """Is told of each round in a `with` block, also in asyncio tasks that start in it."""
+    """Sees each round in a `with` block, also in asyncio tasks that start in it."""
 
     _token: Token[tuple[Watcher, ...]] | None = None
 
@@ -238,7 +238,7 @@ _LOG = _Log()
 
 
 def watching() -> tuple[Watcher, ...]:
-    """Returns who has to be told of the rounds of a plan that begins now."""
+    """Returns the watchers of the rounds of a plan that begins now."""
     if _IS_TELLING.get():
         return ()
     with _CHANGING:

@@ -1,4 +1,4 @@
-"""`adjoin recommend`: prints the nodes that have most in common with a node, and through whom.
+"""`adjoin recommend`: prints the nodes that have most in common with a node, and through which nodes.
 
 The exit status is 3 if the budget did not suffice, so that scores may be too low.
 """

@@ -158,6 +158,8 @@ class Quoting:
         self.escape = escape
         also = "".join(re.escape(end) for end in sorted(ends) if end > "%")
         taboo = "[" + re.escape("".join(sorted(ends))) + "]" if ends else "(?!)"
+        # Everything up to % is escaped, not only separators. So a separator sorts before each character with which a
+        # longer text can go on, and keys sort as their values do.
         self._taboo = re.compile(f"[\x00-%{also}]" if escape else taboo)
         self.special = self._taboo.search
         """Searches a text, from a position on, for a character that is escaped or ends a part."""

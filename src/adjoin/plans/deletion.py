@@ -172,6 +172,7 @@ def delete_node(
     key = layout.node_key(kind, id)
     around = yield from gather(layout, kind, id, must_find=must_find)
     resumed = bool(around.tokens)
+    # An earlier delete was interrupted after its switch. First the edges go that it has hidden from everybody.
     for token in sorted(around.tokens):
         yield from sweep(layout, node_key, key, token, around)
     if resumed:
@@ -206,6 +207,7 @@ def delete_node(
     while not (yield from _done([*own(), record_of(layout, node_key, token)])):
         if is_gone:
             return found
+        # The node has changed since it was read. Its edges are marked already, so only the node is read again.
         around.node = (yield from get_all([Get(layout.table, key, consistent=True)]))[0]
         refuse_stale(kind, id, around.node, lock)
     after = yield from gather(layout, kind, id, must_find=must_find)
@@ -300,6 +302,7 @@ def _done(writes: Sequence[Delete | Update | Check]) -> Plan[bool]:
     """Performs all writes in one transaction; returns False if the node, the first of them, has changed since."""
     while True:
         try:
+            # A single write needs no transaction, which would cost twice as much.
             alone = [write for write in writes if not isinstance(write, Check)] if len(writes) == 1 else []
             yield alone or (TransactWrite(tuple(writes)),)
             return True

@@ -35,7 +35,7 @@ _Through: TypeAlias = dict[NodeKey, dict[NodeKey, Any]]
 
 @dataclass(frozen=True)
 class Taste:
-    """What is recommended to whom, and by which score."""
+    """Which nodes are recommended for which node, and by which score."""
 
     start: NodeKey
     strides: tuple[Stride, ...]

@@ -90,7 +90,7 @@ def refused(change: Changed) -> ConditionFailed:
 
 
 def check_new(layout: BoundLayout, change: Changed, new: Entity | InvalidValue) -> None:
-    """Raises if there is no such node or edge yet, and none can be made."""
+    """Raises if the node or edge does not exist yet, and cannot be made."""
     if isinstance(new, InvalidValue):
         raise new
     wanted = write_condition(layout, change.identity.kind, change.only_if)

@@ -56,7 +56,7 @@ class Repeat:
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """Keeps the paths whose last edge, or last node, is such that the predicate holds."""
+    """Keeps the paths for whose last edge, or last node, the predicate holds."""
 
     predicate: Predicate
     part: About

@@ -145,6 +145,7 @@ class Connection(asyncio.Protocol):
         if self._refused:
             return
         reader = self._reader
+        # Large pieces are divided, so that the bounds are checked before all of a piece is parsed.
         if self._unread or self._waiting or self._is_full or self.begun is not None or len(data) > SLICE:
             self._unread += data
         else:
@@ -257,6 +258,7 @@ class Connection(asyncio.Protocol):
     def _handle(self, request: HttpRequest) -> None:
         self._crowd.asked(self)
         answering = self._crowd.answer(request)
+        # Answers are sent in the order of the requests, so this one is sent now only if no earlier request waits.
         if type(answering) is HttpAnswer and not self._waiting:
             self._send(answering, request.keeps)
             return
@@ -299,6 +301,7 @@ class Connection(asyncio.Protocol):
     def _linger(self, transport: asyncio.Transport) -> None:
         self._closing = True
         if transport.can_write_eof() and not transport.is_closing():
+            # If the socket were closed while the client still sends, the client would get a reset and no refusal.
             transport.write_eof()
         asyncio.get_running_loop().call_later(_LINGER, transport.close)
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 UNKNOWN_TIME = 1.0
 """The time of what a snapshot was made from, if it is not known: so long ago that changes since then may be missing."""
 _PIECE = 10_000
-"""How many items are read before progress is told."""
+"""How many items are read between two calls of `progress`."""
 
 
 def needed(name: str) -> Any:

@@ -51,6 +51,7 @@ def with_entries(
     Raises `InvalidKey` if a key cannot hold the value of a field.
     """
     if not is_derived(layout, kind):
+        # An index copy repeats all attributes of the node, so the same actions are right for it.
         updates = (Update(layout.table, each, tuple(_valued(item, actions)), layout.present) for each in copies)
         return IndexedChange(tuple(actions), (), tuple(updates))
     before = key | item
@@ -68,10 +69,12 @@ def with_entries(
         conditions += [same(item, name) for name in (*exact, *_read_by(actions))]
     names = [name for name in sorted(layout.managed.attributes[kind.model]) if before.get(name) != after.get(name)]
     made = {name: after.get(name) for name in (*lacking, *made_now, *names)}
+    # DynamoDB refuses two actions on one attribute. The value in `made` is the final one.
     own = [action for action in actions if str(action.path.steps[0]) not in made]
     own += [_action(name, value) for name, value in made.items()]
     writes: list[Put | Update | Delete] = []
     if item and layout.has_copies(kind):
+        # Keys of copies may change, so whole copies are put, which is right only if the item is still as it was read.
         conditions.append(same(item, REVISION))
         writes += whole_copies(layout, kind, after)
     return IndexedChange(tuple(own), tuple(conditions), tuple(writes))

@@ -354,6 +354,7 @@ def _part(group: RuleGroup, ledger: Ledger) -> AttributeValue:
     keys = group.keys
     stored: dict[str, Any] = {
         _GENERATION: {"S": ledger.generation},
+        # New with each write, so that `_part_as_read` compares one value and not the whole part.
         _REVISION: {"S": new_token()},
         **_stored(ledger, keys),
     }

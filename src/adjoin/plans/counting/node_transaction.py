@@ -203,12 +203,14 @@ class NodeTransaction:
         moved = {rule.name: rule for state in self.states for rule in moving(state)}
         told = self._told(moved)
         checks = [layout.present, near.alive, *self._own_checks(layout, replaced, told)]
+        # A sum is added to, but a set is written whole, so it must still be the one from which the new one was made.
         checks += (near.same(name) for name in sets)
         actions = tuple(self._actions(layout, changes, replaced, moved, told, sets))
         if not actions:
             self.actions = ()
             return [Check(layout.table, near.key, And(tuple(checks)))]
         copies = copies_of(layout, near)
+        # The usual case: no index key and no copy is made of the aggregates, so one update of the node is enough.
         if not copies and not layout.managed.fields[near.kind.model] and not layout.managed.exact[near.kind.model]:
             self.actions = actions
             return [Update(layout.table, near.key, actions, And(tuple(checks)))]
@@ -250,7 +252,9 @@ class NodeTransaction:
             # also contain a separate check of it.
             if state.ref.group.reads_far and state.edge is not None and state.ref.far == state.ref.near:
                 yield state.far_as_read(layout)
+        # These are set, not added to, which would overwrite what others have added since the node was read.
         yield from (Compare("=", attribute(name), Value(value)) for name, value in replaced.items())
+        # Whoever moves ranks counts up the turn, so the values on the node are still those that were compared.
         if told:
             yield self.near.same(TURN)
         if any(state.is_held_by_departures for state in self.states):
@@ -560,6 +564,8 @@ def arranged(
             chosen = next(iter(others.values())) if others else groups[-1] if groups else None
             if chosen is None or is_apart or not chosen.takes(held[number], checked[number]):
                 chosen = None
+            # It shares items with two requests, or with one that is full. It waits for another round, because two
+            # requests of a round must not write the same item.
             if len(others) > 1 or (others and chosen is None):
                 later.append(number)
                 continue

@@ -33,6 +33,7 @@ def united(item: Item, states: Iterable[EdgeState], ahead: Callable[[Rule], str]
 
 
 def _note(changes: dict[str, Counter[str]], name: str, after: Iterable[str], before: Iterable[str]) -> None:
+    # Numbers of edges: several edges may lead to one node, which stays in the set until the last of them goes.
     change = changes.setdefault(name, Counter())
     change.update(after)
     change.subtract(before)

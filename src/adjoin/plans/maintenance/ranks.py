@@ -220,6 +220,7 @@ def _write(layout: BoundLayout, near: Near, found: _Found, refused: str | None) 
     for rule, ranks in found:
         for name, value in results(rule, ranks).items():
             actions.append(Remove(attribute(name)) if value is None else Set(attribute(name), Value(value)))
+    # The ranks that were read are of this generation, and still in this order: whoever moves one counts up the turn.
     conditions: list[Condition] = [same(item, GENERATION), same(item, TURN)]
     if revises(layout, near.kind):
         actions.append(Set(attribute(REVISION), Value(near.revision)))

@@ -1,4 +1,4 @@
-"""What a write of a transaction is for, so that its failure can be told in the words of the program that made it.
+"""What a write of a transaction is for, so that an error can name what the program called.
 
 A purpose is the call that the program made, and the node or edge that the call is about. It says which error it is if
 its condition fails, and never names the keys of items.

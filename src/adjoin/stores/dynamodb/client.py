@@ -177,6 +177,8 @@ def understood(
     status: int, answer: Mapping[str, Any], request_id: str | None, table: str | None = None
 ) -> tuple[AdjoinError, Retry]:
     """The error for an answer, and whether to try again; `table` is the table of the request."""
+    # The code may follow a namespace: com.amazonaws.dynamodb.v20120810#TableNotFoundException. Not all servers
+    # and gateways spell the members alike.
     code = str(answer.get("__type") or answer.get("code") or "").rpartition("#")[2]
     message = str(answer.get("message") or answer.get("Message") or "")
     fault = FAULTS.get(code)
@@ -369,6 +371,7 @@ async def pages(
         after = answer.get(last)
         if not after:
             return
+        # A server that returns a token again would otherwise be asked for ever.
         if after in seen or len(seen) == _MOST_PAGES:
             raise ServiceFailed(
                 f"the pages of a listing do not come to an end: {last} is {after!r} again; try again later"
@@ -425,12 +428,14 @@ class Client:
         not `safe_in_doubt` raises `OutcomeUnknown` instead of being repeated. For a request that is repeated,
         `attempts.in_doubt` says that its final answer or error may be the effect of an earlier attempt.
         """
+        # Once for all attempts: a transaction that is sent again must have the same token, and the same content.
         body = _json(payload)
         attempts = attempts or self.attempts()
         repaired: set[Retry] = set()
         while True:
             error: AdjoinError
             answer = None
+            # Anew for each attempt: they may have expired while the last one waited.
             credentials = self.access.credentials() or await self._looked_up(attempts)
             try:
                 answer = await self._send(endpoint, target, body, credentials, attempts)

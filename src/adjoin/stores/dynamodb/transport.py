@@ -89,7 +89,7 @@ class _Connection(asyncio.Protocol):
         self._size = 0
         self._beside = 0
 
-    # --- for those who ask ---
+    # --- for callers ---
 
     def ask(self, request: bytes, largest: int) -> asyncio.Future[Answer]:
         """Sends a request. The result is its answer, or `AnswerLost`; also if its body is larger than `largest`."""

@@ -175,8 +175,10 @@ def _index_units(path: AccessPath, old: StoredItem | None, new: StoredItem | Non
         return 0.0 if after is None else _entry_units(path, after)
     if after is None:
         return _entry_units(path, before)
+    # An entry cannot move: the service deletes it and puts another one, and charges both.
     if path.own_keys(before.row) != path.own_keys(after.row):
         return _entry_units(path, before) + _entry_units(path, after)
+    # No attribute that the index holds has changed, so the entry is not written.
     if path.projected is not None and _entry(path, before) == _entry(path, after):
         return 0.0
     return max(_entry_units(path, before), _entry_units(path, after))
@@ -227,6 +229,7 @@ class Token:
         ).get
         if known is None:
             return None
+        # The digest has a fixed length, and the units follow it.
         digest, told = known[: len(self._digest)], known[len(self._digest) :]
         if digest != self._digest:
             raise TokenReused(
@@ -306,6 +309,7 @@ def _prepare_update(tables: FindTable, request: Update) -> Prepared:
         new = update(None if old is None else old.item)
         if new is None:
             return None
+        # What a nested path changes may be anywhere inside an attribute, so the whole item is measured.
         if old is None or not is_flat:
             new, size = normal_item(new)
         else:
@@ -547,6 +551,8 @@ def transact_write(cursor: apsw.Cursor, tables: FindTable, request: TransactWrit
     token = None if request.token is None else Token(request, now)
     if token is not None and (units := token.units(cursor)) is not None:
         return WriteResponse((), tuple(Consumed(table, None, read, 0.0) for table, read in units.items()))
+    # All writes are decided before the first is applied: a canceled transaction has changed nothing, and each of its
+    # writes has a reason.
     decided = _decide_all(cursor, prepared)
     if sum(max(size_of(write.old), size_of(write.new)) for write in decided) > MAX_TRANSACTION_SIZE:
         raise InvalidRequest("the items of a transaction are larger than 4 MB together; write fewer of them")
