@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypeGuard
 
@@ -215,6 +216,12 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), filename=str(path))
 
 
+@pytest.fixture(scope="module", params=MODULES, ids=name_of)
+def module(request: pytest.FixtureRequest) -> tuple[Path, ast.Module]:
+    """One module after another, parsed once for all tests that look at each: pytest runs these together."""
+    return request.param, tree_of(request.param)
+
+
 def imports_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and name of every module of adjoin that is imported, inside the package, at once or when it is used."""
     for node in ast.walk(tree):
@@ -247,21 +254,18 @@ def is_allowed(importer: str, imported: str) -> bool:
     return imported in allowed or (part_of(imported) in allowed and part_of(imported) != "")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_imports_point_down(path: Path) -> None:
-    module = name_of(path)
-    assert part_of(module) in MAY_IMPORT, f"{module} belongs to no layer; say in this test where it stands"
+def test_imports_point_down(module: tuple[Path, ast.Module]) -> None:
+    path, tree = module
+    importer = name_of(path)
+    assert part_of(importer) in MAY_IMPORT, f"{importer} belongs to no layer; say in this test where it stands"
     wrong = [
-        f"{path.name}:{line} imports adjoin.{name}"
-        for line, name in imports_of(tree_of(path))
-        if not is_allowed(module, name)
+        f"{path.name}:{line} imports adjoin.{name}" for line, name in imports_of(tree) if not is_allowed(importer, name)
     ]
     assert not wrong, "; ".join(wrong)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_modules_say_what_they_are_and_hide_no_imports(path: Path) -> None:
-    tree = tree_of(path)
+def test_modules_say_what_they_are_and_hide_no_imports(module: tuple[Path, ast.Module]) -> None:
+    path, tree = module
     assert ast.get_docstring(tree), f"{path.name} has no docstring"
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -272,16 +276,22 @@ def test_modules_say_what_they_are_and_hide_no_imports(path: Path) -> None:
             assert not hidden, f"{path.name}:{hidden[0]} imports adjoin inside a function, which hides a cycle"
 
 
+@cache
+def imported_when_run(path: Path) -> frozenset[str]:
+    """What a module imports; not for type checkers only."""
+    tree = tree_of(path)
+    for node in ast.walk(tree):
+        # For type checkers, the package itself imports its public names; others get them when they use them.
+        if name_of(path) and is_for_checkers(node):
+            node.body = []
+    return frozenset(name for _, name in imports_of(tree))
+
+
 def edges_between(of: Callable[[str], str]) -> dict[str, set[str]]:
     """What imports what, by what `of` says of a module; imports for type checkers only do not count."""
     edges: dict[str, set[str]] = {}
     for path in MODULES:
-        tree = tree_of(path)
-        for node in ast.walk(tree):
-            # For type checkers, the package itself imports its public names; others get them when they use them.
-            if name_of(path) and is_for_checkers(node):
-                node.body = []
-        edges.setdefault(of(name_of(path)), set()).update(of(name) for _, name in imports_of(tree))
+        edges.setdefault(of(name_of(path)), set()).update(map(of, imported_when_run(path)))
     return edges
 
 
@@ -302,10 +312,9 @@ def late_imports(tree: ast.AST) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_type_checkers_know_what_is_imported_late(path: Path) -> None:
+def test_type_checkers_know_what_is_imported_late(module: tuple[Path, ast.Module]) -> None:
     """A late import has a name, and for type checkers the same name is that of the same module."""
-    tree = tree_of(path)
+    _, tree = module
     late, known = late_imports(tree), dict[str, str]()
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "later"]
     assert len(calls) == len(late)

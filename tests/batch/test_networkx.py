@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from adjoin import Edge, Graph, Node
 from adjoin.aggregates import CommonNeighbours, Components, PageRank
 from adjoin.batch.engines import DuckDBEngine
+from tests.maintenance.simulation import examples
 from tests.walks.graphs import LAYOUTS
 
 
@@ -64,8 +65,9 @@ def _check(found: list[Any], graph: Any) -> None:
     assert {node.id: node.alike for node in found} == {node: _alike(graph, node) for node in graph}
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(3), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edges=st.sets(st.tuples(_pairs, st.integers(0, 1)), max_size=25))
 def test_edges_with_a_direction(engine: DuckDBEngine, layout: str, edges: set[Any]) -> None:
     with Graph(":memory:", [Page, Links], LAYOUTS[layout]) as graph:
@@ -83,8 +85,9 @@ def test_edges_with_a_direction(engine: DuckDBEngine, layout: str, edges: set[An
             assert node.rank == pytest.approx(rank, abs=1e-7)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(3), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edges=st.sets(_pairs, max_size=20))
 def test_edges_without_a_direction(engine: DuckDBEngine, layout: str, edges: set[Any]) -> None:
     with Graph(":memory:", [Person, Friend], LAYOUTS[layout]) as graph:

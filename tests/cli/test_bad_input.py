@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,9 @@ class Knows(Edge[Person, Person]):
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tmp_path = tmp_path_factory.mktemp("filled")
     (tmp_path / "models.py").write_text(MODELS)
     (tmp_path / "people.csv").write_text("id\na\nb\n")
     (tmp_path / "text.db").write_text("this is no database, but it is long enough to be taken for one. " * 20)
@@ -40,6 +42,12 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "wrong.py").write_text("from adjoin import Node\n\n\nclass Person(Node, lable='P'):\n    id: str\n")
     (tmp_path / "nothing.py").write_text("x = 1\n")
     assert adjoin("put", "good.db", "models.py", "Person", "id=a", folder=tmp_path).status == 0
+    return tmp_path
+
+
+@pytest.fixture
+def folder(filled: Path, tmp_path: Path) -> Path:
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 

@@ -15,6 +15,7 @@ from adjoin.layouts.interface import Layout
 from adjoin.stores.sqlite import SQLiteStore
 from tests.finding.kinds import KINDS, Kind, utf8
 from tests.growing import Clock, ShortPages, announce, index_of, on_clock
+from tests.maintenance.simulation import examples
 
 LAYOUTS: dict[str, Layout] = {
     "adjacency list": AdjacencyList(),
@@ -99,10 +100,11 @@ def grow(draw: st.DrawFn | Any, graph: Graph, clock: Clock, values: list[Any]) -
         assert graph.find(graph._schema.types[0].model).count() >= 0
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", KINDS)
 @given(data=st.data())
-@settings(max_examples=12)
+@settings(max_examples=examples(4))
 def test_find_is_a_filter_and_a_sort(name: str, layout: str, data: st.DataObject) -> None:
     kind = KINDS[name]
     model, clock = kind.model(), Clock()

@@ -35,6 +35,7 @@ from adjoin.plans.key_search import KeySearch
 from adjoin.plans.read import encode_cursor
 from adjoin.plans.steps.predicates import holds
 from adjoin.requests import Get, Put
+from tests.maintenance.simulation import examples
 
 
 class Size(Enum):
@@ -806,7 +807,8 @@ def test_a_range_without_values_in_an_index_by_shard_alone_finds_nothing() -> No
         assert meter.requests == 0
 
 
-@settings(max_examples=600, deadline=None)
+@pytest.mark.simulation
+@settings(max_examples=examples(200), deadline=None)
 @given(
     books=st.lists(BOOKS, max_size=12),
     parts=st.lists(comparisons(), min_size=1, max_size=2),

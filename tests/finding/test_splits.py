@@ -14,6 +14,7 @@ from adjoin.layouts.indexed_fields import indexed_text
 from adjoin.layouts.interface import Layout
 from adjoin.stores.sqlite import SQLiteStore
 from tests.growing import Clock, ShortPages, announce, index_of, on_clock, scanned
+from tests.maintenance.simulation import examples
 
 
 class Person(Node):
@@ -125,9 +126,10 @@ QUESTIONS: list[tuple[Any, Any]] = [
 ]
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("reading", [pages, one_by_one])
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 def test_what_is_there_all_the_time_is_found_once(reading: Any, data: st.DataObject) -> None:
     town = Town(data.draw(st.sampled_from([1, 2, 3, 1000]), "page of the store"))
     for id in data.draw(st.lists(st.sampled_from(IDS), max_size=12, unique=True), "who"):

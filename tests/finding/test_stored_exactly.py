@@ -35,6 +35,7 @@ from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
 from tests.growing import scanned
+from tests.maintenance.simulation import examples
 from tests.servers.open import Stores
 
 
@@ -269,9 +270,9 @@ class Machine(RuleBasedStateMachine):
             assert self.graph.get(Person, email=email, consistent=True) == (owners[0] if owners else None)
 
 
-TestStoredExactly = Machine.TestCase
+TestStoredExactly = pytest.mark.simulation(Machine.TestCase)
 TestStoredExactly.settings = settings(
-    max_examples=60, stateful_step_count=20, deadline=None, suppress_health_check=[*HealthCheck]
+    max_examples=examples(20), stateful_step_count=20, deadline=None, suppress_health_check=[*HealthCheck]
 )
 
 

@@ -5,32 +5,45 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 
-from adjoin.inferring import infer
+from adjoin.inferring import Inferred, infer
 from adjoin.inferring.checking import is_own, tried
 from tests.inferring.found import FOUND
 from tests.inferring.published import LATER, PUBLISHED, Table
 from tests.inferring.tables import DESIGNS, EXAMPLES, design, example, opened, scanned
 
+TABLES: dict[str, Callable[[], Table]] = {
+    **{f"example {name}": partial(example, name) for name in EXAMPLES},
+    **PUBLISHED,
+    **LATER,
+    **{f"found {name}": make for name, make in FOUND.items()},
+    **{f"design {name}": partial(design, name) for name in DESIGNS},
+}
 
-def every_table() -> dict[str, Table]:
-    return {
-        **{name: example(name) for name in EXAMPLES},
-        **{name: make() for name, make in (PUBLISHED | LATER | FOUND).items()},
-        **{name: design(name) for name in DESIGNS},
-    }
+
+@cache
+def table(name: str) -> Table:
+    return TABLES[name]()
 
 
-def explains(table: Table) -> float:
+@cache
+def inferred(name: str) -> Inferred:
+    """What is inferred from a whole table, once for all tests: it takes longer than what these do with it."""
+    return infer(*table(name), "the test")
+
+
+def explains(name: str) -> float:
     """The share of items that a program explains, after the graph itself has read and stored them again."""
-    definition, items = table
-    found = infer(definition, items, "the test")
+    definition, items = table(name)
+    found = inferred(name)
     mine = [item for item in items if not is_own(definition, item)]
     assert found.read == len(mine)
-    with opened(found.source, table) as (g, _):
+    with opened(found.source, table(name)) as (g, _):
         before = scanned(g._store, definition.name)
         entities = list(g.scan())
         assert len(list(g.scan().others)) == found.read - found.explained
@@ -41,25 +54,24 @@ def explains(table: Table) -> float:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_tables_of_the_examples_are_explained_whole(name: str) -> None:
-    assert explains(example(name)) == 1
+    assert explains(f"example {name}") == 1
 
 
 @pytest.mark.parametrize("name", PUBLISHED | LATER)
 def test_published_tables(name: str) -> None:
-    assert explains((PUBLISHED | LATER)[name]()) >= 0.95
+    assert explains(name) >= 0.95
 
 
 @pytest.mark.parametrize("name", FOUND)
 def test_tables_that_were_found_later(name: str) -> None:
-    definition, items = FOUND[name]()
-    assert explains((definition, items)) >= 0.95
-    found = infer(definition, items, "the test")
+    assert explains(f"found {name}") >= 0.95
+    found = inferred(f"found {name}")
     # The rest is counted, not guessed.
     assert sum(number for _, number in found.unexplained) == found.read - found.explained
 
 
 def test_most_of_the_found_tables_are_told_apart_into_their_classes() -> None:
-    names = {name: {each.name for each in infer(*make(), "the test").program.classes} for name, make in FOUND.items()}
+    names = {name: {each.name for each in inferred(f"found {name}").program.classes} for name in FOUND}
     assert names["gaming_profiles"] == {"Metadata", "Items", "Friends"}
     assert names["chat"] == {"Room", "User", "Join"}
     assert names["accounts"] >= {"Account", "Invoice", "User"}
@@ -69,12 +81,13 @@ def test_most_of_the_found_tables_are_told_apart_into_their_classes() -> None:
 
 @pytest.mark.parametrize("name", DESIGNS)
 def test_the_designs_that_other_tests_declare(name: str) -> None:
-    assert explains(design(name)) >= 0.95
+    assert explains(f"design {name}") >= 0.95
 
 
-@pytest.mark.parametrize("name", PUBLISHED | LATER | FOUND)
+@pytest.mark.parametrize("name", [*PUBLISHED, *LATER, *(f"found {name}" for name in FOUND)])
 def test_half_of_a_table_explains_the_other_half(name: str) -> None:
-    definition, items = (PUBLISHED | LATER | FOUND)[name]()
+    definition, items = table(name)
+    items = list(items)
     random.Random(1).shuffle(items)
     half = len(items) // 2
     found = infer(definition, items[:half], "the test")
@@ -82,8 +95,8 @@ def test_half_of_a_table_explains_the_other_half(name: str) -> None:
 
 
 def test_what_is_written_is_formatted_and_has_types(tmp_path: Path) -> None:
-    for name, (definition, items) in every_table().items():
-        source = infer(definition, items, "the test").source
+    for name in TABLES:
+        source = inferred(name).source
         (tmp_path / f"t_{''.join(c if c.isalnum() else '_' for c in name)}.py").write_text(source)
     config = tmp_path / "mypy.ini"
     config.write_text("[mypy]\nstrict = True\nplugins = pydantic.mypy\n")
@@ -101,13 +114,13 @@ def test_what_is_written_is_formatted_and_has_types(tmp_path: Path) -> None:
 # --- what is inferred --------------------------------------------------------------------------
 
 
-def classes(table: Table) -> dict[str, tuple[str, tuple[str, ...], str | None, str | None]]:
-    program = infer(*table, "the test").program
+def classes(name: str) -> dict[str, tuple[str, tuple[str, ...], str | None, str | None]]:
+    program = inferred(name).program
     return {each.name: (each.kind, each.ends, each.partition, each.sort) for each in program.classes}
 
 
 def test_education() -> None:
-    assert classes(example("education")) == {
+    assert classes("example education") == {
         "Course": ("node", (), "COURSE#{id}", "METADATA"),
         "Student": ("node", (), "STUDENT#{id}", "METADATA"),
         "Enrollment": ("edge", ("Student", "Course"), "STUDENT#{source.id}", "COURSE#{target.id}"),
@@ -115,7 +128,7 @@ def test_education() -> None:
 
 
 def test_nodes_that_only_an_index_names() -> None:
-    found = classes(example("homes"))
+    found = classes("example homes")
     assert found["Class"][:2] == ("edge", ("Student", "Teacher"))
     assert found["Home"] == (
         "edge",
@@ -126,19 +139,19 @@ def test_nodes_that_only_an_index_names() -> None:
 
 
 def test_own_layouts_are_declared_as_such() -> None:
-    source = infer(*example("people"), "the test").source
+    source = inferred("example people").source
     assert 'LAYOUT = MaterializedGraph(table="People", shards=2, type_attribute="Type")' in source
     assert "class BornOn(Edge[Person, Date]):" in source
     assert "path: Annotated[tuple[str, ...], Indexed()]" in source
 
 
 def test_aggregates_are_told_by_the_records_of_the_table() -> None:
-    source = infer(*example("shop, maintained"), "the test").source
+    source = inferred("example shop, maintained").source
     assert 'owed: Annotated[Decimal, Sum("Placed", field="balance")] = Decimal(0)' in source
 
 
 def test_children_of_children_and_composite_ids() -> None:
-    found = classes(design("code_hosting"))
+    found = classes("design code_hosting")
     assert found["Repo"][2] == "REPO#{repo_owner}#{repo_name}"
     assert found["Issue"] == (
         "child",
@@ -150,9 +163,8 @@ def test_children_of_children_and_composite_ids() -> None:
 
 
 def test_the_functions_find_what_is_stored() -> None:
-    table = PUBLISHED["battle_royale"]()
-    found = infer(*table, "the test")
-    with opened(found.source, table) as (g, module):
+    found = inferred("battle_royale")
+    with opened(found.source, table("battle_royale")) as (g, module):
         assert module.user(g, "player007").name == "Player 7"
         (edge, *_) = module.game_users_to_user(g, "player007")
         assert edge.target == "player007"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from adjoin import AdjacencyList, Graph, Index, Keys, Node, field
 from adjoin.layouts.entity_keys import Membership
 from adjoin.requests import Get, ItemResponse
 from adjoin.schema import Schema
+from tests.maintenance.simulation import examples
 
 INDEXES = [
     Index("One", "APK", "ASK"),
@@ -64,7 +66,8 @@ def item_of(g: Graph) -> dict[str, Any]:
     return dict(response.item)
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.simulation
+@settings(max_examples=examples(60), deadline=None)
 @given(
     first=CHANGES,
     updates=st.lists(CHANGES, max_size=4),

@@ -15,7 +15,7 @@ import pytest
 from adjoin import Graph, InvalidItem, MigrationDue
 from adjoin.requests import PageResponse, Scan
 from adjoin.stores.sqlite import SQLiteStore
-from tests.maintenance.simulation import IS_ALL
+from tests.maintenance.simulation import IS_ALL, stride
 from tests.migrating.versions import CHANGES, LAYOUTS, Crash, Halting, Version
 
 
@@ -97,7 +97,7 @@ def test_nothing_is_missed(name: str, layout: str) -> None:
     for seed in range(3 if IS_ALL else 1):
         # The migration has about sixty moments. Every run takes some of them, and each kind of change others.
         first = 1 if IS_ALL else 1 + list(CHANGES).index(name)
-        for crash_at in [None, *range(first, 60, 1 if IS_ALL else 11)]:
+        for crash_at in [None, *range(first, 60, stride(23))]:
             world = World(change, layout, seed * 1000 + (crash_at or 0))
             world.migrate(crash_at, finish=False)
             world.between()
