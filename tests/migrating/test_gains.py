@@ -14,13 +14,16 @@ import pytest
 from pydantic import computed_field
 
 from adjoin import (
+    AdjacencyList,
     AlreadyExists,
     Child,
     Copy,
     Count,
     Edge,
     Graph,
+    Index,
     Indexed,
+    Keys,
     MaterializedGraph,
     MigrationDue,
     Node,
@@ -262,3 +265,30 @@ def test_nothing_that_was_stored_before_is_missed(name: str, tenant: str | None,
         whole.maintain(once=True)
         assert gain.ask(newer, gain.newer) == 4
         assert not whole.migrate(dry_run=True)
+
+
+def test_verify_finds_and_repairs_items_without_a_computed_field_or_a_field_that_is_an_index_key() -> None:
+    class Placed(Node, label="POST"):
+        id: str
+        city: str = "Porto"
+        area: str | None = None
+
+        @computed_field  # type: ignore[prop-decorator]
+        @property
+        def where(self) -> Annotated[str, Stored()]:
+            return f"in {self.city}"
+
+    class Plain(Node, label="POST"):
+        id: str
+
+    store = SQLiteStore(":memory:")
+    Graph(store, [Plain]).put_many(Plain(id=f"P{at}") for at in range(3))
+    indexes = [Index("ByCity", "city", "id_"), Index("ByArea", "area")]
+    g = Graph(store, [Placed], AdjacencyList(indexes=indexes, keys={Placed: Keys(attributes={"id_": "{id}"})}))
+    g.put(Placed(id="new"))
+    assert [(each.kind, each.count) for each in g.verify("scan").findings] == [("index entry", 3)]
+    assert g.verify("scan", repair=True).left == 0
+    assert g.migrate(dry_run=True).items == 0
+    assert g.migrate(finish=True).ended
+    assert g.find(Placed, field("city") == "Porto").count() == 4
+    assert g.scan(Placed).where(field("where") == "in Porto").count() == 4

@@ -78,7 +78,7 @@ class ItemForm:
         )
 
     def _is_there(self, part: FormPart, stored: ItemForm) -> bool:
-        """Whether items have a part anyway: a field, or an index entry whose keys are attributes that they had before."""
+        """Whether items have a part anyway: a field, or an index entry whose keys are attributes that they had."""
         kind, name = part
         if part in stored.due:
             return False

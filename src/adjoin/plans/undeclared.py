@@ -9,8 +9,8 @@ none lacks anything, the table counts as complete.
 A graph of a tenant asks for items of that tenant alone. A sample of the table might have none of them, so it only
 searches, class by class. What it has seen holds for that tenant.
 
-Only what adjoin itself writes is looked at: entries of indexed fields, claims, twins, computed fields, and orders. Other
-programs may leave attributes of an index out on purpose, so a table that they filled is read as it is.
+Only what adjoin itself writes is looked at: entries of indexed fields, claims, twins, computed fields, and orders.
+Other programs may leave attributes of an index out on purpose, so a table that they filled is read as it is.
 """
 
 from __future__ import annotations
