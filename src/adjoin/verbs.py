@@ -180,6 +180,10 @@ class Verbs(ABC):
         layout.due.learn_absent(opened.absent)
         if opened.absent:
             _log.warning("the table %r lacks %s; add them with create_table()", layout.table, _named(opened.absent))
+        if opened.lacks_ttl:
+            _log.warning(
+                "the table %r has no time to live, so items do not expire; turn it on with create_table()", layout.table
+            )
         yield from open_shard_numbers(layout, is_new=opened.is_new)
         yield from read_shard_maps(layout)
         if layout.rules.declared:

@@ -100,9 +100,35 @@ class Folder:
             return len(found), len(edges)
 
 
+THIRD = """
+from adjoin import Node
+
+
+class Student(Node):
+    id: str
+    name: str
+    year: int
+
+
+def first_year(item):
+    return 1900 + len(item["name"])
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
+
+
+def test_a_new_field_is_filled_by_a_function_of_the_module(folder: Folder) -> None:
+    folder.fill(3)
+    (folder.path / "third.py").write_text(THIRD)
+    fill = ("old.db", "third", "--finish", "--quiet", "--fill")
+    assert "--fill takes a field and a function" in folder.migrate(*fill, "Student.year").err
+    assert "has no function 'first_yeer'; did you mean" in folder.migrate(*fill, "Student.year=first_yeer").err
+    assert "3 completed; nothing is due any more" in folder.migrate(*fill, "Student.year=first_year").out
+    with Graph(folder.path / "old.db", [student := program(THIRD).Student]) as g:
+        assert {each.year for each in g.scan(student)} == {1902}
 
 
 def test_what_is_due_is_told_done_and_ended(folder: Folder) -> None:

@@ -14,7 +14,7 @@ import pytest
 from adjoin.inferring import Inferred, infer
 from adjoin.inferring.checking import is_own, tried
 from tests.inferring.found import FOUND
-from tests.inferring.published import LATER, PUBLISHED, Table
+from tests.inferring.published import LATER, PUBLISHED, Table, item, table
 from tests.inferring.tables import DESIGNS, EXAMPLES, design, example, opened, scanned
 
 TABLES: dict[str, Callable[[], Table]] = {
@@ -170,3 +170,11 @@ def test_the_functions_find_what_is_stored() -> None:
         assert edge.target == "player007"
         assert edge in module.game_users_of_game(g, edge.source)
         assert {game.map_ for game in module.games_by_map_(g, "Juicy Jungle")} == {"Juicy Jungle"}
+
+
+def test_an_index_over_keys_of_the_table_has_a_function_too() -> None:
+    """The index of open alarms sorts by the table's sort key, and the inverted one has the keys of the table only."""
+    items = [item(PK=f"ALARM#{at % 4}", SK=f"{at:03}", open="x", level="low") for at in range(12)]
+    items += [item(PK=f"DEVICE#d{at}", SK="META", model="m") for at in range(12)]
+    found = infer(table("Alarms", "PK SK", Open="open SK", Inverse="SK PK"), items, "the test")
+    assert {"alarms_by_open", "devices_in_inverse"} <= {each.name for each in found.patterns}

@@ -268,7 +268,7 @@ def test_a_graph_on_a_service_opens_without_an_index_so_that_it_can_be_added() -
         list(g.find(Found, order="name"))
 
 
-def test_a_first_time_to_live_is_turned_on() -> None:
+def test_a_first_time_to_live_is_turned_on(caplog: pytest.LogCaptureFixture) -> None:
     class Expiring(Node, label="STUDENT"):
         id: str
         name: str
@@ -276,7 +276,11 @@ def test_a_first_time_to_live_is_turned_on() -> None:
 
     inner = filled()
     g = Graph(Remote(inner), [Expiring])
+    assert "the table 'adjoin' has no time to live, so items do not expire; turn it on" in caplog.text
+    wanted = "expand: turn on time to live by 'until' with create_table() or migrate()"
+    assert str(g.migrate(dry_run=True)) == wanted
     g.migrate(finish=True)
+    assert not g.migrate(dry_run=True)
     (described,) = inner.execute([DescribeTable("adjoin")])
     assert isinstance(described, TableResponse)
     assert described.definition.ttl == "until"

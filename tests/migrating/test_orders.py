@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AdjacencyList, Edge, Graph, MaterializedGraph, MigrationDue, Node, field
+from adjoin import AdjacencyList, Copy, Edge, Graph, MaterializedGraph, MigrationDue, Node, field
 from adjoin.layouts.interface import Layout
 from adjoin.stores.sqlite import SQLiteStore
 from tests.migrating.test_migrate import Remote
@@ -126,3 +126,34 @@ def test_where_nothing_has_all_edges_it_says_so() -> None:
     with pytest.raises(MigrationDue):
         list(graph.into("C", Enrollment))
     assert list(graph.out("S", Enrollment))
+
+
+class Bought(Edge[Student, Course], label="BOUGHT"):
+    name: Annotated[str, Copy("source.name")] = ""
+
+
+class ByName(Edge[Student, Course], label="BOUGHT", order="name"):
+    name: Annotated[str, Copy("source.name")] = ""
+
+
+class Uncopied(Edge[Student, Course], label="BOUGHT"):
+    pass
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[:2])
+@pytest.mark.parametrize("model", [Bought, Uncopied])
+def test_an_order_may_be_a_copied_field(layout: Layout, model: type[Any]) -> None:
+    store = SQLiteStore(":memory:")
+    older = Graph(store, [Student, Course, model], layout)
+    older.put_many([Course(id="C"), *(Student(id=f"S{at}", name=f"n{-at % 4}") for at in range(4))])
+    older.put_many(model(source=f"S{at}", target="C") for at in range(4))
+    newer = Graph(store, [Student, Course, ByName], layout)
+    before = {each.source for each in newer.into("C", ByName)}
+    assert before == {"S0", "S1", "S2", "S3"}
+    newer.maintain(once=True)
+    found = [each.source for each in newer.into("C", ByName)]
+    assert found == ["S0", "S3", "S2", "S1"]
+    older.put(model(source="S1", target="C"))
+    assert newer.migrate(finish=True).ended
+    newer.maintain(once=True)
+    assert [each.source for each in newer.into("C", ByName)] == found

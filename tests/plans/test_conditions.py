@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import nullcontext
 from decimal import Decimal
 from enum import Enum
 from typing import Annotated, Any
@@ -12,6 +13,8 @@ from pydantic import BaseModel, Field
 
 from adjoin import (
     AdjoinError,
+    ConditionFailed,
+    Count,
     Edge,
     Graph,
     Indexed,
@@ -24,7 +27,9 @@ from adjoin import (
     Version,
     field,
 )
+from adjoin.expressions import Compare, Value, attribute
 from adjoin.requests import Put, TransactWrite
+from adjoin.stores.sqlite import SQLiteStore
 
 
 class Street(BaseModel):
@@ -235,3 +240,69 @@ def test_a_rehearsal_thinks_of_a_node_that_its_class_could_have() -> None:
         items = [write.item for write in transaction.writes if isinstance(write, Put)]
         # The node, and its copy for the second index.
         assert [item["shade"] for item in items] == [{"S": "r"}] * 2
+
+
+# --- fields that are younger than an item ------------------------------------------------------
+
+
+class Draft(Node, label="TEXT"):
+    id: str
+
+
+class Text(Node, label="TEXT"):
+    id: str
+    status: str = "new"
+    size: int = 3
+    said: str | None = "x"
+    place: Address = Address(lines=["a"])
+    tags: list[str] = Field(default_factory=list)
+    born: int = Field(default_factory=lambda: 1)
+    read: Annotated[int, Count("Reading")] = 0
+
+
+class Reading(Edge[Text, Text]):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        (field("status") == "new", True),
+        (field("status") != "new", False),
+        (~(field("status") == "new"), False),
+        (field("status") != "old", True),
+        (field("status").is_in(["old", "new"]), True),
+        (field("status").size() == 3, True),
+        (field("size") > 3, False),
+        (field("size").between(1, 3), True),
+        (field("said") == None, False),  # noqa: E711
+        (field("place.lines").contains("a"), True),
+        (field("place.street.number") == 0, True),
+        (field("tags").size() == 0, True),
+        (field("read") == 0, True),
+        (field("status").exists(), False),
+        (field("born") == 1, False),
+        ((field("status") == "old") | (field("size") == 3), True),
+    ],
+)
+def test_an_item_without_a_field_has_its_default_in_conditions(condition: Any, *, holds: bool) -> None:
+    store = SQLiteStore(":memory:")
+    Graph(store, [Draft]).put(Draft(id="1"))
+    g = Graph(store, [Text, Reading])
+    assert [each.id for each in g.scan(Text).where(condition)] == ["1"] * holds
+    with nullcontext() if holds else pytest.raises(ConditionFailed):
+        g.delete(Text, "1", only_if=condition)
+
+
+def test_what_is_not_stored_at_all_has_no_defaults_in_conditions() -> None:
+    g = Graph(":memory:", [Text, Reading])
+    with pytest.raises(NotFound):
+        g.put(Text(id="1"), only_if=field("status") == "new")
+    Graph(g._store, [Draft]).put(Draft(id="1"))
+    g.put(Text(id="1"), only_if=field("status") == "new")
+
+
+def test_conditions_on_fields_without_a_default_stay_as_they_are() -> None:
+    with Graph(":memory:", [Shop, Knows]) as g:
+        asked = g.out("a", Knows).where(field("rating") == 1)._question.filter
+        assert asked == Compare("=", attribute("rating"), Value({"N": "1"}))

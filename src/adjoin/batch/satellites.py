@@ -3,9 +3,9 @@
 The layout says which satellites an entity should have, one entity at a time. So the engine groups the items by
 the partition of the entity that they belong to, and this module compares one partition at a time. Of classes without
 satellites, only suspicious items are looked at: those with an attribute of another type than its field, or without
-an attribute whose field has no default, or whose index keys are missing or are not those that its own keys say. If
-fields are part of an index key, all items of the class are looked at, because engines do not spell fields. Decoding the
-item then shows whether it is readable, and what its index keys should be.
+an attribute whose field has no default, is computed or is an index key, or whose index keys are missing or are not
+those that its own keys say. If fields are part of an index key, all items of the class are looked at, because engines
+do not spell fields. Decoding the item then shows whether it is readable, and what its index keys should be.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ class _Satellites:
         if index is not None:
             wants.append((index.partition_key, "S"))
         looked_at = {name for kind in self._plain for name, _ in self._looked_at(kind)}
+        looked_at |= {name for kind in self._plain for name in self._younger(kind)}
         attributes = sorted(looked_at)
         entries = sorted(set[str]().union(*map(layout.entry_attributes, self._plain)))
         places = {name: f"w{len(wants) + at}" for at, name in enumerate(attributes)}
@@ -102,6 +103,7 @@ class _Satellites:
             is_one = matches(templates.partition, pk) & matches(templates.sort, sk)
             if kind in self._plain:
                 doubts = [_doubt(kind, name, rows[places[stored]]) for stored, name in self._looked_at(kind)]
+                doubts += [rows[places[stored]].isnull() for stored in self._younger(kind)]
                 own = [(templates.partition, pk), (templates.sort, sk)]
                 for name in self._layout.entry_attributes(kind):
                     template = self._layout.entry_templates(kind).get(name)
@@ -142,6 +144,22 @@ class _Satellites:
             (attribute, name)
             for name, attribute in kind.attributes.items()
             if name in stored and (tag_of(kind, name) is not None or kind.fields[name].is_required())
+        ]
+
+    def _younger(self, kind: EntityType) -> list[str]:
+        """The attributes that an item has to have, although its class can be read without them.
+
+        These are computed fields, and fields with a default that are keys of an index as they are. An item may be
+        older than they are.
+        """
+        keys, stored = self._layout.plain_index_keys(kind), self._layout.key_templates(kind).stored
+        managed, fields = self._rules.maintained(kind), kind.fields
+        return [
+            attribute
+            for name, attribute in kind.attributes.items()
+            if name in stored
+            and name not in managed
+            and (name in kind.computed or (attribute in keys and fields[name].default is not None))
         ]
 
     def _sorted_out(self, items: list[Item]) -> _Partition:

@@ -42,7 +42,7 @@ from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.key_values import value_of
 from adjoin.layouts.keys import SEPARATOR, Template
-from adjoin.plans.steps.conditions import NULL, condition
+from adjoin.plans.steps.conditions import NULL, plain_condition
 
 # --- wants -------------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ def stored_condition(layout: BoundLayout, kind: EntityType, predicate: Predicate
     def named(kind: EntityType, name: str) -> str:
         return kind.attribute(name) if name in layout.key_templates(kind).stored else f"{KEY_PART}{name}"
 
-    return _without_nulls(kind, condition(layout, kind, predicate, named))
+    return _without_nulls(kind, plain_condition(layout, kind, predicate, named))
 
 
 def _without_nulls(kind: EntityType, whole: Condition) -> Condition:

@@ -9,14 +9,15 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from adjoin import AdjacencyList, MigrationReport
 from adjoin.cli import batch
-from adjoin.cli.command import Command, imported, layout_in, models_in
+from adjoin.cli.command import Command, imported, layout_in, meant, models_in
 from adjoin.cli.drawing import ProgressLine, counted, duration
 from adjoin.cli.maintain import stoppable
 from adjoin.cost import dollars
-from adjoin.errors import InvalidLocation
+from adjoin.errors import InvalidLocation, InvalidValue, NotFound
 from adjoin.graph import Graph
 from adjoin.locations import table_named_by
 
@@ -43,6 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--drop", metavar="F", action="append", default=[], help="remove this attribute, such as Student.nickname"
+    )
+    parser.add_argument(
+        "--fill",
+        metavar="F=NAME",
+        action="append",
+        default=[],
+        help="fill a field that items lack, such as Student.year=first_year, by a function of the module",
     )
     parser.add_argument("--units", metavar="N", type=_units, help="consume at most N units per second")
     parser.add_argument(
@@ -71,9 +79,10 @@ def _segments(text: str) -> int:
 
 @batch.carried_out
 def run(arguments: argparse.Namespace) -> int:
+    fill = _fill(arguments)
     with batch.opened(arguments) as graph, _target(arguments) as into:
         if arguments.dry_run:
-            plan = graph.migrate(dry_run=True, into=into, drop=arguments.drop)
+            plan = graph.migrate(dry_run=True, into=into, fill=fill, drop=arguments.drop)
             for difference in plan.differences:
                 print(difference)
             print(plan)
@@ -86,6 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
             try:
                 report = graph.migrate(
                     into=into,
+                    fill=fill,
                     drop=arguments.drop,
                     finish=arguments.finish,
                     units=arguments.units,
@@ -110,6 +120,24 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"{report}{older}")
     print(f"{_cost(report.rcu, report.wcu)}, in {duration(report.seconds)}")
     return 0 if report.ended else LEFT
+
+
+def _fill(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The functions that fill fields, by the names of the fields."""
+    if not arguments.fill:
+        return {}
+    named = arguments.module if arguments.into is None else arguments.into[1]
+    module = imported(named.partition(":")[0])
+    functions = {name: each for name, each in vars(module).items() if callable(each) and not isinstance(each, type)}
+    found = {}
+    for given in arguments.fill:
+        filled, equals, name = given.partition("=")
+        if not equals:
+            raise InvalidValue(f"--fill takes a field and a function, such as Student.year=first_year, got {given!r}")
+        if name not in functions:
+            raise NotFound(f"the module {module.__name__} has no function {name!r}; {meant(name, tuple(functions))}")
+        found[filled] = functions[name]
+    return found
 
 
 @contextmanager

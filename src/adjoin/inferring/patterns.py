@@ -119,21 +119,21 @@ class _Writing:
         )
 
     def _indexes(self, spec: ModelSpec) -> Iterator[Pattern]:
-        fields = {each.attribute or each.name: each for each in spec.fields}
+        held = {each.attribute or each.name: [each.name] for each in spec.fields}
+        # An index may also be over the keys of the table, of which every item has both.
+        keys = zip(self._program.definition.keys, (spec.partition, spec.sort), strict=False)
+        held |= {key.name: _parts_in(text) for key, text in keys if text is not None and key.name not in held}
         for index in self._program.indexes:
-            if index.name in spec.indexes:
-                given = spec.indexes[index.name]
-                template = given if isinstance(given, str) else given[0]
-            elif {key.name for key in index.keys} <= fields.keys():
-                template = None
+            given = spec.indexes.get(index.name)
+            template = given if given is None or isinstance(given, str) else given[0]
+            if given is None and not {key.name for key in index.keys} <= held.keys():
+                continue
+            if template is not None:
+                parts = _parts_in(template)
+            elif {key.name for key in index.partitions} <= held.keys():
+                parts = [part for key in index.partitions for part in held[key.name]]
             else:
                 continue
-            if template is None:
-                if not {key.name for key in index.partitions} <= fields.keys():
-                    continue
-                parts = [fields[key.name].name for key in index.partitions]
-            else:
-                parts = _parts_in(template)
             if not self._is_told(spec, parts):
                 yield self._find(spec, index.name, parts)
         for each in (*spec.key, *spec.fields):

@@ -18,16 +18,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import MigrationDue, TableMismatch
+from adjoin.evaluate import paths_in
+from adjoin.expressions import Condition
 from adjoin.layouts.indexed_fields import ELEMENTS
 
 if TYPE_CHECKING:
     from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys
     from adjoin.layouts.templates import AdjacencyKeys
 
-PartKind: TypeAlias = Literal["index", "indexed", "unique", "symmetric", "keys"]
+PartKind: TypeAlias = Literal["index", "indexed", "unique", "symmetric", "field", "keys"]
 FormPart: TypeAlias = tuple[PartKind, str]
-"""A part of a form that items may lack: ("index", "GSI2"), ("indexed", "name"), ("unique", "email"), ("symmetric", "")
-or ("keys", "")."""
+"""A part of a form that items may lack: ("index", "GSI2"), ("indexed", "name"), ("unique", "email"), ("symmetric", ""),
+("field", "full_name") for a field that is computed, or ("keys", "")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class ItemForm:
     """The keys of the declarations of aggregates, by field."""
     due: frozenset[FormPart] = frozenset()
     """The parts that stored items may lack, until a migration has ended."""
+    computed: tuple[str, ...] = field(default=(), compare=False)
+    """The stored fields that the class computes. It is not recorded: what matters is whether `fields` has them."""
 
     def parts(self) -> dict[FormPart, Any]:
         """Everything that an item may lack, each with a value that differs if it is declared differently."""
@@ -61,6 +65,7 @@ class ItemForm:
         own = next((name for name in self.indexed if not name.endswith(ELEMENTS)), None)
         found |= {("indexed", name): name == own for name in self.indexed}
         found |= {("unique", name): "" for name in self.unique}
+        found |= {("field", name): "" for name in self.computed}
         return found | ({("symmetric", ""): ""} if self.symmetric else {})
 
     def lacking(self, stored: ItemForm) -> frozenset[FormPart]:
@@ -73,9 +78,13 @@ class ItemForm:
         )
 
     def _is_there(self, part: FormPart, stored: ItemForm) -> bool:
-        """Whether items have an index entry anyway, because all its keys are attributes that they had before."""
+        """Whether items have a part anyway: a field, or an index entry whose keys are attributes that they had."""
         kind, name = part
-        if kind != "index" or part in stored.due:
+        if part in stored.due:
+            return False
+        if kind == "field":
+            return name in stored.fields
+        if kind != "index":
             return False
         plain = {attribute: f"{{{attribute}}}" for attribute in stored.fields.values()}
         return all(plain.get(attribute) == text for attribute, text in self.indexes[name].items())
@@ -209,6 +218,13 @@ class Due:
         """Raises if a node may have a value of a unique field, or an edge a node, that it has not claimed."""
         self._check(_words(kind), [*(("unique", name) for name in names), ("keys", "")])
 
+    def check_filter(self, kind: EntityType | None, filter: Condition | None) -> None:
+        """Raises if a condition of a query is about a field that stored items may lack, although they have a value."""
+        if kind is None or filter is None:
+            return
+        compared = {str(path.steps[0]) for path in paths_in(filter)}
+        self._check(_words(kind), [("field", name) for name in kind.computed if kind.attributes[name] in compared])
+
     def check_keys(self, kind: EntityType) -> None:
         """Raises if items of a class may be stored under other keys."""
         self._check(_words(kind), [("keys", "")])
@@ -231,9 +247,15 @@ class Due:
 
 
 def _words(kind: EntityType) -> list[str]:
-    """The words of a class and, for the head of a family, of its other classes, whose items it reads too."""
+    """The words of the classes as which the items of a class may have been stored.
+
+    The head of a family reads the items of its other classes. Those may have been stored as the head, before it had
+    other classes.
+    """
+    if isinstance(kind, EdgeType):
+        return [kind.whole.word]
     family = kind.family if isinstance(kind, NodeType) else ()
-    return [kind.whole.word if isinstance(kind, EdgeType) else kind.word, *(each.word for each in family)]
+    return list(dict.fromkeys([kind.word, kind.whole.word, *(each.word for each in family)]))
 
 
 _LACKS = {
@@ -241,6 +263,7 @@ _LACKS = {
     "indexed": "may not be indexed by {1!r}",
     "unique": "may not have claimed their {1!r}",
     "symmetric": "may be stored at one of their ends only, because the class was not symmetric before",
+    "field": "may lack their {1!r}, which the class computes",
     "keys": "may be stored under other keys",
 }
 
@@ -279,6 +302,7 @@ def _form(keys: AdjacencyKeys, kind: EntityType, aggregates: Mapping[str, str]) 
             for name, key in sorted(aggregates.items())
             if name.partition(".")[0] == kind.label and kind.whole is kind
         },
+        computed=tuple(name for name in kind.computed if name in stored),
     )
 
 

@@ -351,15 +351,15 @@ def differences_of(layout: BoundLayout, recorded: RecordedForms) -> list[Declare
 
 
 def _of_class(form: ItemForm, stored: ItemForm) -> list[DeclaredDifference]:
+    lacked = form.lacking(stored)
     found = [
-        _difference(kind, form, name, lacks(form.name, (kind, name)), is_due=True)
-        for kind, name in sorted(form.lacking(stored))
+        _difference(kind, form, name, lacks(form.name, (kind, name)), is_due=True) for kind, name in sorted(lacked)
     ]
     gone = sorted(stored.parts().keys() - form.parts().keys())
     found += [_difference(kind, form, name, _GONE[kind].format(form.name, name)) for kind, name in gone]
     for name in sorted(form.fields.keys() | stored.fields.keys()):
         ours, theirs = form.fields.get(name), stored.fields.get(name)
-        if ours == theirs:
+        if ours == theirs or ("field", name) in lacked:
             continue
         if theirs is None:
             message = f"{form.name}.{name} is new"

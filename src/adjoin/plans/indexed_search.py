@@ -441,6 +441,7 @@ def _check_due(layout: BoundLayout, asked: IndexedSearch) -> Plan[None]:
     if layout.due.is_any:
         field = asked.field
         yield from check_due(layout, lambda due: due.check_field(field.kind, field.word, asked.index_in(layout)))
+        yield from check_due(layout, lambda due: due.check_filter(asked.kind, asked.filter))
 
 
 def found_page(layout: BoundLayout, asked: IndexedSearch, limit: int | None, position: Position | None) -> Plan[Found]:

@@ -201,6 +201,7 @@ class KeySearch:
             )
         if layout.due.is_any:
             yield from check_due(layout, lambda due: due.check_range(self.kind, self.index))
+            yield from check_due(layout, lambda due: due.check_filter(self.kind, self.filter))
 
     def count(self, layout: BoundLayout, most: int | None) -> Plan[int]:
         """How many results there are. Keys are read, because an index may hold items of no class of the graph.

@@ -466,6 +466,7 @@ def page(layout: BoundLayout, question: Question, limit: int | None, start: Item
 def _whole_range(layout: BoundLayout, question: Question) -> Plan[Range | None]:
     """Where all edges are, if the index that is asked may lack some; None if it has all. Raises if nothing has all."""
     access = question.range.access
+    yield from check_due(layout, lambda due: due.check_filter(access.kind, question.filter))
     try:
         yield from check_due(layout, lambda due: due.check_range(access.kind, access.index))
     except (MigrationDue, TableMismatch):

@@ -47,7 +47,9 @@ def reordered(layout: BoundLayout, asked: Query, found: Range, whole: Range) -> 
         if edge is None:
             continue
         fresh = next(each for each in layout.items(edge) if layout.key_of(each) == layout.key_of(item))
-        own = layout.with_managed_keys(kind, {**item, **{name: fresh[name] for name in layout.start_names(index)}})
+        # Keys that hold a copied field are made from the value that is stored.
+        keys = {name: fresh[name] for name in layout.start_names(index) if name in fresh}
+        own = layout.with_managed_keys(kind, {**item, **keys})
         if own.get(found.access.partition_key) != found.key[1] or (passes is not None and not passes(own)):
             continue
         entries.append((own[sort_key]["S"].encode(), own))

@@ -36,6 +36,8 @@ class Opened:
     """Whether it was created now."""
     absent: tuple[str, ...] = ()
     """The indexes that the table lacks and that can be added to it."""
+    lacks_ttl: bool = False
+    """Whether items are to expire, and the table was opened without time to live."""
 
 
 Adding: TypeAlias = Callable[[TableResponse, tuple[IndexDefinition, ...]], Plan[None]]
@@ -66,7 +68,8 @@ def open_table(definition: TableDefinition, *, create: bool, adding: Adding | No
         # Check the rest of the shape first, so that nothing is changed if there are other differences.
         require_shape(definition, replace(response.definition, indexes=there), remedy)
         if not create:
-            return Opened(described, absent=tuple(index.name for index in lacking))
+            absent = tuple(index.name for index in lacking)
+            return Opened(described, absent=absent, lacks_ttl=_lacks_ttl(definition, described.definition))
         if adding is not None:
             yield from adding(described, lacking)
         try:
@@ -75,11 +78,16 @@ def open_table(definition: TableDefinition, *, create: bool, adding: Adding | No
             # Another program created them in between; if not, the check below names the missing ones.
             (response,) = yield (DescribeTable(definition.name),)
     require_shape(definition, response.definition, remedy)
-    if create and definition.ttl is not None and response.definition.ttl is None:
+    lacks_ttl = _lacks_ttl(definition, response.definition)
+    if create and lacks_ttl and definition.ttl is not None:
         yield (SetTimeToLive(definition.name, definition.ttl),)
     if create and definition.point_in_time_recovery and not response.definition.point_in_time_recovery:
         yield (UpdateTable(definition.name, point_in_time_recovery=True),)
-    return Opened(described)
+    return Opened(described, lacks_ttl=lacks_ttl and not create)
+
+
+def _lacks_ttl(wanted: TableDefinition, found: TableDefinition) -> bool:
+    return wanted.ttl is not None and found.ttl is None
 
 
 def _lacking(wanted: TableDefinition, found: TableDefinition) -> tuple[IndexDefinition, ...]:

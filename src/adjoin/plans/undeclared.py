@@ -9,8 +9,8 @@ none lacks anything, the table counts as complete.
 A graph of a tenant asks for items of that tenant alone. A sample of the table might have none of them, so it only
 searches, class by class. What it has seen holds for that tenant.
 
-Only what adjoin itself writes is looked at: entries of indexed fields, claims, and orders. Other programs may leave
-attributes of an index out on purpose, so a table that they filled is read as it is.
+Only what adjoin itself writes is looked at: entries of indexed fields, claims, twins, computed fields, and orders.
+Other programs may leave attributes of an index out on purpose, so a table that they filled is read as it is.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ def unsure_parts(layout: BoundLayout) -> dict[str, frozenset[FormPart]]:
 def _parts(layout: BoundLayout, kind: EntityType) -> Iterator[FormPart]:
     yield from (("indexed", name) for name in kind.indexed)
     yield from (("indexed", name + ELEMENTS) for name in kind.elements)
-    yield from (("unique", name) for name in kind.unique)
+    yield from (("unique", name) for name in kind.claimed)
+    yield from (("field", name) for name in kind.computed)
+    if isinstance(kind, EdgeType) and kind.symmetric:
+        yield "symmetric", ""
     yield from (("index", name) for name in layout.order_indexes(kind))
 
 
@@ -140,6 +143,8 @@ def _entities(layout: BoundLayout, items: Iterable[Item]) -> Iterator[tuple[Enti
 
 def _lacked_by(layout: BoundLayout, kind: EntityType, item: Item, entity: Any) -> Iterator[FormPart]:
     """The parts that the item itself lacks."""
+    missing = [name for name in kind.computed if kind.attributes[name] not in item]
+    yield from (("field", name) for name in missing if getattr(entity, name) is not None)
     orders = layout.order_indexes(kind)
     index = layout.overloaded
     if not orders and (index is None or not kind.indexed):
@@ -161,7 +166,12 @@ def _lacked_by(layout: BoundLayout, kind: EntityType, item: Item, entity: Any) -
 def _companions(
     layout: BoundLayout, kind: EntityType, item: Item, entity: Any
 ) -> Iterator[tuple[FormPart, Item, str | None]]:
-    """The index copies and claims that there should be, each with its owner if it is a claim."""
+    """The index copies, claims and twins that there should be, each with its owner if it is a claim."""
+    if isinstance(kind, EdgeType):
+        for key in layout.twin_keys(kind, item):
+            yield ("symmetric", ""), key, None
+        for claim in layout.end_claims(kind, item):
+            yield ("unique", kind.claimed[0]), claim.key, claim.owner
     if not layout.has_satellites(kind):
         return
     if not isinstance(kind, EdgeType) or not kind.symmetric:

@@ -211,7 +211,7 @@ Holds: TypeAlias = Callable[[Entity], bool]
 def predicate_test(layout: BoundLayout, kind: EntityType, predicate: Predicate) -> Holds:
     """A function that tests whether the predicate holds for an instance of the class."""
     names = {name.partition(".")[0] for name in fields_of(predicate)}
-    test = evaluate.condition_test(conditions.condition(layout, kind, predicate, lambda _, name: name), "where")
+    test = evaluate.condition_test(conditions.plain_condition(layout, kind, predicate, lambda _, name: name), "where")
 
     def holds(entity: Entity) -> bool:
         stored = {name: layout.encode_field(kind, name, entity.__dict__[name]) for name in names}

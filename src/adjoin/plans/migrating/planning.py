@@ -154,6 +154,9 @@ def planned(
     found = [] if recorded is None else differences_of(layout, recorded)
     is_due = recorded is None or bool(field_changes) or removes or any(lacking(layout.forms(), recorded).values())
     steps = [MigrationStep("expand", f"add the index {name!r} with create_table() or migrate()") for name in absent]
+    ttl = layout.definition.ttl
+    if ttl is not None and described.definition.ttl is None:
+        steps.append(MigrationStep("expand", f"turn on time to live by {ttl!r} with create_table() or migrate()"))
     if not is_due:
         return MigrationPlan(tuple(found), tuple(steps), (), True)
     refused: list[Refusal] = []

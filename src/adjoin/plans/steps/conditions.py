@@ -11,12 +11,14 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
 
 from adjoin.entity_types import AnyEdge, EdgeType, EntityType, NodeType
-from adjoin.errors import InvalidKey, InvalidValue, UnknownField, shown
+from adjoin.errors import InvalidKey, InvalidRequest, InvalidValue, UnknownField, shown
+from adjoin.evaluate import condition_test
 from adjoin.expressions import (
     Action,
     Add,
@@ -61,36 +63,97 @@ from adjoin.values import AttributeValue, encode, exact_sum, nested_name
 
 NULL: AttributeValue = {"NULL": True}
 Naming: TypeAlias = Callable[[EntityType, str], str]
+_Compared: TypeAlias = Comparison | SizeComparison | TypeTest
 _RANGES = ("<", "<=", ">", ">=", "between")
 _SIDES = {">=": "low", "<": "low", ">": "high", "<=": "high"}
 """Whether the next value above or below stands for one that a format does not hold: x >= 1.5 is x >= 2."""
 
 
-def condition(layout: BoundLayout, kind: EntityType, predicate: Predicate, named: Naming | None = None) -> Condition:
+def condition(
+    layout: BoundLayout, kind: EntityType, predicate: Predicate, named: Naming | None = None, *, of_write: bool = False
+) -> Condition:
     """The condition over stored attributes for a predicate over fields of this class.
 
+    An item without a field has the default of the field, as when it is read: the field may be younger than the item.
     `named` gives the attribute of a field. Without it, the layout decides, and refuses fields that cannot be filtered.
+    In a write, where there may be no item at all, only an item that is stored has defaults.
     """
-    named = named or layout.filterable
+
+    def tested(path: Path, compared: _Compared, *, is_last: bool) -> Condition:
+        found = _tested(layout, kind, path, compared)
+        return _with_default(layout, kind, path, compared, found, of_write=of_write) if is_last else found
+
+    return _condition(kind, predicate, named or layout.filterable, layout.present, tested)
+
+
+def plain_condition(layout: BoundLayout, kind: EntityType, predicate: Predicate, named: Naming) -> Condition:
+    """The same for attributes that `named` gives, where what is absent has no value."""
+
+    def tested(path: Path, compared: _Compared, *, is_last: bool) -> Condition:
+        return _tested(layout, kind, path, compared)
+
+    return _condition(kind, predicate, named, layout.present, tested)
+
+
+class _Test(Protocol):
+    """Makes the condition for one comparison of the attribute at a path; the last of several names has the default."""
+
+    def __call__(self, path: Path, compared: _Compared, *, is_last: bool) -> Condition: ...
+
+
+def _condition(kind: EntityType, predicate: Predicate, named: Naming, present: Condition, tested: _Test) -> Condition:
     match predicate:
         case AllOf(predicates):
-            return And(tuple(condition(layout, kind, each, named) for each in predicates))
+            return And(tuple(_condition(kind, each, named, present, tested) for each in predicates))
         case AnyOf(predicates):
-            return Or(tuple(condition(layout, kind, each, named) for each in predicates))
+            return Or(tuple(_condition(kind, each, named, present, tested) for each in predicates))
         case Negation(inner):
-            return Not(condition(layout, kind, inner, named))
+            return Not(_condition(kind, inner, named, present, tested))
         case Comparison(name, "exists") if is_of_id(kind, name):
-            return layout.present
+            return present
         case Comparison(name) | SizeComparison(name) | TypeTest(name):
             first = name.partition(".")[0]
             names, rest = [named(kind, first), *kind.former.get(first, ())], _nested_steps(kind, name)
-            *others, found = (_tested(layout, kind, Path((each, *rest)), predicate) for each in names)
-            for stored, other in reversed([*zip(names, others, strict=False)]):
+            paths = [Path((each, *rest)) for each in names]
+            found = tested(paths[-1], predicate, is_last=True)
+            for stored, path in reversed([*zip(names[:-1], paths[:-1], strict=True)]):
                 # A former name counts only on an item that does not have the present one.
                 is_there = Exists(attribute(stored))
-                found = Or((And((is_there, other)), And((Not(is_there), found))))
+                found = Or((And((is_there, tested(path, predicate, is_last=False))), And((Not(is_there), found))))
             return found
     raise InvalidValue(f'{shown(predicate)} is not a comparison; build one with field("name") == value')
+
+
+def _with_default(
+    layout: BoundLayout, kind: EntityType, path: Path, compared: _Compared, found: Condition, *, of_write: bool
+) -> Condition:
+    """The condition, which holds for an item without the attribute if it holds for the default of the field."""
+    name, stored = compared.field.partition(".")[0], str(path.steps[0])
+    default = None if isinstance(compared, Comparison) and compared.operator == "exists" else _default(kind, name)
+    value = None if default is None else layout.encode_field(kind, name, default)
+    if value is None:
+        return found
+    try:
+        test = condition_test(found)
+    except InvalidRequest:
+        # It compares values that no store compares. The store says so.
+        return found
+    is_there = Exists(attribute(stored))
+    is_default, is_absent = test({stored: value}), test({})
+    if is_default == is_absent:
+        return found
+    if not is_default:
+        return And((is_there, found))
+    lacks = Not(is_there)
+    return Or((And((layout.present, lacks)) if of_write else lacks, found))
+
+
+def _default(kind: EntityType, name: str) -> Any:
+    """The default of a field; None if it has none, or if a function of the program makes it."""
+    info = kind.fields.get(name)
+    is_plain = info is not None and not info.is_required() and info.default_factory in (None, list, dict, set, tuple)
+    default = info.get_default(call_default_factory=True) if info is not None and is_plain else None
+    return None if default is PydanticUndefined else default
 
 
 def is_filterable(layout: BoundLayout, kind: EntityType, predicate: Predicate) -> bool:
@@ -120,9 +183,7 @@ def is_of_id(kind: EntityType, name: str) -> bool:
     return name in names and name not in kind.attributes
 
 
-def _tested(
-    layout: BoundLayout, kind: EntityType, path: Path, predicate: Comparison | SizeComparison | TypeTest
-) -> Condition:
+def _tested(layout: BoundLayout, kind: EntityType, path: Path, predicate: _Compared) -> Condition:
     """The condition for one comparison of the attribute at this path."""
     match predicate:
         case TypeTest(type=type):
@@ -141,7 +202,7 @@ def write_condition(layout: BoundLayout, kind: EntityType, only_if: Predicate | 
     if only_if is None:
         return None
     named = partial(layout.filterable, remedy="leave it out of only_if, because the key says its value")
-    return condition(layout, kind, only_if, named)
+    return condition(layout, kind, only_if, named, of_write=True)
 
 
 def delete_condition(layout: BoundLayout, kind: EntityType, only_if: Predicate | None) -> Condition | None:
