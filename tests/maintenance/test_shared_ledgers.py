@@ -89,7 +89,9 @@ TOLD = AdjacencyList(keys={**OWN, Line: Keys(sort="LINE#{target}", reverse_parti
 BY_A_FIELD = AdjacencyList(keys={**OWN, Line: Keys(sort="LINE#{product}", reverse_partition="{product}")})
 
 
-@pytest.mark.parametrize(("layout", "names"), [(TOLD, {}), (BY_A_FIELD, {"t": {"S": "P1"}})], ids=["told", "by a field"])
+@pytest.mark.parametrize(
+    ("layout", "names"), [(TOLD, {}), (BY_A_FIELD, {"t": {"S": "P1"}})], ids=["told", "by a field"]
+)
 def test_a_ledger_names_a_target_that_no_key_tells(layout: AdjacencyList, names: Item) -> None:
     with Graph(":memory:", [Order, Product, Line], layout) as g:
         g.put_many([Order(id="O1"), Product(id="P1"), Line(source="O1", target="P1", product="P1")])
