@@ -6,9 +6,13 @@ import gc
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -16,12 +20,14 @@ import pytest
 
 import adjoin
 from adjoin import Graph, Throttled
-from adjoin.cli import main
+from adjoin.cli import main, metrics
 from adjoin.cli.maintain import collected_rarely
-from adjoin.cli.metrics import STALE_AFTER, HealthPage
+from adjoin.cli.metrics import STALE_AFTER, HealthPage, served
 from adjoin.plans.maintenance.health import Health
 from adjoin.requests import Put
+from tests.waiting import until
 
+HEALTH = Health(None, None, 5, 0.5, 0, None, None, None)
 MODULE = """
 from typing import Annotated
 from adjoin import Count, Edge, Node
@@ -174,16 +180,64 @@ def test_where_metrics_cannot_be_served(shop: Path, capsys: pytest.CaptureFixtur
         main(["maintain", str(shop), "maintained_shop", "--metrics", "localhost:http"])
 
 
+def asking(address: str, request: bytes = b"") -> socket.socket:
+    asks = socket.create_connection(("127.0.0.1", int(address.split(":")[2].split("/")[0])), timeout=60)
+    asks.sendall(request)
+    return asks
+
+
+def test_a_client_that_goes_away_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    asked, gone = Event(), Event()
+
+    def read() -> Health:
+        asked.set()
+        assert gone.wait(60)
+        return HEALTH
+
+    with served("127.0.0.1", 0, read) as address:
+        goes = asking(address, b"GET /metrics HTTP/1.1\r\n\r\n")
+        assert asked.wait(60)
+        goes.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        goes.close()
+        threads = [each for each in threading.enumerate() if "process_request_thread" in each.name]
+        gone.set()
+        for each in threads:
+            each.join(60)
+        assert threads
+        assert b"adjoin_maintenance_up 1" in urlopen(address, timeout=60).read()
+    assert capsys.readouterr().err == ""
+
+
+def test_clients_that_do_not_end_take_few_threads_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are left after their time, though each byte comes in time; until then there are so many, and no more."""
+    now = Event()
+    monkeypatch.setattr(metrics, "_PATIENCE", 3600.0)
+    monkeypatch.setattr(metrics, "time", SimpleNamespace(monotonic=lambda: 4000.0 if now.is_set() else 0.0))
+    with served("127.0.0.1", 0, lambda: HEALTH) as address:
+        slow = [asking(address, b"GET /met") for _ in range(16)]
+        more = asking(address)
+        assert more.recv(1) == b"", "there is no room for another one"
+        assert sum("process_request_thread" in each.name for each in threading.enumerate()) == 16
+        slow[0].sendall(b"rics HTTP/1.1\r\n\r\n")
+        assert b"200 OK" in slow[0].recv(1000), "those that have begun are answered"
+        now.set()
+        for each in slow[1:]:
+            assert each.recv(1) == b""
+        for each in [*slow, more]:
+            each.close()
+        until(lambda: not any("process_request_thread" in each.name for each in threading.enumerate()))
+        assert b"adjoin_maintenance_up 1" in urlopen(address, timeout=60).read()
+
+
 def test_health_is_read_again_only_when_it_is_stale() -> None:
     now, reads = 0.0, 0
-    health = Health(None, None, 5, 0.5, 0, None, None, None)
 
     def read() -> Health:
         nonlocal reads
         reads += 1
         if reads == 3:
             raise Throttled("slow down")
-        return health
+        return HEALTH
 
     reading = HealthPage(read, lambda: now)
     pages = [reading.page(), reading.page()]

@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from adjoin import Count, Edge, Graph, Node
+import pytest
+
+from adjoin import AdjacencyList, Count, Edge, Graph, Keys, Node
+from adjoin.plans.counting.ledger import ref_beside
 from adjoin.requests import Request, TransactWrite, Update
 from adjoin.stores.sqlite import SQLiteStore
+from adjoin.values import Item
 from tests.faults import FaultyStore
+from tests.maintenance.ledgers import is_ledger
+from tests.maintenance.simulation import stored
 
 
 class Reader(Node):
@@ -60,3 +66,38 @@ def test_a_part_that_is_written_when_the_other_has_gone_makes_a_whole_ledger() -
     assert (book.readers, reader.loans) == (1, 1)
     assert writer.verify().findings == ()
     store.close()
+
+
+# --- how a ledger names its edge ---------------------------------------------------------------
+
+
+class Order(Node):
+    id: str
+    lines: Annotated[int, Count("Line")] = 0
+
+
+class Product(Node):
+    id: str
+
+
+class Line(Edge[Order, Product]):
+    product: str
+
+
+OWN = {Order: Keys(partition="ORDER#{id}", sort="O"), Product: Keys(partition="{id}", sort="P")}
+TOLD = AdjacencyList(keys={**OWN, Line: Keys(sort="LINE#{target}", reverse_partition="{target}")})
+BY_A_FIELD = AdjacencyList(keys={**OWN, Line: Keys(sort="LINE#{product}", reverse_partition="{product}")})
+
+
+@pytest.mark.parametrize(
+    ("layout", "names"), [(TOLD, {}), (BY_A_FIELD, {"t": {"S": "P1"}})], ids=["told", "by a field"]
+)
+def test_a_ledger_names_a_target_that_no_key_tells(layout: AdjacencyList, names: Item) -> None:
+    with Graph(":memory:", [Order, Product, Line], layout) as g:
+        g.put_many([Order(id="O1"), Product(id="P1"), Line(source="O1", target="P1", product="P1")])
+        g.maintain(once=True)
+        (ledger,) = filter(is_ledger, stored(g))
+        assert {name: ledger[name] for name in ledger.keys() & {"s", "t", "e"}} == names
+        (group,) = g._layout.rules.groups
+        # The edge may have gone, so the ledger alone has to say where it led.
+        assert ref_beside(g._layout, group, ledger).target == "P1"

@@ -24,7 +24,7 @@ from adjoin.plans.maintenance.standing import (
     recounted,
     take_up,
 )
-from adjoin.requests import Get
+from adjoin.requests import Get, PageResponse, Put, Query
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
 
@@ -207,6 +207,46 @@ def test_what_is_declared_no_more_goes_with_a_rebuild(store: SQLiteStore) -> Non
     assert record is not None
     assert set(record.rules) == {"CUSTOMER.invoices"}
     assert recounted(new._layout, record) == {}
+
+
+def test_records_go_with_the_rule_that_they_are_of(store: SQLiteStore) -> None:
+    """Those of rules that are declared stay, and so do those of classes that another program has."""
+
+    class Shop(Node):
+        id: str
+        goods: Annotated[int, Count("Sold")] = 0
+        last: Annotated[int | None, Max("Sold", field="day")] = None
+
+    class Good(Node):
+        id: str
+
+    class Sold(Edge[Shop, Good]):
+        day: int = 0
+
+    class Plain(Node, label="SHOP"):
+        id: str
+
+    def write(names: list[str]) -> None:
+        store.execute([Put("adjoin", records.record_key("ASIDE", f"{name}#1")) for name in names])
+
+    def left() -> list[str]:
+        (response,) = store.execute((Query("adjoin", *records.records("ASIDE", ""), consistent=True),))
+        assert isinstance(response, PageResponse)
+        return [item["SK"]["S"].rpartition("#")[0].lstrip("=") for item in response.items]
+
+    old = Graph(store, [*models(invoices=COUNT, last=LAST), Shop, Good, Sold])
+    old.create_table()
+    records = old._layout.ledgers
+    run(keep(old._layout, clock), store)
+    write(["CUSTOMER.invoices", "CUSTOMER.last", "CUSTOMER.lasting", "SHOP.goods", "SHOP.last"])
+    # One program takes the rules of a class away, and another one those of the other class.
+    run(take_up(Graph(store, [Plain])._layout, clock), store)
+    new = opened(store, invoices=COUNT)
+    before = run(take_up(new._layout, clock), store)
+    run(end_rebuild(new._layout, None, None), store)
+    assert len(left()) == 5
+    run(end_rebuild(new._layout, before, None), store)
+    assert left() == ["CUSTOMER.invoices", "CUSTOMER.lasting", "SHOP.goods", "SHOP.last"]
 
 
 def test_a_program_that_goes_back_and_forth_is_remembered_once(store: SQLiteStore) -> None:

@@ -6,12 +6,14 @@ units. It is served on a thread of its own, so that it is there while a long bat
 
 from __future__ import annotations
 
+import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Literal
+from typing import Any, Literal
 
 from adjoin import prometheus
 from adjoin.errors import AdjoinError, InvalidLocation
@@ -21,7 +23,9 @@ from adjoin.prometheus import PageMetric
 STALE_AFTER = 15.0
 """Seconds after which health is read again."""
 _PATIENCE = 10.0
-"""Seconds for a client to send its request."""
+"""Seconds for a client to send its request and to read the page."""
+_MOST = 16
+"""The most connections at once: each has a thread. Prometheus needs one."""
 
 
 def metrics_of(health: Health | None) -> list[PageMetric]:
@@ -64,13 +68,42 @@ class HealthPage:
             return self._page
 
 
+class _Server(ThreadingHTTPServer):
+    """Bounds what any client can take: the connections, and the time of each."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self._open: dict[Any, float] = {}
+        super().__init__(*arguments)
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        return len(self._open) < _MOST
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open[request] = time.monotonic() + _PATIENCE
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        now = time.monotonic()
+        for request in [each for each, until in [*self._open.items()] if until <= now]:
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # A client that goes away is no error of the program.
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def served(host: str, port: int, read: Callable[[], Health]) -> Iterator[str]:
     """Serves the page during this block; gives its address."""
     reading = HealthPage(read)
 
     class Handler(BaseHTTPRequestHandler):
-        timeout = _PATIENCE
         server_version, sys_version = "adjoin", ""
 
         def do_GET(self) -> None:
@@ -86,7 +119,7 @@ def served(host: str, port: int, read: Callable[[], Health]) -> Iterator[str]:
             """Requests for metrics are not logged: they come every few seconds."""
 
     try:
-        server = ThreadingHTTPServer((host, port), Handler)
+        server = _Server((host, port), Handler)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         where = f"{host}:{port}"

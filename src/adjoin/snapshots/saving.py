@@ -1,7 +1,8 @@
 """A snapshot in a folder: one file for each array, and a manifest that says what they are.
 
-Arrays are opened by memory map, copy on write, so that a snapshot of any size opens at once, several processes share
-its memory, and followed changes do not reach the files.
+Arrays are opened by memory map, copy on write, so that several processes share the memory of a snapshot, and followed
+changes do not reach the files. Opening compares a checksum of each file: a place that is beyond its array would
+otherwise end the process, since walks and counts are compiled code that trusts its arrays.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from orjson import OPT_INDENT_2, JSONDecodeError, dumps, loads
@@ -64,7 +66,9 @@ def save(
         "sorted nodes": nodes.texts.sorted_count,
         "node columns": writing.nodes(nodes),
         "relations": [writing.relation(number, relation) for number, relation in enumerate(relations)],
+        "checksums": writing.checksums,
     }
+    manifest["checksum"] = crc32(dumps(manifest))
     (making / _MANIFEST).write_bytes(dumps(manifest, option=OPT_INDENT_2))
     if place.exists():
         place.rename(former)
@@ -83,12 +87,26 @@ def _keys(layout: BoundLayout, kind: EntityType) -> list[str]:
     return [str(templates.partition), str(templates.sort), str(templates.text)]
 
 
+_BLOCK = 1024 * 1024
+
+
+def _checksum(path: Path) -> int:
+    checksum = 0
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            checksum = crc32(block, checksum)
+    return checksum
+
+
 class _Writing:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.checksums: dict[str, int] = {}
 
     def _save(self, name: str, array: Array) -> None:
-        np.save(self._folder / f"{name}.npy", np.ascontiguousarray(array))
+        path = self._folder / f"{name}.npy"
+        np.save(path, np.ascontiguousarray(array))
+        self.checksums[name] = _checksum(path)
 
     def _texts(self, name: str, texts: Texts) -> None:
         packed = texts.packed()
@@ -150,14 +168,18 @@ def load(
             raise InvalidSnapshot(
                 f"{place} has the format {manifest['format']}, and this version reads {FORMAT}; build it again"
             )
+        # Snapshots of earlier versions have no checksums.
+        has_some = not manifest.keys().isdisjoint({"checksum", "checksums"})
+        if manifest.pop("checksum", None) != crc32(dumps(manifest)) and has_some:
+            raise ValueError(f"{_MANIFEST} does not match its checksum")
         held = _held(layout, place, manifest, held_of)
-        reading = _Opening(place, layout, held)
+        reading = _Opening(place, layout, held, manifest.get("checksums", {}))
         nodes = reading.nodes(manifest["node columns"], manifest["sorted nodes"])
         relations = [reading.relation(nodes, number, told) for number, told in enumerate(manifest["relations"])]
         # Snapshots of earlier versions have no list of marked edges.
         marked = [_with_keys(layout, item) for item in manifest.get("marked", [])]
         return held, nodes, relations, manifest["position"], manifest["since"], marked
-    except (JSONDecodeError, KeyError, TypeError, ValueError, OSError) as error:
+    except (JSONDecodeError, LookupError, TypeError, ValueError, AttributeError, OSError, EOFError) as error:
         raise InvalidSnapshot(f"{place} is damaged: {error}; build the snapshot again") from error
 
 
@@ -184,11 +206,14 @@ def _held(layout: BoundLayout, place: Path, manifest: Mapping[str, Any], held_of
 
 
 class _Opening:
-    def __init__(self, folder: Path, layout: BoundLayout, held: Held) -> None:
-        self._folder, self._layout, self._held = folder, layout, held
+    def __init__(self, folder: Path, layout: BoundLayout, held: Held, checksums: Mapping[str, int]) -> None:
+        self._folder, self._layout, self._held, self._checksums = folder, layout, held, checksums
 
     def _load(self, name: str) -> Array:
-        array: Array = np.load(self._folder / f"{name}.npy", mmap_mode="c", allow_pickle=False)
+        path = self._folder / f"{name}.npy"
+        if name in self._checksums and _checksum(path) != self._checksums[name]:
+            raise ValueError(f"{path.name} does not match its checksum")
+        array: Array = np.load(path, mmap_mode="c", allow_pickle=False)
         # An array without the file's own methods: each slice of a memory map is as slow to make as the map itself.
         return array.view(np.ndarray)
 
