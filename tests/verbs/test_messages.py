@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import pytest
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
-from adjoin import Copy, Edge, Immutable, InvalidValue, Node
+from adjoin import Copy, Edge, Graph, Immutable, Indexed, InvalidValue, Node, UnknownField, field
 from tests.verbs.conftest import Everywhere
 
 
@@ -88,3 +88,83 @@ def test_messages_have_no_keys(everywhere: Everywhere) -> None:
     told = "Room.size is immutable, and Room 'one' already has another value; put it as it is stored"
     assert str(error.value).startswith(told)
     assert "ROOM" not in str(error.value)
+
+
+class Address(BaseModel):
+    city: str = ""
+
+
+class Lodger(Node):
+    id: str
+    name: str = ""
+
+
+class Settled(Node):
+    id: str
+    name: str = ""
+    address: Address = Address()
+
+
+class Listed(Node):
+    id: str
+    name: Annotated[str, Indexed()] = ""
+    city: Annotated[str, Indexed()] = ""
+
+
+class Hooked(Node):
+    id: str
+    name: str = ""
+
+    def before_put(self) -> None:
+        """Makes an upsert read first."""
+
+
+class Lodges(Edge[Lodger, Room]):
+    name: str = ""
+    address: Address = Address()
+
+
+class Shares(Edge[Lodger, Lodger], symmetric=True):
+    name: str = ""
+
+
+@pytest.mark.parametrize("verb", ["update", "upsert"])
+@pytest.mark.parametrize("is_together", [False, True])
+@pytest.mark.parametrize(
+    ("changes", "condition", "words"),
+    [
+        ([], {"nmae": "Jo"}, "has no field 'nmae'; did you mean 'name'"),
+        ([field("nmae").set("Jo")], {}, "has no field 'nmae'; did you mean 'name'"),
+        ([field("nmae") + 1], {}, "has no field 'nmae'; did you mean 'name'"),
+        ([], {"name": field("nmae") + 1}, "has no field 'nmae'; did you mean 'name'"),
+        ([], {"name": "Jo", "only_if": field("nmae") == "Jo"}, "has no field 'nmae'; did you mean 'name'"),
+        ([], {"name": "Jo", "only_if": field("nmae").size() > 3}, "has no field 'nmae'; did you mean 'name'"),
+    ],
+)
+def test_an_unknown_field_is_told_before_anything_is_read(
+    verb: str, is_together: bool, changes: list[Any], condition: dict[str, Any], words: str
+) -> None:
+    """Also of classes that are read before they change."""
+    with Graph(":memory:", [Lodger, Settled, Listed, Hooked, Room, Lodges, Shares]) as g:
+        for model, *ids in ((Settled, "1"), (Listed, "1"), (Hooked, "1"), (Lodges, "1", "one"), (Shares, "1", "2")):
+            with g.meter() as meter, pytest.raises(UnknownField, match=words):
+                if is_together:
+                    with g.transaction() as t:
+                        getattr(t, verb)(model, *ids, *changes, **condition)
+                else:
+                    getattr(g, verb)(model, *ids, *changes, **condition)
+            assert meter.requests == 0
+
+
+def test_an_id_that_a_write_names_is_told_to_be_left_out() -> None:
+    with Graph(":memory:", [Lodger, Room, Lodges]) as g:
+        for call, told in (
+            (lambda: g.update(Lodger, "1", name="Jo", only_if=field("id") == "1"), "Lodger.id is in the key only"),
+            (lambda: g.disconnect(Lodges, "1", "one", only_if=field("target") == "one"), "Lodges.target is in the key"),
+            (lambda: g.connect(Lodges, "1", "one", only_if=field("target.id") == "one"), "Room.id is in the key only"),
+        ):
+            with pytest.raises(UnknownField, match=f"^{told}.*leave it out of only_if, or use field") as error:
+                call()
+            assert "it has" not in str(error.value)
+        with pytest.raises(UnknownField, match=r"Lodges\.source is in the key only; it cannot be compared here"):
+            g.scan(Lodges).where(field("source") == "1").count()

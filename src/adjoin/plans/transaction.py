@@ -63,10 +63,10 @@ from adjoin.plans.update import (
     Changed,
     Identity,
     changed_write,
+    check_change,
     is_written_anew,
     misfits,
     read_first,
-    update_condition,
     update_requests,
 )
 from adjoin.plans.upsert import new_entity, upsert_request, upsert_write
@@ -228,9 +228,8 @@ class Buffer:
 
     def update(self, change: Changed) -> None:
         layout, identity, rest = self._layout, change.identity, change.fields
+        check_change(layout, change)
         if is_written_anew(layout, identity.kind):
-            # Raises for fields that cannot change, before anything is read.
-            update_condition(layout, identity, rest, change.if_version, change.only_if)
             self._look_first(change, [])
         elif names := read_first(layout, identity, rest):
             self._look_first(change, names)

@@ -140,8 +140,17 @@ def write_condition(layout: BoundLayout, kind: EntityType, only_if: Predicate | 
     """The condition of a write for its `only_if`."""
     if only_if is None:
         return None
-    named = partial(layout.filterable, remedy="leave it out of only_if, because the key says its value")
-    return condition(layout, kind, only_if, named)
+    return condition(layout, kind, only_if, partial(_written_name, layout))
+
+
+def _written_name(layout: BoundLayout, kind: EntityType, name: str) -> str:
+    """The attribute of a field in a condition of a write; raises if the call itself says the field's value."""
+    if is_of_id(kind, name):
+        raise UnknownField(
+            f"{kind.name}.{name} is in the key only, and the call says its value; leave it out of only_if, or use "
+            f"field({name!r}).exists()"
+        )
+    return layout.filterable(kind, name, remedy="leave it out of only_if, because the key says its value")
 
 
 def delete_condition(layout: BoundLayout, kind: EntityType, only_if: Predicate | None) -> Condition | None:
