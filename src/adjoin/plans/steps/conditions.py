@@ -147,8 +147,8 @@ def _written_name(layout: BoundLayout, kind: EntityType, name: str) -> str:
     """The attribute of a field in a condition of a write; raises if the call itself says the field's value."""
     if is_of_id(kind, name):
         raise UnknownField(
-            f"{kind.name}.{name} is in the key only, and the call says its value; leave it out of only_if, or use "
-            f"field({name!r}).exists()"
+            f"{kind.name}.{name} is part of the id, which is in the key only and which the call says; leave it out of "
+            f"only_if, or use field({name!r}).exists()"
         )
     return layout.filterable(kind, name, remedy="leave it out of only_if, because the key says its value")
 
